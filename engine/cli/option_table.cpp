@@ -30,6 +30,8 @@ constexpr OptionSpec kOptions[] = {
     {"host-budget", OptionKind::size, "SIZE",
      "host memory to use at most, CPU devices included (default: half less 2 GB, at least 4 GB)",
      kUsers},
+    {"host-floor", OptionKind::size, "SIZE",
+     "host memory that has to be there for a run to begin beside others (default: 64MiB)", kUsers},
     {"pinned", OptionKind::size, "SIZE",
      "host memory to pin for devices at most, of the host budget (default: half of it)", kUsers},
     {"models", OptionKind::paths, "DIR",

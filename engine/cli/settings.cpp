@@ -267,6 +267,7 @@ Settings read_settings(const Layer& layer) {
   settings.engine.reserves = read_sizes(layer, "reserve");
   settings.engine.host_budget = read_size(layer, "host-budget");
   settings.engine.pinned = read_size(layer, "pinned");
+  settings.engine.host_floor = read_size(layer, "host-floor");
   for (Pair& pair : read_pairs(layer, "options"))
     settings.engine.device_options[pair.key] = std::move(pair.value);
   settings.engine.model_dirs = read_folders(layer, "models");

@@ -37,6 +37,7 @@ Event::~Event() {
 void Event::wait() const { device_->check_wait(device_->desc().wait(raw_), device_->name()); }
 bool Event::done() const { return device_->desc().done(raw_) != 0; }
 
+std::uint64_t CapturedGraph::bytes() const { return device_.extensions().capture->bytes(raw_); }
 CapturedGraph::~CapturedGraph() { device_.extensions().capture->free(raw_); }
 
 Stream::Stream(const Device& device)

@@ -51,6 +51,7 @@ class CapturedGraph {
   CapturedGraph(const CapturedGraph&) = delete;
   ~CapturedGraph();
   heddle_captured_graph* raw() const { return raw_; }
+  std::uint64_t bytes() const;  // of the device's memory that it takes, about
 
  private:
   const Device& device_;

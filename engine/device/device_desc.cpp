@@ -53,6 +53,7 @@ std::pair<std::string_view, std::string_view> missing_function(const DeviceExten
       {HEDDLE_DEVICE_CAPTURE, "end", e.capture == nullptr || e.capture->end != nullptr},
       {HEDDLE_DEVICE_CAPTURE, "replay", e.capture == nullptr || e.capture->replay != nullptr},
       {HEDDLE_DEVICE_CAPTURE, "free", e.capture == nullptr || e.capture->free != nullptr},
+      {HEDDLE_DEVICE_CAPTURE, "bytes", e.capture == nullptr || e.capture->bytes != nullptr},
       {HEDDLE_DEVICE_LINKS, "link", e.links == nullptr || e.links->link != nullptr},
       {HEDDLE_DEVICE_TIMING, "elapsed", e.timing == nullptr || e.timing->elapsed != nullptr},
       {HEDDLE_DEVICE_CANCEL, "set", e.cancel == nullptr || e.cancel->set != nullptr},

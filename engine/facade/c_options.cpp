@@ -60,6 +60,7 @@ EngineOptions options_of(const heddle_engine_options* from) {
     options.reserves[device] = size_of(text, engine::cat("the reserve of ", device));
   if (o.host_budget != nullptr) options.host_budget = size_of(o.host_budget, "the host budget");
   if (o.pinned != nullptr) options.pinned = size_of(o.pinned, "the pinned memory");
+  if (o.host_floor != nullptr) options.host_floor = size_of(o.host_floor, "the host floor");
   options.idle_seconds = o.idle_seconds;
   if (o.prompt_limit != 0) options.prompt_limit = o.prompt_limit;
   return options;

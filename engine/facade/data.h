@@ -104,7 +104,9 @@ struct Engine::Data {
 struct Restarts {
   unsigned count = 0;
   std::string why;
-  std::set<std::uint32_t> failed_devices;  // that had failed it
+  std::set<std::uint32_t> failed_devices;   // that had failed it
+  std::set<std::uint32_t> crowded_devices;  // that had no room for it
+  engine::FinishedOutputs finished;         // of the last try
   bool is_alone = false;  // before those that have come later, and beside nobody on its devices
 };
 

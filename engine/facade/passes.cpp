@@ -84,9 +84,8 @@ engine::Topology find_devices(engine::Environment& environment, const Budgets& b
                               const Asked& asked) {
   engine::probe_degraded(environment);
   engine::Topology topology = budgets.of(environment);
-  for (const std::uint32_t d : asked.avoid)
-    if (std::string& reason = topology.devices[d].left_out; reason.empty())
-      reason = "it has failed this run";
+  for (const auto& [d, why] : asked.avoid)
+    if (std::string& reason = topology.devices[d].left_out; reason.empty()) reason = why;
   for (std::size_t d = 0; asked.by_budget && d < topology.devices.size(); ++d) {
     engine::DeviceFacts& device = topology.devices[d];
     device.memory_free =

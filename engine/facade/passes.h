@@ -37,7 +37,7 @@
 // Of several problems the earliest pass reports its own.
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -93,7 +93,7 @@ struct Asked {
   std::vector<std::string> fetch = {};  // NODE.OUTPUT, as in StartOptions
   bool must_fit = true;                 // refuse what host memory can never hold
   bool partly = false;                  // run the outputs that can run, as in StartOptions
-  std::set<std::uint32_t> avoid = {};   // devices that have failed this run
+  std::map<std::uint32_t, std::string> avoid = {};  // devices, and why
   bool by_budget = false;           // plan as if other programs held nothing: they are waited for
   engine::SavedContent saved = {};  // of the same run, which goes on
   // For runs with checkpoints: what finds the content of files, and what the run was begun with in

@@ -13,6 +13,7 @@
 #include "engine/facade/run_admission.h"
 #include "engine/resources/available_memory.h"
 #include "engine/resources/timeline.h"
+#include "engine/run/called_back.h"
 #include "engine/run/comparison.h"
 #include "engine/run/wait_for_memory.h"
 #include "engine/session/kernels_ahead.h"
@@ -188,6 +189,7 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
       &run.ready.graph,     &run.ready.plan, "", extra_pnginfo(run.flow->workflow), fetch,
       run.ready.disk_cached};
   request.saved = &run.so_far.saved;
+  request.finished = &run.restarts.finished;
   std::optional<CheckpointWriter> checkpoints;
   if (!run.options.checkpoint.empty()) request.checkpoints = &checkpoints.emplace(run, engine);
   if (asks_for(run.ready.graph, "PROMPT"))
@@ -310,6 +312,7 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
         raw->ticket.reset();
         raw->given = {};
         raw->so_far.saved.clear();
+        raw->restarts.finished = {};
         raw->ready = {};  // what the run was given goes back before anybody hears that it is over
         if (failure == nullptr) forget_checkpoint(*raw);
         if (failure == nullptr)
@@ -324,9 +327,13 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
 
 std::uint64_t Run::id() const { return data_->id; }
 Results Run::wait() {
-  return translate_errors([&] { return data_->outcome.get(); });
+  return translate_errors([&] {
+    engine::CalledBack::about_to_wait();
+    return data_->outcome.get();
+  });
 }
 bool Run::wait_for(std::chrono::milliseconds time) {
+  engine::CalledBack::about_to_wait();
   return data_->outcome.wait_for(time) == std::future_status::ready;
 }
 void Run::cancel() { data_->control.cancel(); }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 
 #include "engine/base/text.h"
+#include "engine/resources/available_memory.h"
 #include "engine/session/run_needs.h"
 
 namespace heddle {
@@ -19,12 +22,37 @@ double system_seconds() {
 
 bool waits_for_others(const Run::Data& run) { return run.options.memory_wait_seconds > 0; }
 
+// Of host memory, for what nobody counts.
+std::uint64_t host_floor_of(const Engine::Data& engine) {
+  constexpr std::uint64_t kMost = 64 << 20, kPart = 64;
+  const std::uint32_t host = std::uint32_t(engine.environment->devices.size());
+  const std::uint64_t budget = engine::budget_of(host, *engine.environment);
+  if (const auto& given = engine.options.host_floor)
+    return engine::MemorySize{given->bytes, given->share}.of(budget);
+  return std::min(kMost, budget / kPart);
+}
+
+// Every run has the floor of host memory, however little it is known to need.
+void add_floor(std::vector<engine::MemoryNeed>& needs, std::uint32_t host, std::uint64_t floor) {
+  if (floor == 0) return;
+  auto need = std::ranges::find(needs, host, &engine::MemoryNeed::memory);
+  if (need == needs.end()) {
+    engine::MemoryNeed none;
+    none.memory = host;
+    need = needs.insert(needs.end(), std::move(none));
+  }
+  for (std::uint64_t* bytes : {&need->least, &need->all, &need->own})
+    *bytes = std::max(*bytes, floor);
+}
+
 // Who waits for what other programs hold needs room for everything; else a run that is alone
 // streams what finds none.
 std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bool is_alone,
-                                         engine::Environment& environment) {
+                                         const Engine::Data& engine) {
+  engine::Environment& environment = *engine.environment;
   std::vector<engine::MemoryNeed> needs = engine::run_needs(
       ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
+  add_floor(needs, std::uint32_t(environment.devices.size()), host_floor_of(engine));
   for (engine::MemoryNeed& need : needs) {
     const std::uint64_t all = std::min(need.all, need.limit);
     if (needs_room && all <= engine::budget_of(need.memory, environment))
@@ -39,11 +67,14 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bo
 Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
   engine::DeviceLoad load = engine.device_load(&run);
   load.among_many = run.options.among_many;
+  std::map<std::uint32_t, std::string> avoid;
+  for (const std::uint32_t d : run.restarts.crowded_devices)
+    avoid[d] = "it had no room for this run";
+  for (const std::uint32_t d : run.restarts.failed_devices) avoid[d] = "it has failed this run";
   return engine.prepare(
-      *run.flow,
-      {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true, run.options.partly,
-       run.restarts.failed_devices, by_budget, run.so_far.saved.content(),
-       run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get()});
+      *run.flow, {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
+                  run.options.partly, std::move(avoid), by_budget, run.so_far.saved.content(),
+                  run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get()});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
@@ -52,8 +83,7 @@ void enter(Run::Data& run, Engine::Data& engine) {
        .priority = run.options.priority,
        .needs =
            [&run, &engine] {
-             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone,
-                             *engine.environment);
+             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone, engine);
            },
        .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
@@ -85,7 +115,7 @@ void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
   run.done_seconds = 0;
   run.ready = std::move(ready);
   run.ticket->replace_needs(
-      [&] { return needs_of(run.ready, by_budget, run.restarts.is_alone, *engine.environment); });
+      [&] { return needs_of(run.ready, by_budget, run.restarts.is_alone, engine); });
   run.ticket->set_paused(false);
 }
 
@@ -96,9 +126,8 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
           [&](bool by_budget) {
             Ready ready = plan_run(run, engine, by_budget);
             PlannedWork work = engine.planned_work(ready.plan);
-            if (!run.ticket->replace_needs([&] {
-                  return needs_of(ready, by_budget, run.restarts.is_alone, *engine.environment);
-                }))
+            if (!run.ticket->replace_needs(
+                    [&] { return needs_of(ready, by_budget, run.restarts.is_alone, engine); }))
               return false;
             run.ready = std::move(ready);
             *run.work.lock() = std::move(work);
@@ -113,6 +142,21 @@ std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
   return failures;
 }
 
+namespace {
+
+// The next try writes its own: "trace.json" becomes "trace.try1.json".
+void keep_trace(const Run::Data& run) {
+  const std::filesystem::path& path = run.options.trace;
+  if (path.empty()) return;
+  std::filesystem::path kept = path;
+  kept.replace_filename(
+      engine::cat(path.stem().string(), ".try", run.restarts.count, path.extension().string()));
+  std::error_code ignored;  // then it is written over
+  std::filesystem::rename(path, kept, ignored);
+}
+
+}  // namespace
+
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
                   const std::vector<std::uint64_t>& before) {
   if (run.control.has_computed()) return false;
@@ -123,17 +167,29 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
                              ((!run.restarts.is_alone && run.ticket->ran_beside_others()) ||
                               (waits_for_others(run) && run.restarts.count < kMostRestarts));
-  const bool has_others = failed != run.restarts.failed_devices && failed.size() < now.size();
+  std::set<std::uint32_t> crowded = run.restarts.crowded_devices;
+  if (const auto device = run.restarts.finished.crowded; device && !lacked_memory)
+    crowded.insert(*device);
+  std::set<std::uint32_t> left_out = failed;
+  left_out.insert(crowded.begin(), crowded.end());
+  const bool has_others =
+      (failed != run.restarts.failed_devices || crowded != run.restarts.crowded_devices) &&
+      left_out.size() < now.size();
   if (!lacked_memory && !has_others) return false;
   run.ticket.reset();
   if (!run.control.rearm()) return false;
   try {
     run.restarts.failed_devices = failed;
+    run.restarts.crowded_devices = crowded;
     // Nobody knows what the device has done to it; but files are not written twice.
     engine::SavedContent saved = run.so_far.saved.content();
     saved.states.clear();
     saved.outputs.clear();
     run.so_far.saved.set(std::move(saved));
+    // A run that waits holds nothing that others may be waiting for.
+    for (auto& [id, node] : run.restarts.finished.nodes)
+      for (engine::Value& value : node.outputs)
+        if (value) value = engine::brought_to_host(*engine.environment, std::move(value));
     run.ready = {};
     run.ready = plan_run(run, engine, waits_for_others(run));
     *run.work.lock() = engine.planned_work(run.ready.plan);
@@ -143,6 +199,7 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
                                                   : ". The run begins again on other devices");
     run.restarts.is_alone = run.restarts.is_alone || lacked_memory;
+    keep_trace(run);
     enter(run, engine);
     return true;
   } catch (const engine::Error&) {

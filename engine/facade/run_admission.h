@@ -27,9 +27,9 @@ void wait_to_go_on(Run::Data& run, Engine::Data& engine);
 std::vector<std::uint64_t> device_failures(const Engine::Data& engine);
 
 // Whether a run that has failed is worth another try, for which it is then ready: one that lacked
-// memory beside others, now alone; one that a device has failed since `before`, on what is left.
-// What it had finished is still in the output cache. Not where it may have written files. Never
-// throws what planning refuses.
+// memory beside others, now alone; one that a device has failed since `before`, or that found no
+// room on one even in tiles, on what is left. It goes on from what it had finished
+// (FinishedOutputs). Not where it may have written files. Never throws what planning refuses.
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
                   const std::vector<std::uint64_t>& before);
 

@@ -133,15 +133,15 @@ Tensor DeviceState::make_inbound(const heddle_tensor_info& info) {
   return make_tensor(checked, std::make_shared<DeviceMemory>(*this, bytes, MemoryUse::inbound));
 }
 
-Tensor DeviceState::make(const heddle_tensor_info& info) {
+Tensor DeviceState::make(const heddle_tensor_info& info, Reservation* from) {
   const heddle_tensor_info checked = checked_info(info, "tensor");
   const std::uint64_t bytes = span_bytes(checked);
-  return make_tensor(checked, allocate(bytes));
+  return make_tensor(checked, allocate(bytes, {.from = from}));
 }
 
 void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
                      std::span<heddle_tensor* const> out, std::span<const std::byte> attrs,
-                     CancelFlag* cancel) {
+                     CancelFlag* cancel, Reservation* from) {
   if (in.size() + out.size() > kMaxOperands)
     throw Error(Code::invalid_argument,
                 cat(op_name(op), ": an op has at most ", kMaxOperands, " operands"));
@@ -176,7 +176,8 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
   const heddle_kernel& kernel = kernels_->choose(*device_, call);
   const std::size_t scratch =
       kernel.workspace == nullptr ? 0 : kernel.workspace(device_->raw(), &call);
-  const std::shared_ptr<DeviceMemory> workspace = scratch == 0 ? nullptr : allocate(scratch);
+  const std::shared_ptr<DeviceMemory> workspace =
+      scratch == 0 ? nullptr : allocate(scratch, {{MemoryKind::workspaces, 0}, op_name(op), from});
   std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
   const CancelScope scope(stream_, cancel);

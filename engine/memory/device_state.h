@@ -87,14 +87,17 @@ class DeviceState {
   void trim_passed();
   // As trim(), where nobody is left to be told of a failure.
   void trim_quietly() noexcept;
-  Tensor make(const heddle_tensor_info& info);  // row-major unless strides are given
+  // Row-major unless strides are given. `from`: a claim that is taken of first; nullptr: none.
+  Tensor make(const heddle_tensor_info& info, Reservation* from = nullptr);
   // As make(), for a copy stream to write.
   Tensor make_inbound(const heddle_tensor_info& info);
 
   // Checks the call, takes the best kernel, enqueues. Operands may be host tensors: they are
-  // brought here first. `cancel` may be nullptr: the work is wanted in any case.
+  // brought here first. `cancel` may be nullptr: the work is wanted in any case. `from`: a claim of
+  // which the kernel's workspace is taken first; nullptr: none.
   void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
-          std::span<const std::byte> attrs, CancelFlag* cancel = nullptr);
+          std::span<const std::byte> attrs, CancelFlag* cancel = nullptr,
+          Reservation* from = nullptr);
 
   // The same elements where this device's kernels can read them: the tensor itself, or a copy
   // (row-major).

@@ -47,7 +47,7 @@ std::byte* Pool::allocate(std::uint64_t asked, const PieceUse& use) {
   BySize::iterator free;
   try {
     state->chunks[id] = std::move(made);
-    state->pieces[memory] = {taken, id, true, {}};
+    state->pieces[memory] = {taken, id, true, {}, {}};
     free = of.insert({taken, memory}).first;
   } catch (...) {  // a chunk is noted whole or not at all
     state->pieces.erase(memory);
@@ -100,12 +100,15 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
   Piece& piece = state.pieces[address];
   const bool is_parted = state.chunks[piece.chunk].is_shared && piece.bytes > bytes;
   const std::uint64_t taken = is_parted ? bytes : piece.bytes;
-  TaggedBytes tagged(ledger_, use.tag, taken);
+  const std::uint64_t workspace_bytes = std::min(use.workspace, taken);
+  TaggedBytes tagged(ledger_, use.tag, taken - workspace_bytes), workspace;
+  if (workspace_bytes > 0)
+    workspace = TaggedBytes(ledger_, {MemoryKind::workspaces, use.tag.owner}, workspace_bytes);
   if (is_parted) {
     std::byte* const rest = address + bytes;
     const std::uint64_t rest_bytes = piece.bytes - bytes;
     try {
-      state.pieces[rest] = {rest_bytes, piece.chunk, true, {}};
+      state.pieces[rest] = {rest_bytes, piece.chunk, true, {}, {}};
       state.free_parts.insert({rest_bytes, rest});
     } catch (...) {  // the piece stays whole, and free
       state.pieces.erase(rest);
@@ -116,6 +119,7 @@ std::byte* Pool::hand_out(State& state, BySize::iterator from, BySize& of, std::
   of.erase(from);
   piece.is_free = false;
   piece.tagged = std::move(tagged);
+  piece.workspace = std::move(workspace);
   state.use.used += piece.bytes;
   state.use.peak = std::max(state.use.peak, state.use.used);
   return address;
@@ -155,6 +159,7 @@ void Pool::free(std::byte* address) {
   auto at = state->pieces.find(address);
   state->use.used -= at->second.bytes;
   at->second.tagged.end();
+  at->second.workspace.end();
   Chunk& chunk = state->chunks[at->second.chunk];
   at->second.is_free = true;
   if (!chunk.is_shared) {

@@ -34,6 +34,7 @@ struct PieceUse {
   MemoryTag tag{};
   std::string_view what = {};   // for the error: "weights of single.17"
   Reservation* from = nullptr;  // of this device's ledger; nullptr: none
+  std::uint64_t workspace = 0;  // bytes of it that kernels work in: they are listed by themselves
 };
 
 class Pool {
@@ -67,7 +68,7 @@ class Pool {
     std::uint64_t bytes = 0;
     std::size_t chunk = 0;
     bool is_free = false;
-    TaggedBytes tagged{};  // while it is in use
+    TaggedBytes tagged{}, workspace{};  // while it is in use
   };
   struct Free {
     const Device* device;

@@ -9,7 +9,8 @@ namespace heddle::engine {
 
 std::string_view memory_kind_name(MemoryKind kind) {
   static constexpr std::array<std::string_view, kMemoryKinds> kNames{
-      "weights", "staging ring", "activations", "values", "staging"};
+      "weights", "staging ring", "activations",    "values",
+      "staging", "workspaces",   "captured graphs"};
   return kNames[std::size_t(kind)];
 }
 

@@ -10,9 +10,18 @@ namespace heddle::engine {
 
 class Ledger;
 
-// What a piece of memory is for. values: tensors of nodes, kept ones among them.
-enum class MemoryKind : std::uint8_t { weights, staging_ring, activations, values, staging };
-inline constexpr std::size_t kMemoryKinds = 5;
+// What a piece of memory is for. values: tensors of nodes, kept ones among them. workspaces: what
+// kernels work in. captured_graphs: launches that a device keeps and replays.
+enum class MemoryKind : std::uint8_t {
+  weights,
+  staging_ring,
+  activations,
+  values,
+  staging,
+  workspaces,
+  captured_graphs
+};
+inline constexpr std::size_t kMemoryKinds = 7;
 std::string_view memory_kind_name(MemoryKind kind);
 
 // For whom: `owner` is a number of Ledger::owner(), 0 nobody by name.

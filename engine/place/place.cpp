@@ -78,7 +78,7 @@ class Placer {
         }
         return false;
       }
-      const bool is_roomy = !attempt.streams;
+      const bool is_roomy = !attempt.streams && !attempt.tiles;
       if (!best || attempt.compared_seconds < best->compared_seconds * gain)
         best = std::move(attempt);
       return is_roomy;
@@ -116,6 +116,7 @@ class Placer {
     TaskSchedule schedule;
     NodeIndex misfit = kGraphInputs;  // a node that has no room anywhere
     bool streams = false;             // weights of a call that was chosen
+    bool tiles = false;               // a node, because its calls have no room anywhere
     // What attempts are compared by. Loading counts as among the ways of each call, and weights
     // that pass have to gain what they have to gain there.
     double compared_seconds = 0;
@@ -130,6 +131,8 @@ class Placer {
       std::vector<NodeOption> options = options_.of(n, candidates);
       if (std::ranges::any_of(options, &NodeOption::fits))
         std::erase_if(options, [](const NodeOption& o) { return !o.fits; });
+      else if (can_tile(n))
+        attempt.tiles = true;
       else
         attempt.misfit = std::min(attempt.misfit, n);
       Task& task = attempt.tasks.tasks.emplace_back();
@@ -167,6 +170,8 @@ class Placer {
       attempt.schedule.seconds =
           simulate(attempt.tasks, attempt.schedule.order, attempt.schedule.options, prices_);
   }
+
+  bool can_tile(NodeIndex n) const { return !request_.inferred.nodes[n].least_calls.empty(); }
 
   static constexpr std::uint32_t kNoValue = 0xffffffff;
 
@@ -231,12 +236,20 @@ class Placer {
     Placement placement;
     placement.assignments.resize(graph_.nodes.size());
     placement.device_seconds.assign(request_.topology.devices.size(), 0);
+    std::vector<std::string> tiling;
     for (std::size_t t = 0; t < graph_.order.size(); ++t) {
       const std::uint32_t choice = attempt.schedule.options[t];
       const TaskOption& taken = attempt.tasks.tasks[t].options[choice];
       double seconds = taken.seconds;
       for (const auto& [number, load] : taken.loads) seconds += load;
       for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += seconds;
+      if (const NodeOption& option = attempt.options[t][choice];
+          !option.fits && can_tile(graph_.order[t]))
+        tiling.push_back(
+            cat(graph_.name_of(graph_.order[t]), " has no room on ",
+                request_.topology.devices[option.assignment.device].name,
+                " for what it calls as a whole: it calls it in tiles, which changes the result a "
+                "little. Use a device with more memory, or a smaller picture or batch."));
       placement.assignments[graph_.order[t]] = std::move(attempt.options[t][choice].assignment);
     }
     placement.order.reserve(graph_.order.size());
@@ -244,6 +257,7 @@ class Placer {
     placement.seconds = attempt.schedule.seconds;
     placement.warnings = left_out_texts(request_.topology);
     for (const std::string& warning : options_.warnings()) placement.warnings.push_back(warning);
+    for (std::string& warning : tiling) placement.warnings.push_back(std::move(warning));
     for (const NodeIndex n : graph_.order) give_reason(n, placement);
     return placement;
   }

@@ -219,8 +219,13 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.assignments = std::move(placement.assignments);
   plan.homes = find_homes(graph, plan.assignments, plan.order, &inferred, &topology);
   plan.host_bytes.resize(graph.nodes.size());
-  for (const NodeIndex n : plan.order)
-    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], plan.assignments[n].on_host).all();
+  plan.device_bytes.resize(graph.nodes.size());
+  for (const NodeIndex n : plan.order) {
+    const Assignment& place = plan.assignments[n];
+    plan.host_bytes[n] = host_bytes_of(inferred.nodes[n], place.on_host).all();
+    if (!place.on_host && place.calls.empty() && inferred.nodes[n].calls.empty())
+      plan.device_bytes[n] = bytes_of(inferred.nodes[n]).all();
+  }
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);

@@ -29,7 +29,10 @@ struct Plan {
   std::vector<std::uint32_t> homes;     // by output, as find_homes() of value_flow.h tells
   std::vector<std::uint64_t> host_bytes;  // by node: what its call takes of host memory, as far
                                           // as it tells; empty: nothing is known
-  std::vector<std::string> pending;       // "NODE.OUTPUT": shapes known at run time only
+  // By node: what its call takes of its device's memory, as far as it tells; 0: nothing is known,
+  // or it calls models, whose sessions make room for all of it. Empty: nothing is known.
+  std::vector<std::uint64_t> device_bytes;
+  std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
   double seconds = 0;                  // estimated; 0: nothing is known
   std::vector<double> device_seconds;  // how long each device is busy of these

@@ -24,6 +24,7 @@ const heddle_json_service* json_service();
 const heddle_io_service* io_service();
 const heddle_call_service* call_service();
 const heddle_report_service* report_service();
+const heddle_cache_service* cache_service();
 const heddle_preview_service* preview_service();
 const heddle_ops_service* ops_service();
 const heddle_block_service* block_service();

@@ -112,6 +112,9 @@ const heddle_cost_service* cost_service() {
       [](heddle_infer* q, std::uint64_t bytes) { q->answer.host_scratch_bytes = bytes; },
       [](heddle_infer* q, const heddle_infer_call* asked) {
         return to_status([&] { q->answer.calls.push_back(call_of(*asked)); });
+      },
+      [](heddle_infer* q, const heddle_infer_call* asked) {
+        return to_status([&] { q->answer.least_calls.push_back(call_of(*asked)); });
       }};
   return &table;
 }

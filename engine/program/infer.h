@@ -43,6 +43,7 @@ struct NodeSpec {
   std::uint64_t scratch_bytes = 0;       // where the node is placed
   std::uint64_t host_scratch_bytes = 0;  // in host memory, wherever it is placed
   std::vector<CallSpec> calls;           // in the order execute() makes them
+  std::vector<CallSpec> least_calls;     // made instead, where there is no room for those
 };
 
 // What execute() takes at most, as far as it tells, without the models that it calls: the tensors

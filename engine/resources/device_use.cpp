@@ -84,16 +84,18 @@ void DeviceUse::succeeded() const {
   }
 }
 
-bool DeviceUse::failed() const {
-  bool is_lost = false;
+std::vector<bool> DeviceUse::failed() const {
+  std::vector<bool> is_lost(uses_.size());
   std::map<std::size_t, std::string> blamed;
   for (std::uint32_t d = 0; d < uses_.size(); ++d) {
     if (!has(d)) continue;
-    is_lost = is_lost || has_lost_work(d);
-    if (const auto fault = device(d).take_fault())
+    is_lost[d] = has_lost_work(d);
+    if (const auto fault = device(d).take_fault()) {
+      is_lost[d] = true;
       blamed.try_emplace(origin(*fault, d, environment_), fault->what());
+    }
   }
-  is_lost = is_lost || !blamed.empty();
+  for (const auto& [d, cause] : blamed) is_lost[d] = true;
   report_failures(environment_, std::move(blamed));
   return is_lost;
 }

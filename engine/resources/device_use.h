@@ -56,9 +56,9 @@ class DeviceUse {
   void succeeded() const;
 
   // The run has failed, and nothing of it is running any more. Counts it against the devices that
-  // are to blame, if any, and drops what they hold: a device may have lost it. True: work of
-  // this run may have been lost, so that what it made is not to be trusted.
-  bool failed() const;
+  // are to blame, if any, and drops what they hold: a device may have lost it. By device: whether
+  // work of this run there may have been lost, so that what it made is not to be trusted.
+  std::vector<bool> failed() const;
 
  private:
   static constexpr std::uint64_t kNotUsed = ~std::uint64_t{0};

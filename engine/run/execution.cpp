@@ -15,7 +15,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       plan_(*request.plan),
       run_(graph_, plan_),
       environment_(environment),
-      observer_(observer),
+      observer_(observer, [this] { environment_.flights.drop(*this); }),
       control_(control),
       call_shared_{environment,
                    observer_,
@@ -32,7 +32,11 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
       member_(environment.flights),
-      schedule_(run_, static_cast<std::uint32_t>(environment.devices.size())) {
+      schedule_(run_, static_cast<std::uint32_t>(environment.devices.size())),
+      released_(request.finished != nullptr && request.steps == nullptr &&
+                        environment.devices.size() > 1
+                    ? ReleasedValues::most_bytes(environment.devices)
+                    : 0) {
   result_.timings.reserve(graph_.nodes.size());
   control_.wake_by([this] {
     const Lock lock(mutex_);
@@ -43,6 +47,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 RunResult Execution::run() {
   find_keys();
   bring_disk_cached();
+  bring_finished();
   for (const Source& source : request_.fetch) schedule_.hold(source);
   {
     const OutputCache::Reading cache = environment_.cache.read();
@@ -66,7 +71,10 @@ RunResult Execution::run() {
   if (failure_ != nullptr) {
     abandon_deferred();
     for (const RunDevice& device : environment_.devices) device.state->settle();
-    forget_outputs(use_.failed() ? all_nodes() : lost_nodes());
+    const std::vector<bool> lost_devices = use_.failed();
+    leave_to_next_try(lost_devices);
+    const bool is_any_lost = std::ranges::find(lost_devices, true) != lost_devices.end();
+    forget_outputs(is_any_lost ? all_nodes() : lost_nodes());
     control_.work()->forget();
     check_files();
     std::rethrow_exception(failure_);

@@ -1,8 +1,8 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
 // execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp,
-// execution_shared.cpp (nodes that other runs compute at the same time) and execution_saved.cpp
-// (runs that go on later).
+// execution_shared.cpp (nodes that other runs compute at the same time), execution_retry.cpp (what
+// a run that fails leaves to its next try) and execution_saved.cpp (runs that go on later).
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,9 @@
 #include "engine/run/instance.h"
 #include "engine/run/node_call.h"
 #include "engine/run/ready_nodes.h"
+#include "engine/run/released_values.h"
 #include "engine/run/transfers.h"
+#include "engine/run/uncached_nodes.h"
 
 namespace heddle::engine {
 
@@ -86,6 +88,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
     double seconds;
     bool has_inputs;  // that it needs no more
     bool has_flight = false;
+    bool is_uncached = false;  // its outputs are this run's alone
   };
   // What an input of a node gets, where lists come in.
   struct Given {
@@ -127,6 +130,14 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   void find_keys();
   void bring_disk_cached();
   void wait_for_devices();
+  // execution_retry.cpp
+  void bring_finished();
+  std::vector<bool> untrusted_nodes(const std::vector<bool>& lost_devices) const;
+  bool lies_on(const Value& value, const std::vector<bool>& devices) const;
+  [[gnu::cold]] void leave_finished(const std::vector<bool>& lost_devices);
+  void note_crowded();
+  void leave_to_next_try(const std::vector<bool>& lost_devices);
+
   void check_models();
   void check_files();
   void forget_changed();
@@ -213,6 +224,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   Expander& expander_here();
   Value look_up(std::string_view id);
   void check_cycles();
+  void cache(const Made& made, std::span<const Value> values, Worker& worker);
   [[gnu::cold]] void show(const Made& made, Worker& worker, Lock& lock);
   [[gnu::cold]] void keep_for_disk(const Made& made, Lock& lock);
   void on_complete(std::list<Completion>& one);
@@ -230,6 +242,8 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   }
   void drop_output(const Source& source, Worker& worker) {
     if (request_.steps != nullptr) request_.steps->release(source, output(source));
+    if (released_.keeps_any()) [[unlikely]]
+      return released_.add(source, std::move(output(source)), worker.dropped);
     worker.dropped.push_back(std::move(output(source)));
   }
 
@@ -250,6 +264,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   DeviceUse use_;
   RunForecast forecast_;
   const SingleFlight::Member member_;
+  UncachedNodes uncached_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_shared_ = false;  // set before the second thread starts, never unset
@@ -265,6 +280,8 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   std::vector<NodeIndex> cached_;  // taken from the cache, and not reported yet
   std::map<NodeIndex, std::vector<std::string>> blocked_;  // of these: messages of blockers
   std::exception_ptr failure_;                             // the first
+  NodeIndex failed_node_ = Schedule::kNone;                // whose it is; kNone: of none
+  ReleasedValues released_;  // for the next try; nothing where there is none
   std::vector<Written> files_;
   RunResult result_;
   std::unordered_map<NodeIndex, Expanding> expanding_;
@@ -294,6 +311,7 @@ void Execution::guard_node(NodeIndex n, bool has_flight, Lock& lock, Work&& work
     }
     error.at(name_of(run_.node(n)));
     if (!lock.owns_lock()) enter(lock);
+    if (failure_ == nullptr) failed_node_ = n;
     fail(std::current_exception());
   } catch (...) {
     if (has_flight) {

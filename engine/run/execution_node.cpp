@@ -59,6 +59,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
   running.call->reserve_host(run_.host_bytes(n));
+  running.call->reserve_device(run_.device_bytes(n));
   models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) [[unlikely]]
     trace_begin(running);
@@ -246,7 +247,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     leave(lock);
   }
   complete({n, call.outputs(), call.take_for_user(), std::move(running.blocked), seconds, true,
-            running.has_flight},
+            running.has_flight, call.is_not_to_be_cached()},
            worker, lock);
 }
 
@@ -254,16 +255,17 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
 void Execution::complete(Made made, Worker& worker, Lock& lock) {
   const NodeIndex n = made.node;
   const Node& node = run_.node(n);
+  made.is_uncached = made.is_uncached || uncached_.are_read_by(node);
+  if (made.is_uncached) [[unlikely]]
+    uncached_.add(n);
   if (!request_.disk_cached.empty()) [[unlikely]]
     keep_for_disk(made, lock);
   forecast_.made(n, made.outputs);
   forecast_.done(n);
   if (!made.blocked.empty() || made.for_user.ui.is_object()) [[unlikely]]
     show(made, worker, lock);
-  else if (made.has_flight) [[unlikely]]
-    finish_flight(made, made.outputs);
-  else if (const Hash128& key = key_of(n); key != Hash128())
-    worker.adding.add(key, made.outputs, made.seconds, work_so_far());
+  else
+    cache(made, made.outputs, worker);
   observer_.node_done(node, made.seconds);
   if (request_.steps != nullptr) request_.steps->done(n, made.outputs);
   worker.copies.clear();
@@ -294,6 +296,16 @@ void Execution::finish_inputs(NodeIndex n, Worker& worker) {
                           [&](const Source& source) { drop_output(source, worker); });
 }
 
+// Called without the lock. Whoever waits for what only this run gets looks for itself.
+void Execution::cache(const Made& made, std::span<const Value> values, Worker& worker) {
+  if (made.has_flight) [[unlikely]] {
+    if (made.is_uncached) return drop_flight(made.node);
+    return finish_flight(made, values);
+  }
+  if (const Hash128& key = key_of(made.node); key != Hash128() && !made.is_uncached)
+    worker.adding.add(key, values, made.seconds, work_so_far());
+}
+
 // With what the node shows and the messages of the blockers that it has met: they stand in the
 // cache behind its outputs, and are reported again. Called without the lock, as the next.
 void Execution::show(const Made& made, Worker& worker, Lock& lock) {
@@ -304,10 +316,7 @@ void Execution::show(const Made& made, Worker& worker, Lock& lock) {
     std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
     with_ui.push_back(make_value(ui));
     for (const std::string& message : made.blocked) with_ui.push_back(make_value(message));
-    if (made.has_flight)
-      finish_flight(made, with_ui);
-    else
-      worker.adding.add(key_of(made.node), with_ui, made.seconds, work_so_far());
+    cache(made, with_ui, worker);
   }
   for (const std::string& message : made.blocked) observer_.node_blocked(node, message);
   if (ui.empty()) return;
@@ -318,7 +327,7 @@ void Execution::show(const Made& made, Worker& worker, Lock& lock) {
 }
 
 void Execution::keep_for_disk(const Made& made, Lock& lock) {
-  if (!request_.disk_cached.contains(made.node) ||
+  if (!request_.disk_cached.contains(made.node) || made.is_uncached ||
       std::ranges::any_of(made.outputs, holds_blocker) || made.outputs.empty())
     return;
   std::vector<Value> values(made.outputs.begin(), made.outputs.end());

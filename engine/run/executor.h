@@ -14,6 +14,7 @@
 #include "engine/resources/timeline.h"
 #include "engine/run/control.h"
 #include "engine/run/disk_cached.h"
+#include "engine/run/finished_outputs.h"
 #include "engine/run/observer.h"
 #include "engine/run/saved_run.h"
 #include "engine/run/step_observer.h"
@@ -43,6 +44,9 @@ struct RunRequest {
   SavedRun* saved = nullptr;
   Checkpoints* checkpoints = nullptr;  // when given, told of every boundary between two steps
   StepObserver* steps = nullptr;       // the same, to hold the run against its plan
+  // What an earlier try of the run has left is taken of it; a run that fails leaves there what it
+  // had finished. nullptr: there is no next try.
+  FinishedOutputs* finished = nullptr;
 };
 
 struct NodeTiming {

@@ -344,6 +344,7 @@ void Expander::plan(Batch& batch, const Planning& planning) {
     batch.planned.push_back({std::move(node),
                              std::move(plan.assignments[n]),
                              plan.host_bytes[n],
+                             plan.device_bytes[n],
                              {plan.homes.begin() + first_home, plan.homes.begin() + home},
                              keys[n]});
   }

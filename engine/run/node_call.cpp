@@ -66,6 +66,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   is_blocked_ = false;
   is_suspended_ = false;
   was_told_cancelled_.store(false, std::memory_order_relaxed);
+  is_not_to_be_cached_.store(false, std::memory_order_relaxed);
   set_element(0, 1);
 }
 
@@ -79,7 +80,7 @@ void NodeCall::end() {
   owned_.clear();
   extras_.clear();
   wanted_.clear();
-  claim_.release();
+  release_claim();
   new_nodes_.reset();
 }
 
@@ -87,6 +88,16 @@ void NodeCall::reserve_host(std::uint64_t bytes) {
   Ledger* const host = shared_.environment.host_ledger.get();
   if (host != nullptr && bytes > kLeastClaim)
     claim_ = host->reserve(bytes, "what the node makes and works on");
+}
+
+void NodeCall::reserve_device(std::uint64_t bytes) {
+  constexpr std::uint64_t kLeastDeviceClaim = 1 << 20;
+  if (bytes < kLeastDeviceClaim) return;
+  try {
+    device_claim_ = device_->state->ledger().reserve(bytes, "what the node makes and works on");
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+  }
 }
 
 void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) const {
@@ -102,6 +113,7 @@ ForUser NodeCall::take_made() {
 void NodeCall::absorb(NodeCall& element) {
   used_device_ = used_device_ || element.used_device_;
   calls_ += element.calls_;
+  if (element.is_not_to_be_cached()) do_not_cache();
   if (element.was_told_cancelled()) was_told_cancelled_.store(true, std::memory_order_relaxed);
   ForUser made = element.take_for_user();
   if (made.files.empty() && !made.ui.is_object()) return;
@@ -196,7 +208,7 @@ const char* NodeCall::device() const {
 Tensor NodeCall::make(const heddle_tensor_info& info) {
   if (on_host_) return make_host(info);
   if (shared_.use != nullptr) shared_.use->mark(assignment_->device, *node_);
-  return device_->state->make(info);
+  return device_->state->make(info, &device_claim_);
 }
 
 Tensor NodeCall::make_host(const heddle_tensor_info& info) {
@@ -221,7 +233,7 @@ CancelFlag* NodeCall::cancel_flag() {
 
 void NodeCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
                   std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
-  work_device().op(op, in, out, attrs, cancel_flag());
+  work_device().op(op, in, out, attrs, cancel_flag(), &device_claim_);
 }
 
 Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,

@@ -75,7 +75,13 @@ class NodeCall final : public heddle_ctx {
   void end();  // releases inputs and outputs
   // Claims host memory, of which make_host() takes first. Throws out_of_memory with the ledger.
   void reserve_host(std::uint64_t bytes);
-  void release_claim() { claim_.release(); }  // what is left of it
+  // The same of its device, of which make() and op() take first; room is made before the node
+  // begins. Where there is none it goes without: it may need less than it told.
+  void reserve_device(std::uint64_t bytes);
+  void release_claim() {  // what is left of both
+    claim_.release();
+    device_claim_.release();
+  }
   // From now on files that the node asks about are noted there.
   void note_files(UsedFiles& files) { noted_files_ = &files; }
 
@@ -123,6 +129,7 @@ class NodeCall final : public heddle_ctx {
   bool has_called_model() const { return calls_ > 0; }
   // It has been stopped, and goes on in another call: what it says in the end is no failure.
   bool is_suspended() const { return is_suspended_; }
+  bool is_not_to_be_cached() const { return is_not_to_be_cached_.load(std::memory_order_relaxed); }
   // The node has heard that the run is cancelled: what it gives may be half done.
   bool was_told_cancelled() const { return was_told_cancelled_.load(std::memory_order_relaxed); }
 
@@ -139,6 +146,7 @@ class NodeCall final : public heddle_ctx {
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
+  void do_not_cache() override { is_not_to_be_cached_.store(true, std::memory_order_relaxed); }
   bool wants_preview() const override { return shared_.observer.wants_previews(); }
   void preview(const heddle_preview& picture) override;
   const char* node() const override { return node_->id.c_str(); }
@@ -193,6 +201,7 @@ class NodeCall final : public heddle_ctx {
   bool is_blocked_ = false;
   bool is_suspended_ = false;
   mutable std::atomic<bool> was_told_cancelled_{false};
+  std::atomic<bool> is_not_to_be_cached_{false};
   std::string blocked_message_;
   // As many as the node with most of them has had; they are not made anew for each.
   std::uint32_t input_count_ = 0, output_count_ = 0;
@@ -200,7 +209,7 @@ class NodeCall final : public heddle_ctx {
   std::vector<Value> owned_, outputs_;
   std::vector<std::pair<std::string, Value>> extras_;
   std::vector<std::string> wanted_;
-  Reservation claim_;  // of host memory
+  Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
   std::atomic<bool> made_for_user_{false};
   Guarded<ForUser> for_user_;

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "engine/graph/graph.h"
+#include "engine/run/called_back.h"
 
 namespace heddle::engine {
 
@@ -48,55 +51,57 @@ class NullObserver final : public Observer {
 // Passes on what several threads tell, one call at a time.
 class SerialObserver final : public Observer {
  public:
-  explicit SerialObserver(Observer& observer)
+  // `about_to_wait`: called when a call of the observer is about to wait for another run.
+  explicit SerialObserver(Observer& observer, std::function<void()> about_to_wait = {})
       : observer_(observer),
+        about_to_wait_(std::move(about_to_wait)),
         listens_(observer.listens()),
         wants_previews_(listens_ && observer.wants_previews()) {}
   bool listens() const override { return listens_; }
   bool wants_previews() const override { return wants_previews_; }
   void node_started(const Node& node, std::string_view device) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_started(node, device);
   }
   void node_progress(const Node& node, double fraction, std::string_view note) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_progress(node, fraction, note);
   }
   void node_done(const Node& node, double seconds) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_done(node, seconds);
   }
   void node_cached(const Node& node) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_cached(node);
   }
   void file_written(const Node& node, std::string_view path) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.file_written(node, path);
   }
   void node_shows(const Node& node, std::string_view ui) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_shows(node, ui);
   }
   void node_blocked(const Node& node, std::string_view message) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_blocked(node, message);
   }
   void warning(const Node* node, std::string_view message) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.warning(node, message);
   }
   void node_waiting(const Node& node) override {
     if (!listens_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.node_waiting(node);
   }
   void checkpoint_written(std::string_view path) override {
@@ -106,12 +111,18 @@ class SerialObserver final : public Observer {
   }
   void preview(const Node& node, std::string_view device, const heddle_preview& picture) override {
     if (!wants_previews_) return;
-    const std::lock_guard lock(mutex_);
+    const Call call(*this);
     observer_.preview(node, device, picture);
   }
 
  private:
+  struct Call {
+    explicit Call(SerialObserver& of) : lock(of.mutex_), called_back(of.about_to_wait_) {}
+    const std::lock_guard<std::mutex> lock;
+    const CalledBack called_back;
+  };
   Observer& observer_;
+  const std::function<void()> about_to_wait_;
   const bool listens_, wants_previews_;
   std::mutex mutex_;
 };

@@ -22,9 +22,9 @@ namespace heddle::engine {
 struct AddedNode {
   Node node;
   Assignment place;
-  std::uint64_t host_bytes = 0;      // as in Plan
-  std::vector<std::uint32_t> homes;  // by output, as in Plan
-  Hash128 key;                       // of its outputs; Hash128(): they are not cached
+  std::uint64_t host_bytes = 0, device_bytes = 0;  // as in Plan
+  std::vector<std::uint32_t> homes;                // by output, as in Plan
+  Hash128 key;                                     // of its outputs; Hash128(): they are not cached
 };
 
 class RunGraph {
@@ -46,6 +46,10 @@ class RunGraph {
   std::uint64_t host_bytes(NodeIndex n) const {
     if (n >= planned_count_) return added(n).host_bytes;
     return n < plan_.host_bytes.size() ? plan_.host_bytes[n] : 0;
+  }
+  std::uint64_t device_bytes(NodeIndex n) const {
+    if (n >= planned_count_) return added(n).device_bytes;
+    return n < plan_.device_bytes.size() ? plan_.device_bytes[n] : 0;
   }
   const AddedNode& added(NodeIndex n) const { return added_[n - planned_count_]; }
   const std::vector<NodeIndex>& order() const { return order_; }  // of the plan

@@ -55,6 +55,26 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
 
 }  // namespace
 
+namespace {
+
+// With what the node calls instead where there is no room; its own device does all of that.
+void shrink_to_least_calls(const NodeSpec& spec, std::uint64_t own, const Topology& topology,
+                           const Environment& environment, MemoryRequirement& need) {
+  MemoryRequirement least = need;
+  least.min_bytes = own;
+  for (const CallSpec& call : spec.least_calls) {
+    const CallPlacement alone{ParallelMode::none, {need.device}, {}, {}, {}};
+    const SessionPlan session = plan_with_room(call, alone, need.device, topology, environment);
+    const std::uint64_t bytes = own + session.min_bytes(0);
+    if (bytes <= least.min_bytes) continue;
+    least.min_bytes = bytes;
+    least.reason = cat(reason_of(session, 0, get_model(*call.model)->family), ", in tiles");
+  }
+  if (least.min_bytes < need.min_bytes) need = std::move(least);
+}
+
+}  // namespace
+
 MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
                                        const Inferred& inferred, const Topology& topology,
                                        const Environment& environment) {
@@ -93,6 +113,13 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
           need.all_bytes = std::max(need.all_bytes, whole);
           need.reading_bytes = std::max(need.reading_bytes, reading);
         }
+      } catch (const Error& error) {
+        all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
+      }
+    }
+    if (!spec.least_calls.empty() && by_device.contains(assignment.device)) {
+      try {
+        shrink_to_least_calls(spec, values, topology, environment, by_device[assignment.device]);
       } catch (const Error& error) {
         all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
       }

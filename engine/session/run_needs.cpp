@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/graph/model.h"
+#include "engine/place/call_steps.h"
 #include "engine/place/value_flow.h"
 #include "engine/program/workload.h"
 #include "engine/session/call_needs.h"
@@ -147,7 +148,7 @@ class Counter {
     for (std::size_t c = 0; c < assignment.calls.size(); ++c) {
       const PlacedCall& placed = assignment.calls[c];
       if (c < spec.calls.size() && placed.known) {
-        add_call(spec.calls[c], placed, assignment.device);
+        add_call(n, spec.calls[c], placed);
       } else if (placed.of != nullptr) {
         for (const std::uint32_t d : placed.placement.devices) add_model(*placed.of, d);
       }
@@ -177,12 +178,14 @@ class Counter {
     });
   }
 
-  void add_call(const CallSpec& call, const PlacedCall& placed, std::uint32_t home) {
+  void add_call(NodeIndex n, const CallSpec& call, const PlacedCall& placed) {
     const Model& model = *get_model(*call.model);
+    const std::uint32_t home = plan_.assignments[n].device;
+    const bool tiles = !inferred_.nodes[n].least_calls.empty();  // then less will do
     try {
       for (const CallNeed& need :
            call_needs(call, placed.placement, home, topology_, environment_)) {
-        raise(need.device, need.all - need.weights, need.weights, need.least);
+        raise(need.device, need.all - need.weights, need.weights, tiles ? 0 : need.least);
         std::uint64_t& weights = models_[need.device][model.identity];
         weights = std::max(weights, need.weights);
         const std::uint64_t largest = largest_read(model);

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/program/weight_sources.h"
 #include "engine/session/session_planning.h"
 #include "engine/tensor/shape.h"
 
@@ -62,6 +65,9 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   const std::vector<LoadTurns::Turn> turns = take_load_turns();
   // What others have loaded meanwhile is there to be shared, and what they claimed is not claimed.
   if (LoadTurns::ended() != ended) devices_ = choose_devices_(*context_.model, call);
+  std::vector<std::uint64_t> usable;  // as it is planned for
+  for (const SessionDeviceSlot& device_slot : devices_.device_slots)
+    usable.push_back(device_slot.budget);
   for (std::size_t p = 0; p < std::min(limits_.size(), devices_.device_slots.size()); ++p) {
     SessionDeviceSlot& device_slot = devices_.device_slots[p];
     device_slot.budget = std::min(device_slot.budget, limits_[p]);
@@ -72,6 +78,13 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
   auto prepared = std::make_unique<PreparedSession>(SessionView{context_, devices_, *plan_});
   prepared->set_up();
   prepared_ = std::move(prepared);
+  // What has come free since it was planned counts, too: loading takes its time.
+  for (std::size_t p = 0; p < usable.size(); ++p) {
+    const SessionPlan::Arenas& own = plan_->arenas[p];
+    usable[p] -=
+        std::min(usable[p], own.persistent_bytes + own.scratch_bytes + own.staging_ring_bytes);
+  }
+  freed_.begin(std::move(usable));
 }
 
 std::vector<LoadTurns::Turn> Session::take_load_turns() const {
@@ -102,6 +115,30 @@ void Session::set_limits(int attempt) {
   }
 }
 
+bool Session::streams() const { return plan_ && !plan_->pages.empty(); }
+
+std::vector<std::uint64_t> Session::usable_now() const {
+  std::vector<std::uint64_t> usable;
+  for (const SessionDeviceSlot& slot : devices_.device_slots)
+    usable.push_back(slot.budget_now ? slot.budget_now() : 0);
+  return usable;
+}
+
+void Session::use_freed_memory(std::uint32_t index) {
+  if (prepared_ == nullptr || !streams()) return;
+  std::vector<std::uint64_t> streamed;
+  for (const SessionPlan::Needs& needs : plan_->needs) streamed.push_back(needs.step_page_bytes);
+  const std::vector<std::uint64_t> usable = usable_now();
+  if (!freed_.is_worth_it(usable, streamed, context_.request.step_count - index)) return;
+  log(Level::info,
+      cat("memory has come free: ", weights_name(*context_.model), " is set up anew before step ",
+          index + 1, ", to stream less than ",
+          format_bytes(std::accumulate(streamed.begin(), streamed.end(), std::uint64_t{0})),
+          " a step"));
+  tear_down();
+  limits_.clear();
+}
+
 std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_value* const> sets) {
   const SessionRequest& request = context_.request;
   if (index >= request.step_count)
@@ -115,6 +152,7 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
   constexpr int kAttempts = 4;
   for (int attempt = 1;; ++attempt) {
     try {
+      if (attempt == 1) use_freed_memory(index);
       if (prepared_ == nullptr) prepare(sets);
       return prepared_->step(index, sets, may_capture_);
     } catch (Error& error) {

@@ -1,7 +1,7 @@
 // A model opened for a loop on one device or several. The plan is made at the first step, when the
 // shapes are known; from then on a step enqueues a fixed list of kernel launches and copies on
-// fixed addresses (prepared_session.h). Where memory runs out, it is set up anew with less. Used by
-// one thread at a time.
+// fixed addresses (prepared_session.h). Where memory runs out, it is set up anew with less; where
+// it streams and memory comes free, with more. Used by one thread at a time.
 #pragma once
 
 #include <functional>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/graph/model.h"
+#include "engine/session/freed_memory.h"
 #include "engine/session/prepared_session.h"
 #include "engine/session/session_view.h"
 
@@ -50,12 +51,18 @@ class Session final : public SessionHandle {
   // set_limits() allows.
   void tear_down();
   void set_limits(int attempt);
+  // Of a session that streams; by device slot.
+  bool streams() const;
+  std::vector<std::uint64_t> usable_now() const;
+  // Gives back all that was set up where enough memory has come free that it is worth it.
+  void use_freed_memory(std::uint32_t index);
 
   const SessionContext context_;
   const ChooseDevices choose_devices_;
   SessionDeviceSlots devices_;
   std::vector<std::uint64_t> limits_;  // bytes, by device slot, beside the budgets; empty: none
   std::optional<SessionPlan> plan_;
+  FreedMemory freed_;
   bool may_capture_ = true;                    // until memory has run out with captured graphs
   std::unique_ptr<PreparedSession> prepared_;  // nullptr: not yet, or torn down
 };

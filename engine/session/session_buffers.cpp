@@ -125,14 +125,29 @@ void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
     const SessionPlan::Arenas& bytes = view_.plan.arenas[p];
     const std::uint32_t owner = state.ledger().owner(name);
     const PieceUse activations{{MemoryKind::activations, owner}, arena, &claims[p]};
+    PieceUse scratch = activations;
+    scratch.workspace = largest_workspace(p);
     arenas_.push_back(
         {state.allocate(bytes.persistent_bytes, activations),
-         state.allocate(bytes.scratch_bytes, activations),
+         state.allocate(bytes.scratch_bytes, scratch),
          bytes.staging_ring_bytes == 0
              ? nullptr
              : state.allocate(bytes.staging_ring_bytes,
                               {{MemoryKind::staging_ring, owner}, staging_ring, &claims[p]})});
   }
+}
+
+// Each kernel has its own while it runs: they lie over one another, and beside activations.
+std::uint64_t SessionBuffers::largest_workspace(std::uint32_t device_slot) const {
+  std::uint64_t largest = 0;
+  const auto add = [&](std::int32_t storage) {
+    if (storage < 0) return;
+    const SessionStorage& workspace = view_.plan.storages[std::size_t(storage)];
+    if (workspace.device_slot == device_slot) largest = std::max(largest, workspace.bytes);
+  };
+  for (const PlannedOp& op : view_.plan.ops) add(op.workspace);
+  for (const PlannedTransfer& transfer : view_.plan.transfers) add(transfer.workspace);
+  return largest;
 }
 
 std::byte* SessionBuffers::address(const Operand& operand) const {

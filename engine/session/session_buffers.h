@@ -37,6 +37,7 @@ class SessionBuffers {
   std::vector<Reservation> reserve() const;  // by device slot
   void load_weights(std::vector<Reservation>& claims);
   void allocate_arenas(std::vector<Reservation>& claims);
+  std::uint64_t largest_workspace(std::uint32_t device_slot) const;  // of its kernels; bytes
 
   const SessionView& view_;
   std::vector<Arenas> arenas_;                                // by device slot

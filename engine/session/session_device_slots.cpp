@@ -30,8 +30,9 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
 struct Allowed {
   std::uint64_t budget = kNoLimit, spare = 0;  // as in SessionDeviceSlot
 };
+enum class Ask { now, when_due };
 Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model,
-                   std::uint64_t planned) {
+                   std::uint64_t planned, Ask ask = Ask::now) {
   const RunDevice& device = environment.devices[d];
   Ledger& ledger = device.state->ledger();
   if (planned == 0 && ledger.budget() == Ledger::kNoLimit &&
@@ -40,7 +41,8 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
     return {};
   // Others take and free memory as they like: here it counts what is there now, not two seconds
   // ago.
-  for (Ledger* each = &ledger; each != nullptr; each = each->parent()) each->poll_now();
+  for (Ledger* each = &ledger; ask == Ask::now && each != nullptr; each = each->parent())
+    each->poll_now();
   std::uint64_t all = ledger.most();
   // Values in host memory that somebody uses stay beside what devices take of it.
   if (Ledger* const host = ledger.parent()) {
@@ -138,6 +140,11 @@ SessionDeviceSlots session_device_slots(Environment& environment, const Caller& 
     const Allowed here = allowed_on(environment, d, model, planned_bytes);
     chosen.device_slots.push_back(
         {device.state.get(), device.weights.get(), here.budget, prices.rates(d), here.spare});
+    // The session holds the model.
+    if (here.budget != kNoLimit)
+      chosen.device_slots.back().budget_now = [&environment, d, &model, planned_bytes] {
+        return allowed_on(environment, d, model, planned_bytes, Ask::when_due).budget;
+      };
   }
   const bool streams = std::ranges::any_of(
       chosen.device_slots, [](const SessionDeviceSlot& p) { return p.budget != kNoLimit; });

@@ -55,7 +55,7 @@ std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan,
 }  // namespace
 
 SessionGraphs::SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots,
-                             Grain grain, const Launch& launch) {
+                             Grain grain, const Launch& launch, const Take& take) {
   const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
   held_.resize(actions.size(), false);
   // Streams of its own: nobody has to wait while launches are recorded.
@@ -71,7 +71,11 @@ SessionGraphs::SessionGraphs(const SessionPlan& plan, std::span<const Device* co
       auto captured_graph = stream->capture([&] {
         for (const std::uint32_t i : launches) launch(actions[i].index, *stream);
       });
-      segments_.emplace(launches.front(), Segment{device_slot, std::move(captured_graph)});
+      TakenBytes taken;
+      if (const std::uint64_t bytes = captured_graph->bytes(); bytes > 0)
+        taken = take(device_slot, bytes);
+      segments_.emplace(launches.front(),
+                        Segment{device_slot, std::move(taken), std::move(captured_graph)});
       for (const std::uint32_t i : launches) held_[i] = true;
     } catch (const Error& error) {
       if (error.code() != Code::unsupported && error.code() != Code::out_of_memory) throw;

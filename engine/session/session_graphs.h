@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/device/device.h"
+#include "engine/memory/reservation.h"
 #include "engine/program/session_plan.h"
 
 namespace heddle::engine {
@@ -25,15 +26,18 @@ class SessionGraphs {
 
   struct Segment {
     std::uint32_t device_slot = 0;
+    TakenBytes taken;  // of its device slot's ledger; goes back after the graph
     std::unique_ptr<CapturedGraph> captured_graph;
   };
 
   // Captures what `plan` has of such segments. launch(op, stream) enqueues an op of the plan on a
   // stream of its device slot; what it throws comes out, but for what says that it cannot be kept
   // or that memory is short. Nothing of it runs.
+  // take(device slot, bytes) takes what a graph needs; what it has no room for is given up.
   using Launch = std::function<void(std::uint32_t op, Stream& stream)>;
+  using Take = std::function<TakenBytes(std::uint32_t device_slot, std::uint64_t bytes)>;
   SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots, Grain grain,
-                const Launch& launch);
+                const Launch& launch, const Take& take);
 
   // The segment whose first launch is this action of the step; nullptr: none begins there.
   const Segment* at(std::uint32_t action) const {

@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/program/weight_sources.h"
 #include "engine/session/prepared_session.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
@@ -115,8 +116,16 @@ void PreparedSession::capture_step() {
   const auto grain =
       view_.context.timeline == nullptr ? SessionGraphs::Grain::step : SessionGraphs::Grain::block;
   graphs_ = std::make_unique<SessionGraphs>(
-      view_.plan, devices, grain, [&](std::uint32_t op, Stream& stream) {
+      view_.plan, devices, grain,
+      [&](std::uint32_t op, Stream& stream) {
         enqueue(launches_[op], view_.plan.ops[op].node, stream);
+      },
+      [&](std::uint32_t device_slot, std::uint64_t bytes) {
+        Ledger& ledger = view_.state(device_slot).ledger();
+        const std::string name = weights_name(*view_.context.model);
+        TakenBytes taken = ledger.take(bytes, cat("captured graphs of ", name));
+        taken.tag({MemoryKind::captured_graphs, ledger.owner(name)});
+        return taken;
       });
 }
 

@@ -24,6 +24,9 @@ struct SessionDeviceSlot {
   DeviceRates rates = {};
   std::uint64_t spare = 0;  // bytes beyond the budget, where it cannot do without: weights are then
                             // read one at a time
+  // What the budget would be now, where it may change while the session is open; with what the
+  // session holds counted as taken. The session's thread; asks the driver where it is time to.
+  std::function<std::uint64_t()> budget_now = {};
 };
 
 // A device that takes no part, as a source of streamed weights.

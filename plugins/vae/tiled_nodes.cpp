@@ -105,24 +105,40 @@ bool has_steps(const TiledWork& work) {
 
 }  // namespace
 
-void VaeDecodeTiled::execute(Context& ctx) {
-  const Value value = ctx[vae], given = ctx[samples];
-  const Autoencoder autoencoder(value);
-  const Tensor latents = samples_of(given, autoencoder);
-  const TiledWork work = decoding(latents.shape(), autoencoder, ctx[tile_size], ctx[overlap]);
-  const Value decoder = model_of(value, "decoder");
+Tensor decode_in_tiles(Context& ctx, const Value& vae, const Value& latent, std::int64_t tile_size,
+                       std::int64_t overlap) {
+  const Autoencoder autoencoder(vae);
+  const Tensor latents = samples_of(latent, autoencoder);
+  const TiledWork work = decoding(latents.shape(), autoencoder, tile_size, overlap);
+  const Value decoder = model_of(vae, "decoder");
   const std::int64_t items = latents.size(0);
   const Tensor pictures =
       ctx.make_host({items, work.out.size.height, work.out.size.width, kColours}, HEDDLE_F32);
   const auto decode = [&](std::int64_t item, const Tile& tile) {
-    const Tensor z = raw_of(ctx, part_of(latents, item, tile, 2), given, autoencoder);
+    const Tensor z = raw_of(ctx, part_of(latents, item, tile, 2), latent, autoencoder);
     return decoded(ctx, decoder, z);
   };
   float* const numbers = pictures.data<float>();
   put_together(ctx, work, items, 1, decode, numbers);
   for (std::int64_t i = 0; i < pictures.count(); ++i)
     numbers[i] = std::clamp(numbers[i] * 0.5f + 0.5f, 0.0f, 1.0f);
-  ctx[image] = pictures;
+  return pictures;
+}
+
+void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latents,
+                      const Autoencoder& autoencoder, std::int64_t tile_size) {
+  if (!decoder.is(HEDDLE_KIND_MODEL)) return;
+  for (const Tiling& tiling : decoding(latents, autoencoder, tile_size, 0).tilings)
+    question.least_call(decoder,
+                        {{.constants = {{"z",
+                                         HEDDLE_F32,
+                                         {1, latents[1], std::min(tiling.height, latents[2]),
+                                          std::min(tiling.width, latents[3])}}},
+                          .steps = {}}});
+}
+
+void VaeDecodeTiled::execute(Context& ctx) {
+  ctx[image] = decode_in_tiles(ctx, ctx[vae], ctx[samples], ctx[tile_size], ctx[overlap]);
 }
 
 void VaeDecodeTiled::infer(Infer& question) {

@@ -5,6 +5,8 @@
 
 #include <heddle/node.hpp>
 
+#include "plugins/vae/autoencoder.h"
+
 namespace heddle::vae {
 
 inline constexpr Widget kOverlap{
@@ -50,5 +52,13 @@ struct VaeEncodeTiled {
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };
+
+// Pictures (B, H, W, 3) from 0 to 1, in host memory. `latent`: a LATENT; sizes in pixels.
+Tensor decode_in_tiles(Context& ctx, const Value& vae, const Value& latent, std::int64_t tile_size,
+                       std::int64_t overlap);
+// Tells of its calls the largest of each kind, as those that are made where there is no room for
+// all of the latents, of this shape, at once.
+void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latents,
+                      const Autoencoder& autoencoder, std::int64_t tile_size);
 
 }  // namespace heddle::vae

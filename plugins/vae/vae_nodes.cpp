@@ -5,9 +5,23 @@
 #include <heddle/session.hpp>
 
 #include "plugins/vae/autoencoder.h"
+#include "plugins/vae/tiled_nodes.h"
 
 namespace heddle::vae {
 namespace {
+
+constexpr std::int64_t kLeastTile = 64, kLargestTile = 2048;  // pixels of a side
+
+// The largest first; a tile is at most half of what found no room. `samples`: the latents' shape.
+std::vector<std::int64_t> tile_sizes(const Shape& samples, std::int64_t downscale) {
+  std::vector<std::int64_t> sizes;
+  const double cells = double(samples[0]) * double(samples[2]) * double(samples[3]);
+  for (std::int64_t size = kLargestTile; size >= kLeastTile; size /= 2)
+    if (const std::int64_t side = size / downscale; side > 0 && 2.0 * double(side * side) <= cells)
+      sizes.push_back(size);
+  return sizes;
+}
+std::int64_t overlap_of(std::int64_t tile) { return tile / 4; }
 
 // One call of a side of the autoencoder, with one pass over what goes in and one over what comes
 // out; both are held while the model runs.
@@ -21,14 +35,58 @@ void infer_call(Infer& question, const Value& model, const Infer::Named& input,
   question.cost(2 * double(elements), 2 * bytes, checked_cast<std::uint64_t>(bytes, "bytes"));
 }
 
+Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
+  const Autoencoder autoencoder(vae);
+  Tensor z = samples_of(latent, autoencoder);
+  if (latent.get<bool>("scaled", false)) z = raw_of(ctx, z, latent, autoencoder);
+  return ops::scale_clamp(ctx, decoded(ctx, model_of(vae, "decoder"), z), {0.5, 0.5, 0, 1});
+}
+
+// Why there was no room; empty: there was, and `made` has it.
+template <class Decode>
+std::string no_room(Decode&& decode, Tensor& made) {
+  try {
+    made = decode();
+    return {};
+  } catch (const Failed& failed) {
+    const heddle_host& host = *services.host;
+    if (host.status_code(failed.status) != HEDDLE_OUT_OF_MEMORY) throw;
+    const std::string why = host.status_message(failed.status);
+    host.status_free(failed.status);
+    return why;
+  } catch (const Error& error) {
+    if (error.code != HEDDLE_OUT_OF_MEMORY) throw;
+    return error.what();
+  }
+}
+
 }  // namespace
 
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae], latent = ctx[samples];
+  Tensor made;
+  const std::string why = no_room([&] { return decode_whole(ctx, value, latent); }, made);
+  if (why.empty()) {
+    ctx[image] = made;
+    return;
+  }
   const Autoencoder autoencoder(value);
-  Tensor z = samples_of(latent, autoencoder);
-  if (latent.get<bool>("scaled", false)) z = raw_of(ctx, z, latent, autoencoder);
-  ctx[image] = ops::scale_clamp(ctx, decoded(ctx, model_of(value, "decoder"), z), {0.5, 0.5, 0, 1});
+  std::string last = why;
+  for (const std::int64_t size :
+       tile_sizes(samples_of(latent, autoencoder).shape(), autoencoder.downscale)) {
+    ctx.warn("there is no room to decode this as a whole, so it is decoded in tiles of " +
+             std::to_string(size) +
+             " pixels. The picture differs a little from what it would be otherwise, and is not "
+             "kept for later runs. " +
+             last);
+    last =
+        no_room([&] { return decode_in_tiles(ctx, value, latent, size, overlap_of(size)); }, made);
+    if (!last.empty()) continue;
+    ctx.do_not_cache();
+    ctx[image] = made;
+    return;
+  }
+  throw Error(HEDDLE_OUT_OF_MEMORY, last);
 }
 
 void VaeDecode::infer(Infer& question) {
@@ -42,6 +100,9 @@ void VaeDecode::infer(Infer& question) {
                       checked_product({(*shape)[3], factor}, "the width"), kColours};
   question.out(image, "", HEDDLE_F32, picture);
   infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
+  const std::vector<std::int64_t> sizes = tile_sizes(*shape, factor);
+  if (!sizes.empty())
+    tell_least_tiles(question, value->field("decoder"), *shape, *autoencoder, sizes.back());
 }
 
 void VaeEncode::execute(Context& ctx) {

@@ -1,6 +1,7 @@
 // VAEDecode and VAEEncode: between LATENT and IMAGE (heddle/diffusion/values.h) by an autoencoder's
 // two models. Samples that are marked `scaled` are in the denoiser's units, (raw - shift) * scale;
 // decoding takes either, encoding gives scaled ones. Pictures stay on the device that made them.
+// What finds no room to be decoded as a whole is decoded in tiles, says so, and is not cached.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -8,8 +9,12 @@
 namespace heddle::vae {
 
 struct VaeDecode {
-  static constexpr Info info{"VAEDecode", 1, "VAE Decode", "latent",
-                             "Decodes latent pictures into pictures of pixels."};
+  static constexpr Info info{"VAEDecode",
+                             1,
+                             "VAE Decode",
+                             "latent",
+                             "Decodes latent pictures into pictures of pixels.",
+                             HEDDLE_NODE_TILES};
   static constexpr Input<Value> samples{"samples", 0, "The latent to decode.", "LATENT"};
   static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
   static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1", "IMAGE"};

@@ -111,6 +111,8 @@ AT(heddle_report_service, wrote, 16);
 SIZE(heddle_preview_service, 16);
 AT(heddle_preview_service, wanted, 0);
 AT(heddle_preview_service, show, 8);
+SIZE(heddle_cache_service, 8);
+AT(heddle_cache_service, do_not_cache, 0);
 SIZE(heddle_ops_service, 16);
 AT(heddle_ops_service, find, 0);
 AT(heddle_ops_service, enqueue, 8);
@@ -149,10 +151,11 @@ AT(heddle_infer_service, in, 16);
 AT(heddle_infer_service, out, 24);
 AT(heddle_infer_service, known, 32);
 AT(heddle_infer_service, shares, 40);
-SIZE(heddle_cost_service, 24);
+SIZE(heddle_cost_service, 32);
 AT(heddle_cost_service, add, 0);
 AT(heddle_cost_service, host_scratch, 8);
 AT(heddle_cost_service, call, 16);
+AT(heddle_cost_service, least_call, 24);
 SIZE(heddle_named_info, 160);
 AT(heddle_named_info, info, 16);
 SIZE(heddle_infer_set, 32);
@@ -265,17 +268,18 @@ AT(heddle_device_desc, extension, 168);
 SIZE(heddle_device_pinned, 16);
 AT(heddle_device_pinned, free, 8);
 SIZE(heddle_device_native, 8);
-SIZE(heddle_device_capture, 32);
+SIZE(heddle_device_capture, 40);
 AT(heddle_device_capture, begin, 0);
 AT(heddle_device_capture, end, 8);
 AT(heddle_device_capture, replay, 16);
 AT(heddle_device_capture, free, 24);
+AT(heddle_device_capture, bytes, 32);
 SIZE(heddle_device_links, 8);
 SIZE(heddle_device_timing, 8);
 SIZE(heddle_device_cancel, 8);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 248);
+SIZE(heddle_engine_options, 256);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -286,6 +290,7 @@ AT(heddle_engine_options, pinned, 216);
 AT(heddle_engine_options, idle_seconds, 224);
 AT(heddle_engine_options, prompt_limit, 232);
 AT(heddle_engine_options, comfyui_dir, 240);
+AT(heddle_engine_options, host_floor, 248);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&
@@ -297,7 +302,7 @@ static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
               HEDDLE_PORT_LINK == 1024 && HEDDLE_NODE_EXPERIMENTAL == 128 &&
               HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512 &&
-              HEDDLE_NODE_PASS_EXTRA == 4096);
+              HEDDLE_NODE_PASS_EXTRA == 4096 && HEDDLE_NODE_TILES == 8192);
 
 extern "C" int heddle_abi_as_c(void);
 

@@ -21,6 +21,9 @@ class CapturedGraph {
   void add(const heddle_op_call& call, void* workspace);
   void replay(Stream& stream) const;  // counted as so many launches
   Device& device() const { return device_; }
+  // What it is said to take of the device's memory; nothing is taken.
+  static constexpr std::uint64_t kCallBytes = 512;
+  std::uint64_t bytes() const { return kCallBytes * calls_.size(); }
 
  private:
   struct Call {

@@ -283,8 +283,15 @@ void captured_graph_free(heddle_captured_graph* captured_graph) {
 // ---- tables ----
 
 constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
-constexpr heddle_device_capture kCapture = {
-    .begin = capture_begin, .end = capture_end, .replay = replay, .free = captured_graph_free};
+std::uint64_t captured_graph_bytes(heddle_captured_graph* captured_graph) {
+  return as_captured_graph(captured_graph).bytes();
+}
+
+constexpr heddle_device_capture kCapture = {.begin = capture_begin,
+                                            .end = capture_end,
+                                            .replay = replay,
+                                            .free = captured_graph_free,
+                                            .bytes = captured_graph_bytes};
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};

@@ -81,6 +81,7 @@ typedef struct heddle_engine_options {
   double idle_seconds;     /* a model not used for so long is unloaded; 0: never           */
   uint64_t prompt_limit;   /* bytes of a text that a model reads; 0: 64 KiB                */
   const char* comfyui_dir; /* a ComfyUI folder: its models, input, output and extra paths  */
+  const char* host_floor;  /* of host memory, that a run begins with at least; NULL: 64 MiB */
 } heddle_engine_options;
 
 /* What a run tells. */

@@ -110,6 +110,10 @@ struct EngineOptions {
                                           // less 2 GB, at least 4 GB
   std::optional<MemorySize>
       pinned;  // of host memory, pinned for devices at most; else half of the host budget
+  // Host memory that has to be there for a run to begin beside others, however little it is known
+  // to need: nobody counts what its threads, files and pictures take. Else 64 MiB, or a 64th of the
+  // host budget if that is less.
+  std::optional<MemorySize> host_floor;
   double memory_poll_seconds = 2;  // between two questions to a driver how much is free, by `clock`
   // A model that nothing has used for so long is unloaded from every device. 0: never.
   double idle_seconds = 0;

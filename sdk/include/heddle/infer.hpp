@@ -78,6 +78,16 @@ class Infer {
   };
   void call(const Value& model, const std::vector<Set>& sets,
             const std::vector<Named>& schedule = {}, std::uint32_t steps = 1) {
+    tell(service<heddle_cost_service>().call, model, sets, schedule, steps);
+  }
+  // As heddle_cost_service::least_call.
+  void least_call(const Value& model, const std::vector<Set>& sets) {
+    tell(service<heddle_cost_service>().least_call, model, sets, {}, 1);
+  }
+
+ private:
+  void tell(heddle_status* (*how)(heddle_infer*, const heddle_infer_call*), const Value& model,
+            const std::vector<Set>& sets, const std::vector<Named>& schedule, std::uint32_t steps) {
     const NamedList scheduled(schedule);
     std::vector<std::pair<NamedList, NamedList>> lists;
     for (const Set& set : sets) lists.emplace_back(NamedList(set.constants), NamedList(set.steps));
@@ -94,10 +104,9 @@ class Infer {
                                   model.raw(),
                                   pointers.data(),
                                   scheduled.data()};
-    check(service<heddle_cost_service>().call(raw_, &asked));
+    check(how(raw_, &asked));
   }
 
- private:
   // The C form of a list of named shapes; it looks into the list it was made of.
   class NamedList {
    public:

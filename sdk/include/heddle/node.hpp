@@ -97,6 +97,8 @@ class Context {
   void warn(const std::string& message) {
     service<heddle_report_service>().warn(raw_, message.c_str());
   }
+  // As heddle_cache_service.
+  void do_not_cache() { service<heddle_cache_service>().do_not_cache(raw_); }
   // Pictures of work under way: made only when somebody looks. pixels: height x width x 3.
   bool wants_preview() const {
     const auto* previews = optional_service<heddle_preview_service>();

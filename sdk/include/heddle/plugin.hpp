@@ -61,6 +61,8 @@ inline constexpr const char* service_name<heddle_report_service> = HEDDLE_SERVIC
 template <>
 inline constexpr const char* service_name<heddle_preview_service> = HEDDLE_SERVICE_PREVIEW;
 template <>
+inline constexpr const char* service_name<heddle_cache_service> = HEDDLE_SERVICE_CACHE;
+template <>
 inline constexpr const char* service_name<heddle_ops_service> = HEDDLE_SERVICE_OPS;
 template <>
 inline constexpr const char* service_name<heddle_block_service> = HEDDLE_SERVICE_BLOCK;

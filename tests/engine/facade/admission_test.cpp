@@ -222,4 +222,34 @@ BOOST_AUTO_TEST_CASE(a_run_that_waits_moves_to_a_device_that_has_become_idle) {
   two.wait();
 }
 
+// Little is known to be needed of host memory: the floor decides.
+BOOST_AUTO_TEST_CASE(no_run_begins_beside_others_where_the_floor_of_host_memory_is_not_there) {
+  const auto third_waits = [&](std::uint64_t floor) {
+    EngineOptions o = options({"fake:0"}, 1 << 20);
+    o.host_budget = std::uint64_t{256} << 20;
+    o.host_floor = floor;
+    Engine engine(o);
+    Gate gate;
+    Told first, second, third;
+    Run one = begin(engine, a, {.observer = first.observer(&gate)});
+    first.await_start();
+    Run two = begin(engine, a, {.observer = second.observer(&gate)});
+    second.await_start();
+    Run three = begin(engine, a, {.observer = third.observer(&gate)});
+    bool waits = false;
+    {
+      std::unique_lock lock(third.mutex);
+      third.changed.wait(lock, [&] { return !third.waiting.empty() || !third.devices.empty(); });
+      waits = third.devices.empty();
+      if (waits) BOOST_TEST(third.waiting.at(0).starts_with("host "), third.waiting.at(0));
+    }
+    gate.open.set_value();
+    for (Run* run : {&one, &two, &three}) run->wait();
+    return waits;
+  };
+  BOOST_TEST(!third_waits(0));
+  BOOST_TEST(!third_waits(std::uint64_t{80} << 20));
+  BOOST_TEST(third_waits(std::uint64_t{100} << 20));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -3,6 +3,7 @@
 #include "engine/memory/pool.h"
 
 #include <boost/test/unit_test.hpp>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -43,6 +44,24 @@ BOOST_AUTO_TEST_CASE(large_pieces_have_chunks_of_their_size_and_small_ones_share
   pool.trim();
   BOOST_TEST(control()->used_bytes(0) == 0u);
   BOOST_TEST(ledger.report().taken == 0u);
+  BOOST_TEST(ledger.report().held.empty());
+}
+
+BOOST_AUTO_TEST_CASE(what_kernels_work_in_is_listed_by_itself) {
+  const std::uint32_t owner = ledger.owner("a model");
+  engine::PieceUse use{{engine::MemoryKind::activations, owner}};
+  use.workspace = 30 * kKiB;
+  std::byte* const piece = pool.allocate(100 * kKiB, use);
+  std::map<engine::MemoryKind, std::uint64_t> held;
+  for (const engine::LedgerReport::Line& line : ledger.report().held) {
+    BOOST_TEST(line.owner == "a model");
+    held[line.kind] += line.bytes;
+  }
+  BOOST_TEST(held.size() == 2u);
+  BOOST_TEST(held[engine::MemoryKind::activations] == 70 * kKiB);
+  BOOST_TEST(held[engine::MemoryKind::workspaces] == 30 * kKiB);
+  BOOST_TEST(ledger.figures().find("workspaces of a model 30.0 KiB") != std::string::npos);
+  pool.free(piece);
   BOOST_TEST(ledger.report().held.empty());
 }
 

@@ -97,6 +97,37 @@ BOOST_AUTO_TEST_CASE(a_step_on_one_device_is_one_replay) {
   BOOST_TEST(step_through(kWays[0], kInOrder, kFakes).captured_graphs == 1u);
 }
 
+// As much as the device says, as long as the session is open.
+BOOST_AUTO_TEST_CASE(captured_graphs_stand_in_the_ledger) {
+  const test::FakeControl control;
+  LayersModel layers(kFakes);
+  const auto held = [&] {
+    std::uint64_t bytes = 0;
+    for (const engine::LedgerReport::Line& line : layers.state(0).ledger().report().held)
+      if (line.kind == engine::MemoryKind::captured_graphs) {
+        BOOST_TEST(line.owner.find("layers.safetensors") != std::string::npos, line.owner);
+        bytes += line.bytes;
+      }
+    return bytes;
+  };
+  {
+    auto opened = layers.open(kSteps, kSets, alone, kNever, {{}, {}, nullptr, kItems});
+    opened.step(0);
+    BOOST_TEST(held() == 0u);
+    for (const std::uint32_t index : {1, 2}) opened.step(index);
+    BOOST_TEST_REQUIRE(opened.session->captured_graphs() == 1u);
+    control->reset();
+    opened.step(3);
+    layers.state(0).settle();
+    // 512 bytes a launch; a step has others, which bring its inputs and take its outputs.
+    BOOST_TEST(held() % 512 == 0u);
+    BOOST_TEST(held() >= 512u * kSets * LayersModel::kLayers);
+    BOOST_TEST(held() <= 512u * control->launches(0, nullptr));
+  }
+  layers.used();
+  BOOST_TEST(held() == 0u);
+}
+
 // Whatever stands between two transfers is replayed, be it one launch.
 BOOST_AUTO_TEST_CASE(blocks_that_change_devices_are_replayed_each) {
   const auto in_turn = [](const Model& model) {

@@ -1,6 +1,11 @@
 // VAEDecodeTiled, VAEEncodeTiled and VAEEncodeForInpaint over the tiny random autoencoder: what
 // they tell before a run, what they refuse, and that memory goes by the tile. Their pictures are
 // compared in tests/e2e/pipelines_test.cpp.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <mutex>
+
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/infer_check.h"
@@ -111,7 +116,9 @@ BOOST_AUTO_TEST_CASE(memory_goes_by_the_tile_and_not_by_the_picture) {
   on_fake.model_dirs = {nodes.folder / "models"};
   on_fake.output_dir = nodes.folder / "told";
   Engine fake(on_fake);
-  const auto least = [&](int side, const std::string& type, const std::string& rest) {
+  // What the node needs: the least, or that with which it does all at once.
+  const auto need = [&](int side, const std::string& type, const std::string& rest,
+                        const char* which) {
     const std::string text =
         flow(cat(R"("latent": {"class_type": "EmptyLatentImage", "inputs": {"width": )", side,
                  R"(, "height": )", side, R"(, "batch_size": 1}}, "out": {"class_type": ")", type,
@@ -120,16 +127,204 @@ BOOST_AUTO_TEST_CASE(memory_goes_by_the_tile_and_not_by_the_picture) {
         engine::parse_json(fake.plan_min_memory(fake.parse(text), true), "min-memory");
     for (std::size_t i = 0; i < told.size(); ++i)
       if (told.at(i).at("device").as_string() == "fake:0")
-        return std::int64_t(told.at(i).at("min_bytes").as_uint64());
-    throw std::logic_error("no least is told of fake:0");
+        for (const engine::Json& node : told.at(i).at("nodes").as_array())
+          if (node.at("node").as_string() == "out") return std::int64_t(node.at(which).as_uint64());
+    throw std::logic_error("nothing is told of fake:0");
   };
   const std::string tiles =
       R"(, "tile_size": 64, "overlap": 16, "temporal_size": 64, "temporal_overlap": 8)";
-  const auto growth = [&](const std::string& type, const std::string& rest) {
-    return least(1024, type, rest) - least(512, type, rest);
+  const auto growth = [&](const std::string& type, const std::string& rest, const char* which) {
+    return need(1024, type, rest, which) - need(512, type, rest, which);
   };
-  const std::int64_t by_tiles = growth("VAEDecodeTiled", tiles), whole = growth("VAEDecode", "");
+  const std::int64_t by_tiles = growth("VAEDecodeTiled", tiles, "min_bytes"),
+                     whole = growth("VAEDecode", "", "all_bytes");
   BOOST_TEST(by_tiles < whole / 2, by_tiles << " of " << whole);
+  // So it is where the whole finds no room.
+  BOOST_TEST(growth("VAEDecode", "", "min_bytes") < whole / 2);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+namespace {
+
+// A decode on a device of which another program may take most. What is decoded comes from the CPU.
+struct CrowdedFixture : TiledFixture {
+  static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+  FakeControl control;
+
+  EngineOptions crowded_options() const {
+    EngineOptions options = fake_engine_options({"fake:0", "cpu:0"}, R"({"memory": 67108864})");
+    options.compute = {{"fake", "f32"}, {"cpu", "f32"}};
+    options.model_dirs = {nodes.folder / "models"};
+    options.output_dir = nodes.folder / "crowded";
+    options.reserves["fake:0"] = std::uint64_t{0};
+    options.memory_poll_seconds = 0;
+    return options;
+  }
+  static std::string decode(const std::string& type, const std::string& rest) {
+    return cat(
+        R"({"loader": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
+      "picture": {"class_type": "EmptyImage", "inputs": {"width": 256, "height": 192, "batch_size": 1, "color": 7812345}},
+      "latent": {"class_type": "VAEEncode", "device": "cpu:0", "inputs": {"pixels": ["picture", 0], "vae": ["loader", 2]}},
+      "out": {"class_type": ")",
+        type, R"(", "device": "fake:0", "inputs": {"samples": ["latent", 0], "vae": ["loader", 2])",
+        rest, R"(}},
+      "inverted": {"class_type": "ImageInvert", "device": "cpu:0", "inputs": {"image": ["out", 0]}},
+      "shown": {"class_type": "test.look", "inputs": {"value": ["inverted", 0]}}, )",
+        NodeFixture::kLook, "}");
+  }
+  static std::string whole() { return decode("VAEDecode", ""); }
+  static std::string tiled(std::int64_t size) {
+    return decode("VAEDecodeTiled", cat(R"(, "tile_size": )", size, R"(, "overlap": )", size / 4,
+                                        R"(, "temporal_size": 64, "temporal_overlap": 8)"));
+  }
+  // Bytes of the fake device with which the whole cannot be decoded, but tiles can.
+  static std::uint64_t room_for_tiles(Engine& engine) {
+    const engine::Json told =
+        engine::parse_json(engine.plan_min_memory(engine.parse(whole()), true), "min-memory");
+    for (std::size_t i = 0; i < told.size(); ++i) {
+      const engine::Json& device = told.at(i);
+      if (device.at("device").as_string() != "fake:0") continue;
+      for (const engine::Json& node : device.at("nodes").as_array()) {
+        if (node.at("node").as_string() != "out") continue;
+        const std::uint64_t least = node.at("min_bytes").as_uint64(),
+                            all = node.at("all_bytes").as_uint64();
+        BOOST_TEST_REQUIRE(least < all / 2);
+        return least + (all - least) / 4;
+      }
+    }
+    throw std::logic_error("no least is told of fake:0");
+  }
+
+  struct Done {
+    std::vector<float> picture, inverted;
+    std::vector<std::string> warnings, computed;              // computed: nodes
+    std::map<std::string, std::vector<std::string>> devices;  // of each start, by node
+  };
+  static Done run(Engine& engine, const std::string& flow,
+                  const std::function<void(const Event&)>& more = {}) {
+    Done done;
+    std::mutex mutex;
+    const auto observe = [&](const Event& event) {
+      const std::lock_guard lock(mutex);
+      if (more) more(event);
+      if (event.kind == Event::Kind::warning && event.node == "out")
+        done.warnings.emplace_back(event.text);
+      if (event.kind != Event::Kind::node_started) return;
+      done.computed.emplace_back(event.node);
+      done.devices[std::string(event.node)].emplace_back(event.device);
+    };
+    Run run = engine.start(engine.parse(flow),
+                           {.observer = observe, .fetch = {"out.IMAGE", "inverted.IMAGE"}});
+    const Results results = run.wait();
+    done.picture = results.floats("out.IMAGE");
+    done.inverted = results.floats("inverted.IMAGE");
+    return done;
+  }
+  static bool computed(const Done& done, const std::string& node) {
+    return std::ranges::find(done.computed, node) != done.computed.end();
+  }
+  static std::int64_t tile_of(const std::string& warning) {
+    const std::string before = "in tiles of ";
+    const std::size_t at = warning.find(before);
+    return at == std::string::npos ? 0 : std::stoll(warning.substr(at + before.size()));
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(decode_without_room, CrowdedFixture)
+
+BOOST_AUTO_TEST_CASE(a_decode_that_finds_no_room_is_done_in_tiles_and_is_not_cached) {
+  Engine crowded(crowded_options());
+  const std::uint64_t room = room_for_tiles(crowded);
+  BOOST_TEST_REQUIRE(room < kMemory);
+  control->set_foreign_bytes(0, kMemory - room);
+  const Done in_tiles = run(crowded, whole());
+  BOOST_TEST_REQUIRE(!in_tiles.warnings.empty());
+  BOOST_TEST(in_tiles.warnings.back().find("out of memory") != std::string::npos,
+             in_tiles.warnings.back());
+  const std::int64_t size = tile_of(in_tiles.warnings.back());
+  BOOST_TEST_REQUIRE(size > 0);
+  BOOST_TEST((run(crowded, tiled(size)).picture == in_tiles.picture));
+  // Nothing of it is kept, nor of what was made of it: with room it is what it always is.
+  control->set_foreign_bytes(0, 0);
+  const Done with_room = run(crowded, whole());
+  BOOST_TEST(with_room.warnings.empty());
+  BOOST_TEST(!computed(with_room, "latent"));
+  BOOST_TEST(computed(with_room, "out"));
+  BOOST_TEST(computed(with_room, "inverted"));
+  Engine roomy(crowded_options());
+  const Done good = run(roomy, whole());
+  BOOST_TEST((with_room.picture == good.picture));
+  BOOST_TEST((with_room.inverted == good.inverted));
+  BOOST_TEST((in_tiles.picture != good.picture));
+  BOOST_TEST(relative_error(in_tiles.picture, good.picture) < 0.5);
+  BOOST_TEST(!computed(run(crowded, whole()), "out"));  // and that is kept
+}
+
+BOOST_AUTO_TEST_CASE(a_budget_that_only_tiles_keep_is_not_refused_before_the_run) {
+  EngineOptions small = crowded_options();
+  {
+    Engine engine(crowded_options());
+    small.budgets["fake:0"] = room_for_tiles(engine);
+  }
+  Engine engine(small);
+  const std::string plan = engine.plan(engine.parse(whole()));
+  BOOST_TEST(plan.find("it calls it in tiles") != std::string::npos, plan);
+  const Done done = run(engine, whole());
+  BOOST_TEST(!done.warnings.empty());
+  BOOST_TEST(control->peak_bytes(0) <= small.budgets["fake:0"].bytes);
+}
+
+// The other program comes when the run has been placed.
+BOOST_AUTO_TEST_CASE(where_not_even_tiles_have_room_another_device_decodes_the_whole) {
+  EngineOptions two = crowded_options();
+  two.devices = {"fake:0", "fake:1", "cpu:0"};
+  two.cache_bytes = 1;
+  std::string flow = whole();
+  const std::string hint = R"("device": "fake:0", )";
+  flow.replace(flow.find(hint), hint.size(), R"("prefer": "fake:0", )");
+  Engine engine(two);
+  const Done good = run(engine, flow);
+  BOOST_TEST(good.devices.at("out") == std::vector<std::string>{"fake:0"},
+             boost::test_tools::per_element());
+  engine.unload("fake");
+  const Done moved = run(engine, flow, [&](const Event& event) {
+    if (event.kind == Event::Kind::node_started && event.node == "latent")
+      control->set_foreign_bytes(0, kMemory - 4096);
+  });
+  BOOST_TEST((moved.picture == good.picture));
+  BOOST_TEST(!moved.warnings.empty());
+  BOOST_TEST(moved.devices.at("out") == (std::vector<std::string>{"fake:0", "fake:1"}),
+             boost::test_tools::per_element());
+  BOOST_TEST(moved.devices.at("latent").size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_budget_that_not_even_tiles_keep_is_refused_before_the_run) {
+  EngineOptions small = crowded_options();
+  small.budgets["fake:0"] = std::uint64_t{64} << 10;
+  Engine engine(small);
+  const std::string text = engine_refusal([&] { run(engine, whole()); });
+  BOOST_TEST(text.find("and the node needs at least") != std::string::npos, text);
+  BOOST_TEST(text.find("in tiles") != std::string::npos, text);
+}
+
+BOOST_AUTO_TEST_CASE(where_not_even_the_smallest_tile_has_room_the_error_is_typed) {
+  EngineOptions none = crowded_options();
+  none.devices = {"fake:0"};
+  none.compute = {{"fake", "f32"}};
+  Engine engine(none);
+  control->set_foreign_bytes(0, kMemory - 4096);
+  std::string flow = whole();
+  for (std::size_t at; (at = flow.find("cpu:0")) != std::string::npos;)
+    flow.replace(at, 5, "fake:0");
+  try {
+    run(engine, flow);
+    BOOST_TEST(false, "it ran with 4 KiB");
+  } catch (const EngineError& error) {
+    BOOST_TEST(error.code() == HEDDLE_OUT_OF_MEMORY, error.what());
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -78,6 +78,16 @@ typedef struct heddle_preview_service {
       const heddle_preview*); /* [any] dropped when nobody looks, or when it is no picture */
 } heddle_preview_service;
 
+/* ---- what is kept ---- */
+
+#define HEDDLE_SERVICE_CACHE "heddle.cache/0"
+typedef struct heddle_cache_service {
+  /* What this call makes is not what the same inputs always give, because memory lacked for one. It
+   * goes to this run's nodes alone: neither it nor what they make of it is kept for later runs, or
+   * given to runs that wait for the same node. [any] */
+  void (*do_not_cache)(heddle_ctx*);
+} heddle_cache_service;
+
 /* ---- device operations ---- */
 
 typedef uint32_t heddle_op_id; /* stands for an op's name, in this process only */

@@ -193,7 +193,8 @@ typedef struct heddle_device_capture {
   heddle_status* (*end)(heddle_stream*,
                         heddle_captured_graph** out); /* always called after begin; yours */
   heddle_status* (*replay)(heddle_stream*, heddle_captured_graph*);
-  void (*free)(heddle_captured_graph*); /* after the replays are done */
+  void (*free)(heddle_captured_graph*);      /* after the replays are done */
+  uint64_t (*bytes)(heddle_captured_graph*); /* [any] of the device's memory that it takes, about */
 } heddle_device_capture;
 
 /* The ways to other devices of the kind, and to host memory (peer NULL). Without it they follow

@@ -65,6 +65,9 @@ typedef struct heddle_cost_service {
   void (*host_scratch)(heddle_infer*, uint64_t bytes);
   heddle_status* (*call)(heddle_infer*,
                          const heddle_infer_call*); /* in the order execute() makes them; copied */
+  /* The smallest call that a node flagged HEDDLE_NODE_TILES makes instead, where there is no room
+   * for those: of several kinds all are told; copied. */
+  heddle_status* (*least_call)(heddle_infer*, const heddle_infer_call*);
 } heddle_cost_service;
 
 #ifdef __cplusplus

@@ -144,10 +144,12 @@ enum {
   HEDDLE_NODE_ANY_INPUT = 1u << 5, /* inputs beyond the declared ones are handed over (extra_*) */
   HEDDLE_NODE_DEPRECATED = 1u << 6,
   HEDDLE_NODE_EXPERIMENTAL = 1u << 7,
-  HEDDLE_NODE_EXPANDS = 1u << 9,      /* may ask for new nodes (heddle.expansion/0)   */
-  HEDDLE_NODE_LOOP_START = 1u << 10,  /* what stands between a start and its end runs only as */
-  HEDDLE_NODE_LOOP_END = 1u << 11,    /* the start asks for it: engine/graph/loops.h    */
-  HEDDLE_NODE_PASS_EXTRA = 1u << 12,  /* undeclared inputs are as with HEDDLE_PORT_PASS */
+  HEDDLE_NODE_EXPANDS = 1u << 9,     /* may ask for new nodes (heddle.expansion/0)   */
+  HEDDLE_NODE_LOOP_START = 1u << 10, /* what stands between a start and its end runs only as */
+  HEDDLE_NODE_LOOP_END = 1u << 11,   /* the start asks for it: engine/graph/loops.h    */
+  HEDDLE_NODE_PASS_EXTRA = 1u << 12, /* undeclared inputs are as with HEDDLE_PORT_PASS */
+  HEDDLE_NODE_TILES = 1u << 13,      /* makes a call of a model that finds no room again in tiles: a
+                                      * lack of memory is no reason to refuse it before it runs */
   HEDDLE_NODE_CACHE_ON_DISK = 1u << 8 /* its outputs take long to make, are small, and are asked for
                                 again: they may be kept on disk for later processes. What its nodes
                                 and those above them read of files is told by identify()        */
