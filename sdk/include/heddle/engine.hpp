@@ -78,8 +78,10 @@ struct EngineOptions {
                                                   // searched in this order, then graphs/models
   std::filesystem::path input_dir, output_dir;    // empty: comfyui_dir's, else "input" and "output"
   std::filesystem::path comfyui_dir;  // a ComfyUI folder; what is named by itself comes before it
-  std::vector<std::string> devices;   // "cpu", "cpu:0"; empty: the best kind there is
-  unsigned threads = 0;               // of a CPU device; 0: all cores
+  // "auto", "cuda", "cuda:1", a UUID, a PCI address; empty: "auto", all of the best kind there is.
+  // Wherever a device is named, it may be named in any of these ways.
+  std::vector<std::string> devices;
+  unsigned threads = 0;                        // of a CPU device; 0: all cores
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   // By device or kind of device: to be used at most, to be left free for other programs ("host": of
   // host memory).
@@ -162,6 +164,13 @@ struct DeviceInfo {
   std::string last_failure;  // empty: none since it was well
   double probe_seconds = 0;  // degraded: until the next run probes it
   MemoryReport memory;
+  std::string uuid, pci_address;       // empty: none
+  std::string architecture;            // "compute capability 9.0"; empty: nothing is told
+  std::vector<std::string> fallbacks;  // what it lacks and what is done instead, a sentence each
+  bool integrated = false;             // part of the processor: its memory is host memory
+  // Whether its driver holds something for it: not before its first work, nor when it is drained.
+  bool has_context = true;
+  std::string service;  // "enabled", "disabled", "draining", "drained": see Engine::drain()
 };
 
 struct PluginInfo {
@@ -375,7 +384,19 @@ class Engine {
   std::string tune(const std::function<void(const std::string&)>& progress = {});
 
   std::vector<DeviceInfo> devices() const;
+  std::string devices_json() const;
   MemoryReport host_memory() const;  // CPU devices have parts of it
+  // Which devices get work; `device` names one or several, as EngineOptions::devices. A device that
+  // is disabled gets nothing new; runs that are planned on it and have begun finish there, others
+  // are planned again. What it holds stays.
+  void enable(std::string_view device);
+  void disable(std::string_view device);
+  // Disables it; when the runs that have it are over it gives back all that it holds: weights,
+  // cached values, pools, pinned memory, streams and the context of its driver (which other code
+  // of the process may share: with CUDA it is reset, unless it was there before this engine used
+  // it). devices() tells "draining", then "drained". Waits until then, or so long; not to be called
+  // by a run's observer without a time. False: it is not drained yet, or was enabled meanwhile.
+  bool drain(std::string_view device, std::optional<std::chrono::milliseconds> wait = {});
 
   // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
   // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free
