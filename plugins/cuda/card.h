@@ -12,7 +12,6 @@
 
 namespace heddle::cuda {
 
-// Over 15 members: what a driver tells of a card, each by itself.
 struct Card {
   std::string name;          // "NVIDIA H200"
   std::string uuid;          // "GPU-00112233-4455-6677-8899-aabbccddeeff"

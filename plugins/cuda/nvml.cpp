@@ -35,7 +35,6 @@ constexpr unsigned kMaxLinks = 18;
 constexpr unsigned kMultiprocessorClock = 1, kMemoryClock = 2;  // nvmlClockType_t
 constexpr int kP2pRead = 0, kP2pWrite = 1, kP2pNvlink = 2;      // nvmlGpuP2PCapsIndex_t
 
-// Over 15 members: functions of a library, each by itself.
 struct Library {
   int (*init)() = nullptr;
   int (*count)(unsigned*) = nullptr;
