@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 
 #include <array>
-
 #include <type_traits>
 
 #include "heddle/device.hpp"

@@ -141,14 +141,16 @@ BOOST_AUTO_TEST_CASE(auto_is_every_device_of_the_best_kind) {
 
 BOOST_AUTO_TEST_CASE(a_budget_of_the_workflow_is_for_the_device_that_it_names_in_any_way) {
   Engine engine(options());
-  const std::string nodes = flow(engine, a).text();
+  Workflow placed = flow(engine, a);
+  placed.place("loop", "fake:1");
+  const std::string nodes = placed.text();
   const auto plan = [&](const std::string& device) {
     return engine.plan(engine.parse(R"({"prompt": )" + nodes + R"(, "devices": {")" + device +
                                     R"(": {"budget": "400KB"}}})"));
   };
   for (const char* name : {"fake:1", kUuidOfOne, kAddressOfOne}) {
     const std::string text = plan(name);
-    BOOST_TEST(text.find("390.6 KiB") != std::string::npos, text);
+    BOOST_TEST(text.find("75.9 KiB of 390.6 KiB on fake:1") != std::string::npos, text);
   }
   const std::string text = refusal([&] { plan("fake:7"); });
   BOOST_TEST(text.find("'fake:7', which is not among the devices used") != std::string::npos, text);
