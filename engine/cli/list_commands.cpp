@@ -76,24 +76,6 @@ Json strings(const std::vector<std::string>& texts) {
   return array;
 }
 
-Json memory_json(const MemoryReport& memory) {
-  Json held = Json::array();
-  for (const MemoryUsage& part : memory.held)
-    held.push(std::move(Json::object()
-                            .set("kind", part.kind)
-                            .set("owner", part.owner)
-                            .set("bytes", part.bytes)
-                            .set("pinned", part.pinned)
-                            .set("could_be_freed", part.bytes - part.pinned)));
-  return std::move(Json::object()
-                       .set("budget", memory.budget)
-                       .set("headroom", memory.headroom)
-                       .set("taken", memory.taken)
-                       .set("reserved", memory.reserved)
-                       .set("available", memory.available)
-                       .set("held", std::move(held)));
-}
-
 // A line for each that holds something.
 void add_held(Table& table, const std::string& id, const MemoryReport& memory) {
   table.row({id, memory.budget == 0 ? "-" : engine::format_bytes(memory.budget),
@@ -104,34 +86,6 @@ void add_held(Table& table, const std::string& id, const MemoryReport& memory) {
         {"", "", "", engine::format_bytes(part.bytes), "",
          cat(part.kind, part.owner.empty() ? "" : " of ", part.owner,
              part.pinned == 0 ? "" : cat(", ", engine::format_bytes(part.pinned), " in use"))});
-}
-
-Json device_json(const DeviceInfo& device) {
-  Json links = Json::array();
-  for (const DeviceLink& link : device.links)
-    links.push(std::move(Json::object()
-                             .set("to", link.to)
-                             .set("kind", link.kind)
-                             .set("bytes_per_second", link.bytes_per_second)
-                             .set("latency_seconds", link.latency_seconds)));
-  return std::move(Json::object()
-                       .set("id", device.id)
-                       .set("name", device.name)
-                       .set("kind", device.kind)
-                       .set("location", device.location)
-                       .set("compute", device.compute)
-                       .set("threads", device.threads)
-                       .set("memory_total", device.memory_total)
-                       .set("memory_free", device.memory_free)
-                       .set("memory_ours", device.memory_ours)
-                       .set("memory_others", device.memory_others)
-                       .set("trouble", device.trouble)
-                       .set("state", device.state)
-                       .set("failures", device.failures)
-                       .set("last_failure", device.last_failure)
-                       .set("probe_seconds", device.probe_seconds)
-                       .set("memory", memory_json(device.memory))
-                       .set("links", std::move(links)));
 }
 
 // "direct 16.0 GB/s"; "-" for a speed that is not known. What is the same, or goes through the
@@ -195,12 +149,43 @@ int list_nodes(const Request& request, Output& output) {
   return kExitDone;
 }
 
+namespace {
+
+// "healthy"; what somebody wants of the device counts for more than how it is.
+std::string state_text(const DeviceInfo& device) {
+  if (device.service != "enabled") return device.service;
+  return device.has_context ? device.state : cat(device.state, ", idle");
+}
+
+std::string name_text(const DeviceInfo& device) {
+  if (!device.trouble.empty()) return device.trouble;
+  return cat(device.name, device.integrated ? " (integrated)" : "");
+}
+
+// How else devices may be named, what they are, and what they lack.
+std::string identity_table(const std::vector<DeviceInfo>& devices) {
+  Table table;
+  table.row({"device", "uuid", "pci address", "architecture"});
+  bool any = false;
+  const auto or_none = [](const std::string& text) { return text.empty() ? "-" : text; };
+  std::string fallbacks;
+  for (const DeviceInfo& device : devices) {
+    any =
+        any || !device.uuid.empty() || !device.pci_address.empty() || !device.architecture.empty();
+    table.row({device.id, or_none(device.uuid), or_none(device.pci_address),
+               or_none(device.architecture)});
+    for (const std::string& line : device.fallbacks) fallbacks += cat(device.id, ": ", line, "\n");
+  }
+  if (!any) return fallbacks;
+  return cat(table.text(), fallbacks.empty() ? "" : "\n", fallbacks);
+}
+
+}  // namespace
+
 int list_devices(const Request& request, Output& output) {
   const Engine engine(request.settings.engine);
   if (request.settings.json) {
-    Json devices = Json::array();
-    for (const DeviceInfo& device : engine.devices()) devices.push(device_json(device));
-    output.write(cat(engine::write_json(devices), "\n"));
+    output.write(cat(engine.devices_json(), "\n"));
     return kExitDone;
   }
   Table table;
@@ -212,12 +197,14 @@ int list_devices(const Request& request, Output& output) {
                device.threads == 0 ? "-" : cat(device.threads),
                engine::format_bytes(device.memory_total), engine::format_bytes(device.memory_free),
                engine::format_bytes(device.memory_ours), engine::format_bytes(device.memory_others),
-               device.state, device.trouble.empty() ? device.name : device.trouble});
+               state_text(device), name_text(device)});
   Table memory;
   memory.row({"memory of", "budget", "left free", "taken", "available", "by"});
   for (const DeviceInfo& device : devices) add_held(memory, device.id, device.memory);
   add_held(memory, "host", engine.host_memory());
-  output.write(cat(table.text(), "\n", memory.text(), "\n", link_table(devices)));
+  const std::string identities = identity_table(devices);
+  output.write(cat(table.text(), "\n", identities, identities.empty() ? "" : "\n", memory.text(),
+                   "\n", link_table(devices)));
   return kExitDone;
 }
 

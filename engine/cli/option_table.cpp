@@ -22,7 +22,10 @@ constexpr OptionSpec kOptions[] = {
      "run only this node that saves or shows something, and what it needs; several with commas",
      kFlows},
     {"devices", OptionKind::words, "LIST",
-     "devices to use, comma-separated (default: all of the best kind)", kAll},
+     "devices to use, comma-separated: auto (the default: all of the best kind), cuda, cuda:1, a "
+     "UUID, "
+     "a PCI address",
+     kAll},
     {"budget", OptionKind::pairs, "DEVICE=SIZE",
      "memory to use at most, of a device or each of a kind: cuda:0=14GiB, cuda=60%", kUsers},
     {"reserve", OptionKind::pairs, "DEVICE=SIZE",

@@ -1,9 +1,12 @@
 #include "engine/device/device.h"
 
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/base/verify.h"
 #include "engine/device/status.h"
 
 namespace heddle::engine {
@@ -79,10 +82,9 @@ void* Stream::native() const {
   return native == nullptr ? nullptr : native->stream(raw_);
 }
 
-Device::Device(std::string name, const heddle_device_desc& desc, heddle_device* raw,
+Device::Device(DeviceIdentity identity, const heddle_device_desc& desc, heddle_device* raw,
                std::shared_ptr<const void> owner)
-    : name_(std::move(name)),
-      kind_(desc.kind),
+    : identity_(std::move(identity)),
       desc_(whole_desc(desc)),
       extensions_(extensions_of(desc_)),
       raw_(raw),
@@ -132,13 +134,13 @@ std::string Device::last_failure() const { return faults_.lock()->last_of_waits;
 heddle_device_info Device::info() const {
   heddle_device_info info{};
   info.size = sizeof info;
-  throw_status(desc_.info(raw_, &info), name_);
+  throw_status(desc_.info(raw_, &info), name());
   return info;
 }
 
 void* Device::allocate(std::size_t bytes) const {
   void* memory = nullptr;
-  check(desc_.alloc(raw_, bytes, &memory), cat(name_, ": ", format_bytes(bytes), " of memory"));
+  check(desc_.alloc(raw_, bytes, &memory), cat(name(), ": ", format_bytes(bytes), " of memory"));
   return memory;
 }
 
@@ -147,18 +149,32 @@ void Device::free(void* memory) const { desc_.free(raw_, memory); }
 void* Device::allocate_pinned(std::size_t bytes) const {
   void* memory = nullptr;
   check(extensions_.pinned->alloc(raw_, bytes, &memory),
-        cat(name_, ": ", format_bytes(bytes), " of pinned host memory"));
+        cat(name(), ": ", format_bytes(bytes), " of pinned host memory"));
   return memory;
 }
 
 void Device::free_pinned(void* memory) const { extensions_.pinned->free(raw_, memory); }
 
+namespace {
+
+// Work on a stream of another device would run, most often, and be in nobody's order: in debug
+// builds it ends the process.
+void require_own(const Device& device, const Stream& stream, const char* call) {
+  if (!kVerify || &stream.device() == &device) return;
+  std::fprintf(stderr, "%s of %s was given a stream of %s\n", call, device.name().c_str(),
+               stream.device().name().c_str());
+  std::abort();
+}
+
+}  // namespace
+
 void Device::copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src,
                   std::size_t bytes) const {
+  require_own(*this, stream, "copy()");
   if (bytes == 0) return;
   check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst,
                    from == nullptr ? nullptr : from->raw(), src, bytes),
-        name_);
+        name());
 }
 
 heddle_link Device::link(const Device* peer) const {
@@ -166,13 +182,13 @@ heddle_link Device::link(const Device* peer) const {
   link.size = sizeof link;
   // Plugins do not know each other's devices; but where one of the two is host memory, the other
   // one knows the way.
-  if (peer != nullptr && peer->kind_ != kind_) {
+  if (peer != nullptr && peer->kind() != kind()) {
     if (peer->host_visible()) return this->link(nullptr);
     return host_visible() ? peer->link(nullptr) : link;
   }
   if (extensions_.links != nullptr) {
     throw_status(extensions_.links->link(raw_, peer == nullptr ? nullptr : peer->raw_, &link),
-                 name_);
+                 name());
     return link;
   }
   const bool one_space = host_visible() && (peer == nullptr || peer->host_visible());
@@ -183,20 +199,31 @@ heddle_link Device::link(const Device* peer) const {
   return link;
 }
 
+std::optional<bool> Device::has_context() const {
+  if (extensions_.context == nullptr) return {};
+  return extensions_.context->is_made(raw_) != 0;
+}
+
+void Device::release_context() const {
+  if (extensions_.context != nullptr)
+    throw_status(extensions_.context->release(raw_), cat(name(), ": giving back its context"));
+}
+
 heddle_weight_layout Device::weight_layout(std::int32_t use, const heddle_tensor_info& info) const {
   heddle_weight_layout layout{};
   layout.size = sizeof layout;
-  throw_status(desc_.weight_layout(raw_, use, &info, &layout), name_);
+  throw_status(desc_.weight_layout(raw_, use, &info, &layout), name());
   return layout;
 }
 
 void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
                          const std::vector<heddle_view>& parts, void* dst) const {
+  require_own(*this, stream, "make_weight()");
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
   check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()),
                           pointers.data(), dst),
-        name_);
+        name());
 }
 
 }  // namespace heddle::engine

@@ -15,6 +15,7 @@
 #include "engine/base/guarded.h"
 #include "engine/device/cancel_flag.h"
 #include "engine/device/device_desc.h"
+#include "engine/device/identity.h"
 #include "engine/tensor/tensor.h"
 #include "heddle/abi/device.h"
 
@@ -120,13 +121,15 @@ class CancelScope {
 class Device {
  public:
   // Takes an opened device. `owner` keeps the plugin's library loaded.
-  Device(std::string name, const heddle_device_desc& desc, heddle_device* raw,
+  Device(DeviceIdentity identity, const heddle_device_desc& desc, heddle_device* raw,
          std::shared_ptr<const void> owner);
   Device(const Device&) = delete;
   ~Device();
 
-  const std::string& name() const { return name_; }  // "cpu:0"
-  const std::string& kind() const { return kind_; }  // "cpu"
+  const std::string& name() const { return identity_.names.name; }  // "cpu:0"
+  const std::string& kind() const { return identity_.names.kind; }  // "cpu"
+  const DeviceNames& names() const { return identity_.names; }
+  const DeviceIdentity& identity() const { return identity_; }
   const std::string& model() const { return model_; }
   const heddle_device_info& opening_info() const { return info_; }  // as it was when opened
   heddle_device_info info() const;  // asked now: free memory changes
@@ -153,6 +156,13 @@ class Device {
 
   bool can_capture() const { return extensions_.capture != nullptr; }
 
+  // Whether the device has made what it makes at its first work; nothing is known of one that does
+  // not tell.
+  std::optional<bool> has_context() const;
+  // Gives that back; the next work makes it again. REQUIRES: no memory, pinned memory, stream,
+  // event or captured graph of it is left. Throws what the plugin says.
+  void release_context() const;
+
   const heddle_kernel* const* kernels() const { return desc_.kernels; }
   heddle_weight_layout weight_layout(std::int32_t use, const heddle_tensor_info& info) const;
   void make_weight(Stream& stream, std::int32_t use, const heddle_weight_layout& layout,
@@ -177,7 +187,8 @@ class Device {
   const DeviceExtensions& extensions() const { return extensions_; }
 
  private:
-  std::string name_, kind_, model_;
+  const DeviceIdentity identity_;
+  std::string model_;
   heddle_device_desc desc_;
   DeviceExtensions extensions_;
   heddle_device* raw_;

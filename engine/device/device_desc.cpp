@@ -57,6 +57,10 @@ std::pair<std::string_view, std::string_view> missing_function(const DeviceExten
       {HEDDLE_DEVICE_LINKS, "link", e.links == nullptr || e.links->link != nullptr},
       {HEDDLE_DEVICE_TIMING, "elapsed", e.timing == nullptr || e.timing->elapsed != nullptr},
       {HEDDLE_DEVICE_CANCEL, "set", e.cancel == nullptr || e.cancel->set != nullptr},
+      {HEDDLE_DEVICE_IDENTITY, "identify",
+       e.identity == nullptr || e.identity->identify != nullptr},
+      {HEDDLE_DEVICE_CONTEXT, "is_made", e.context == nullptr || e.context->is_made != nullptr},
+      {HEDDLE_DEVICE_CONTEXT, "release", e.context == nullptr || e.context->release != nullptr},
   };
   for (const auto& [extension, function, is_there] : functions)
     if (!is_there) return {extension, function};
@@ -83,6 +87,8 @@ DeviceExtensions extensions_of(const heddle_device_desc& desc) {
   find(found.links, HEDDLE_DEVICE_LINKS);
   find(found.timing, HEDDLE_DEVICE_TIMING);
   find(found.cancel, HEDDLE_DEVICE_CANCEL);
+  find(found.identity, HEDDLE_DEVICE_IDENTITY);
+  find(found.context, HEDDLE_DEVICE_CONTEXT);
   return found;
 }
 

@@ -17,6 +17,8 @@ struct DeviceExtensions {
   const heddle_device_links* links = nullptr;
   const heddle_device_timing* timing = nullptr;
   const heddle_device_cancel* cancel = nullptr;
+  const heddle_device_identity* identity = nullptr;
+  const heddle_device_context* context = nullptr;
 };
 
 // A desc of this engine's size: what was added after the plugin's revision is zero. Any thread.

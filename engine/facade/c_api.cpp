@@ -229,6 +229,28 @@ int32_t heddle_engine_unload(heddle_engine* engine, const char* device, const ch
   });
 }
 
+int32_t heddle_engine_enable(heddle_engine* engine, const char* device, char** error) {
+  return to_code(error, [&] { given(engine, "engine").engine.enable(view_of(device, "device")); });
+}
+int32_t heddle_engine_disable(heddle_engine* engine, const char* device, char** error) {
+  return to_code(error, [&] { given(engine, "engine").engine.disable(view_of(device, "device")); });
+}
+int32_t heddle_engine_drain(heddle_engine* engine, const char* device, int64_t milliseconds,
+                            char** error) {
+  bool is_drained = false;
+  const int32_t code = to_code(error, [&] {
+    using Time = std::optional<std::chrono::milliseconds>;
+    is_drained =
+        given(engine, "engine")
+            .engine.drain(view_of(device, "device"),
+                          milliseconds < 0 ? Time() : std::chrono::milliseconds(milliseconds));
+  });
+  return code != 0 || is_drained ? code : HEDDLE_STILL_RUNNING;
+}
+int32_t heddle_engine_devices(heddle_engine* engine, char** out, char** error) {
+  return to_code(error, [&] { hand_text(out, given(engine, "engine").engine.devices_json()); });
+}
+
 int32_t heddle_workflow_set(heddle_workflow* flow, const char* input, const char* value,
                             char** error) {
   return to_code(error, [&] {

@@ -38,6 +38,7 @@ auto translate_errors(F&& body) -> decltype(body()) {
 }
 
 engine::MemoryPolicy memory_policy_of(const EngineOptions& options);
+MemoryReport report_of(const engine::LedgerReport& ledger);
 
 struct Workflow::Data {
   engine::Workflow workflow;
@@ -84,6 +85,7 @@ struct Engine::Data {
   void unload_idle();
   // Gives devices back what nobody uses, where no run but this one is there.
   void unload_where_idle(const Run::Data& run);
+  void finish_drains() noexcept;  // as far as runs have let go of draining devices
 
   engine::Bound bind(const Workflow::Data& flow, const engine::GivenValues& given = {}) const;
   engine::DeviceLoad device_load(
@@ -103,6 +105,7 @@ struct Engine::Data {
 // How often a run has begun again. For its own thread.
 struct Restarts {
   unsigned count = 0;
+  unsigned plans = 0;  // made because a device of the one before was not to be used any more
   std::string why;
   std::set<std::uint32_t> failed_devices;   // that had failed it
   std::set<std::uint32_t> crowded_devices;  // that had no room for it

@@ -100,6 +100,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
                 options.device_options,
                 {options.degrade_after, options.degraded_seconds, options.clock},
                 memory});
+  environment->device_service.set_count(environment->devices.size());
   environment->host_ledger = engine::host_ledger_of(environment->devices, memory);
   environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget())
                                             : environment->host_ledger->budget() / 2;

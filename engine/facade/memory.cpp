@@ -1,4 +1,4 @@
-// Devices and their memory, as people ask for them: what there is, who holds what, and eviction.
+// Memory, as people ask for it: who holds what, and eviction.
 #include <algorithm>
 
 #include "engine/base/text.h"
@@ -25,19 +25,6 @@ engine::MemoryPolicy memory_policy_of(const EngineOptions& options) {
   return policy;
 }
 
-namespace {
-
-// peer nullptr: host memory.
-DeviceLink link_to(const engine::Device& device, const engine::Device* peer) {
-  const heddle_link link = device.link(peer);
-  const char* const kind = link.kind == HEDDLE_LINK_SAME     ? "same"
-                           : link.kind == HEDDLE_LINK_PEER   ? "peer"
-                           : link.kind == HEDDLE_LINK_DIRECT ? "direct"
-                                                             : "through host";
-  return {peer == nullptr ? "host" : peer->name(), kind, link.bytes_per_second,
-          link.latency_seconds};
-}
-
 MemoryReport report_of(const engine::LedgerReport& ledger) {
   MemoryReport report{ledger.budget == engine::Ledger::kNoLimit ? 0 : ledger.budget,
                       ledger.headroom,
@@ -54,66 +41,14 @@ MemoryReport report_of(const engine::LedgerReport& ledger) {
   return report;
 }
 
+namespace {
+
 // "flux" names every model of the family, and one model its whole name.
 bool is_named(std::string_view owner, std::string_view name) {
   return owner == name || (owner.starts_with(name) && owner.substr(name.size()).starts_with(' '));
 }
 
 }  // namespace
-
-std::vector<DeviceInfo> Engine::devices() const {
-  return translate_errors([&] {
-    std::vector<DeviceInfo> all;
-    for (const engine::RunDevice& device : data_->environment->devices) {
-      const engine::Device& d = device.state->device();
-      const engine::LedgerReport ledger = device.state->ledger().report();
-      const std::uint64_t ours = ledger.taken;
-      heddle_device_info info = d.opening_info();
-      std::string trouble;
-      try {
-        const heddle_device_info now = d.info();  // by a value of its own: g++ 12 builds an
-                                                  // assigned result in place, and leaves half of it
-        info = now;
-      } catch (const engine::Error& error) {  // one that is dead does not hide the others
-        trouble = error.full();
-        info.memory_free = 0;
-      }
-      const std::uint64_t known = info.memory_free + ours,
-                          others = trouble.empty()
-                                       ? info.memory_total - std::min(known, info.memory_total)
-                                       : 0;
-      DeviceInfo& one =
-          all.emplace_back(DeviceInfo{d.name(),
-                                      info.name,
-                                      d.kind(),
-                                      info.location,
-                                      std::string(engine::dtype_name(engine::DType(info.compute))),
-                                      info.memory_total,
-                                      info.memory_free,
-                                      ours,
-                                      others,
-                                      info.threads,
-                                      {},
-                                      std::move(trouble),
-                                      {},
-                                      0,
-                                      {},
-                                      0,
-                                      {}});
-      one.memory = report_of(ledger);
-      const engine::DeviceHealth::Report health = device.health->report();
-      one.state = engine::state_name(health.state);
-      one.failures = health.failures;
-      one.last_failure = health.cause;
-      one.probe_seconds = health.probe_in_seconds;
-      if (!one.trouble.empty()) continue;  // nor does anybody reach it
-      for (const engine::RunDevice& other : data_->environment->devices)
-        if (&other != &device) one.links.push_back(link_to(d, &other.state->device()));
-      one.links.push_back(link_to(d, nullptr));
-    }
-    return all;
-  });
-}
 
 MemoryReport Engine::host_memory() const {
   return translate_errors([&] {
@@ -134,7 +69,7 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
     for (std::size_t d = 0; d < environment.devices.size(); ++d) {
       const engine::RunDevice& one = environment.devices[d];
       const engine::Device& of = one.state->device();
-      if (!device.empty() && of.name() != device && of.kind() != device) continue;
+      if (!device.empty() && named_by(device, of.names()) == engine::NamedBy::nothing) continue;
       is_known = true;
       if (model.empty()) {
         bytes += engine::unload(environment, d);

@@ -13,34 +13,38 @@
 
 namespace heddle {
 
-bool Budgets::is_limited_by_caller(const std::string& device, const std::string& kind) const {
-  return options_.budgets.contains(device) || options_.budgets.contains(kind);
+Budgets::Budgets(const EngineOptions& options, const std::vector<engine::DeviceHint>& hints)
+    : options_(options) {
+  for (const engine::DeviceHint& hint : hints)
+    if (hint.budget_bytes) by_workflow_[hint.device] = *hint.budget_bytes;
+}
+
+bool Budgets::is_limited_by_caller(const engine::DeviceNames& device) const {
+  return engine::find_for(options_.budgets, device) != nullptr;
 }
 
 engine::Topology Budgets::of(const engine::Environment& environment) const {
   engine::Topology topology = engine::topology_now(environment);
-  for (const engine::DeviceHint& hint : hints_) {
-    if (!hint.budget_bytes) continue;
-    const auto device =
-        std::ranges::find(topology.devices, hint.device, &engine::DeviceFacts::name);
-    if (device == topology.devices.end())
+  for (const auto& [selector, bytes] : by_workflow_)
+    if (std::ranges::none_of(topology.devices, [&, &name = selector](const auto& device) {
+          return named_by(name, names_of(device)) != engine::NamedBy::nothing;
+        }))
       throw engine::Error(engine::Code::not_found,
-                          engine::cat("the workflow gives a budget to ", engine::quote(hint.device),
+                          engine::cat("the workflow gives a budget to ", engine::quote(selector),
                                       ", which is not among the devices used: ",
                                       engine::all_device_names(topology)));
-    if (is_limited_by_caller(device->name, device->kind)) continue;
-    device->budget =
-        device->budget == 0 ? *hint.budget_bytes : std::min(device->budget, *hint.budget_bytes);
+  for (engine::DeviceFacts& device : topology.devices) {
+    const std::uint64_t* const bytes = engine::find_for(by_workflow_, names_of(device));
+    if (bytes == nullptr || is_limited_by_caller(names_of(device))) continue;
+    device.budget = device.budget == 0 ? *bytes : std::min(device.budget, *bytes);
   }
   return topology;
 }
 
 engine::Topology Budgets::given_only(engine::Topology topology) const {
   for (engine::DeviceFacts& device : topology.devices) {
-    const bool by_workflow = std::ranges::any_of(hints_, [&](const engine::DeviceHint& hint) {
-      return hint.budget_bytes && hint.device == device.name;
-    });
-    if (!by_workflow && !is_limited_by_caller(device.name, device.kind) &&
+    const engine::DeviceNames names = names_of(device);
+    if (engine::find_for(by_workflow_, names) == nullptr && !is_limited_by_caller(names) &&
         !(device.host_visible && options_.host_budget))
       device.budget = 0;
   }
@@ -49,13 +53,12 @@ engine::Topology Budgets::given_only(engine::Topology topology) const {
 
 std::vector<engine::Ledger::Cap> Budgets::caps(const engine::Environment& environment) const {
   std::vector<engine::Ledger::Cap> caps;
-  for (const engine::DeviceHint& hint : hints_)
-    for (const engine::RunDevice& device : environment.devices) {
-      const engine::Device& of = device.state->device();
-      if (hint.budget_bytes && of.name() == hint.device &&
-          !is_limited_by_caller(of.name(), of.kind()))
-        caps.emplace_back(device.state->ledger(), *hint.budget_bytes);
-    }
+  for (const engine::RunDevice& device : environment.devices) {
+    const engine::DeviceNames& names = device.state->device().names();
+    const std::uint64_t* const bytes = engine::find_for(by_workflow_, names);
+    if (bytes != nullptr && !is_limited_by_caller(names))
+      caps.emplace_back(device.state->ledger(), *bytes);
+  }
   return caps;
 }
 

@@ -38,6 +38,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,7 @@ namespace heddle {
 // What a plan may use of each device: what the caller of the engine said of it, else the workflow.
 class Budgets {
  public:
-  Budgets(const EngineOptions& options, const std::vector<engine::DeviceHint>& hints)
-      : options_(options), hints_(hints) {}
+  Budgets(const EngineOptions& options, const std::vector<engine::DeviceHint>& hints);
   // The devices as they are now. Throws not_found for a hint at a device that is not used.
   engine::Topology of(const engine::Environment& environment) const;
   // Without budgets that nobody gave: those are defaults, which the ledgers keep.
@@ -66,9 +66,9 @@ class Budgets {
   std::vector<engine::Ledger::Cap> caps(const engine::Environment& environment) const;
 
  private:
-  bool is_limited_by_caller(const std::string& device, const std::string& kind) const;
+  bool is_limited_by_caller(const engine::DeviceNames& device) const;
   const EngineOptions& options_;
-  const std::vector<engine::DeviceHint>& hints_;
+  std::map<std::string, std::uint64_t> by_workflow_;  // by what the workflow names devices by
 };
 
 // What a run starts from.

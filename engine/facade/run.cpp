@@ -138,7 +138,7 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
                                  Teller& teller, Run::Data& run) {
   const std::filesystem::path& path = run.options.trace;
   if (path.empty()) return engine::execute(request, environment, teller, run.control);
-  engine::Timeline timeline(environment.devices);
+  engine::Timeline timeline(environment.devices, &environment.device_service);
   request.timeline = &timeline;
   try {
     engine::RunResult result = engine::execute(request, environment, teller, run.control);
@@ -181,6 +181,14 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   Teller teller(run);
   if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
   engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+  engine::DeviceService& service = engine.environment->device_service;
+  auto held = service.try_hold(devices_of(run.ready.plan));
+  while (!held) {  // one of them is not to be used any more
+    plan_again(run, engine);
+    engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+    auto again = service.try_hold(devices_of(run.ready.plan));
+    if (again) held.emplace(std::move(*again));
+  }
   run.control.begin();
   const engine::KernelsAhead ahead(run.ready.graph, run.ready.plan, run.ready.inferred,
                                    run.ready.topology, *engine.environment);
@@ -314,6 +322,7 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
         raw->so_far.saved.clear();
         raw->restarts.finished = {};
         raw->ready = {};  // what the run was given goes back before anybody hears that it is over
+        engine->finish_drains();
         if (failure == nullptr) forget_checkpoint(*raw);
         if (failure == nullptr)
           promise->set_value(std::move(outcome));

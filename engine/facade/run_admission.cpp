@@ -14,6 +14,7 @@ namespace heddle {
 namespace {
 
 constexpr unsigned kMostRestarts = 3;
+constexpr unsigned kMostPlans = 100;
 constexpr std::uint64_t kEverything = std::uint64_t{1} << 60;
 
 double system_seconds() {
@@ -98,6 +99,7 @@ void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
   run.ready = {};
   *run.work.lock() = {};
   run.ticket->give_back();
+  engine.finish_drains();
   const engine::Error cancelled(engine::Code::cancelled, "cancelled");
   if (!run.control.rearm()) throw cancelled;
   if (run.control.paused()) {
@@ -135,6 +137,27 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
           }};
 }
 
+std::vector<std::uint32_t> devices_of(const engine::Plan& plan) {
+  std::set<std::uint32_t> devices;
+  for (const engine::Assignment& assignment : plan.assignments) {
+    if (!assignment.on_host) devices.insert(assignment.devices.begin(), assignment.devices.end());
+    for (const engine::PlacedCall& call : assignment.calls)
+      devices.insert(call.placement.devices.begin(), call.placement.devices.end());
+  }
+  return {devices.begin(), devices.end()};
+}
+
+void plan_again(Run::Data& run, Engine::Data& engine) {
+  if (++run.restarts.plans > kMostPlans)
+    throw engine::Error(engine::Code::io, "the devices of this run were disabled again and again");
+  run.ticket.reset();
+  run.ready = {};
+  run.ready = plan_run(run, engine, waits_for_others(run));
+  *run.work.lock() = engine.planned_work(run.ready.plan);
+  run.done_seconds = 0;
+  enter(run, engine);
+}
+
 std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
   std::vector<std::uint64_t> failures;
   for (const engine::RunDevice& device : engine.environment->devices)
@@ -164,9 +187,10 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   std::set<std::uint32_t> failed = run.restarts.failed_devices;
   for (std::uint32_t d = 0; d < now.size(); ++d)
     if (now[d] > before[d]) failed.insert(d);
-  const bool lacked_memory = failure.code() == engine::Code::out_of_memory &&
-                             ((!run.restarts.is_alone && run.ticket->ran_beside_others()) ||
-                              (waits_for_others(run) && run.restarts.count < kMostRestarts));
+  const bool lacked_memory =
+      failure.code() == engine::Code::out_of_memory &&
+      ((!run.restarts.is_alone && run.ticket && run.ticket->ran_beside_others()) ||
+       (waits_for_others(run) && run.restarts.count < kMostRestarts));
   std::set<std::uint32_t> crowded = run.restarts.crowded_devices;
   if (const auto device = run.restarts.finished.crowded; device && !lacked_memory)
     crowded.insert(*device);

@@ -16,6 +16,13 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget);
 // Makes the run's ticket, of its plan.
 void enter(Run::Data& run, Engine::Data& engine);
 
+// Whose nodes and calls run there.
+std::vector<std::uint32_t> devices_of(const engine::Plan& plan);
+
+// For a run that has not begun, and has a device in its plan that is not to be used any more.
+// Throws what planning refuses.
+void plan_again(Run::Data& run, Engine::Data& engine);
+
 engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine);
 
 // After the run has given back what it held: waits while it is paused, then places it anew, on

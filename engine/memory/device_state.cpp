@@ -46,7 +46,6 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device,
       ledger_(ledger != nullptr ? std::move(ledger) : std::make_shared<Ledger>(device_->name())),
       host_ledger_(ledger_->shared_parent()),
       pool_(*device_, *ledger_),
-      stream_(*device_),
       inbound_(*device_, *ledger_) {
   // A parent is short of memory for another device: then this one's free chunks help, too.
   for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent())
@@ -180,8 +179,9 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
       scratch == 0 ? nullptr : allocate(scratch, {{MemoryKind::workspaces, 0}, op_name(op), from});
   std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
-  const CancelScope scope(stream_, cancel);
-  device_->check(kernel.launch(device_->raw(), stream_.raw(), &call,
+  Stream& stream = main_stream();
+  const CancelScope scope(stream, cancel);
+  device_->check(kernel.launch(device_->raw(), stream.raw(), &call,
                                workspace == nullptr ? nullptr : workspace->data()),
                  cat(op_name(op), " on ", device_->name()));
   for (const Tensor& tensor : brought)
@@ -221,7 +221,7 @@ Tensor DeviceState::bring(const Tensor& tensor) {
   Tensor here = make(dense);
   std::vector<Retained> passed;
   const std::lock_guard lock(stream_mutex_);
-  device_->copy(stream_, device_.get(), here->data(), nullptr, host->data(), bytes);
+  device_->copy(main_stream(), device_.get(), here->data(), nullptr, host->data(), bytes);
   passed = retain_locked(host->storage);
   return here;
 }
@@ -267,13 +267,15 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
 }
 
 void DeviceState::follow(DeviceState& other) {
+  if (!other.has_stream()) return;
   const Event reached(*other.device_);
   other.record(reached);
   const std::lock_guard lock(stream_mutex_);
-  stream_.wait_for(reached);
+  main_stream().wait_for(reached);
 }
 
 void DeviceState::synchronize() {
+  if (!has_stream()) return;
   const Event reached(*device_);
   record(reached);
   reached.wait();
@@ -331,9 +333,30 @@ void DeviceState::release_all() noexcept {
   }
 }
 
+bool DeviceState::close() {
+  settle();
+  release_all();
+  {
+    const std::lock_guard lock(fence_mutex_);
+    fence_.reset();
+  }
+  trim_quietly();
+  if (memory_use().reserved > 0) return false;
+  for (Copies& copies : copies_) {
+    const std::lock_guard lock(copies.mutex);
+    copies.stream.reset();
+  }
+  {
+    const std::lock_guard lock(stream_mutex_);
+    stream_.reset();
+  }
+  if (device_->has_context().value_or(false)) device_->release_context();
+  return true;
+}
+
 void DeviceState::record(const Event& event) {
   const std::lock_guard lock(stream_mutex_);
-  stream_.record(event);
+  main_stream().record(event);
 }
 
 void DeviceState::retain(const Tensor& tensor) {
@@ -350,7 +373,7 @@ void DeviceState::retain(std::shared_ptr<const void> thing) {
 std::vector<DeviceState::Retained> DeviceState::retain_locked(std::shared_ptr<const void> thing) {
   std::vector<Retained> passed = take_passed();
   retained_.push_back({Event(*device_), std::move(thing)});
-  stream_.record(retained_.back().passed);
+  main_stream().record(retained_.back().passed);
   return passed;
 }
 

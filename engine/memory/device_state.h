@@ -1,6 +1,7 @@
 // A device at work: its main stream, its pool, and what must stay alive until the stream is past
-// it. One for each device and engine, shared by all runs. Thread-safe: enqueueing takes the
-// stream's lock for one call.
+// it. Nothing of the device is made before its first work: an idle one holds nothing of its driver.
+// One for each device and engine, shared by all runs. Thread-safe: enqueueing takes the stream's
+// lock for one call.
 #pragma once
 
 #include <array>
@@ -121,22 +122,33 @@ class DeviceState {
   // Settles, and frees everything that is kept for work under way. Before any of several
   // devices is destroyed.
   void release_all() noexcept;
+  // Gives everything of the device back: chunks of the pools, streams, and what the driver made at
+  // the first work. Settles. The next work makes it again. False: something of its memory is still
+  // in use, and only what is free went. REQUIRES: nobody works here meanwhile. Throws what the
+  // device says.
+  bool close();
 
   // Runs enqueue(stream) with the stream's lock held.
   template <class F>
   void with_stream(F&& enqueue) {
     const std::lock_guard lock(stream_mutex_);
-    enqueue(stream_);
+    enqueue(main_stream());
   }
   // The same with one of the copy streams.
   template <class F>
   void with_copy_stream(CopyStream which, F&& enqueue) {
     Copies& copies = copies_[int(which)];
     const std::lock_guard lock(copies.mutex);
-    if (copies.stream == nullptr) copies.stream = std::make_unique<Stream>(*device_);
+    if (copies.stream == nullptr) {
+      with_stream([](Stream&) {});  // the first of a device is its main one
+      copies.stream = std::make_unique<Stream>(*device_);
+    }
     enqueue(*copies.stream);
   }
-  void* native_stream() const { return stream_.native(); }
+  void* native_stream() {
+    const std::lock_guard lock(stream_mutex_);
+    return main_stream().native();
+  }
 
  private:
   friend class DeviceMemory;
@@ -145,6 +157,15 @@ class DeviceState {
   void reclaim_inbound();
 
   bool is_here(const heddle_tensor& tensor) const;
+  // Made when it is first asked for. REQUIRES: stream_mutex_ is held.
+  Stream& main_stream() {
+    if (stream_ == nullptr) stream_ = std::make_unique<Stream>(*device_);
+    return *stream_;
+  }
+  bool has_stream() {
+    const std::lock_guard lock(stream_mutex_);
+    return stream_ != nullptr;
+  }
   struct Retained {
     Event passed;
     std::shared_ptr<const void> thing;
@@ -162,8 +183,8 @@ class DeviceState {
   std::shared_ptr<Ledger> host_ledger_;
   Pool pool_;
   std::mutex stream_mutex_;
-  Stream stream_;
-  std::deque<Retained> retained_;  // guarded by stream_mutex_
+  std::unique_ptr<Stream> stream_;  // guarded by stream_mutex_; nullptr: nothing was enqueued yet
+  std::deque<Retained> retained_;   // guarded by stream_mutex_
 
   struct Copies {
     std::mutex mutex;

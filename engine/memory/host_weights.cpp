@@ -268,6 +268,18 @@ std::uint64_t HostWeights::evict(std::uint64_t bytes) {
   return budget_->given_back() - before;
 }
 
+bool HostWeights::release_pinned(const Device& device) {
+  Lock lock(monitor_.mutex);
+  staged_.release_passed(lock);
+  while (staged_.evict_one(lock, &device)) {
+  }
+  while (cache_.evict_pinned_by(lock, device)) {
+  }
+  while (pool_.free_one(lock, &device)) {
+  }
+  return !cache_.has_pinned_by(device) && pool_.supply(device, 0, StagingPool::kAnySize).bytes == 0;
+}
+
 HostReport HostWeights::report() const {
   const Lock lock(monitor_.mutex);
   const PageCache::Counts& counts = cache_.counts();

@@ -118,6 +118,9 @@ class HostWeights {
   std::uint64_t evict(std::uint64_t bytes);
   // Gives back what leases hold whose event has passed. Done by get(), too.
   void reclaim();
+  // Frees what this device has pinned, as far as nobody uses it; the bytes are read from their
+  // files again when they are wanted. True: nothing of it is left.
+  bool release_pinned(const Device& device);
   HostReport report() const;
   // Bytes that pinned copies of parts may take together; buffers that others pass through have the
   // rest of what may be pinned.

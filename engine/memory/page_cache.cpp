@@ -215,6 +215,30 @@ bool PageCache::evict_one(Lock& lock, std::optional<std::uint64_t> wanted_in) {
   return true;
 }
 
+namespace {
+
+bool is_pinned_by(const HostItem& item, const Device& device) {
+  return item.buffer.memory != nullptr && item.buffer.memory->pinned_by() == &device;
+}
+
+}  // namespace
+
+bool PageCache::evict_pinned_by(Lock& lock, const Device& device) {
+  const auto found = std::ranges::find_if(items_, [&](const auto& entry) {
+    const HostCopy& copy = entry.second->buffer;
+    return is_pinned_by(*entry.second, device) && copy.state == CopyState::ready &&
+           copy.leases == 0;
+  });
+  if (found == items_.end()) return false;
+  evict(lock, *found->second, &HostItem::buffer);
+  return true;
+}
+
+bool PageCache::has_pinned_by(const Device& device) const {
+  return std::ranges::any_of(
+      items_, [&](const auto& entry) { return is_pinned_by(*entry.second, device); });
+}
+
 void PageCache::evict(Lock& lock, HostItem& item, Copy which) {
   HostCopy& copy = item.*which;
   const std::shared_ptr<const TensorFile> file = item.file;

@@ -83,6 +83,9 @@ class PageCache {
   // What is wanted last goes, when others are wanted before it than `wanted_in`; without it,
   // anything that nobody uses. False: nothing can go.
   bool evict_one(Lock& lock, std::optional<std::uint64_t> wanted_in);
+  // A copy goes that this device has pinned and nobody uses. False: there is none.
+  bool evict_pinned_by(Lock& lock, const Device& device);
+  bool has_pinned_by(const Device& device) const;
   // REQUIRES: nobody has a lease on it or reads into it, or will. The item may be gone afterwards.
   void evict(Lock& lock, HostItem& item, Copy which);
   // Something that was to be read ahead, and that nobody reads just now or waits for.

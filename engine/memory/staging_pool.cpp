@@ -123,11 +123,14 @@ void StagingPool::free(Lock& lock, std::unique_ptr<HostBuffer> buffer) {
   monitor_.changed.notify_all();
 }
 
-bool StagingPool::free_one(Lock& lock) {
-  if (idle_.empty()) return false;
-  std::unique_ptr<HostBuffer> first = std::move(idle_.front());
-  idle_.erase(idle_.begin());
-  free(lock, std::move(first));
+bool StagingPool::free_one(Lock& lock, const Device* pinned_by) {
+  const auto first = std::ranges::find_if(idle_, [&](const auto& buffer) {
+    return pinned_by == nullptr || buffer->pinned_by() == pinned_by;
+  });
+  if (first == idle_.end()) return false;
+  std::unique_ptr<HostBuffer> freed = std::move(*first);
+  idle_.erase(first);
+  free(lock, std::move(freed));
   return true;
 }
 

@@ -60,8 +60,9 @@ class StagingPool {
                                    std::uint64_t bytes, bool& refused);
   void set_idle(Lock& lock, std::unique_ptr<HostBuffer> buffer);  // to be used again
   void free(Lock& lock, std::unique_ptr<HostBuffer> buffer);
-  // Frees the one that has been idle longest. False: there is none.
-  bool free_one(Lock& lock);
+  // Frees the one that has been idle longest, of all or of those that a device has pinned. False:
+  // there is none.
+  bool free_one(Lock& lock, const Device* pinned_by = nullptr);
 
   // Memory for a copy that stays; plain without a device. nullptr: there is no such memory, and the
   // room is given back.

@@ -24,7 +24,7 @@ NamedDevices find_devices(std::string_view text, const Topology& topology) {
     ++named;
     bool known = false, added = false;
     for (std::uint32_t d = 0; d < topology.devices.size(); ++d) {
-      if (one != topology.devices[d].name && one != topology.devices[d].kind) continue;
+      if (named_by(one, names_of(topology.devices[d])) == NamedBy::nothing) continue;
       known = true;
       if (!topology.devices[d].left_out.empty()) {
         left_out.push_back(d);

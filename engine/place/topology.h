@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/device/device_names.h"
 #include "heddle/abi/value.h"
 
 namespace heddle::engine {
@@ -28,7 +29,12 @@ struct DeviceFacts {
   double bytes_per_second = 0;  // of its own memory; 0: unknown
   std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
   bool pins = false;     // host memory can be pinned for copies to it
+  std::string uuid = {}, pci_address = {};  // by which people may name it; empty: none
 };
+
+inline DeviceNames names_of(const DeviceFacts& device) {
+  return {device.name, device.kind, device.uuid, device.pci_address};
+}
 
 struct LinkFacts {
   // direct: by copies. peer: kernels on each side read the other's memory, too.
@@ -58,11 +64,11 @@ struct Topology {
   }
 };
 
-// What a text such as "cuda:1", "cuda" or "cpu:0,cpu:1" names.
+// What a text such as "cuda:1", "cuda", "auto", a UUID or "cpu:0,cpu:1" names (device_names.h).
 struct NamedDevices {
   std::vector<std::uint32_t> devices;  // of the topology, in the order of the text; each once
   bool is_list = false;  // several were named one by one, so all of them are meant; a kind means
-                         // any of its devices
+                         // any of its devices, "auto" any at all
   std::vector<std::string> repeated;  // names that stood there twice
 };
 

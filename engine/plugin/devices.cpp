@@ -21,7 +21,9 @@ constexpr std::uint32_t kMostDevices = 64;
 struct Wanted {
   const DeviceKind* kind;
   std::uint32_t index;
-  std::string name;
+  DeviceIdentity identity;
+
+  const std::string& name() const { return identity.names.name; }
 };
 
 // Device kind -> a record.
@@ -76,72 +78,113 @@ std::string available(const LoadedPlugins& plugins) {
   return names.empty() ? cat("none: ", nothing_was_loaded(plugins)) : join(names, ", ");
 }
 
-// Kinds with a GPU come before the host's own processor.
-const DeviceKind* best_kind(const LoadedPlugins& plugins) {
-  const DeviceKind* best = nullptr;
-  for (const DeviceKind& kind : plugins.devices)
-    if (kind.desc->count() > 0 && (best == nullptr || std::string_view(best->desc->kind) == "cpu"))
-      best = &kind;
-  return best;
-}
+bool is_host(const DeviceKind& kind) { return std::string_view(kind.desc->kind) == "cpu"; }
 
-std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::string>& names,
-                           const KindOptions& options) {
-  std::vector<Wanted> wanted;
-  const auto add = [&](const DeviceKind& kind, std::uint32_t index) {
-    const std::string name = cat(kind.desc->kind, ":", index);
-    if (std::ranges::any_of(wanted, [&](const Wanted& w) { return w.name == name; }))
-      log(Level::warning, cat("device ", name, " is named twice; it is used once"));
-    else
-      wanted.push_back({&kind, index, name});
-  };
-  if (names.empty()) {
-    const DeviceKind* kind = best_kind(plugins);
-    if (kind == nullptr)
-      throw Error(Code::not_found, cat("there is no device: ", nothing_was_loaded(plugins)));
-    for (std::uint32_t i = 0; i < count_of(*kind, options); ++i) add(*kind, i);
-    return wanted;
-  }
-  const auto add_named = [&](const std::string& name) {
+class Selector {
+ public:
+  Selector(const LoadedPlugins& plugins, const KindOptions& options)
+      : plugins_(plugins), options_(options) {}
+
+  void add_named(const std::string& name) {
+    if (name == kAnyDevice) return add_best();
     const std::size_t colon = name.find(':');
-    const std::string kind_name = name.substr(0, colon);
-    const auto kind = std::ranges::find_if(
-        plugins.devices, [&](const DeviceKind& k) { return kind_name == k.desc->kind; });
-    const std::uint32_t count = kind == plugins.devices.end() ? 0 : count_of(*kind, options);
+    const auto kind = std::ranges::find_if(plugins_.devices, [&](const DeviceKind& k) {
+      return name.substr(0, colon) == k.desc->kind;
+    });
+    const bool is_known = kind != plugins_.devices.end();
+    const std::uint32_t count = is_known ? count_of(*kind, options_) : 0;
     std::uint32_t index = 0;
-    if (kind != plugins.devices.end() && colon == std::string::npos) {
+    if (is_known && colon == std::string::npos) {
       for (std::uint32_t i = 0; i < count; ++i) add(*kind, i);
       if (count > 0) return;
-    } else if (kind != plugins.devices.end()) {
+    } else if (is_known) {
       const char* const end = name.data() + name.size();
       const auto [stop, error] = std::from_chars(name.data() + colon + 1, end, index);
       // Whether the plugin opens it, it says itself.
       if (error == std::errc() && stop == end && index < std::max(kMostDevices, count))
         return add(*kind, index);
+    } else if (add_identified(name)) {
+      return;
     }
     throw Error(Code::not_found,
-                cat("there is no device ", quote(name), "; there are: ", available(plugins)));
-  };
+                cat("there is no device ", quote(name), "; there are: ", available(plugins_)));
+  }
+
+  // A GPU of its own before one that is part of the processor, and that before the processor.
+  void add_best() {
+    std::vector<Wanted> discrete, integrated, host;
+    for (const DeviceKind& kind : plugins_.devices)
+      for (std::uint32_t i = 0; i < count_of(kind, options_); ++i) {
+        Wanted device{&kind, i, identify(*kind.desc, i, plugin_host())};
+        std::vector<Wanted>& with = is_host(kind)                ? host
+                                    : device.identity.integrated ? integrated
+                                                                 : discrete;
+        if (with.empty() || with.front().kind == &kind) with.push_back(std::move(device));
+      }
+    for (std::vector<Wanted>* best : {&discrete, &integrated, &host})
+      if (!best->empty()) {
+        for (Wanted& device : *best) add(std::move(device));
+        return;
+      }
+    throw Error(Code::not_found, cat("there is no device: ", nothing_was_loaded(plugins_)));
+  }
+
+  std::vector<Wanted> take() { return std::move(wanted_); }
+
+ private:
+  void add(const DeviceKind& kind, std::uint32_t index) {
+    add({&kind, index, identify(*kind.desc, index, plugin_host())});
+  }
+
+  void add(Wanted device) {
+    if (std::ranges::any_of(wanted_, [&](const Wanted& w) { return w.name() == device.name(); }))
+      log(Level::warning, cat("device ", device.name(), " is named twice; it is used once"));
+    else
+      wanted_.push_back(std::move(device));
+  }
+
+  // By UUID or PCI address.
+  bool add_identified(const std::string& name) {
+    for (const DeviceKind& kind : plugins_.devices)
+      for (std::uint32_t i = 0; i < count_of(kind, options_); ++i) {
+        DeviceIdentity identity = identify(*kind.desc, i, plugin_host());
+        if (named_by(name, identity.names) != NamedBy::device) continue;
+        add({&kind, i, std::move(identity)});
+        return true;
+      }
+    return false;
+  }
+
+  const LoadedPlugins& plugins_;
+  const KindOptions& options_;
+  std::vector<Wanted> wanted_;
+};
+
+std::vector<Wanted> select(const LoadedPlugins& plugins, const std::vector<std::string>& names,
+                           const KindOptions& options) {
+  Selector selector(plugins, options);
+  if (names.empty()) selector.add_best();
   for (const std::string& name : names)
-    framed(option_frame("devices", name), [&] { add_named(name); });
-  return wanted;
+    framed(option_frame("devices", name), [&] { selector.add_named(name); });
+  return selector.take();
 }
 
-std::string compute_of(const DeviceSelection& selection, const std::string& name,
-                       const std::string& kind) {
-  auto found = selection.compute.find(name);
-  if (found == selection.compute.end()) found = selection.compute.find(kind);
-  if (found == selection.compute.end()) return "";
-  if (found->second != "f32" && found->second != "bf16" && found->second != "fp16")
-    throw Error(Code::invalid_argument, cat("compute type ", quote(found->second), " for ",
-                                            found->first, ": there are f32, bf16 and fp16"))
-        .at(option_frame("compute", found->first));
-  return found->second;
+std::string compute_of(const DeviceSelection& selection, const DeviceNames& device) {
+  const std::string* const found = find_for(selection.compute, device);
+  if (found == nullptr) return "";
+  if (*found != "f32" && *found != "bf16" && *found != "fp16") {
+    const auto by = std::ranges::find_if(selection.compute,
+                                         [&](const auto& entry) { return &entry.second == found; });
+    throw Error(Code::invalid_argument, cat("compute type ", quote(*found), " for ", by->first,
+                                            ": there are f32, bf16 and fp16"))
+        .at(option_frame("compute", by->first));
+  }
+  return *found;
 }
 
 std::vector<std::string> names_of(const std::vector<Wanted>& wanted) {
   std::vector<std::string> names;
-  for (const Wanted& w : wanted) names.push_back(w.name);
+  for (const Wanted& w : wanted) names.push_back(w.name());
   return names;
 }
 
@@ -152,13 +195,15 @@ void add_option_frame(Error& error, const DeviceSelection& selection, const Want
   const auto is_about = [&](std::string_view option) {
     return what.find(quote(option)) != std::string_view::npos;
   };
-  const std::string& compute_key = selection.compute.contains(wanted.name) ? wanted.name : kind;
+  const std::string* const compute = find_for(selection.compute, wanted.identity.names);
+  const auto by = std::ranges::find_if(selection.compute,
+                                       [&](const auto& entry) { return &entry.second == compute; });
   if (selection.options.contains(kind))
     error.at(option_frame("device_options", kind));
   else if (is_about("threads") && selection.threads > 0)
     error.at(option_frame("threads"));
-  else if (is_about("compute") && selection.compute.contains(compute_key))
-    error.at(option_frame("compute", compute_key));
+  else if (is_about("compute") && compute != nullptr)
+    error.at(option_frame("compute", by->first));
 }
 
 }  // namespace
@@ -169,7 +214,7 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
   const std::vector<Wanted> wanted = select(plugins, selection.names, kind_options);
   for (const auto& [name, type] : selection.compute)
     if (std::ranges::none_of(wanted, [&name = name](const Wanted& w) {
-          return w.name == name || name == w.kind->desc->kind;
+          return named_by(name, w.identity.names) != NamedBy::nothing;
         }))
       throw Error(Code::not_found,
                   cat("a compute type is given for ", quote(name),
@@ -192,21 +237,21 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
     add("share_index", make_value(opened_of[w.kind]++));
     add("share_count", make_value(wanted_of[w.kind]));
     if (selection.threads > 0) add("threads", make_value(std::int64_t(selection.threads)));
-    if (const std::string compute = compute_of(selection, w.name, w.kind->desc->kind);
-        !compute.empty())
+    if (const std::string compute = compute_of(selection, w.identity.names); !compute.empty())
       add("compute", make_value(compute));
     if (selection.reference_kernels) add("kernels", make_value("reference"));
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
     try {
       throw_status(w.kind->desc->open(plugin_host(), w.index, record.get(), &raw),
-                   cat("opening ", w.name));
+                   cat("opening ", w.name()));
     } catch (Error& error) {
       if (error.code() == Code::invalid_argument || error.code() == Code::unsupported)
         add_option_frame(error, selection, w);
       throw;
     }
-    opened.push_back(std::make_shared<const Device>(w.name, *w.kind->desc, raw, w.kind->plugin));
+    opened.push_back(
+        std::make_shared<const Device>(w.identity, *w.kind->desc, raw, w.kind->plugin));
   }
   const std::vector<std::shared_ptr<Ledger>> ledgers = make_ledgers(opened, selection.memory);
   std::vector<RunDevice> devices;
@@ -252,7 +297,9 @@ Topology topology_of(const std::vector<RunDevice>& devices) {
                                 info.flops_per_second,
                                 info.bytes_per_second,
                                 {},
-                                d.has_pinned() && !d.host_visible()});
+                                d.has_pinned() && !d.host_visible(),
+                                d.names().uuid,
+                                d.names().pci_address});
   }
   update_available(topology, devices);
   for (std::size_t from = 0; from <= devices.size(); ++from)

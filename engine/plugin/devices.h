@@ -12,7 +12,9 @@
 namespace heddle::engine {
 
 struct DeviceSelection {
-  std::vector<std::string> names;  // "cpu", "cpu:1"; empty: all devices of the best kind
+  // What engine/device/device_names.h takes, but "auto", as an empty list, is all devices of the
+  // best kind: a GPU of its own, else one that is part of the processor, else the processor.
+  std::vector<std::string> names;
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;

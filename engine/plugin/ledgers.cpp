@@ -1,6 +1,7 @@
 #include "engine/plugin/ledgers.h"
 
 #include <algorithm>
+#include <thread>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -19,9 +20,7 @@ std::uint64_t default_headroom(std::uint64_t total) {
 }
 
 const MemorySize* size_for(const std::map<std::string, MemorySize>& sizes, const Device& device) {
-  auto found = sizes.find(device.name());
-  if (found == sizes.end()) found = sizes.find(device.kind());
-  return found == sizes.end() ? nullptr : &found->second;
+  return find_for(sizes, device.names());
 }
 
 void check_names(const Devices& devices, const std::map<std::string, MemorySize>& sizes,
@@ -30,7 +29,7 @@ void check_names(const Devices& devices, const std::map<std::string, MemorySize>
   for (const auto& device : devices) names.push_back(device->name());
   for (const auto& [name, size] : sizes) {
     const bool is_known = std::ranges::any_of(devices, [&, &name = name](const auto& d) {
-      return d->name() == name || d->kind() == name;
+      return named_by(name, d->names()) != NamedBy::nothing;
     });
     if (!is_known && (also.empty() || name != also))
       throw Error(Code::not_found,
@@ -56,16 +55,24 @@ std::shared_ptr<Ledger> make_host_ledger(const std::shared_ptr<const Device>& in
       });
 }
 
-// Of the host budget, for each device that computes in host memory; 0 for others.
+// What such a device takes is taken of host memory.
+bool is_in_host_memory(const Device& device) {
+  return device.host_visible() || device.identity().integrated;
+}
+
+// Of the host budget, for each device whose memory that is; 0 for others. By threads; a GPU that is
+// part of the processor counts like all of them.
 std::vector<std::uint64_t> host_shares(const Devices& devices, const MemoryPolicy& policy,
                                        std::uint64_t host_budget) {
   std::vector<std::uint64_t> shares(devices.size(), 0);
   std::uint64_t given = 0, threads = 0;
   const auto threads_of = [&](std::size_t d) {
-    return std::max<std::uint64_t>(1, devices[d]->opening_info().threads);
+    const std::uint64_t own = devices[d]->host_visible() ? devices[d]->opening_info().threads
+                                                         : std::thread::hardware_concurrency();
+    return std::max<std::uint64_t>(1, own);
   };
   for (std::size_t d = 0; d < devices.size(); ++d) {
-    if (!devices[d]->host_visible()) continue;
+    if (!is_in_host_memory(*devices[d])) continue;
     if (const MemorySize* size = size_for(policy.budgets, *devices[d])) {
       shares[d] = std::min(size->of(devices[d]->opening_info().memory_total), host_budget);
       given += shares[d];
@@ -75,7 +82,7 @@ std::vector<std::uint64_t> host_shares(const Devices& devices, const MemoryPolic
   }
   const std::uint64_t rest = host_budget - std::min(given, host_budget);
   for (std::size_t d = 0; d < devices.size(); ++d)
-    if (devices[d]->host_visible() && size_for(policy.budgets, *devices[d]) == nullptr)
+    if (is_in_host_memory(*devices[d]) && size_for(policy.budgets, *devices[d]) == nullptr)
       shares[d] = std::uint64_t(double(rest) * double(threads_of(d)) / double(threads));
   return shares;
 }
@@ -88,8 +95,11 @@ std::vector<std::shared_ptr<Ledger>> make_ledgers(const Devices& devices,
   check_names(devices, policy.reserves, "reserve", "host");
   const auto in_host =
       std::ranges::find_if(devices, [](const auto& device) { return device->host_visible(); });
+  const bool any_in_host =
+      std::ranges::any_of(devices, [](const auto& device) { return is_in_host_memory(*device); });
   const std::shared_ptr<Ledger> host =
-      in_host == devices.end() ? nullptr : make_host_ledger(*in_host, policy);
+      any_in_host ? make_host_ledger(in_host == devices.end() ? nullptr : *in_host, policy)
+                  : nullptr;
   const std::vector<std::uint64_t> shares =
       host_shares(devices, policy, host == nullptr ? 0 : host->budget());
   std::vector<std::shared_ptr<Ledger>> ledgers;
@@ -102,7 +112,7 @@ std::vector<std::shared_ptr<Ledger>> make_ledgers(const Devices& devices,
                           reserve != nullptr ? reserve->of(total) : 0, policy.poll_seconds,
                           policy.now};
     const auto ask = [device] { return device->info().memory_free; };
-    if (device->host_visible()) {
+    if (is_in_host_memory(*device)) {
       limits.budget = shares[d];
       ledgers.push_back(std::make_shared<Ledger>(
           device->name(), limits, reserve != nullptr ? Ledger::Poll(ask) : Ledger::Poll(), host));

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/memory/host_tensor.h"
 #include "engine/tensor/shape.h"
 
@@ -162,6 +164,21 @@ std::uint64_t unload(Environment& environment, std::size_t d) {
   device.state->trim();
   const std::uint64_t after = device.state->memory_use().reserved;
   return before - std::min(before, after);
+}
+
+bool give_back(Environment& environment, std::size_t d) {
+  const RunDevice& device = environment.devices[d];
+  try {
+    evict_values(environment, d, ~std::uint64_t{0});
+    unload(environment, d);
+    const bool is_unpinned = environment.host_weights == nullptr ||
+                             environment.host_weights->release_pinned(device.state->device());
+    return is_unpinned && device.state->close();
+  } catch (const std::exception& error) {
+    log(Level::warning, cat("device ", device.state->device().name(),
+                            " does not give back all that it holds: ", error.what()));
+    return false;
+  }
 }
 
 void expire(Environment& environment, double now, double seconds) {

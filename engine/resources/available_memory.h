@@ -19,6 +19,12 @@ std::uint64_t cached_host_bytes(Environment& environment);
 // pools. Gives the bytes that went back to the device.
 std::uint64_t unload(Environment& environment, std::size_t device);
 
+// Everything of a device that nobody works with: what unload() evicts (cached values go to host
+// memory where that has room), memory that it has pinned, streams, the driver's context. False:
+// something is still in use, or the device failed at it, which is logged; what could go has gone.
+// REQUIRES: no run begins to work there meanwhile.
+bool give_back(Environment& environment, std::size_t device);
+
 // Evicts models that have not been used for `seconds`, on every device.
 void expire(Environment& environment, double now, double seconds);
 

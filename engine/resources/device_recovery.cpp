@@ -65,7 +65,10 @@ void report_failures(Environment& environment, std::map<std::size_t, std::string
 }
 
 void probe_degraded(Environment& environment) {
-  for (const RunDevice& device : environment.devices) {
+  for (std::size_t d = 0; d < environment.devices.size(); ++d) {
+    const RunDevice& device = environment.devices[d];
+    if (environment.device_service.state(std::uint32_t(d)) != DeviceService::State::enabled)
+      continue;
     if (!device.health->begin_probe()) continue;
     const std::string& name = device.state->device().name();
     device.state->settle();
@@ -84,8 +87,12 @@ Topology topology_now(const Environment& environment) {
   Topology topology = environment.topology;
   const std::size_t count = std::min(topology.devices.size(), environment.devices.size());
   update_available(topology, environment.devices);
-  for (std::size_t d = 0; d < count; ++d)
+  for (std::size_t d = 0; d < count; ++d) {
     topology.devices[d].left_out = reason_to_leave_out(environment.devices[d].health->report());
+    const auto service = environment.device_service.state(std::uint32_t(d));
+    if (service != DeviceService::State::enabled)
+      topology.devices[d].left_out = reason_to_leave_out(service);
+  }
   return topology;
 }
 

@@ -25,6 +25,11 @@ DeviceUse::DeviceUse(Environment& environment)
   for (std::size_t d = 0; d < uses_.size(); ++d) failed_before_.push_back(device(d).failed_waits());
 }
 
+DeviceUse::~DeviceUse() {
+  for (std::uint32_t d = 0; d < uses_.size(); ++d)
+    if (uses_[d].is_held) environment_.device_service.release(d);
+}
+
 void DeviceUse::touch_holders(const Value& value) {
   const heddle_kind kind = value ? kind_of(*value) : HEDDLE_KIND_NONE;
   if (kind != HEDDLE_KIND_TENSOR && kind != HEDDLE_KIND_LIST && kind != HEDDLE_KIND_RECORD) return;
@@ -44,6 +49,7 @@ void DeviceUse::mark(const DeviceState& device, const Node& node) {
 // Two threads may come here for one device: the first figure stands, because what has failed since
 // may be work of this run.
 void DeviceUse::begin(std::uint32_t d) {
+  hold(d);
   std::uint64_t none = kNotUsed;
   uses_[d].failed_waits.compare_exchange_strong(none, device(d).failed_waits());
 }

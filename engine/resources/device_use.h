@@ -22,6 +22,8 @@ class DeviceUse {
  public:
   // It has to outlive this object. To be made before the run looks into the cache.
   explicit DeviceUse(Environment& environment);
+  ~DeviceUse();
+  DeviceUse(const DeviceUse&) = delete;
 
   // This node is about to enqueue something there; it stays where it is as long as this object.
   void mark(std::uint32_t device, const Node& node) {
@@ -38,6 +40,7 @@ class DeviceUse {
   // Something goes there, or what lies there is read. What lies there is not this run's work: it
   // may have been lost at any time since the run began.
   void touch(std::uint32_t device) {
+    hold(device);
     uses_[device].failed_waits.store(failed_before_[device], std::memory_order_relaxed);
   }
   void touch_holders(const Value& value);  // of its tensors
@@ -66,9 +69,15 @@ class DeviceUse {
     std::atomic<const Node*> last{nullptr};
     std::atomic<bool> several{false};                   // nodes
     std::atomic<std::uint64_t> failed_waits{kNotUsed};  // of the device, when the run came to it
+    std::atomic<bool> is_held{false};
   };
   const Device& device(std::size_t d) const { return environment_.devices[d].state->device(); }
   void begin(std::uint32_t device);
+  void hold(std::uint32_t device) {
+    if (!uses_[device].is_held.load(std::memory_order_relaxed) &&
+        !uses_[device].is_held.exchange(true))
+      environment_.device_service.hold(device);
+  }
   bool has_lost_work(std::size_t device) const;
   std::string where(std::size_t device) const;
 

@@ -25,6 +25,7 @@
 #include "engine/program/call_placement.h"
 #include "engine/program/infer.h"
 #include "engine/resources/admission.h"
+#include "engine/resources/device_service.h"
 #include "engine/resources/forecast.h"
 #include "engine/resources/kept_call_needs.h"
 #include "engine/resources/output_cache.h"
@@ -129,6 +130,7 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
   }
 
   Forecast forecast;
+  DeviceService device_service;  // of `devices`, in their order
   std::vector<RunDevice>
       devices;        // install_eviction() of available_memory.h tells their ledgers what may go
   Topology topology;  // of these devices, in their order, all of them well: topology_now() of

@@ -17,11 +17,13 @@ constexpr const char* kRowNames[] = {"compute", "copy in", "copy out"};
 
 }  // namespace
 
-Timeline::Timeline(const std::vector<RunDevice>& devices) {
+Timeline::Timeline(const std::vector<RunDevice>& devices, const DeviceService* service) {
   // Twice: what is recorded when all devices are idle marks the same moment on all of them.
   for (const RunDevice& device : devices) device.state->settle();
   std::vector<Base> recorded;
-  for (const RunDevice& device : devices) {
+  for (std::uint32_t d = 0; d < devices.size(); ++d) {
+    if (service != nullptr && service->state(d) != DeviceService::State::enabled) continue;
+    const RunDevice& device = devices[d];
     try {
       recorded.push_back({device.state.get(), Event(device.state->device())});
       device.state->record(recorded.back().reached);

@@ -32,7 +32,8 @@ class Timeline {
  public:
   // Waits for all devices, which have to outlive it. One that has failed and cannot be waited for
   // has no spans: others may be used all the same.
-  explicit Timeline(const std::vector<RunDevice>& devices);
+  // `service`: nor has one that is disabled, which is to hold nothing; nullptr: none is.
+  explicit Timeline(const std::vector<RunDevice>& devices, const DeviceService* service = nullptr);
 
   double now() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 

@@ -58,14 +58,15 @@ __device__ __forceinline__ float score_of(const Attention& a, const float* query
   return score;
 }
 
-// kChunks: 32-wide pieces of the longer of d and e. Shared memory: keys (32, d + 1), values (32,
-// e), queries (16, d).
-template <int kChunks>
+// kChunks: 32-wide pieces of the longer of d and e. Shared memory: keys (32, d + 1), queries (16,
+// d), and with kKeepsValues values (32, e), which are else read where they lie: what long heads
+// take is more than some cards have. The sums are the same.
+template <int kChunks, bool kKeepsValues>
 __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Attention a) {
   extern __shared__ float shared[];
   float* keys = shared;
-  float* values = keys + kKeys * (a.d + 1);
-  float* queries = values + kKeys * a.e;
+  float* queries = keys + kKeys * (a.d + 1);
+  float* values = queries + kBlockQueries * a.d;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const std::int64_t item = blockIdx.z, head = blockIdx.y,
                      first = std::int64_t{blockIdx.x} * kBlockQueries;
@@ -86,7 +87,7 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
     const int here = static_cast<int>(min(std::int64_t{kKeys}, end - begin));
     __syncthreads();
     load_rows(a.k, item, head, begin, here, kKeys, a.d, a.d + 1, keys);
-    load_rows(a.v, item, head, begin, here, kKeys, a.e, a.e, values);
+    if constexpr (kKeepsValues) load_rows(a.v, item, head, begin, here, kKeys, a.e, a.e, values);
     __syncthreads();
 #pragma unroll
     for (int n = 0; n < kQueries; ++n) {
@@ -112,7 +113,13 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
 #pragma unroll
         for (int chunk = 0; chunk < kChunks; ++chunk) {
           const int c = chunk * 32 + lane;
-          if (c < a.e) sums[n][chunk] = fmaf(w, values[j * a.e + c], sums[n][chunk]);
+          if (c >= a.e) continue;
+          const float value = kKeepsValues
+                                  ? values[j * a.e + c]
+                                  : load(a.v.data, a.v.dtype,
+                                         item * a.v.stride[0] + (begin + j) * a.v.stride[1] +
+                                             head * a.v.stride[2] + c);
+          sums[n][chunk] = fmaf(w, value, sums[n][chunk]);
         }
       }
     }
@@ -136,20 +143,20 @@ __global__ void __launch_bounds__(kThreads) attend(const __grid_constant__ Atten
 
 constexpr int kMaxHead = 512;
 
-std::size_t shared_bytes(const Attention& a) {
-  return sizeof(float) *
-         (static_cast<std::size_t>(kKeys) * (a.d + 1) + static_cast<std::size_t>(kKeys) * a.e +
-          static_cast<std::size_t>(kBlockQueries) * a.d);
+std::size_t shared_bytes(const Attention& a, bool keeps_values) {
+  const int values = keeps_values ? kKeys * a.e : 0;
+  return sizeof(float) * static_cast<std::size_t>(kKeys * (a.d + 1) + values + kBlockQueries * a.d);
 }
 
-template <int kChunks>
+template <int kChunks, bool kKeepsValues = true>
 void launch(Stream& stream, const Attention& a, dim3 grid) {
-  const std::size_t bytes = shared_bytes(a);
+  const std::size_t bytes = shared_bytes(a, kKeepsValues);
   if (bytes > 48 * 1024)
-    check(cudaFuncSetAttribute(attend<kChunks>, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(bytes)),
-          "cudaFuncSetAttribute");
-  attend<kChunks><<<grid, kThreads, bytes, stream.raw()>>>(a);
+    check(
+        cudaFuncSetAttribute(attend<kChunks, kKeepsValues>,
+                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)),
+        "cudaFuncSetAttribute");
+  attend<kChunks, kKeepsValues><<<grid, kThreads, bytes, stream.raw()>>>(a);
 }
 
 struct PlainAttention : Plain {
@@ -178,7 +185,9 @@ struct PlainAttention : Plain {
     if (device::element_count(whole) == 0) return;
     const dim3 grid(blocks_for(a.queries, kBlockQueries), static_cast<unsigned>(a.heads),
                     static_cast<unsigned>(whole.shape[0]));
-    if (a.e <= 64)
+    if (shared_bytes(a, true) > most_shared_bytes(stream.device().card()))
+      launch<16, false>(stream, a, grid);
+    else if (a.e <= 64)
       launch<2>(stream, a, grid);
     else if (a.e <= 128)
       launch<4>(stream, a, grid);

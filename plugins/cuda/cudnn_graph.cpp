@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <array>
 #include <type_traits>
 
 #include "heddle/device.hpp"
@@ -22,7 +23,10 @@ cudnnDataType_t type_of(heddle_dtype dtype) {
 // ---- the library ----
 
 void CudnnLibrary::open_needed() {
-  for (const char* needed : {"libnvrtc.so.13", "libcublasLt.so.13"}) open_library(needed);
+  for (const char* needed : CUDART_VERSION >= 13000
+                                ? std::array{"libnvrtc.so.13", "libcublasLt.so.13"}
+                                : std::array{"libnvrtc.so.12", "libcublasLt.so.12"})
+    open_library(needed);
 }
 
 CudnnLibrary::CudnnLibrary() {

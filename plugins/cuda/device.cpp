@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <system_error>
+#include <vector>
 
+#include "driver.h"
 #include "heddle/device.hpp"
 #include "matmul.h"
 #include "nvml.h"
@@ -17,8 +21,8 @@ namespace heddle::cuda {
 namespace {
 
 Settings read_settings(const device::Options& options) {
-  options.only(
-      {"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops", "plans"});
+  options.only({"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops",
+                "plans", "behave_as"});
   Settings settings;
   const std::string compute = options.text("compute", "bf16");
   if (compute == "bf16")
@@ -39,38 +43,43 @@ Settings read_settings(const device::Options& options) {
   const std::string plans = options.text("plans", "");
   if (plans != "none")
     settings.plans = plans.empty() ? PlanStore::default_folder() : std::filesystem::path(plans);
+  settings.behave_as = static_cast<int>(options.integer("behave_as", 0));
   return settings;
 }
 
-// "GPU-00112233-4455-6677-8899-aabbccddeeff"
-std::string write_uuid(const cudaUUID_t& uuid) {
-  std::string text = "GPU-";
-  for (int i = 0; i < 16; ++i) {
-    char digits[3];
-    std::snprintf(digits, sizeof digits, "%02x", static_cast<unsigned char>(uuid.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
-    text += digits;
+// Which devices of this process have a context: each of them reaches the others' memory as soon as
+// both have.
+struct Peers {
+  std::mutex mutex;
+  std::vector<Device*> devices;  // mutex
+};
+Peers& peers() {
+  static Peers all;
+  return all;
+}
+
+// REQUIRES: both have a context.
+void open_way(const Device& from, const Device& to) {
+  check(cudaSetDevice(from.ordinal()), "cudaSetDevice");
+  const cudaError_t error = cudaDeviceEnablePeerAccess(to.ordinal(), 0);
+  if (error == cudaErrorPeerAccessAlreadyEnabled)
+    cudaGetLastError();
+  else
+    check(error, "cudaDeviceEnablePeerAccess");
+}
+
+Card find_card(std::uint32_t index, const Settings& settings) {
+  if (cards().empty())
+    device::fail(HEDDLE_NOT_FOUND, "no GPU can be used here: ", no_cards_reason(),
+                 ". nvidia-smi shows what the driver finds");
+  if (index >= cards().size())
+    device::fail(HEDDLE_NOT_FOUND, "this machine shows ", cards().size(), " CUDA devices");
+  Card card = cards()[index];
+  if (settings.behave_as != 0) {
+    card.major = settings.behave_as / 10;
+    card.minor = settings.behave_as % 10;
   }
-  return text;
-}
-
-int attribute(int ordinal, cudaDeviceAttr which) {
-  int value = 0;
-  return cudaDeviceGetAttribute(&value, which, ordinal) == cudaSuccess ? value : 0;
-}
-
-// Operations of a matrix product that one multiprocessor does in a clock, dense: NVIDIA's
-// architecture papers.
-double operations_per_clock(int major, heddle_dtype compute) {
-  if (compute == HEDDLE_F32) return 256;
-  return major >= 9 ? 4096 : major == 8 ? 2048 : 1024;
-}
-
-template <class Text>
-void write_text(Text& field, const std::string& text) {
-  const std::size_t length = std::min(text.size(), sizeof field - 1);
-  std::memcpy(field, text.data(), length);
-  field[length] = '\0';
+  return card;
 }
 
 }  // namespace
@@ -78,37 +87,54 @@ void write_text(Text& field, const std::string& text) {
 Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value* options)
     : host_(host),
       name_(device::cat("cuda:", index)),
-      ordinal_(static_cast<int>(index)),
-      settings_(read_settings(device::Options(host, options))) {
-  int count = 0;
-  if (const cudaError_t error = cudaGetDeviceCount(&count); error != cudaSuccess) {
-    cudaGetLastError();
-    device::fail(HEDDLE_NOT_FOUND,
-                 "no GPU can be used here: cudaGetDeviceCount: ", cudaGetErrorString(error),
-                 ". nvidia-smi shows what the driver finds");
-  }
-  if (ordinal_ >= count)
-    device::fail(HEDDLE_NOT_FOUND, "this machine shows ", count, " CUDA devices");
-  cudaDeviceProp properties{};
-  cuda::check(cudaGetDeviceProperties(&properties, ordinal_), "cudaGetDeviceProperties");
-  uuid_ = write_uuid(properties.uuid);
-  multiprocessors_ = properties.multiProcessorCount;
-  use();
-  check(cudaFree(nullptr),
-        "cudaFree");  // the primary context, made here and not in the middle of a run
-  if (settings_.reference_only) return;
-#if defined(HEDDLE_WITH_CUDNN)
-  cudnn_ = std::make_shared<Cudnn>(*this);
-#endif
-  begin_opening();
-}
+      settings_(read_settings(device::Options(host, options))),
+      card_(find_card(index, settings_)) {}
 
 Device::~Device() {
   if (opening_.joinable()) opening_.join();
+  const std::lock_guard lock(peers().mutex);
+  std::erase(peers().devices, this);
+}
+
+void Device::use() {
+  health_.require_whole();
+  if (!has_context()) make_context();
+  if (const cudaError_t error = cudaSetDevice(ordinal()); error != cudaSuccess)
+    health_.check(error, "cudaSetDevice");
+}
+
+// The ordinals are CUDA's own: where NVML has told of the cards, the driver has not been asked yet.
+void Device::make_context() {
+  const std::lock_guard lock(mutex_);
+  if (has_context()) return;
+  const int ordinal = driver::ordinal_of(card_.uuid);
+  if (ordinal < 0)
+    device::fail(HEDDLE_NOT_FOUND, "CUDA does not show ", card_.uuid,
+                 " to this process. nvidia-smi -L shows what there is");
+  was_there_ = driver::has_primary_context(ordinal);
+  cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+  cuda::check(cudaFree(nullptr), "cudaFree");  // makes it
+  ordinal_.store(ordinal, std::memory_order_release);
+  {
+    const std::lock_guard peers_lock(peers().mutex);
+    for (Device* other : peers().devices)
+      if (other->ordinal() != ordinal && peer_way(card_, other->card()).is_direct) {
+        open_way(*this, *other);
+        open_way(*other, *this);
+      }
+    peers().devices.push_back(this);
+  }
+  cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+#if defined(HEDDLE_WITH_CUDNN)
+  if (!settings_.reference_only) cudnn_ = std::make_shared<Cudnn>(*this);
+#endif
+  has_context_.store(true, std::memory_order_release);
+  begin_opening();
 }
 
 // cuBLASLt is half a gigabyte, and takes a tenth of a second to open.
 void Device::begin_opening() {
+  if (settings_.reference_only) return;
   try {
     opening_ = std::thread([this] { matmul(); });
   } catch (const std::system_error&) {
@@ -116,35 +142,80 @@ void Device::begin_opening() {
   }
 }
 
-Matmul* Device::matmul() {
-  std::call_once(matmul_opened_, [&] {
-    if (settings_.reference_only) return;
-    try {
-      matmul_ = Matmul::open(*this);
-    } catch (const std::exception& error) {
-      host_->log(
-          host_, HEDDLE_WARN,
-          device::cat("cuda: ", error.what(), "; linear layers run on slow kernels").c_str());
-    }
-  });
-  return matmul_.get();
+// Kernels are chosen by what there is: why there is no context is told by whoever launches
+// something.
+bool Device::has_matmul() noexcept {
+  if (has_matmul_.load(std::memory_order_acquire)) return true;
+  try {
+    use();
+    const std::lock_guard lock(mutex_);
+    if (has_matmul_) return true;
+    if (!settings_.reference_only) matmul_ = Matmul::open(*this);
+  } catch (const std::exception& error) {
+    if (!has_context()) return false;
+    host_->log(host_, HEDDLE_WARN,
+               device::cat("cuda: ", error.what(), "; linear layers run on slow kernels").c_str());
+  }
+  has_matmul_.store(true, std::memory_order_release);
+  return true;
 }
 
-void Device::use() {
-  health_.require_whole();
-  check(cudaSetDevice(ordinal_), "cudaSetDevice");
+Matmul* Device::matmul() noexcept { return has_matmul() ? matmul_.get() : nullptr; }
+
+Cudnn* Device::cudnn() noexcept {
+  try {
+    if (!has_context()) use();
+    return cudnn_.get();
+  } catch (const std::exception&) {
+    return nullptr;
+  }
+}
+
+void Device::release_context() {
+  if (opening_.joinable()) opening_.join();
+  const std::lock_guard lock(mutex_);
+  if (!has_context()) return;
+  if (const std::int64_t left = things_.load(); left > 0)
+    device::fail(HEDDLE_INVALID_ARGUMENT, "the context is asked for while ", left,
+                 " pieces of memory, streams and events are left");
+  matmul_.reset();
+  cudnn_.reset();
+  has_matmul_ = false;
+  const std::lock_guard peers_lock(peers().mutex);
+  std::erase(peers().devices, this);
+  const auto same = std::ranges::find_if(
+      peers().devices, [&](const Device* other) { return other->ordinal() == ordinal(); });
+  if (same != peers().devices.end()) {  // another engine of this process: it is that one's now
+    (*same)->was_there_ = (*same)->was_there_ && was_there_;
+  } else if (!was_there_) {
+    for (const Device* other : peers().devices) {
+      cuda::check(cudaSetDevice(other->ordinal()), "cudaSetDevice");
+      if (cudaDeviceDisablePeerAccess(ordinal()) != cudaSuccess) cudaGetLastError();
+    }
+    cuda::check(cudaSetDevice(ordinal()), "cudaSetDevice");
+    cuda::check(cudaDeviceReset(), "cudaDeviceReset");
+  }
+  has_context_ = false;
+}
+
+void Device::require_current() const {
+#if !defined(NDEBUG)
+  int current = -1;
+  if (cudaGetDevice(&current) == cudaSuccess && current == ordinal()) return;
+  std::fprintf(stderr, "%s: a call was made while the thread's device was CUDA's %d, not %d\n",
+               name_.c_str(), current, ordinal());
+  std::abort();
+#endif
 }
 
 void Device::describe(heddle_device_info& info) {
-  cudaDeviceProp properties{};
-  check(cudaGetDeviceProperties(&properties, ordinal_), "cudaGetDeviceProperties");
-  write_text(info.name, properties.name);
-  write_text(info.location, uuid_);
-  if (const auto memory = nvml::memory(uuid_)) {
-    // What the driver keeps for itself is in NVML's total, never free for us.
-    info.memory_total = std::min<std::uint64_t>(memory->total, properties.totalGlobalMem);
-    info.memory_free = std::min<std::uint64_t>(memory->free, info.memory_total);
-  } else {
+  write_text(info.name, card_.name);
+  write_text(info.location, card_.uuid);
+  info.memory_total = info.memory_free = card_.memory_bytes;
+  if (const auto memory = nvml::memory(card_.uuid)) {
+    info.memory_total = std::min(memory->total, card_.memory_bytes);
+    info.memory_free = std::min(memory->free, info.memory_total);
+  } else if (has_context()) {
     use();
     std::size_t free = 0, total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -155,11 +226,8 @@ void Device::describe(heddle_device_info& info) {
   info.host_visible = 0;
   info.compute = settings_.compute;
   info.threads = 0;
-  // Large products reach three quarters of the peak, copies nine tenths.
-  info.flops_per_second = 0.75 * operations_per_clock(properties.major, settings_.compute) *
-                          multiprocessors_ * attribute(ordinal_, cudaDevAttrClockRate) * 1e3;
-  info.bytes_per_second = 0.9 * 2 * attribute(ordinal_, cudaDevAttrMemoryClockRate) * 1e3 *
-                          properties.memoryBusWidth / 8;
+  info.flops_per_second = flops_per_second(card_, settings_.compute);
+  info.bytes_per_second = bytes_per_second(card_);
 }
 
 }  // namespace heddle::cuda

@@ -1,17 +1,22 @@
-// Device: one GPU, opened through its primary context, which is retained and never reset: other
-// libraries of the process may use it, too. Owned by the engine through the device table; immutable
-// after opening, except for its health and what the libraries keep, which are thread-safe.
+// Device: one GPU. Opening it makes nothing on the card. Its primary context and the handles of
+// libraries are made by its first work, and given back when nothing of it is left and the engine
+// asks for that; the context only if it was not there before, because other libraries of the
+// process may use it, too. Owned by the engine through the device table. Thread-safe.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
 
+#include "card.h"
 #include "error.h"
 #include "heddle/abi/device.h"
 
@@ -27,13 +32,15 @@ struct Settings {
   // a shape, in which our own kernels do some 10^11: small models are done before it has begun.
   double cudnn_flops = 1 << 30;
   std::filesystem::path plans;  // where they are kept for later processes; empty: nowhere
+  // Compute capability times ten: do what is done on such a card, to test fall-backs. 0: as it is.
+  int behave_as = 0;
 };
 
 class Device {
  public:
   // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference",
-  // "cudnn_flops": 1073741824, "plans": DIR | "none"}; "threads", "share_index" and "share_count",
-  // which every device is told, have no meaning here. Throws device::Error.
+  // "cudnn_flops": 1073741824, "plans": DIR | "none", "behave_as": 86}; "threads", "share_index"
+  // and "share_count", which every device is told, have no meaning here. Throws device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;
@@ -41,42 +48,66 @@ class Device {
 
   const heddle_host* host() const { return host_; }
   const std::string& name() const { return name_; }  // "cuda:0"
-  int ordinal() const { return ordinal_; }
-  const std::string& uuid() const { return uuid_; }  // "GPU-..."
+  const Card& card() const { return card_; }
+  // By which the runtime knows it. REQUIRES: use() has been called.
+  int ordinal() const { return ordinal_.load(std::memory_order_acquire); }
   const Settings& settings() const { return settings_; }
-  int multiprocessors() const { return multiprocessors_; }
+  int multiprocessors() const { return card_.multiprocessors; }
   Health& health() { return health_; }
+  // Both make the context when there is none; nullptr also where that fails.
   // nullptr: not found. Opened on a thread of its own from the moment on that the device has a
   // context; waits for it.
-  Matmul* matmul();
-  Cudnn* cudnn() {
-    return cudnn_.get();
-  }  // nullptr: only our own kernels are wanted, or this build is without it
+  Matmul* matmul() noexcept;
+  Cudnn* cudnn() noexcept;  // nullptr: only our own kernels are wanted, or this build is without it
 
-  // Makes this the calling thread's device, for the calls of the runtime that follow. Throws when
-  // the context is lost.
+  // Makes this the calling thread's device, for the calls of the runtime that follow; by the first
+  // call, its context. Throws when the context is lost.
   void use();
-  void check(cudaError_t error, const char* call) { health_.check(error, call); }
+  // Of the thread's device, which is this one: in debug builds any other ends the process.
+  void check(cudaError_t error, const char* call) {
+    require_current();
+    health_.check(error, call);
+  }
 
-  // Fills everything but the size. Throws device::Error.
+  bool has_context() const { return has_context_.load(std::memory_order_acquire); }
+  // Throws when something that was made on the card is left.
+  void release_context();
+  // Memory, streams and events that there are.
+  void add_thing() { ++things_; }
+  void remove_thing() { --things_; }
+
+  // Fills everything but the size, without a context. Throws device::Error.
   void describe(heddle_device_info& info);
 
  private:
+  void make_context();
   void begin_opening();
+  bool has_matmul() noexcept;  // or has found that there is none
+  void require_current() const;
 
   const heddle_host* host_;
-  std::string name_;
-  int ordinal_;
-  Settings settings_;
-  std::string uuid_;
-  int multiprocessors_ = 0;
+  const std::string name_;
+  const Settings settings_;
+  const Card card_;
   Health health_;
-  std::once_flag matmul_opened_;
+  std::atomic<int> ordinal_{-1};
+  std::atomic<bool> has_context_{false}, has_matmul_{false};
+  std::atomic<std::int64_t> things_{0};
+  std::atomic<bool> was_there_{false};  // the context, before a device of ours used it
+  std::mutex mutex_;
   std::unique_ptr<Matmul> matmul_;
   std::shared_ptr<Cudnn>
       cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
   std::thread opening_;
 };
+
+// Into a field of the ABI, as much as it takes.
+template <std::size_t kSize>
+void write_text(char (&field)[kSize], const std::string& text) {
+  const std::size_t length = std::min(text.size(), kSize - 1);
+  std::memcpy(field, text.data(), length);
+  field[length] = '\0';
+}
 
 inline Device& as_device(heddle_device* device) { return *reinterpret_cast<Device*>(device); }
 inline heddle_device* handle(Device* device) { return reinterpret_cast<heddle_device*>(device); }

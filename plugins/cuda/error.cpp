@@ -32,6 +32,8 @@ std::string text_of(cudaError_t error, const char* call) {
 }  // namespace
 
 bool is_sticky(cudaError_t error) {
+  constexpr int kContained = 721;  // cudaErrorContained, for which CUDA 12.4 has no name
+  if (static_cast<int>(error) == kContained) return true;
   switch (error) {
     case cudaErrorIllegalAddress:
     case cudaErrorLaunchFailure:
@@ -44,7 +46,6 @@ bool is_sticky(cudaError_t error) {
     case cudaErrorAssert:
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
-    case cudaErrorContained:
     case cudaErrorContextIsDestroyed:
     case cudaErrorDevicesUnavailable:
     case cudaErrorUnknown:

@@ -29,6 +29,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kConv2d,
     &kUpsampleNearest,
     &kMatmulLinear,
+    &kWidenedLinear,
     &kFp8Linear,
     &kGemmAttention,
     &kVectorLayerNorm,

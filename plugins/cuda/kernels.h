@@ -14,7 +14,7 @@ extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
-extern const heddle_kernel kMatmulLinear;                       // linear.cu: cuBLASLt
+extern const heddle_kernel kMatmulLinear, kWidenedLinear;       // linear.cu: cuBLASLt
 extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
     kVectorNormRope;                          // norm_vector.cu

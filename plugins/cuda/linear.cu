@@ -91,14 +91,16 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   return true;
 }
 
+// kWidens: of weights in blocks or 8 bits, which plans and `heddle devices` call by their own name.
+template <bool kWidens>
 struct MatmulLinear {
   static constexpr const char* op = HEDDLE_OP_LINEAR;
-  static constexpr const char* name = "cublaslt";
+  static constexpr const char* name = kWidens ? "cublaslt widened" : "cublaslt";
   static void check(const heddle_op_call& call) { cpu::check_linear(call); }
 
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     Way way;
-    return device.matmul() != nullptr && plan(device, call, way) ? 20 : 0;
+    return device.matmul() != nullptr && plan(device, call, way) && way.widens == kWidens ? 20 : 0;
   }
 
   static std::size_t workspace(Device& device, const heddle_op_call& call) {
@@ -140,6 +142,7 @@ struct MatmulLinear {
 
 }  // namespace
 
-constexpr heddle_kernel kMatmulLinear = kernel_table<MatmulLinear>();
+constexpr heddle_kernel kMatmulLinear = kernel_table<MatmulLinear<false>>();
+constexpr heddle_kernel kWidenedLinear = kernel_table<MatmulLinear<true>>();
 
 }  // namespace heddle::cuda

@@ -9,9 +9,17 @@
 #include "heddle/device.hpp"
 #include "library.h"
 
+// cuBLAS 12.9 brought them.
+#if CUBLAS_VER_MAJOR > 12 || (CUBLAS_VER_MAJOR == 12 && CUBLAS_VER_MINOR >= 9)
+#define HEDDLE_CUBLAS_SCALES_BY_ROW
+#endif
+
 namespace heddle::cuda {
 
 struct Matmul::Library {
+  // Of the toolkit that this is built with: enums and structs go with it.
+  static constexpr const char* kFile =
+      CUBLAS_VER_MAJOR >= 13 ? "libcublasLt.so.13" : "libcublasLt.so.12";
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
   decltype(&cublasLtMatmul) matmul = nullptr;
@@ -28,7 +36,7 @@ struct Matmul::Library {
   bool usable = false;
 
   Library() {
-    void* library = open_library("libcublasLt.so.13");
+    void* library = open_library(kFile);
     if (library == nullptr) return;
     usable = true;
     const auto find = [&](auto& function, const char* name) {
@@ -101,8 +109,10 @@ std::unique_ptr<Matmul> Matmul::open(Device& device) {
   static const Library library;
   if (!library.usable) {
     device.host()->log(device.host(), HEDDLE_WARN,
-                       "cuda: libcublasLt.so.13 is not found; linear layers run on slow kernels. "
-                       "Name its folder in HEDDLE_CUDA_LIBRARIES");
+                       device::cat("cuda: ", Library::kFile,
+                                   " is not found; linear layers run on slow kernels. Name its "
+                                   "folder in HEDDLE_CUDA_LIBRARIES")
+                           .c_str());
     return nullptr;
   }
   return std::unique_ptr<Matmul>(new Matmul(device, library));
@@ -129,6 +139,9 @@ heddle_dtype Matmul::bias_dtype(const Gemm& gemm) {
 }
 
 bool Matmul::takes(const Gemm& gemm) noexcept {
+#if !defined(HEDDLE_CUBLAS_SCALES_BY_ROW)
+  if (has_scales(gemm)) return false;
+#endif
   try {
     device_.use();
     return choose(gemm).found;
@@ -156,8 +169,10 @@ const Matmul::Chosen& Matmul::choose(const Gemm& p) {
   if (has_scales(p)) {
     // What is summed with fewer bits is far below what rounding the operands to 8 bits does.
     set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});
+#if defined(HEDDLE_CUBLAS_SCALES_BY_ROW)
     set(CUBLASLT_MATMUL_DESC_A_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
     set(CUBLASLT_MATMUL_DESC_B_SCALE_MODE, CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F);
+#endif
     // That there are scales decides what is proposed. Where they are, the call tells.
     const auto* const anywhere = reinterpret_cast<const void*>(std::uintptr_t{256});
     set(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, anywhere);

@@ -6,11 +6,22 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "card.h"
 
 namespace heddle::cuda::nvml {
 
+// The cards that CUDA shows to this process, in the order of its ordinals; empty where that is not
+// certain, as with cards of several models (CUDA puts the fastest first), cards that are divided
+// (MIG), or a CUDA_VISIBLE_DEVICES that is more than a list of numbers and UUIDs.
+std::vector<Card> cards();
+
+// Nothing: unknown.
+std::optional<PeerWay> peer_way(const std::string& from, const std::string& to);
+
 struct Memory {
-  std::uint64_t total, free;  // bytes
+  std::uint64_t total, free;  // bytes; without what the driver keeps for itself
 };
 
 // uuid: "GPU-...", as the driver writes it.

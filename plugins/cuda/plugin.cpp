@@ -11,6 +11,7 @@
 
 #include "device.h"
 #include "heddle/device.hpp"
+#include "identity.h"
 #include "kernels.h"
 #include "nvml.h"
 #include "pinned.h"
@@ -37,17 +38,12 @@ const heddle_host* log_host = nullptr;  // written once, by init()
 std::once_flag absence_reported;
 
 std::uint32_t count() {
-  int devices = 0;
-  const cudaError_t error = cudaGetDeviceCount(&devices);
-  if (error == cudaSuccess) return static_cast<std::uint32_t>(devices);
-  cudaGetLastError();
-  std::call_once(absence_reported, [&] {
-    if (log_host != nullptr)
-      log_host->log(
-          log_host, HEDDLE_DEBUG,
-          device::cat("cuda: no GPU can be used here: ", cudaGetErrorString(error)).c_str());
-  });
-  return 0;
+  if (cards().empty())
+    std::call_once(absence_reported, [&] {
+      const std::string text = "cuda: no GPU can be used here: " + no_cards_reason();
+      if (log_host != nullptr) log_host->log(log_host, HEDDLE_DEBUG, text.c_str());
+    });
+  return static_cast<std::uint32_t>(cards().size());
 }
 
 heddle_status* open(const heddle_host* host, std::uint32_t index, const heddle_value* options,
@@ -106,6 +102,7 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
                    " of ", total, " are free. Lower the budget");
     }
     self.check(error, "cudaMalloc");
+    self.add_thing();
   });
 }
 
@@ -113,14 +110,23 @@ void free_memory(heddle_device* device, void* memory) {
   if (memory == nullptr) return;
   cudaSetDevice(as_device(device).ordinal());
   cudaFree(memory);
+  as_device(device).remove_thing();
 }
 
 heddle_status* pinned_alloc(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
-  return on(self, [&] { self.check(allocate_pinned(bytes, out), "cudaHostAlloc"); });
+  return on(self, [&] {
+    self.check(allocate_pinned(bytes, out), "cudaHostAlloc");
+    self.add_thing();
+  });
 }
 
-void pinned_free(heddle_device*, void* memory) { free_pinned(memory); }
+void pinned_free(heddle_device* device, void* memory) {
+  if (memory == nullptr) return;
+  cudaSetDevice(as_device(device).ordinal());  // or the first card would get a context
+  free_pinned(memory);
+  as_device(device).remove_thing();
+}
 
 // ---- order ----
 
@@ -181,26 +187,13 @@ heddle_status* elapsed(heddle_event* begin, heddle_event* end, double* seconds) 
 
 // ---- copies ----
 
-// Whether the two GPUs reach each other's memory; opens the way in both directions.
-bool reach_each_other(Device& a, Device& b) {
-  for (const auto& [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
-    int possible = 0;
-    if (cudaDeviceCanAccessPeer(&possible, from->ordinal(), to->ordinal()) != cudaSuccess ||
-        possible == 0)
-      return false;
-    if (cudaSetDevice(from->ordinal()) != cudaSuccess) return false;
-    const cudaError_t error = cudaDeviceEnablePeerAccess(to->ordinal(), 0);
-    if (error != cudaSuccess) cudaGetLastError();
-    if (error != cudaSuccess && error != cudaErrorPeerAccessAlreadyEnabled) return false;
-  }
-  return true;
-}
+bool is_same(const Device& a, const Device& b) { return a.card().uuid == b.card().uuid; }
 
 std::int32_t can_copy(heddle_device* device, heddle_device* peer) {
   if (peer == nullptr) return 1;
   if (!is_ours(peer)) return 0;
   Device &self = as_device(device), &other = as_device(peer);
-  return self.ordinal() == other.ordinal() || reach_each_other(self, other) ? 1 : 0;
+  return is_same(self, other) || peer_way(self.card(), other.card()).is_direct ? 1 : 0;
 }
 
 heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out) {
@@ -211,7 +204,7 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
             .bytes_per_second = 0,
             .latency_seconds = 10e-6};
     if (peer == nullptr) {
-      out->bytes_per_second = nvml::pcie_bytes_per_second(self.uuid());
+      out->bytes_per_second = nvml::pcie_bytes_per_second(self.card().uuid);
       return;
     }
     if (can_copy(device, peer) == 0) {
@@ -220,17 +213,14 @@ heddle_status* link(heddle_device* device, heddle_device* peer, heddle_link* out
       return;
     }
     const Device& other = as_device(peer);
-    if (other.ordinal() == self.ordinal()) {
+    if (is_same(self, other)) {
       out->kind = HEDDLE_LINK_SAME;
       out->latency_seconds = 0;
       return;
     }
-    // NVLink lets one GPU work atomically in the other's memory, PCIe does not.
-    int atomics = 0;
-    cudaDeviceGetP2PAttribute(&atomics, cudaDevP2PAttrNativeAtomicSupported, self.ordinal(),
-                              other.ordinal());
-    const double nvlink = atomics != 0 ? nvml::nvlink_bytes_per_second(self.uuid()) : 0;
-    out->bytes_per_second = nvlink > 0 ? nvlink : nvml::pcie_bytes_per_second(self.uuid());
+    const bool is_nvlink = peer_way(self.card(), other.card()).is_nvlink;
+    const double nvlink = is_nvlink ? nvml::nvlink_bytes_per_second(self.card().uuid) : 0;
+    out->bytes_per_second = nvlink > 0 ? nvlink : nvml::pcie_bytes_per_second(self.card().uuid);
     // Over PCIe the copy engines are better at it than kernels.
     if (nvlink > 0) out->kind = HEDDLE_LINK_PEER;
   });
@@ -242,7 +232,7 @@ heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_
   return on(self, [&] {
     if (bytes == 0) return;
     const cudaStream_t raw = as_stream(stream).raw();
-    if (to != nullptr && from != nullptr && as_device(to).ordinal() != as_device(from).ordinal())
+    if (to != nullptr && from != nullptr && !is_same(as_device(to), as_device(from)))
       self.check(cudaMemcpyPeerAsync(dst, as_device(to).ordinal(), src, as_device(from).ordinal(),
                                      bytes, raw),
                  "cudaMemcpyPeerAsync");
@@ -302,6 +292,7 @@ heddle_status* capture_end(heddle_stream* stream, heddle_captured_graph** out) {
     // difference, too, so it counts no further than a graph of so many nodes can be large.
     if (cudaMemGetInfo(&after, &total) == cudaSuccess && after < before)
       made->bytes = std::min<std::uint64_t>(before - after, kLeastGraph + nodes * kMostNodeBytes);
+    self.add_thing();
     *out = reinterpret_cast<heddle_captured_graph*>(made.release());
   });
 }
@@ -318,6 +309,7 @@ void captured_graph_free(heddle_captured_graph* captured_graph) {
   if (captured_graph == nullptr) return;
   cudaSetDevice(as_captured_graph(captured_graph).device.ordinal());
   cudaGraphExecDestroy(as_captured_graph(captured_graph).graph);
+  as_captured_graph(captured_graph).device.remove_thing();
   delete &as_captured_graph(captured_graph);
 }
 
@@ -344,6 +336,8 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  if (asked == HEDDLE_DEVICE_IDENTITY) return identity_table();
+  if (asked == HEDDLE_DEVICE_CONTEXT) return context_table();
   return nullptr;
 }
 

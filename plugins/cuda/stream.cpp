@@ -16,7 +16,10 @@ Failures::Failures(Device& device) : device_(device) {
   report_ = new (memory) Report{};
 }
 
-Failures::~Failures() { cudaFreeHost(report_); }
+Failures::~Failures() {
+  cudaSetDevice(device_.ordinal());
+  cudaFreeHost(report_);
+}
 
 std::uint64_t Failures::next(std::string what) {
   const std::lock_guard lock(mutex_);
@@ -61,9 +64,14 @@ std::string Failures::find(std::uint64_t after, std::uint64_t until) {
 Event::Event(Device& device) : device(device) {
   device.use();
   device.check(cudaEventCreate(&raw), "cudaEventCreate");
+  device.add_thing();
 }
 
-Event::~Event() { cudaEventDestroy(raw); }
+Event::~Event() {
+  cudaSetDevice(device.ordinal());  // or the first card would get a context
+  cudaEventDestroy(raw);
+  device.remove_thing();
+}
 
 void wait(Event& event) {
   event.device.use();
@@ -79,12 +87,14 @@ Stream::Stream(Device& device) : device_(device) {
   device.use();
   device.check(cudaStreamCreateWithFlags(&raw_, cudaStreamNonBlocking),
                "cudaStreamCreateWithFlags");
+  device.add_thing();
 }
 
 Stream::~Stream() {
   cudaSetDevice(device_.ordinal());
   cudaStreamSynchronize(raw_);
   cudaStreamDestroy(raw_);
+  device_.remove_thing();
 }
 
 Failures& Stream::failures() {

@@ -277,6 +277,15 @@ AT(heddle_device_capture, bytes, 32);
 SIZE(heddle_device_links, 8);
 SIZE(heddle_device_timing, 8);
 SIZE(heddle_device_cancel, 8);
+SIZE(heddle_device_identity, 8);
+SIZE(heddle_device_identity_info, 680);
+AT(heddle_device_identity_info, integrated, 4);
+AT(heddle_device_identity_info, uuid, 8);
+AT(heddle_device_identity_info, pci_address, 72);
+AT(heddle_device_identity_info, architecture, 104);
+AT(heddle_device_identity_info, fallbacks, 168);
+SIZE(heddle_device_context, 16);
+AT(heddle_device_context, release, 8);
 
 // Of the C face: what comes later stands at the end.
 SIZE(heddle_engine_options, 256);

@@ -11,6 +11,7 @@ set -eu
 build=$1 dir=$2 plain=${3:-}
 mkdir -p "$dir/plugins" "$dir/lib"
 cp "$build/heddle" "$build/tests/conformance" "$dir/"
+if [ -f "$build/libheddle.so" ]; then cp "$build/libheddle.so" "$dir/lib/"; fi
 if [ -x "$build/tests/low_memory_model" ]; then cp "$build/tests/low_memory_model" "$dir/"; fi
 for name in core samplers encoders denoisers vae image; do cp "$build/plugins/$name.so" "$dir/plugins/"; done
 if [ -f "$build/plugins/cuda.so" ]; then cp "$build/plugins/cuda.so" "$dir/plugins/"; fi

@@ -8,6 +8,9 @@
 #   pictures     ten of them against the CPU's in f32, in dB, and twice, byte by byte
 #   streaming    one with 0.3 of the weights on the device, byte by byte against one with all of them there
 #   split        one by two GPUs, in layers and set by set, byte by byte against one GPU's; left out where there is but one
+#   idle_card    what a card holds of ours that is open, has worked, and is drained: less than 1 MiB, but for the second
+#   ptx          conformance, pictures and speed with kernels that the driver compiles from PTX of 8.0, as on cards that there is no
+#                machine code for; and with what a card of 8.6 lacks
 #   speed        the rates of the largest ops beside PyTorch's
 #   memory       compute-sanitizer over the ops: memcheck, and racecheck of our own kernels
 # Each check says PASS or FAIL in a line of its own; what it printed stands in RESULTS. Ends with the number of those that failed.
@@ -17,7 +20,7 @@ root=$PWD
 bundle=$(realpath "$1")
 results=${2:-$bundle/results}
 parts=" ${*:3} "
-[ -n "${parts// /}" ] || parts=' conformance pictures streaming split speed memory '
+[ -n "${parts// /}" ] || parts=' conformance pictures streaming split idle_card ptx speed memory '
 mkdir -p "$results"
 results=$(realpath "$results")
 export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -50,12 +53,18 @@ export cudnn_header NVCC_INCLUDES="-I. -Isdk/include ${header:+-I$(dirname "$hea
 objects=$bundle/objects
 mkdir -p "$objects"
 export objects bundle
+# As plugins/CMakeLists.txt does it for HEDDLE_CUDA_ARCHITECTURES=90, or =ptx where CODE is 0.
+export CODE=90
 compile() {
-  local object=$objects/$(echo "$1" | tr / _).o
+  local object=$objects/$(echo "$1" | tr / _).o gencode=-gencode=arch=compute_80,code=compute_80
+  [ "$CODE" = 0 ] || case $1 in
+    */scaled_fp8.cu | */widen.cu | */weight.cu | */copy.cu) gencode="$gencode -gencode=arch=compute_$CODE,code=sm_$CODE" ;;
+    *) gencode="-gencode=arch=compute_80,code=[compute_80,sm_$CODE]" ;;
+  esac
   case $1 in
-    *.cu) nvcc -std=c++20 -O2 -gencode 'arch=compute_90,code=[sm_90,compute_90]' --expt-relaxed-constexpr \
+    *.cu) nvcc -std=c++20 -O2 $gencode --expt-relaxed-constexpr \
       -Xcompiler -fPIC,-fvisibility=hidden,-Wall $NVCC_INCLUDES -c "$1" -o "$object" ;;
-    *) g++ -std=c++20 -O2 -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra -Wno-missing-field-initializers \
+    *) g++ -std=c++20 -O2 -DHEDDLE_CUDA_CODE=0,$CODE -fPIC -fvisibility=hidden -fvisibility-inlines-hidden -Wall -Wextra -Wno-missing-field-initializers \
       $NVCC_INCLUDES -c "$1" -o "$object" ;;
   esac > "$object.log" 2>&1 || { echo "=== $1"; grep -E -A6 'error|fatal' "$object.log" | head -40; return 1; }
 }
@@ -68,8 +77,9 @@ sources() {
 build() { # PLUGIN LINKER...
   local plugin=$1
   shift
+  mkdir -p "$objects" "$(dirname "${library:-$bundle/plugins/$plugin.so}")"
   sources "$plugin" | xargs -P "$(nproc)" -I{} bash -c 'compile {}' || return 1
-  "$@" -o "$bundle/plugins/$plugin.so" $(sources "$plugin" | tr / _ | sed "s|^|$objects/|; s|$|.o|") -ldl -lrt -lpthread
+  "$@" -o "${library:-$bundle/plugins/$plugin.so}" $(sources "$plugin" | tr / _ | sed "s|^|$objects/|; s|$|.o|") -ldl -lrt -lpthread
 }
 export -f compile sources build
 [ -f "$bundle/plugins/cpu.so" ] ||
@@ -226,6 +236,36 @@ if wanted split && [ "$gpus" -gt 1 ]; then
   done
   part draw_streamed_layers bash -c 'draw "$@"' draw streamed_layers scene "${on[@]}" --parallel sampler=layers --budget cuda:1=14MiB
   same one streamed_layers
+fi
+
+# ---- a card that has nothing to do ----
+if wanted idle_card; then
+  (cd "$work" && part idle_card python3 "$root/tests/bench/idle_card.py" "$bundle/lib/libheddle.so" "$bundle/plugins" graphs/scene.json "$work/graphs/models")
+  cat "$results/idle_card.log"
+fi
+
+# ---- PTX ----
+if wanted ptx; then
+  LINES_SHOWN=150 part compile_ptx env CODE=0 objects="$bundle/objects_ptx" library="$bundle/ptx/cuda.so" \
+    bash -c "build cuda nvcc -shared -cudart static -Xlinker --no-undefined -Xlinker --version-script=sdk/plugin.map"
+  cp "$bundle"/plugins/*.so "$work/" && mkdir -p "$work/plugins_ptx" && mv "$work"/*.so "$work/plugins_ptx/" && cp "$bundle/ptx/cuda.so" "$work/plugins_ptx/cuda.so"
+  export CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_PATH=$work/jit CUDA_CACHE_MAXSIZE=4294967296
+  ptx=("${check[@]}")
+  ptx[3]=$bundle/ptx/cuda.so
+  part ptx_conformance_bf16 "${ptx[@]}" -- "--run_test=$promised:$rounded"
+  part ptx_conformance_f32 "${ptx[@]}" --option compute=f32 -- "--run_test=$promised"
+  draw_ptx() { (cd "$work" && "$bundle/heddle" run graphs/scene.json --plugins "$work/plugins_ptx" --cache none --models "$work/graphs/models" --output "$results/$1" "${@:2}"); }
+  export -f draw_ptx
+  rm -rf "$results"/ptx_cuda "$results"/ptx_cpu
+  part draw_ptx bash -c 'draw_ptx "$@"' draw_ptx ptx_cuda --devices cuda:0 --set sampler.seed=1..3
+  part draw_ptx_cpu bash -c 'draw "$@"' draw ptx_cpu scene --devices cpu:0 --compute cpu=f32 --set sampler.seed=1..3
+  part decibel_ptx python3 "$work/decibel.py" "$results/ptx_cpu" "$results/ptx_cuda"
+  part speed_ptx "$bundle/conformance" speed --plugin "$bundle/ptx/cuda.so" --seed 1
+  cat "$results/decibel_ptx.log" "$results/speed_ptx.log"
+  (cd "$work" && "$bundle/heddle" devices --plugins "$work/plugins_ptx" --devices cuda:0) | tee "$results/devices_ptx.log"
+  unset CUDA_FORCE_PTX_JIT
+  part as_8.6_bf16 "${check[@]}" --option behave_as=86 -- "--run_test=$promised:$rounded"
+  part as_8.6_f32 "${check[@]}" --option behave_as=86 --option compute=f32 -- "--run_test=$promised"
 fi
 
 # ---- speed ----

@@ -27,6 +27,8 @@ boost::unit_test::precondition needs_extension(const char* name) {
 boost::unit_test::precondition needs_link() { return needs_extension(HEDDLE_DEVICE_LINKS); }
 boost::unit_test::precondition needs_elapsed() { return needs_extension(HEDDLE_DEVICE_TIMING); }
 boost::unit_test::precondition needs_cancel() { return needs_extension(HEDDLE_DEVICE_CANCEL); }
+boost::unit_test::precondition needs_identity() { return needs_extension(HEDDLE_DEVICE_IDENTITY); }
+boost::unit_test::precondition needs_context() { return needs_extension(HEDDLE_DEVICE_CONTEXT); }
 boost::unit_test::precondition needs_threads() {
   return needs("threads",
                [](const Plugin& plugin) { return TestDevice(plugin, {}).info().threads != 0; });

@@ -163,6 +163,8 @@ run 2 run sum.json --set 9.a=1; has err "there is no node '9'"
 run 2 run sum.json --place 9=cpu; has err "there is no node '9'"
 run 2 run sum.json --place 1=cuda; has err "there is no device 'cuda'"
 run 2 run sum.json --devices cuda; has err "there is no device 'cuda'"
+run 2 run sum.json --devices GPU-00112233-4455-6677-8899-aabbccddeeff; has err "there is no device 'GPU-00112233-4455-6677-8899-aabbccddeeff'"
+run 0 run sum.json --devices auto --place 1=auto
 run 2 run sum.json --devices cpu --options 'cpu={"count": 0}'; has err "there is no device 'cpu'"
 run 2 run sum.json --modles x; has err "Did you mean '--models'"
 run 2 run; has err "FILE"

@@ -1,6 +1,7 @@
 #include "configuration.h"
 
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <functional>
 #include <vector>
@@ -184,6 +185,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       result.peer_copies = value.flag();
     } else if (key == "peer_reads") {
       result.peer_reads = value.flag();
+    } else if (key == "integrated") {
+      result.integrated = value.of_device(index).flag();
     } else if (key == "kernels") {
       result.kernels = value.text();
     } else if (key == "compute") {
@@ -196,8 +199,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       result.shuffle = static_cast<std::uint64_t>(value.integer());
     } else {
       device::fail(HEDDLE_INVALID_ARGUMENT, "unknown option '", key,
-                   "'. Known options: bandwidth, compute, count, flops, kernels, launch_seconds, "
-                   "links, memory, name, op_seconds, "
+                   "'. Known options: bandwidth, compute, count, flops, integrated, kernels, "
+                   "launch_seconds, links, memory, name, op_seconds, "
                    "pace, peer, peer_reads, shuffle, threads");
     }
   });
@@ -264,6 +267,18 @@ Configuration read_configuration(const heddle_host* host, std::uint32_t index,
     device::fail(HEDDLE_NOT_FOUND, "there are ", limit,
                  " fake devices, from fake:0 to fake:", limit - 1);
   return result;
+}
+
+std::string uuid_of(std::uint32_t index) {
+  char text[64];
+  std::snprintf(text, sizeof text, "FAKE-00000000-0000-0000-0000-%012x", index);
+  return text;
+}
+
+std::string pci_address_of(std::uint32_t index) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%04x:%02x:00.0", index / 256, index % 256);
+  return text;
 }
 
 std::uint32_t environment_count(const heddle_host* host) {

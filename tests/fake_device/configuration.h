@@ -26,12 +26,14 @@
 //   "peer_reads"      true: kernels read the memory of other fakes, over the link between them
 //                     (false)
 //   "kernels", "compute", "threads"  as of the cpu device that computes ("all", its choice, 1)
+//   "integrated"      true: it says that it is part of the host's processor (false). What is told
+//                     before a device is opened comes from the environment's options only
 //   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
 //                     allow, by the threads that wait for it. The order depends on the seed and on
 //                     what was enqueued
 //
-// memory, flops, bandwidth, launch_seconds and name may be lists, an element for each device; the
-// last one counts for the rest.
+// memory, flops, bandwidth, launch_seconds, name and integrated may be lists, an element for each
+// device; the last one counts for the rest.
 #pragma once
 
 #include <cstdint>
@@ -60,7 +62,7 @@ struct Configuration {
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};
   std::map<LinkKey, LinkSpeed> pairs;
   std::optional<LinkSpeed> pageable;  // what differs from `host`
-  bool peer_copies = true, peer_reads = false;
+  bool peer_copies = true, peer_reads = false, integrated = false;
   std::string kernels = "all", compute;  // compute empty: the cpu device's choice
   std::int64_t threads = 1;
   std::optional<std::uint64_t> shuffle;
@@ -75,6 +77,11 @@ inline constexpr std::uint32_t kDefaultCount = 64;
 // Throws device::Error(HEDDLE_INVALID_ARGUMENT) naming the option.
 Configuration read_configuration(const heddle_host* host, std::uint32_t index,
                                  const heddle_value* options);
+
+// "FAKE-00000000-0000-0000-0000-00000000001f" and "0000:1f:00.0" for fake:31, the domain counting
+// on from 256.
+std::string uuid_of(std::uint32_t index);
+std::string pci_address_of(std::uint32_t index);
 
 // How many devices the environment says there are.
 std::uint32_t environment_count(const heddle_host* host);

@@ -29,6 +29,18 @@ std::uint64_t pinned_bytes(std::uint32_t index) {
   return bytes;
 }
 
+std::uint64_t contexts(std::uint32_t index) {
+  std::uint64_t count = 0;
+  devices().each(index, [&](Device& device) { count += device.context().is_made() ? 1 : 0; });
+  return count;
+}
+
+std::uint64_t handles(std::uint32_t index) {
+  std::uint64_t count = 0;
+  devices().each(index, [&](Device& device) { count += device.context().handles(); });
+  return count;
+}
+
 void reset() {
   reset_all_states();
   the_clock().reset();
@@ -107,6 +119,9 @@ constexpr heddle_fake_control kControl = {
     .call_at_launch = [](std::uint32_t index, std::uint64_t nth, void (*call)(void*),
                          void* user) { index_state(index).set_launch_call(nth, call, user); },
     .questions = [](std::uint32_t index) { return index_state(index).questions.load(); },
+    .contexts = contexts,
+    .contexts_made = [](std::uint32_t index) { return index_state(index).contexts_made.load(); },
+    .handles = handles,
 };
 
 }  // namespace heddle::fake

@@ -56,6 +56,7 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       peer_reads_(configuration_.peer_reads),
       death_(std::make_shared<const Failure>(Failure{HEDDLE_IO, name_ + ": the device has died"})),
       counters_(index_state(index)),
+      context_(counters_),
       cpu_(host, index, configuration_),
       memory_(name_, configuration_.memory) {
   if (shuffles_) Shuffler::instance().seed(*configuration_.shuffle);
@@ -100,6 +101,7 @@ void* Device::allocate(std::size_t bytes) {
     device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes, " bytes; used ", memory_.use().used,
                  ", capacity ", memory_.capacity(),
                  ": this allocation fails because a test asked for it");
+  context_.make();
   void* address = memory_.allocate(bytes, counters_.foreign_bytes.load());
   ++counters_.allocations;
   counters_.raise_peak(memory_.use().used);
@@ -119,6 +121,7 @@ void* Device::allocate_pinned(std::size_t bytes) {
   if (counters_.pinned_fault.strikes())
     device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes,
                  " bytes of pinned memory: this allocation fails because a test asked for it");
+  context_.make();
   auto made = std::make_unique<Allocation>(bytes);
   void* const address = made->data();
   const std::lock_guard lock(mutex_);
@@ -167,6 +170,7 @@ std::uint64_t Device::pinned_bytes() const {
 
 std::unique_ptr<Stream> Device::make_stream() {
   require_alive();
+  context_.add_handle();
   std::uint32_t ordinal = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -179,6 +183,7 @@ std::unique_ptr<Stream> Device::make_stream() {
 }
 
 void Device::forget(const Stream& stream) {
+  context_.remove_handle();
   const std::lock_guard lock(mutex_);
   std::erase(streams_, &stream);
   const Clock::Point last = const_cast<Stream&>(stream).track().last;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "configuration.h"
+#include "context.h"
 #include "cpu.h"
 #include "index_state.h"
 #include "memory.h"
@@ -46,6 +47,9 @@ class Device {
   void revive();  // when what is being done has been
   // While one item of a stream is done, which has been found to be of this life.
   static std::shared_lock<std::shared_mutex> working() { return std::shared_lock(work_); }
+
+  // Streams, events and memory of any kind make it.
+  Context& context() { return context_; }
 
   void* allocate(std::size_t bytes);
   void free(void* address);
@@ -98,6 +102,7 @@ class Device {
   const bool shuffles_, peer_copies_, peer_reads_;
   const FailureRef death_;
   IndexState& counters_;
+  Context context_;
   const Cpu cpu_;
   Memory memory_;
   std::atomic<std::uint64_t> life_{0};

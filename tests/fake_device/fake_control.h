@@ -99,6 +99,14 @@ typedef struct heddle_fake_control {
 
   /* How often kernels were asked whether they fit an op, since reset(). */
   uint64_t (*questions)(uint32_t device);
+
+  /* ---- what a device holds of its driver ---- */
+
+  /* Devices of this index that have a context now; it is made by their first allocation, stream or
+   * event. */
+  uint64_t (*contexts)(uint32_t device);
+  uint64_t (*contexts_made)(uint32_t device); /* since reset() */
+  uint64_t (*handles)(uint32_t device);       /* streams and events that there are now */
 } heddle_fake_control;
 
 #endif

@@ -63,9 +63,9 @@ void IndexState::raise_peak(std::uint64_t bytes) { raise(peak_bytes, bytes); }
 void IndexState::raise_pinned_peak(std::uint64_t bytes) { raise(pinned_peak_bytes, bytes); }
 
 void IndexState::reset() {
-  for (auto* counter :
-       {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes,
-        &pinned_peak_bytes, &pinned_allocations, &replays, &launches_run, &questions})
+  for (auto* counter : {&copies, &weights, &allocations, &peak_bytes, &freed_in_use, &foreign_bytes,
+                        &pinned_peak_bytes, &pinned_allocations, &replays, &launches_run,
+                        &questions, &contexts_made})
     counter->store(0);
   for (Fault* fault :
        {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal, &pinned_fault})

@@ -52,7 +52,7 @@ struct IndexState {
   std::atomic<std::uint64_t> pinned_peak_bytes{0}, pinned_allocations{0}, replays{0};
   Fault alloc_fault, copy_fault, launch_fault, weight_fault, refusal, pinned_fault;
 
-  std::atomic<std::uint64_t> launches_run{0}, questions{0};
+  std::atomic<std::uint64_t> launches_run{0}, questions{0}, contexts_made{0};
 
   void count_launch(const std::string& op);
   void launch_begins();  // on a stream's thread

@@ -130,11 +130,16 @@ void stream_free(heddle_stream* stream) {
 
 heddle_status* event_make(heddle_device* device, heddle_event** out) {
   Device& self = as_device(device);
-  return guard(self, [&] { *out = reinterpret_cast<heddle_event*>(new Event{self}); });
+  return guard(self, [&] {
+    *out = reinterpret_cast<heddle_event*>(new Event{self});
+    self.context().add_handle();
+  });
 }
 
 void event_free(heddle_event* event) {
-  if (event != nullptr) delete &as_event(event);
+  if (event == nullptr) return;
+  as_event(event).device.context().remove_handle();
+  delete &as_event(event);
 }
 
 heddle_status* record(heddle_stream* stream, heddle_event* event) {
@@ -280,6 +285,30 @@ void captured_graph_free(heddle_captured_graph* captured_graph) {
   if (captured_graph != nullptr) delete &as_captured_graph(captured_graph);
 }
 
+// ---- who it is, and what it holds ----
+
+heddle_status* identify(const heddle_host* host, std::uint32_t index,
+                        heddle_device_identity_info* out) {
+  return device::guard(host, device::cat("fake:", index), [&] {
+    const Configuration configuration = read_configuration(host, index, nullptr);
+    *out = {};
+    out->size = sizeof *out;
+    write_text(out->uuid, uuid_of(index));
+    write_text(out->pci_address, pci_address_of(index));
+    out->integrated = configuration.integrated ? 1 : 0;
+  });
+}
+
+std::int32_t has_context(heddle_device* device) {
+  return as_device(device).context().is_made() ? 1 : 0;
+}
+
+heddle_status* release_context(heddle_device* device) {
+  Device& self = as_device(device);
+  return guard(self,
+               [&] { self.context().release(self.memory().use().used, self.pinned_bytes()); });
+}
+
 // ---- tables ----
 
 constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
@@ -295,6 +324,8 @@ constexpr heddle_device_capture kCapture = {.begin = capture_begin,
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};
+constexpr heddle_device_identity kIdentity = {.identify = identify};
+constexpr heddle_device_context kContext = {.is_made = has_context, .release = release_context};
 
 const void* extension(const char* name) {
   const std::string_view asked = name;
@@ -303,6 +334,8 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
   if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;
+  if (asked == HEDDLE_DEVICE_IDENTITY) return &kIdentity;
+  if (asked == HEDDLE_DEVICE_CONTEXT) return &kContext;
   return nullptr;
 }
 

@@ -55,7 +55,7 @@ typedef struct heddle_engine_options {
   size_t plugin_dir_count;
   const char* const* model_dirs;
   size_t model_dir_count;
-  const char* const* devices; /* "cpu", "cpu:0"; none: the best kind there is          */
+  const char* const* devices; /* "auto", "cuda:0", a UUID, a PCI address; none: "auto"     */
   size_t device_count;
   const heddle_option* compute; /* device or kind -> "f32", "bf16", "fp16"               */
   size_t compute_count;
@@ -209,6 +209,18 @@ HEDDLE_EXPORT int32_t heddle_engine_resume(heddle_engine*, const heddle_run_chec
  * that went back, may be NULL. */
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
                                            uint64_t* bytes, char** error);
+
+/* Which devices get work. device: "auto", "cuda", "cuda:1", a UUID or a PCI address. One that is
+ * disabled gets nothing new; runs that have begun finish there; what it holds stays. */
+HEDDLE_EXPORT int32_t heddle_engine_enable(heddle_engine*, const char* device, char** error);
+HEDDLE_EXPORT int32_t heddle_engine_disable(heddle_engine*, const char* device, char** error);
+/* Disables it, and gives back all that it holds when the runs that have it are over. Waits until
+ * then, or `milliseconds` (< 0: as long as it takes): HEDDLE_STILL_RUNNING, when it is not drained
+ * yet or was enabled meanwhile. */
+HEDDLE_EXPORT int32_t heddle_engine_drain(heddle_engine*, const char* device, int64_t milliseconds,
+                                          char** error);
+/* The devices, as `heddle devices --json` prints them. */
+HEDDLE_EXPORT int32_t heddle_engine_devices(heddle_engine*, char** out, char** error);
 
 /* One workflow is changed by one thread at a time. A run has its own copy. */
 HEDDLE_EXPORT int32_t heddle_workflow_set(heddle_workflow*, const char* input, const char* value,

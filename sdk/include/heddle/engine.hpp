@@ -24,6 +24,7 @@
 #include <variant>
 #include <vector>
 
+#include "heddle/device_info.hpp"
 #include "heddle/dlpack.h"
 #include "heddle/planned_call.hpp"
 #include "heddle/run_event.hpp"
@@ -78,8 +79,10 @@ struct EngineOptions {
                                                   // searched in this order, then graphs/models
   std::filesystem::path input_dir, output_dir;    // empty: comfyui_dir's, else "input" and "output"
   std::filesystem::path comfyui_dir;  // a ComfyUI folder; what is named by itself comes before it
-  std::vector<std::string> devices;   // "cpu", "cpu:0"; empty: the best kind there is
-  unsigned threads = 0;               // of a CPU device; 0: all cores
+  // "auto", "cuda", "cuda:1", a UUID, a PCI address; empty: "auto", all of the best kind there is.
+  // Wherever a device is named, it may be named in any of these ways.
+  std::vector<std::string> devices;
+  unsigned threads = 0;                        // of a CPU device; 0: all cores
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   // By device or kind of device: to be used at most, to be left free for other programs ("host": of
   // host memory).
@@ -121,50 +124,6 @@ struct EngineOptions {
   // windows and the conditioning grow with it: of CLIP-L at worst 3 KB a byte. The default is
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
-};
-
-// What of a memory is held for something.
-struct MemoryUsage {
-  std::string kind;   // "weights", "staging ring", "activations", "values", "staging"
-  std::string owner;  // of weights: the model; else mostly empty
-  std::uint64_t bytes = 0;
-  std::uint64_t pinned = 0;  // of them: in use now. The rest could be evicted
-};
-
-// A budget and who uses it.
-struct MemoryReport {
-  std::uint64_t budget = 0;       // bytes; 0: there is none
-  std::uint64_t headroom = 0;     // that stay free for other programs
-  std::uint64_t taken = 0;        // by this engine
-  std::uint64_t reserved = 0;     // claimed by work that is about to begin
-  std::uint64_t available = 0;    // that could be taken without evicting anything
-  std::uint64_t peak = 0;         // the most that was taken at a time
-  std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
-  // Of host memory: bytes of weights read from their files, for the first time, and again.
-  std::uint64_t read_first = 0, read_again = 0;
-};
-
-struct DeviceLink {
-  std::string to;               // a device's id, or "host" for host memory
-  std::string kind;             // "same": nothing is copied, "direct", "through host"
-  double bytes_per_second = 0;  // one direction, there; 0: unknown
-  double latency_seconds = 0;
-};
-
-// Over 15 members: a report, in which nothing depends on anything else.
-struct DeviceInfo {
-  std::string id, name, kind, location, compute;
-  std::uint64_t memory_total = 0, memory_free = 0, memory_ours = 0,
-                memory_others = 0;  // bytes; others: of other programs
-  unsigned threads = 0;
-  std::vector<DeviceLink> links;  // to every other device that is open, then to the host
-  std::string trouble;    // what it says when it cannot be asked; then there are no links, and no
-                          // memory is free
-  std::string state;      // "healthy", "degraded": nothing new is placed here, "probing"
-  unsigned failures = 0;  // runs in a row that it failed
-  std::string last_failure;  // empty: none since it was well
-  double probe_seconds = 0;  // degraded: until the next run probes it
-  MemoryReport memory;
 };
 
 struct PluginInfo {
@@ -375,7 +334,19 @@ class Engine {
   std::string tune(const std::function<void(const std::string&)>& progress = {});
 
   std::vector<DeviceInfo> devices() const;
+  std::string devices_json() const;
   MemoryReport host_memory() const;  // CPU devices have parts of it
+  // Which devices get work; `device` names one or several, as EngineOptions::devices. A device that
+  // is disabled gets nothing new; runs that are planned on it and have begun finish there, others
+  // are planned again. What it holds stays.
+  void enable(std::string_view device);
+  void disable(std::string_view device);
+  // Disables it; when the runs that have it are over it gives back all that it holds: weights,
+  // cached values, pools, pinned memory, streams and the context of its driver (which other code
+  // of the process may share: with CUDA it is reset, unless it was there before this engine used
+  // it). devices() tells "draining", then "drained". Waits until then, or so long; not to be called
+  // by a run's observer without a time. False: it is not drained yet, or was enabled meanwhile.
+  bool drain(std::string_view device, std::optional<std::chrono::milliseconds> wait = {});
 
   // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
   // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free

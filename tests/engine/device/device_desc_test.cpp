@@ -72,7 +72,8 @@ BOOST_AUTO_TEST_CASE(a_desc_with_all_that_is_required_is_taken) {
   BOOST_TEST(refusal_of(complete_desc()) == "");
   const engine::DeviceExtensions none = engine::extensions_of(complete_desc());
   BOOST_TEST((none.pinned == nullptr && none.native == nullptr && none.capture == nullptr &&
-              none.links == nullptr && none.timing == nullptr && none.cancel == nullptr));
+              none.links == nullptr && none.timing == nullptr && none.cancel == nullptr &&
+              none.identity == nullptr && none.context == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
@@ -143,6 +144,8 @@ BOOST_AUTO_TEST_CASE(an_extension_that_lacks_a_function_is_named_with_it) {
   check(HEDDLE_DEVICE_LINKS, {"link"});
   check(HEDDLE_DEVICE_TIMING, {"elapsed"});
   check(HEDDLE_DEVICE_CANCEL, {"set"});
+  check(HEDDLE_DEVICE_IDENTITY, {"identify"});
+  check(HEDDLE_DEVICE_CONTEXT, {"is_made", "release"});
 }
 
 BOOST_AUTO_TEST_CASE(an_extension_of_another_revision_is_not_taken) {

@@ -1,6 +1,8 @@
 // What is told of opened devices to whoever places work on them.
 #include <boost/test/unit_test.hpp>
+#include <cstdlib>
 
+#include "engine/base/text.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/devices.h"
 #include "tests/support/engine_fixture.h"
@@ -80,6 +82,59 @@ BOOST_AUTO_TEST_CASE(a_device_reaches_one_that_is_host_memory_without_a_stop) {
     BOOST_TEST(link.bytes_per_second == host.bytes_per_second);
   }
   BOOST_TEST((both.topology.link(0, 2).kind == LinkFacts::Kind::same));
+}
+
+// Options of fake devices that count before they are opened.
+struct FakeEnvironment {
+  explicit FakeEnvironment(const char* options) { setenv("HEDDLE_FAKE", options, 1); }
+  ~FakeEnvironment() { unsetenv("HEDDLE_FAKE"); }
+};
+
+BOOST_AUTO_TEST_CASE(devices_are_selected_by_uuid_and_pci_address) {
+  const Opened named({"FAKE-00000000-0000-0000-0000-00000000000a", "00000000:02:00.0", "02:00.0"});
+  BOOST_REQUIRE(named.devices.size() == 2u);  // one was named twice
+  BOOST_TEST(named.topology.devices[0].name == "fake:10");
+  BOOST_TEST(named.topology.devices[1].name == "fake:2");
+  BOOST_TEST(named.topology.devices[1].pci_address == "0000:02:00.0");
+  try {
+    const Opened none({"FAKE-ffffffff-0000-0000-0000-00000000000a"});
+    BOOST_ERROR("a device that is not there was opened");
+  } catch (const engine::Error& error) {
+    BOOST_TEST((error.code() == engine::Code::not_found));
+    BOOST_TEST(std::string(error.what())
+                   .starts_with("there is no device 'FAKE-ffffffff-0000-0000-0000-00000000000a'"),
+               error.what());
+  }
+}
+
+BOOST_AUTO_TEST_CASE(auto_prefers_gpus_of_their_own_to_one_that_is_part_of_the_processor) {
+  const auto names = [](const std::vector<std::string>& selection) {
+    std::vector<std::string> found;
+    for (const DeviceFacts& device : Opened(selection).topology.devices)
+      found.push_back(device.name);
+    return engine::join(found, " ");
+  };
+  {
+    const FakeEnvironment mixed(R"({"count": 3, "integrated": [true, false]})");
+    BOOST_TEST(names({"auto"}) == "fake:1 fake:2");
+    BOOST_TEST(names({}) == "fake:1 fake:2");
+    BOOST_TEST(names({"fake"}) == "fake:0 fake:1 fake:2");
+  }
+  const FakeEnvironment alone(R"({"count": 1, "integrated": true})");
+  BOOST_TEST(names({"auto"}) == "fake:0");
+}
+
+BOOST_AUTO_TEST_CASE(an_integrated_device_has_its_memory_of_the_host_budget) {
+  const FakeEnvironment integrated(R"({"count": 2, "integrated": true, "memory": "64GiB"})");
+  const Opened one({"fake:1"});
+  BOOST_TEST(one.devices[0].state->device().identity().integrated);
+  BOOST_TEST(one.free_on(0) == kHostBudget);
+  const Opened both({"fake:1", "cpu:0"});
+  BOOST_TEST(both.free_on(0) + both.free_on(1) <= kHostBudget);
+  BOOST_TEST(both.free_on(0) > 0u);
+  BOOST_TEST(both.free_on(1) > 0u);
+  const auto block = both.devices[0].state->allocate(kHostBudget / 4);
+  BOOST_TEST(both.devices[0].state->ledger().parent()->report().taken >= kHostBudget / 4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -37,8 +37,9 @@ struct HiddenDevices : TwoDevices {
       const engine::Value options =
           engine::make_record({{"threads", engine::make_value(std::int64_t{1})}});
       engine::throw_status(desc.open(engine::plugin_host(), i, options.get(), &raw), "open");
-      auto device = std::make_shared<const engine::Device>("hidden:" + std::to_string(i), desc, raw,
-                                                           plugins.devices.front().plugin);
+      auto device = std::make_shared<const engine::Device>(
+          engine::DeviceIdentity{{"hidden:" + std::to_string(i), desc.kind}}, desc, raw,
+          plugins.devices.front().plugin);
       engine::RunDevice& opened = environment.devices.emplace_back();
       opened.state = std::make_unique<engine::DeviceState>(device, plugins.kernels);
       opened.weights = std::make_unique<engine::WeightStore>(*opened.state, 1 << 20);

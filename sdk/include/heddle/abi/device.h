@@ -221,6 +221,33 @@ typedef struct heddle_device_cancel {
   void (*set)(heddle_stream*, heddle_cancel*); /* [call] */
 } heddle_device_cancel;
 
+/* Who a device is: told before it is opened, without a context on it. People name devices by it.
+ * Without it a device has its ordinal only. */
+#define HEDDLE_DEVICE_IDENTITY "heddle.device.identity/0"
+typedef struct heddle_device_identity_info {
+  uint32_t size;
+  int32_t integrated;    /* 1: it is part of the host's processor, and its memory is host memory */
+  char uuid[64];         /* "GPU-00112233-4455-6677-8899-aabbccddeeff"; empty: none      */
+  char pci_address[32];  /* "0000:1b:00.0": domain, bus, device, function; empty: none   */
+  char architecture[64]; /* "compute capability 9.0"; empty: nothing is to be said       */
+  char fallbacks[512];   /* what it lacks and what is done instead, a line each, for people */
+} heddle_device_identity_info;
+typedef struct heddle_device_identity {
+  heddle_status* (*identify)(const heddle_host*, heddle_device_index,
+                             heddle_device_identity_info* out); /* [any] */
+} heddle_device_identity;
+
+/* What a device makes at its first work and keeps from then on: a context of its driver, handles of
+ * libraries. Everything that needs none answers without making one: info, links, can_copy, weight
+ * layouts. With it a drained device can be rid of that, too. */
+#define HEDDLE_DEVICE_CONTEXT "heddle.device.context/0"
+typedef struct heddle_device_context {
+  int32_t (*is_made)(heddle_device*); /* [any] 1: there is one now */
+  /* Gives it back; the next work makes it again. REQUIRES: no memory, pinned memory, stream, event
+   * or captured graph of the device is left. [load] */
+  heddle_status* (*release)(heddle_device*);
+} heddle_device_context;
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,78 @@
+// Which devices people want used. A device that is disabled gets nothing new; runs whose plans have
+// it finish there. One that is drained gives back all that it holds once they have: the last of
+// them sees to that, or whoever drains it when there is none.
+//
+// Runs hold the devices of their plans. Thread-safe; knows devices by their index only.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::engine {
+
+class DeviceService {
+ public:
+  // draining: runs still have it, or its memory; drained: it holds nothing.
+  enum class State { enabled, disabled, draining, drained };
+
+  void set_count(std::size_t devices) { devices_.resize(devices); }  // before anything else
+
+  State state(std::uint32_t device) const;
+  void enable(std::uint32_t device);   // from any state
+  void disable(std::uint32_t device);  // of one that is draining or drained: it stays so
+  void drain(std::uint32_t device);    // begins; finish_drains() goes on
+
+  // Some devices, counted, until it goes.
+  class Hold {
+   public:
+    Hold(DeviceService& service, std::vector<std::uint32_t> devices)
+        : service_(&service), devices_(std::move(devices)) {}
+    Hold(Hold&& other) noexcept
+        : service_(other.service_), devices_(std::exchange(other.devices_, {})) {}
+    Hold& operator=(Hold&&) = delete;
+    ~Hold();
+
+   private:
+    DeviceService* service_;
+    std::vector<std::uint32_t> devices_;
+  };
+  // For a plan that was made a while ago: nothing, where one of them is not enabled any more.
+  std::optional<Hold> try_hold(std::span<const std::uint32_t> devices);
+  // Whatever their state: work that is under way reads there, or writes.
+  void hold(std::uint32_t device);
+  void release(std::uint32_t device);
+
+  // Gives back what the devices hold that are draining and that nobody holds: give_back(device)
+  // says whether nothing is left; it is called without a lock, for a device one call at a time.
+  void finish_drains(const std::function<bool(std::uint32_t)>& give_back);
+  // Until none of them is draining; false: the time was up first. Nothing: as long as it takes.
+  bool wait_drained(std::span<const std::uint32_t> devices,
+                    std::optional<std::chrono::milliseconds> time);
+
+ private:
+  struct One {
+    State state = State::enabled;
+    std::uint64_t holds = 0;
+    bool is_giving_back = false;
+  };
+  void set(std::uint32_t device, State state);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<One> devices_;  // guarded by mutex_
+};
+
+std::string_view state_name(DeviceService::State state);  // "enabled", "disabled", ...
+
+// Why a device gets nothing new: "it is disabled"; empty: it does.
+std::string_view reason_to_leave_out(DeviceService::State state);
+
+}  // namespace heddle::engine
