@@ -150,6 +150,7 @@ namespace {
 // A decode on a device of which another program may take most. What is decoded comes from the CPU.
 struct CrowdedFixture : TiledFixture {
   static constexpr std::uint64_t kMemory = std::uint64_t{64} << 20;
+  static constexpr std::uint64_t kLatentBytes = 192 << 10;
   FakeControl control;
 
   EngineOptions crowded_options() const {
@@ -292,7 +293,7 @@ BOOST_AUTO_TEST_CASE(where_not_even_tiles_have_room_another_device_decodes_the_w
   engine.unload("fake");
   const Done moved = run(engine, flow, [&](const Event& event) {
     if (event.kind == Event::Kind::node_started && event.node == "latent")
-      control->set_foreign_bytes(0, kMemory - 4096);
+      control->set_foreign_bytes(0, kMemory - kLatentBytes - (32 << 10));
   });
   BOOST_TEST((moved.picture == good.picture));
   BOOST_TEST(!moved.warnings.empty());
