@@ -25,6 +25,8 @@
 #include <vector>
 
 #include "heddle/dlpack.h"
+#include "heddle/fidelity.hpp"
+#include "heddle/memory_report.hpp"
 #include "heddle/planned_call.hpp"
 #include "heddle/run_event.hpp"
 
@@ -121,27 +123,7 @@ struct EngineOptions {
   // windows and the conditioning grow with it: of CLIP-L at worst 3 KB a byte. The default is
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
-};
-
-// What of a memory is held for something.
-struct MemoryUsage {
-  std::string kind;   // "weights", "staging ring", "activations", "values", "staging"
-  std::string owner;  // of weights: the model; else mostly empty
-  std::uint64_t bytes = 0;
-  std::uint64_t pinned = 0;  // of them: in use now. The rest could be evicted
-};
-
-// A budget and who uses it.
-struct MemoryReport {
-  std::uint64_t budget = 0;       // bytes; 0: there is none
-  std::uint64_t headroom = 0;     // that stay free for other programs
-  std::uint64_t taken = 0;        // by this engine
-  std::uint64_t reserved = 0;     // claimed by work that is about to begin
-  std::uint64_t available = 0;    // that could be taken without evicting anything
-  std::uint64_t peak = 0;         // the most that was taken at a time
-  std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
-  // Of host memory: bytes of weights read from their files, for the first time, and again.
-  std::uint64_t read_first = 0, read_again = 0;
+  Fidelity fidelity = Fidelity::exact;  // of plans, and of runs that say nothing else
 };
 
 struct DeviceLink {
@@ -323,7 +305,8 @@ struct StartOptions {
   // of model files is read once, for a hash that is remembered in EngineOptions::cache_dir.
   std::filesystem::path checkpoint;
   unsigned checkpoint_every = 1;
-  std::string checkpoint_note;  // is kept with it
+  std::string checkpoint_note;       // is kept with it
+  std::optional<Fidelity> fidelity;  // nothing: EngineOptions::fidelity
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,
