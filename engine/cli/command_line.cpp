@@ -147,7 +147,7 @@ class Parser {
         ->type_name("N");
     app.add_option("--parallel", bench.parallel,
                    "run the model on several devices in parallel: layers, cfg, data, sequence, "
-                   "tensor, none")
+                   "tensor, none; or combined: cfg+sequence")
         ->type_name("MODE");
     app.add_option("--weight-dtype", bench.weight_dtype,
                    "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...")

@@ -16,11 +16,16 @@ constexpr OptionSpec kOptions[] = {
     {"place", OptionKind::pairs, "NODE=DEVICE",
      "run a node on this device, kind of device or list of devices", kFlows},
     {"parallel", OptionKind::pairs, "NODE=MODE",
-     "run a model on several devices in parallel: layers, cfg, data, sequence, tensor, none",
+     "run a model on several devices in parallel: layers, cfg, data, sequence, tensor, none; or "
+     "combined: cfg+sequence",
      kFlows},
     {"only", OptionKind::words, "NODE",
      "run only this node that saves or shows something, and what it needs; several with commas",
      kFlows},
+    {"fidelity", OptionKind::word, "exact|rounding",
+     "divide models only in ways that keep every byte (default), or also in faster ones that "
+     "change the rounding",
+     kFlows | kBench},
     {"devices", OptionKind::words, "LIST",
      "devices to use, comma-separated: auto (the default: all of the best kind), cuda, cuda:1, a "
      "UUID, "

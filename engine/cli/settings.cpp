@@ -204,6 +204,18 @@ std::uint64_t read_size(const Given& given) {
   return *bytes;
 }
 
+Fidelity read_fidelity(const Layer& layer) {
+  static constexpr std::array<std::string_view, 2> kNames = {"exact", "rounding"};
+  Fidelity fidelity = Fidelity::exact;
+  for (const Given& given : layer.of("fidelity")) {
+    if (std::ranges::find(kNames, given.text) == kNames.end())
+      refuse(given, cat("expected exact or rounding, got ", quote(given.text), ".",
+                        engine::did_you_mean(given.text, kNames)));
+    fidelity = given.text == "rounding" ? Fidelity::rounding : Fidelity::exact;
+  }
+  return fidelity;
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -259,6 +271,7 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("only"))
     for (std::string& node : separate(given))
       settings.only.push_back({std::move(node), given.origin, given.where});
+  settings.engine.fidelity = read_fidelity(layer);
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);

@@ -32,6 +32,7 @@ Json alternative_json(const Alternative& way, const Topology& topology) {
       .set("seconds", way.seconds)
       .set("load_seconds", way.load_seconds);
   json.set("needs", std::move(needs));
+  if (way.rounds) json.set("changes_rounding", true);
   if (!way.note.empty()) json.set("note", way.note);
   return json;
 }
@@ -79,7 +80,7 @@ void add_inside(const CallReport& call, const Topology& topology, Json& json) {
 
 Json call_json(const PlacedCall& call, const Topology& topology) {
   const CallReport& report = call.report;
-  Json json = Json::object(), ways = Json::array(), fractions = Json::array();
+  Json json = Json::object(), ways = Json::array(), items = Json::array(), ranks = Json::array();
   json.set("model", report.model)
       .set("parallel", parallel_name(call.placement.parallel))
       .set("devices", devices_json(call.placement.devices, topology));
@@ -92,9 +93,17 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
     json.set("steps", report.step_count)
         .set("branches", report.set_count)
         .set("step_flops", report.step_flops);
-  for (const double fraction : call.placement.fractions) fractions.push(fraction);
+  for (const double fraction : call.placement.item_fractions) items.push(fraction);
+  for (const double fraction : call.placement.rank_fractions) ranks.push(fraction);
   for (const Alternative& way : report.alternatives) ways.push(alternative_json(way, topology));
-  if (fractions.size() > 0) json.set("fractions", std::move(fractions));
+  if (items.size() > 0) json.set("item_fractions", std::move(items));
+  if (ranks.size() > 0) json.set("rank_fractions", std::move(ranks));
+  if (report.rounding)
+    json.set("faster_with_rounding",
+             std::move(Json::object()
+                           .set("name", report.rounding->name)
+                           .set("seconds", report.rounding->seconds)
+                           .set("step_seconds", report.rounding->step_seconds)));
   add_inside(report, topology, json);
   json.set("alternatives", std::move(ways));
   return json;
@@ -147,6 +156,7 @@ Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology) {
   for (const std::string& w : plan.warnings) warnings.push(w);
   Json json = Json::object();
   json.set("seconds", plan.seconds)
+      .set("fidelity", plan.fidelity == Fidelity::rounding ? "rounding" : "exact")
       .set("steps", std::move(steps))
       .set("pending", std::move(pending))
       .set("warnings", std::move(warnings));

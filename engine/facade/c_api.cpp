@@ -25,6 +25,7 @@ struct heddle_results {
 
 namespace {
 
+using heddle::fidelity_of;
 using heddle::given;
 using heddle::InputsFromC;
 using heddle::known_part;
@@ -94,6 +95,7 @@ heddle::StartOptions start_options_of(const heddle_start_options& o) {
   start.trace = text_or(o.trace, "");
   start.priority = o.priority;
   start.memory_wait_seconds = o.memory_wait_seconds;
+  start.fidelity = fidelity_of(o.fidelity);
   start.checkpoint = text_or(o.checkpoint, "");
   if (o.checkpoint_every != 0) start.checkpoint_every = o.checkpoint_every;
   start.checkpoint_note = text_or(o.checkpoint_note, "");

@@ -31,6 +31,20 @@ MemorySize size_of(std::string_view text, std::string_view what) {
 
 }  // namespace
 
+std::optional<Fidelity> fidelity_of(heddle_fidelity fidelity) {
+  switch (fidelity) {
+    case HEDDLE_FIDELITY_DEFAULT:
+      return {};
+    case HEDDLE_FIDELITY_EXACT:
+      return Fidelity::exact;
+    case HEDDLE_FIDELITY_ROUNDING:
+      return Fidelity::rounding;
+    default:
+      throw engine::Error(engine::Code::invalid_argument,
+                          engine::cat("fidelity is ", fidelity, ": give a HEDDLE_FIDELITY_"));
+  }
+}
+
 EngineOptions options_of(const heddle_engine_options* from) {
   const heddle_engine_options o = known_part(from, "heddle_engine_options");
   EngineOptions options;
@@ -62,6 +76,7 @@ EngineOptions options_of(const heddle_engine_options* from) {
   if (o.pinned != nullptr) options.pinned = size_of(o.pinned, "the pinned memory");
   if (o.host_floor != nullptr) options.host_floor = size_of(o.host_floor, "the host floor");
   options.idle_seconds = o.idle_seconds;
+  options.fidelity = fidelity_of(o.fidelity).value_or(Fidelity::exact);
   if (o.prompt_limit != 0) options.prompt_limit = o.prompt_limit;
   return options;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -53,6 +54,9 @@ class InputsFromC {
  private:
   std::vector<heddle_run_input> all_;
 };
+
+// Nothing: the default. Throws engine::Error for what is none.
+std::optional<Fidelity> fidelity_of(heddle_fidelity fidelity);
 
 // Throws engine::Error that names the option.
 EngineOptions options_of(const heddle_engine_options* from);

@@ -189,6 +189,25 @@ std::vector<std::string> find_pending(const engine::Graph& graph, const engine::
   return names;
 }
 
+// What a way that changes the rounding makes, and all that is made of it, is not kept for later
+// processes: they would take it for what every way gives.
+void keep_exact(const engine::Graph& graph, const engine::Plan& plan,
+                engine::DiskCachedNodes& disk_cached) {
+  if (disk_cached.empty()) return;
+  std::vector<bool> rounds(graph.nodes.size(), false);
+  for (const engine::NodeIndex n : graph.order) {
+    for (const engine::PlacedCall& call : plan.assignments[n].calls)
+      rounds[n] = rounds[n] || has(call.placement.parallel, engine::kRanksExchange);
+    engine::for_each_binding(graph.nodes[n], [&](const engine::Binding& binding) {
+      if (const auto* link = std::get_if<engine::Source>(&binding))
+        rounds[n] = rounds[n] || rounds[link->node];
+    });
+  }
+  std::erase_if(disk_cached, [&](const auto& cached) {
+    return cached.second.values.empty() && rounds[cached.first];
+  });
+}
+
 // What a plan cannot know: it is planned when it is.
 void warn_of_growth(const engine::Graph& graph, engine::Plan& plan) {
   for (const engine::NodeIndex n : graph.order)
@@ -219,15 +238,20 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   check_prompts(graph, facts, options.prompt_limit);
   engine::Inferred inferred =
       engine::infer(graph, environment.host, facts, environment.catalog.get());
-  const engine::PlaceRequest request{.graph = graph,
-                                     .inferred = inferred,
-                                     .topology = topology,
-                                     .costs = environment.costs,
-                                     .device_load = std::move(asked.device_load)};
+  const engine::PlaceRequest request{
+      .graph = graph,
+      .inferred = inferred,
+      .topology = topology,
+      .costs = environment.costs,
+      .device_load = std::move(asked.device_load),
+      .fidelity = asked.fidelity.value_or(options.fidelity) == Fidelity::rounding
+                      ? engine::Fidelity::rounding
+                      : engine::Fidelity::exact};
   engine::Plan plan =
       to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
   engine::check_places(asked.saved, graph, plan, topology);
   if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
+  keep_exact(graph, plan, disk_cached);
   plan.pending = find_pending(graph, inferred, described);
   if (to_show) warn_of_growth(graph, plan);
   if (to_show) engine::annotate_calls(inferred, engine::Prices(topology, environment.costs), plan);

@@ -18,6 +18,7 @@
 //   check_places      Graph, Plan, Topology, Asked            nothing; of a run that goes on
 //   check_host_nodes  Graph, Plan, Inferred, Sources          nothing; only with Asked::must_fit
 //   find_pending      Graph, Inferred, Described              Plan::pending
+//   keep_exact        Graph, Plan                             drops from DiskCachedNodes
 //   annotate_calls    Inferred, Prices                        PlacedCall::transfers; only to show
 //   add_steps         Graph, Inferred, Topology, Plan         Plan::steps; only to show or verify
 //
@@ -38,7 +39,7 @@
 #pragma once
 
 #include <map>
-#include <set>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,7 @@ struct Asked {
   // another process. Else nullptr.
   engine::FileHashes* hashes = nullptr;
   const engine::CheckpointContent* begun = nullptr;
+  std::optional<Fidelity> fidelity = {};  // nothing: EngineOptions::fidelity
 };
 
 // All passes. Any thread.

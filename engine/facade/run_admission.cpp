@@ -75,7 +75,8 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
   return engine.prepare(
       *run.flow, {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
                   run.options.partly, std::move(avoid), by_budget, run.so_far.saved.content(),
-                  run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get()});
+                  run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get(),
+                  run.options.fidelity});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {

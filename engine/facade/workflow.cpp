@@ -4,6 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "engine/facade/saved_workflow.h"
+#include "engine/graph/parallel_names.h"
 #include "engine/graph/run_targets.h"
 
 namespace heddle {
@@ -119,7 +120,7 @@ void Workflow::place(std::string_view node, std::string_view device, std::string
 void Workflow::parallel(std::string_view node, std::string_view mode, std::string_view from) {
   said_by(from, [&] {
     data_ = with_hints(data_, node, [&](engine::Hints& hints) {
-      hints.parallel = mode;
+      hints.parallel = engine::canonical_parallel(mode).value_or(std::string(mode));
       hints.parallel_from = from;
     });
   });

@@ -55,7 +55,7 @@ struct BlockHint {
 struct Hints {
   std::string device;  // "cuda:1", "cuda", "cuda:0,cuda:1"
   std::string prefer;
-  std::string parallel;  // "layers", "cfg", "data", "sequence", "tensor", "none"
+  std::string parallel;  // as kParallelModes has it: "layers", "cfg+sequence"
   std::vector<BlockHint> blocks;
   std::string device_from = {},
               parallel_from = {};  // who gave them beside the workflow, for messages

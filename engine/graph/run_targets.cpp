@@ -16,14 +16,14 @@ bool is_list_of_ids(const Json& json) {
   return json.is_array() && std::ranges::all_of(json.as_array(), &Json::is_string);
 }
 
-std::string shown(const WorkflowNode& node) {
+std::string id_and_class(const WorkflowNode& node) {
   return cat(quote(node.id), " (", node.class_type, ")");
 }
 
 std::string those_there_are(const Workflow& workflow, const std::vector<NodeIndex>& sinks) {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < std::min(sinks.size(), kMostShown); ++i)
-    names.push_back(shown(workflow.nodes[sinks[i]]));
+    names.push_back(id_and_class(workflow.nodes[sinks[i]]));
   return names.empty() ? "" : cat(" Nodes that do: ", join(names, ", "), ".");
 }
 
@@ -61,11 +61,11 @@ std::vector<NodeIndex> wanted_sinks(const Workflow& workflow, std::vector<NodeIn
     }
     if (problems.size() >= kMostShown) continue;
     const WorkflowNode* const node = workflow.find(id);
-    problems.push_back(cat(
-        node == nullptr
-            ? cat("there is no node ", quote(id), " to run for.")
-            : cat("node ", shown(*node), " saves or shows nothing, so nothing can be run for it."),
-        those_there_are(workflow, sinks)));
+    problems.push_back(cat(node == nullptr
+                               ? cat("there is no node ", quote(id), " to run for.")
+                               : cat("node ", id_and_class(*node),
+                                     " saves or shows nothing, so nothing can be run for it."),
+                           those_there_are(workflow, sinks)));
   }
   std::ranges::sort(wanted);
   wanted.erase(std::unique(wanted.begin(), wanted.end()), wanted.end());

@@ -33,8 +33,11 @@ inline constexpr std::array<std::string_view, 13> kForeignKeys = {"_meta",
 inline constexpr std::array<std::string_view, 1> kDeviceKeys = {"budget"};
 inline constexpr std::array<std::string_view, 2> kBlockKeys = {"match", "device"};
 
-// What "parallel" may be.
-inline constexpr std::array<std::string_view, 6> kParallelModes = {"layers",   "cfg",    "data",
-                                                                   "sequence", "tensor", "none"};
+// What "parallel" may be. Modes that go together are accepted in any order, and kept in this one.
+inline constexpr std::array<std::string_view, 16> kParallelModes = {
+    "layers",         "cfg",           "data",        "sequence",        "tensor",
+    "none",           "cfg+data",      "cfg+layers",  "cfg+sequence",    "cfg+tensor",
+    "data+layers",    "data+sequence", "data+tensor", "cfg+data+layers", "cfg+data+sequence",
+    "cfg+data+tensor"};
 
 }  // namespace heddle::engine

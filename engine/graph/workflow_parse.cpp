@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/graph/parallel_names.h"
 #include "engine/graph/workflow_json.h"
 #include "engine/graph/workflow_keys.h"
 
@@ -269,14 +270,13 @@ class Parser {
 
   void parse_split(const Json::Member& key, const Where& where, Hints& hints) {
     const std::string mode = text_of(key, where);
-    if (mode.empty() ||
-        std::find(kParallelModes.begin(), kParallelModes.end(), mode) != kParallelModes.end()) {
-      hints.parallel = mode;
+    const std::optional<std::string> known = canonical_parallel(mode);
+    if (known || mode.empty()) {
+      hints.parallel = known.value_or("");
       return;
     }
     report(key.value, cat(where(), "there is no parallel mode ", quote(mode), ".",
-                          guess(mode, keys_of(kParallelModes)),
-                          " Choices: ", join(kParallelModes, ", "), "."));
+                          parallel_advice(mode), "."));
   }
 
   void parse_blocks(const Json& json, const Where& where, Hints& hints) {

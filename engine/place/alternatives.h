@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct Alternative {
   bool streamed = false;  // weights pass in every step
   bool automatic = true;  // may be chosen when nobody asks for it
   bool chosen = false;
-  std::string note;  // "changes the rounding, so only by \"parallel\""
+  bool rounds = false;  // changes how sums are rounded
+  std::string note;     // "stay whole: not 2-D"
 };
 
 // That its devices lack, all together.
@@ -72,6 +74,12 @@ struct CallStream {
   std::uint64_t once_bytes = 0;      // copied before the first step
 };
 
+// What would have been faster, had it been allowed to change how sums are rounded.
+struct FasterRounding {
+  std::string name;
+  double seconds = 0, step_seconds = 0;
+};
+
 // What people are shown of a placed call. Nothing is decided by it.
 struct CallReport {
   std::string model;                            // its family
@@ -83,6 +91,7 @@ struct CallReport {
   std::vector<std::string> whole;         // of `tensor`: weights that no device has a part of,
                                           // by block and slot
   std::vector<Alternative> alternatives;  // what was compared; empty where nothing was
+  std::optional<FasterRounding> rounding;
   // As annotate_calls() has found them.
   std::vector<CallTransfer> transfers;
   std::vector<CallExchange> exchanges;

@@ -1,21 +1,17 @@
 #include "engine/place/call_hints.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <map>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/graph/parallel_names.h"
 #include "engine/program/workload.h"
 
 namespace heddle::engine {
 
 namespace {
-
-constexpr std::array kParallelModes = {ParallelMode::layers, ParallelMode::cfg,
-                                       ParallelMode::data,   ParallelMode::sequence,
-                                       ParallelMode::tensor, ParallelMode::none};
 
 // "embed, double.0 to double.18, single.0 to single.37, final": names with a number are ranges.
 std::string names_of_groups(const Graph& graph) {
@@ -108,14 +104,19 @@ std::vector<std::uint32_t> preferred(const std::string& text, const Topology& to
 }  // namespace
 
 ParallelMode read_parallel(std::string_view name) {
-  std::vector<std::string_view> names;
-  for (const ParallelMode mode : kParallelModes) {
-    if (name == parallel_name(mode)) return mode;
-    names.push_back(parallel_name(mode));
+  const std::optional<std::string> known = canonical_parallel(name);
+  if (!known)
+    throw Error(Code::invalid_argument,
+                cat("there is no parallel mode ", quote(name), ".", parallel_advice(name)));
+  ParallelMode mode = ParallelMode::none;
+  for (std::string_view rest = *known; !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('+'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    for (const ParallelMode single : {ParallelMode::layers, ParallelMode::cfg, ParallelMode::data,
+                                      ParallelMode::sequence, ParallelMode::tensor})
+      if (part == parallel_name(single)) mode = mode | single;
   }
-  throw Error(Code::invalid_argument,
-              cat("there is no parallel mode ", quote(name), ".", did_you_mean(name, names),
-                  " There are: ", join(names, ", ")));
+  return mode;
 }
 
 CallWish read_call_hints(const Model& model, const Hints& caller, std::uint32_t home,

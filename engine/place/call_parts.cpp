@@ -11,10 +11,10 @@ namespace {
 
 // "embed, double.0 to double.11": groups that follow each other are joined.
 std::string ranges_of(const Graph& graph, const CallPlacement& placement, const CallLoad& load,
-                      std::uint32_t device) {
+                      std::uint32_t rank) {
   std::vector<bool> is_here(load.groups.size(), false);
   for (const NodeIndex n : graph.order)
-    is_here[load.blocks[n].group] = placement.of_block[n] == device;
+    is_here[load.blocks[n].group] = placement.of_block[n] == rank;
   std::vector<std::string> ranges;
   for (std::size_t g = 0; g < is_here.size(); ++g) {
     if (!is_here[g]) continue;
@@ -25,42 +25,39 @@ std::string ranges_of(const Graph& graph, const CallPlacement& placement, const 
   return ranges.empty() ? "nothing" : join(ranges, ", ");
 }
 
-std::string sets_of(const CallPlacement& placement, std::uint32_t device) {
+std::string sets_of(const CallPlacement& placement, std::uint32_t share) {
   std::vector<std::size_t> sets;
   for (std::size_t set = 0; set < placement.of_set.size(); ++set)
-    if (placement.of_set[set] == device) sets.push_back(set);
+    if (placement.of_set[set] == share) sets.push_back(set);
   return cat(sets.size() == 1 ? "branch " : "branches ", join(sets, ", "));
 }
 
 // `i`: of the placement's devices.
 CallPart part_of(const Graph& graph, const CallPlacement& placement, const CallLoad& load,
                  std::uint32_t i) {
-  CallPart part{placement.devices[i], "all blocks", load.weight_bytes};
-  const bool known = load.set_count > 0;
-  switch (placement.parallel) {
-    case ParallelMode::layers:
-      part.what = ranges_of(graph, placement, load, i);
-      part.weight_bytes = 0;
-      for (const NodeIndex n : graph.order)
-        if (placement.of_block[n] == i) part.weight_bytes += load.blocks[n].weight_bytes;
-      break;
-    case ParallelMode::cfg:
-      if (known) part.what = sets_of(placement, i);
-      break;
-    case ParallelMode::data:
-      if (known)
-        part.what =
-            cat(shard_sizes(load.batch, placement.fractions)[i], " of ", load.batch, " items");
-      break;
-    case ParallelMode::sequence:
-    case ParallelMode::tensor:
-      part.what = cat(std::lround(100 * placement.fractions[i]), "% of the ",
-                      placement.parallel == ParallelMode::tensor ? "rows" : "tokens");
-      part.weight_bytes = load.rank_bytes(placement.parallel, placement.fractions[i], i == 0);
-      break;
-    case ParallelMode::none:
-      break;
+  CallPart part{placement.devices[i], "", load.weight_bytes};
+  const ParallelMode mode = placement.parallel;
+  const std::uint32_t rank = i % placement.ranks(), group = i / placement.ranks();
+  std::vector<std::string> what;
+  if (has(mode, ParallelMode::cfg) && load.set_count > 0)
+    what.push_back(sets_of(placement, group / placement.item_shares()));
+  if (has(mode, ParallelMode::data) && load.set_count > 0)
+    what.push_back(
+        cat(shard_sizes(load.batch, placement.item_fractions)[group % placement.item_shares()],
+            " of ", load.batch, " items"));
+  if (has(mode, ParallelMode::layers)) {
+    what.push_back(ranges_of(graph, placement, load, rank));
+    part.weight_bytes = 0;
+    for (const NodeIndex n : graph.order)
+      if (placement.of_block[n] == rank) part.weight_bytes += load.blocks[n].weight_bytes;
   }
+  if (has(mode, kRanksExchange)) {
+    const double fraction = placement.rank_fractions[rank];
+    what.push_back(cat(std::lround(100 * fraction), "% of the ",
+                       has(mode, ParallelMode::tensor) ? "rows" : "tokens"));
+    part.weight_bytes = load.rank_bytes(mode & kRanksExchange, fraction, rank == 0);
+  }
+  part.what = what.empty() ? "all blocks" : join(what, ", ");
   return part;
 }
 

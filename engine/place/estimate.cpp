@@ -16,7 +16,7 @@ namespace {
 // the steps, and is little, is priced by it too.
 using BusyShares = std::map<std::uint32_t, double>;
 
-// Blocks whole: on one device, in `layers`, or in `cfg`.
+// Blocks whole: on one device or in layers, for branches that may be side by side.
 class Simulation {
  public:
   // Where no share is given, devices compute all the time.
@@ -24,8 +24,9 @@ class Simulation {
       : call_(call),
         placement_(placement),
         load_(call.load(placement.devices.front())),
+        branches_(call_branches(load_, placement)),
         busy_(std::move(busy)),
-        finished_(load_.set_count, std::vector<double>(call.graph.nodes.size(), 0)),
+        finished_(branches_.size(), std::vector<double>(call.graph.nodes.size(), 0)),
         links_(call.prices) {}
 
   CallEstimate run() {
@@ -58,32 +59,46 @@ class Simulation {
     const auto at = busy_.find(device);
     return at == busy_.end() ? 1 : at->second;
   }
-  std::uint32_t device_of(NodeIndex n, std::uint32_t set) const {
-    return placement_.devices[placement_.device_of(n, set)];
+  std::uint32_t device_of(NodeIndex n, std::uint32_t branch) const {
+    const std::uint32_t rank =
+        has(placement_.parallel, ParallelMode::layers) ? placement_.of_block[n] : 0;
+    return placement_.devices[branches_[branch].first + rank];
   }
   Phase phase_of(const Source& s) const {
     return s.node == kGraphInputs ? input_phase(call_.graph.inputs[s.port])
                                   : load_.blocks[s.node].phase;
   }
-  std::uint32_t place_of(const Source& s, std::uint32_t set) const {
-    return s.node == kGraphInputs ? call_.home : device_of(s.node, set);
+  std::uint32_t place_of(const Source& s, std::uint32_t branch) const {
+    return s.node == kGraphInputs ? call_.home : device_of(s.node, branch);
   }
-  std::uint64_t bytes_of(const Source& s, std::uint32_t set) const {
-    if (s.node == kGraphInputs) return load_.input_bytes[set][s.port];
-    return call_.load(device_of(s.node, set)).work(s.node, set).output_bytes[s.port];
+  const BlockWork& work_of(NodeIndex n, std::uint32_t branch) const {
+    return call_.load(device_of(n, branch)).work(n, branches_[branch].set);
+  }
+  // What is made for all steps at once has no items.
+  double fraction_of(Phase phase, std::uint32_t branch) const {
+    return phase == Phase::precomputed ? 1 : branches_[branch].fraction;
+  }
+  std::uint64_t part_of(std::uint64_t bytes, Phase phase, std::uint32_t branch) const {
+    return std::uint64_t(double(bytes) * fraction_of(phase, branch));
+  }
+  std::uint64_t bytes_of(const Source& s, std::uint32_t branch) const {
+    const std::uint64_t all = s.node == kGraphInputs
+                                  ? load_.input_bytes[branches_[branch].set][s.port]
+                                  : work_of(s.node, branch).output_bytes[s.port];
+    return part_of(all, phase_of(s), branch);
   }
 
   // When a value is on a device; one copy serves all readers there.
-  double arrival(const Source& source, std::uint32_t set, std::uint32_t to, Phase reader) {
-    const std::uint32_t from = place_of(source, set);
+  double arrival(const Source& source, std::uint32_t branch, std::uint32_t to, Phase reader) {
+    const std::uint32_t from = place_of(source, branch);
     const bool earlier =
         phase_of(source) !=
         reader;  // made in an earlier phase: brought once, and there from the beginning
-    const double made = source.node == kGraphInputs || earlier ? 0 : finished_[set][source.node];
+    const double made = source.node == kGraphInputs || earlier ? 0 : finished_[branch][source.node];
     if (from == to) return made;
-    const auto [at, is_new] = arrived_.try_emplace({source, set, to}, 0);
+    const auto [at, is_new] = arrived_.try_emplace({source, branch, to}, 0);
     if (!is_new) return at->second;
-    const std::uint64_t bytes = bytes_of(source, set);
+    const std::uint64_t bytes = bytes_of(source, branch);
     if (earlier) {
       once_seconds_ += call_.prices.transfer_seconds(from, to, bytes);
       return 0;
@@ -99,27 +114,27 @@ class Simulation {
     double end = 0;
     for (const NodeIndex n : call_.graph.order) {
       if (load_.blocks[n].phase != phase) continue;
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        const std::uint32_t here = device_of(n, set);
+      for (std::uint32_t branch = 0; branch < branches_.size(); ++branch) {
+        const std::uint32_t here = device_of(n, branch);
         double& free = free_at[here];
         double begin = free;
         const Node& node = call_.graph.nodes[n];
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
           if (const auto* link = std::get_if<Source>(&node.inputs[i]);
               link != nullptr && (node.type->input(i).flags & HEDDLE_PORT_SHAPE) == 0)
-            begin = std::max(begin, arrival(*link, set, here, phase));
-        const double seconds = work_seconds(call_, here, call_.load(here).work(n, set),
-                                            ParallelMode::none, 1, busy(here));
+            begin = std::max(begin, arrival(*link, branch, here, phase));
+        const double seconds = work_seconds(call_, here, work_of(n, branch), ParallelMode::none,
+                                            fraction_of(phase, branch), busy(here));
         computing_[here] += seconds;
         free = begin + seconds;
-        finished_[set][n] = free;
+        finished_[branch][n] = free;
         end = std::max(end, free);
       }
     }
     if (phase == load_.main)
       for (const GraphOutput& output : call_.graph.outputs)
-        for (std::uint32_t set = 0; set < load_.set_count; ++set)
-          end = std::max(end, arrival(output.from, set, call_.home, phase));
+        for (std::uint32_t branch = 0; branch < branches_.size(); ++branch)
+          end = std::max(end, arrival(output.from, branch, call_.home, phase));
     return end;
   }
 
@@ -127,8 +142,8 @@ class Simulation {
     std::uint64_t bytes = 0;
     for (const NodeIndex n : call_.graph.order) {
       bool here = false;
-      for (std::uint32_t set = 0; set < load_.set_count; ++set)
-        here = here || device_of(n, set) == device;
+      for (std::uint32_t branch = 0; branch < branches_.size(); ++branch)
+        here = here || device_of(n, branch) == device;
       if (here) bytes += call_.load(device).blocks[n].weight_bytes;
     }
     return bytes;
@@ -145,40 +160,40 @@ class Simulation {
       std::uint64_t bytes = 0;
     };
     std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, Life> lives;
-    const auto touch = [&](const Source& s, std::uint32_t set, std::uint32_t device,
+    const auto touch = [&](const Source& s, std::uint32_t branch, std::uint32_t device,
                            std::uint32_t first, std::uint32_t last) {
       const bool lasting = phase_of(s) != load_.main;
       const auto [at, is_new] = lives.try_emplace(
-          {s, set, device},
+          {s, branch, device},
           Life{lasting ? 0 : first, lasting ? std::uint32_t(positions) : last, 0});
       if (is_new)
-        at->second.bytes = bytes_of(s, set);
+        at->second.bytes = bytes_of(s, branch);
       else if (!lasting)
         at->second.last = std::max(at->second.last, last);
     };
     for (std::uint32_t p = 0; p < positions; ++p) {
       const NodeIndex n = call_.graph.order[p];
       const Node& node = call_.graph.nodes[n];
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        const std::uint32_t here = device_of(n, set);
+      for (std::uint32_t branch = 0; branch < branches_.size(); ++branch) {
+        const std::uint32_t here = device_of(n, branch);
         for (std::uint32_t i = 0; i < node.inputs.size(); ++i) {
           const auto* link = std::get_if<Source>(&node.inputs[i]);
           if (link == nullptr || (node.type->input(i).flags & HEDDLE_PORT_SHAPE) != 0) continue;
           if (phase_of(*link) != load_.main && load_.blocks[n].phase != load_.main)
             continue;  // gone before the steps begin
-          const std::uint32_t from = place_of(*link, set);
+          const std::uint32_t from = place_of(*link, branch);
           const std::uint32_t made = link->node == kGraphInputs ? 0 : position[link->node];
-          touch(*link, set, from, made, p);
-          if (from != here) touch(*link, set, here, made, p);
+          touch(*link, branch, from, made, p);
+          if (from != here) touch(*link, branch, here, made, p);
         }
       }
     }
     for (const GraphOutput& output : call_.graph.outputs)
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        const std::uint32_t from = place_of(output.from, set),
+      for (std::uint32_t branch = 0; branch < branches_.size(); ++branch) {
+        const std::uint32_t from = place_of(output.from, branch),
                             made =
                                 output.from.node == kGraphInputs ? 0 : position[output.from.node];
-        touch(output.from, set, from, made, std::uint32_t(positions));
+        touch(output.from, branch, from, made, std::uint32_t(positions));
       }
     std::map<std::uint32_t, std::vector<std::int64_t>> changes;
     for (const std::uint32_t d : placement_.devices) changes[d].assign(positions + 2, 0);
@@ -194,13 +209,14 @@ class Simulation {
       for (std::uint32_t p = 0; p <= positions; ++p) {
         live += changes[d][p];
         std::uint64_t inside = 0;
-        for (std::uint32_t set = 0; p < positions && set < load_.set_count; ++set) {
+        for (std::uint32_t branch = 0; p < positions && branch < branches_.size(); ++branch) {
           const NodeIndex n = call_.graph.order[p];
-          if (device_of(n, set) != d) continue;
-          const BlockWork& work = call_.load(d).work(n, set);
+          if (device_of(n, branch) != d) continue;
+          const BlockWork& work = work_of(n, branch);
           std::uint64_t outputs = 0;
           for (const std::uint64_t bytes : work.output_bytes) outputs += bytes;
-          inside = std::max(inside, work.peak_bytes - std::min(work.peak_bytes, outputs));
+          inside = std::max(inside, part_of(work.peak_bytes - std::min(work.peak_bytes, outputs),
+                                            load_.blocks[n].phase, branch));
         }
         peak = std::max(peak, live + std::int64_t(inside));
       }
@@ -214,9 +230,10 @@ class Simulation {
   const CallPlacement& placement_;
   const CallLoad&
       load_;  // of the first device: rates and counts are the same in every compute type
+  const std::vector<CallBranch> branches_;
   const BusyShares busy_;
   std::map<std::uint32_t, double> computing_;  // seconds of the last phase, by device
-  std::vector<std::vector<double>> finished_;  // by set and node
+  std::vector<std::vector<double>> finished_;  // by branch and node
   std::map<std::tuple<Source, std::uint32_t, std::uint32_t>, double> arrived_;
   LinkClock links_;
   double once_seconds_ = 0;
@@ -230,15 +247,13 @@ bool CallEstimate::fits() const {
       needs, [](const DeviceNeed& need) { return need.wanted_bytes <= need.there_bytes; });
 }
 
+CallEstimate estimate_whole(const CallCase& call, const CallPlacement& placement) {
+  return Simulation(call, placement).run();
+}
+
 CallEstimate estimate_without_rest(const CallCase& call, const CallPlacement& placement) {
-  switch (placement.parallel) {
-    case ParallelMode::data:
-    case ParallelMode::sequence:
-    case ParallelMode::tensor:
-      return estimate_shared(call, placement);
-    default:
-      return Simulation(call, placement).run();
-  }
+  return has(placement.parallel, kRanksExchange) ? estimate_shared(call, placement)
+                                                 : estimate_whole(call, placement);
 }
 
 CallEstimate estimate_alone(const CallCase& call, std::uint32_t device) {
@@ -249,7 +264,7 @@ CallEstimate estimate_alone(const CallCase& call, std::uint32_t device) {
 
 CallEstimate estimate(const CallCase& call, const CallPlacement& placement) {
   // Devices that take turns rest in between.
-  if (placement.parallel != ParallelMode::layers ||
+  if (!has(placement.parallel, ParallelMode::layers) ||
       std::ranges::none_of(placement.devices,
                            [&](std::uint32_t d) { return call.prices.rates(d).rest_gain > 0; }))
     return estimate_without_rest(call, placement);

@@ -11,106 +11,106 @@ namespace {
 // Sums are f32 until they are complete (HEDDLE_OP_ALL_REDUCE of what blocks multiply so).
 constexpr double kSumBytes = 4;
 
-// Blocks that several devices have a share of each: of its batch items, tokens or rows.
+// Blocks that the ranks of each group divide by tokens or rows. Groups do not know of each other:
+// each works through its own branches.
 class SharedWork {
  public:
   SharedWork(const CallCase& call, const CallPlacement& placement)
       : call_(call),
         placement_(placement),
+        ranks_(placement.ranks()),
+        by_rows_(has(placement.parallel, ParallelMode::tensor)),
         load_(call.load(placement.devices.front())),
-        fractions_(placement.fractions) {
-    if (placement.parallel != ParallelMode::data) return;
-    const std::vector<std::int64_t> items = shard_sizes(load_.batch, fractions_);
-    for (std::size_t i = 0; i < fractions_.size(); ++i)
-      fractions_[i] = double(items[i]) / double(load_.batch);
-  }
+        branches_(call_branches(load_, placement)),
+        fractions_(placement.rank_fractions) {}
 
   CallEstimate run() {
     CallEstimate result;
     for (const Phase phase : {Phase::loop_invariant, Phase::precomputed, Phase::per_step}) {
-      const double seconds =
-          placement_.parallel == ParallelMode::data ? side_by_side(phase) : in_step(phase);
-      result.seconds += seconds * (phase == load_.main ? load_.repeats() : 1);
-      if (phase == load_.main) result.step_seconds = seconds;
+      double slowest = 0;
+      for (std::uint32_t first = 0; first < placement_.devices.size(); first += ranks_)
+        slowest = std::max(slowest, group_seconds(phase, first));
+      result.seconds += slowest * (phase == load_.main ? load_.repeats() : 1);
+      if (phase == load_.main) result.step_seconds = slowest;
     }
     result.transfer_bytes = std::uint64_t(transfer_bytes_);
-    for (std::size_t i = 0; i < fractions_.size(); ++i) {
-      const DeviceNeed need = need_of(i);
-      result.load_seconds =
-          std::max(result.load_seconds,
-                   call_.prices.transfer_seconds(kHostSide, need.device, weight_bytes(i)));
-      result.needs.push_back(need);
-    }
+    add_needs(result);
     return result;
   }
 
  private:
-  // Batch items do not know of each other: each device works through its own, and the way from home
-  // and back is its own, too.
-  double side_by_side(Phase phase) const {
-    double slowest = 0;
-    for (std::size_t i = 0; i < fractions_.size(); ++i) {
-      const std::uint32_t d = placement_.devices[i];
-      double seconds = 0;
-      std::uint64_t moved = 0;
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        for (const NodeIndex n : call_.graph.order)
-          if (load_.blocks[n].phase == phase)
-            seconds += work_seconds(call_, d, call_.load(d).work(n, set), ParallelMode::data,
-                                    fractions_[i]);
-        moved += outside_bytes(phase, set);
-      }
-      if (d != call_.home && fractions_[i] > 0)
-        seconds += call_.prices.transfer_seconds(call_.home, d,
-                                                 std::uint64_t(double(moved) * fractions_[i]));
-      slowest = std::max(slowest, seconds);
-    }
-    return slowest;
+  std::uint32_t device_of(std::uint32_t first, std::uint32_t rank) const {
+    return placement_.devices[first + rank];
   }
 
   // Ranks of a group wait for each other in every block that they divide; what they do not divide
   // the first one runs alone. It gets the inputs and gives the outputs.
-  double in_step(Phase phase) {
-    const std::uint32_t first = placement_.devices.front();
+  double group_seconds(Phase phase, std::uint32_t first) {
     double seconds = 0;
-    for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-      for (const NodeIndex n : call_.graph.order) {
-        if (load_.blocks[n].phase != phase) continue;
-        if (!is_sharded(n)) {
-          seconds += work_seconds(call_, first, load_.work(n, set));
-          continue;
-        }
-        double slowest = 0;
-        for (std::size_t i = 0; i < fractions_.size(); ++i) {
-          const std::uint32_t d = placement_.devices[i];
-          slowest = std::max(slowest, work_seconds(call_, d, call_.load(d).work(n, set),
-                                                   placement_.parallel, fractions_[i]));
-        }
-        seconds += slowest;
-        for (const BlockOp& op : load_.work(n, set).ops)
-          seconds +=
-              placement_.parallel == ParallelMode::tensor ? sum_seconds(op) : attention_seconds(op);
-      }
-      if (first != call_.home)
-        seconds += call_.prices.transfer_seconds(call_.home, first, outside_bytes(phase, set));
+    for (const CallBranch& branch : branches_) {
+      if (branch.first != first) continue;
+      for (const NodeIndex n : call_.graph.order)
+        if (load_.blocks[n].phase == phase) seconds += block_seconds(n, branch);
+      if (const std::uint32_t home = call_.home, to = placement_.devices[first]; to != home)
+        seconds += call_.prices.transfer_seconds(
+            home, to,
+            std::uint64_t(double(outside_bytes(phase, branch.set)) * part_of(phase, branch)));
     }
     return seconds;
   }
 
+  // What is made for all steps at once has no items.
+  static double part_of(Phase phase, const CallBranch& branch) {
+    return phase == Phase::precomputed ? 1 : branch.fraction;
+  }
+
+  double block_seconds(NodeIndex n, const CallBranch& branch) {
+    const double items = part_of(load_.blocks[n].phase, branch);
+    const BlockWork& work = load_.work(n, branch.set);
+    if (!is_sharded(n))
+      return work_seconds(call_, placement_.devices[branch.first], work, ParallelMode::none, items);
+    double slowest = 0;
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      const std::uint32_t d = device_of(branch.first, rank);
+      double seconds = 0;
+      for (const BlockOp& op : call_.load(d).work(n, branch.set).ops)
+        seconds +=
+            by_rows_
+                ? op_seconds(call_, d, of_items(op, items), ParallelMode::tensor, fractions_[rank])
+                : op_seconds(call_, d, op, ParallelMode::sequence, items * fractions_[rank]);
+      slowest = std::max(slowest, seconds);
+    }
+    for (const BlockOp& op : work.ops)
+      slowest += by_rows_ ? sum_seconds(of_items(op, items), branch.first)
+                          : attention_seconds(of_items(op, items), branch.first);
+    return slowest;
+  }
+
+  // What some of the items leave of an op. The streamed slots are not asked for.
+  static BlockOp of_items(const BlockOp& op, double items) {
+    BlockOp part{op.work, op.weight_bytes, 0, op.sum_elements * items, {}};
+    part.work.flops *= items;
+    part.work.bytes = op.weight_bytes + (op.work.bytes - op.weight_bytes) * items;
+    part.row_bytes = std::min(op.row_bytes, op.weight_bytes) +
+                     std::max(0.0, op.row_bytes - op.weight_bytes) * items;
+    return part;
+  }
+
   bool is_sharded(NodeIndex n) const {
-    return placement_.parallel == ParallelMode::tensor ? load_.blocks[n].by_rows
-                                                       : load_.blocks[n].by_tokens;
+    return by_rows_ ? load_.blocks[n].by_rows : load_.blocks[n].by_tokens;
   }
 
   // The ranks' parts of sums: each receives those of all others, one after another, and adds them
   // up; what the GEMM would have done with the sum is an op of its own.
-  double sum_seconds(const BlockOp& op) {
+  double sum_seconds(const BlockOp& op, std::uint32_t first) {
     if (op.sum_elements == 0) return 0;
     const double bytes = kSumBytes * op.sum_elements, others = double(fractions_.size() - 1);
-    return slowest_receiver([&](std::uint32_t, std::uint32_t to) {
-             return Sent{bytes, call_.prices.rates(to).seconds({OpKind::other, 0, 3 * bytes})};
-           }) +
-           (others > 0 ? call_.prices.rates(placement_.devices.front())
+    return slowest_receiver(first,
+                            [&](std::uint32_t, std::uint32_t to) {
+                              return Sent{bytes, call_.prices.rates(device_of(first, to))
+                                                     .seconds({OpKind::other, 0, 3 * bytes})};
+                            }) +
+           (others > 0 ? call_.prices.rates(placement_.devices[first])
                              .seconds({OpKind::other, 0, 2 * bytes})
                        : 0);
   }
@@ -118,21 +118,19 @@ class SharedWork {
   // Around an attention tokens and heads change places, and back: q, k and v of a rank's tokens go
   // to those that have the heads, and the result returns. What stays is copied, too. Priced one
   // after another, though blocks send some of it while they compute.
-  double attention_seconds(const BlockOp& op) {
+  double attention_seconds(const BlockOp& op, std::uint32_t first) {
     if (op.work.kind != OpKind::attention) return 0;
     const double heads = 1 / double(fractions_.size());
     double copied = 0;
-    for (const std::uint32_t d : placement_.devices)
-      copied = std::max(copied, call_.prices.rates(d).seconds(
-                                    {OpKind::other, 0, 2 * op.work.bytes * heads * heads}));
-    return copied + slowest_receiver([&](std::uint32_t from, std::uint32_t to) {
-             return Sent{op.work.bytes * fractions_[index_of(from)] * heads,
-                         call_.prices.transfer_seconds(from, to, 0)};
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank)
+      copied =
+          std::max(copied, call_.prices.rates(device_of(first, rank))
+                               .seconds({OpKind::other, 0, 2 * op.work.bytes * heads * heads}));
+    return copied + slowest_receiver(first, [&](std::uint32_t from, std::uint32_t to) {
+             return Sent{
+                 op.work.bytes * fractions_[from] * heads,
+                 call_.prices.transfer_seconds(device_of(first, from), device_of(first, to), 0)};
            });
-  }
-
-  std::size_t index_of(std::uint32_t device) const {
-    return std::size_t(std::ranges::find(placement_.devices, device) - placement_.devices.begin());
   }
 
   // Of what ranks receive from each other, one other at a time.
@@ -141,16 +139,17 @@ class SharedWork {
     double more = 0;   // seconds besides
   };
   template <class F>
-  double slowest_receiver(F&& sent) {
+  double slowest_receiver(std::uint32_t first, F&& sent) {
     double slowest = 0;
-    for (const std::uint32_t to : placement_.devices) {
+    for (std::uint32_t to = 0; to < ranks_; ++to) {
       double seconds = 0;
-      for (const std::uint32_t from : placement_.devices) {
+      for (std::uint32_t from = 0; from < ranks_; ++from) {
         if (from == to) continue;
         const Sent each = sent(from, to);
+        const std::uint32_t giver = device_of(first, from), receiver = device_of(first, to);
         seconds += each.more;
-        if (call_.prices.link(from, to).kind == LinkFacts::Kind::same) continue;
-        seconds += call_.prices.transfer_seconds(from, to, std::uint64_t(each.bytes));
+        if (call_.prices.link(giver, receiver).kind == LinkFacts::Kind::same) continue;
+        seconds += call_.prices.transfer_seconds(giver, receiver, std::uint64_t(each.bytes));
         transfer_bytes_ += each.bytes;
       }
       slowest = std::max(slowest, seconds);
@@ -170,30 +169,43 @@ class SharedWork {
     return bytes;
   }
 
-  std::uint64_t weight_bytes(std::size_t i) const {
-    const CallLoad& load = call_.load(placement_.devices[i]);
-    return placement_.parallel == ParallelMode::data
-               ? load.weight_bytes
-               : load.rank_bytes(placement_.parallel, fractions_[i], i == 0);
-  }
-
-  // Activations as on one device; of tokens and items, the share of them.
-  DeviceNeed need_of(std::size_t i) const {
-    const std::uint32_t d = placement_.devices[i];
-    DeviceNeed need = estimate_alone(call_, d).needs.front();
-    const std::uint64_t activations = need.wanted_bytes - call_.load(d).weight_bytes;
-    need.wanted_bytes =
-        weight_bytes(i) + (placement_.parallel == ParallelMode::tensor
-                               ? activations
-                               : std::uint64_t(double(activations) * fractions_[i]));
-    return need;
+  // Activations as on one device that has the group's branches; of tokens, the share of them.
+  void add_needs(CallEstimate& result) const {
+    CallPlacement whole;
+    whole.parallel = placement_.parallel & (ParallelMode::cfg | ParallelMode::data);
+    whole.of_set = placement_.of_set;
+    whole.item_fractions = placement_.item_fractions;
+    result.needs.resize(placement_.devices.size());
+    for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+      whole.devices.clear();
+      for (std::size_t first = 0; first < placement_.devices.size(); first += ranks_)
+        whole.devices.push_back(placement_.devices[first + rank]);
+      const CallEstimate of_groups = estimate_whole(call_, whole);
+      for (std::size_t group = 0; group < whole.devices.size(); ++group) {
+        DeviceNeed need = of_groups.needs[group];
+        const CallLoad& load = call_.load(need.device);
+        const std::uint64_t activations =
+                                need.wanted_bytes - std::min(need.wanted_bytes, load.weight_bytes),
+                            weights = load.rank_bytes(placement_.parallel & kRanksExchange,
+                                                      fractions_[rank], rank == 0);
+        need.wanted_bytes =
+            weights +
+            (by_rows_ ? activations : std::uint64_t(double(activations) * fractions_[rank]));
+        result.needs[group * ranks_ + rank] = need;
+        result.load_seconds = std::max(
+            result.load_seconds, call_.prices.transfer_seconds(kHostSide, need.device, weights));
+      }
+    }
   }
 
   const CallCase& call_;
   const CallPlacement& placement_;
+  const std::uint32_t ranks_;
+  const bool by_rows_;
   const CallLoad& load_;  // of the first device
-  std::vector<double> fractions_;
-  double transfer_bytes_ = 0;  // bytes of one step
+  const std::vector<CallBranch> branches_;
+  const std::vector<double>& fractions_;  // by rank
+  double transfer_bytes_ = 0;             // bytes of one step
 };
 
 }  // namespace
@@ -216,6 +228,15 @@ double work_seconds(const CallCase& call, std::uint32_t device, const BlockWork&
   double seconds = 0;
   for (const BlockOp& op : work.ops) seconds += op_seconds(call, device, op, mode, fraction, busy);
   return seconds;
+}
+
+std::vector<CallBranch> call_branches(const CallLoad& load, const CallPlacement& placement) {
+  std::vector<CallBranch> branches;
+  for (const SessionBranch& branch : session_branches(placement, load.set_count, load.batch))
+    branches.push_back({branch.set,
+                        branch.count == 0 ? 1 : double(branch.count) / double(load.batch),
+                        branch.device_slot});
+  return branches;
 }
 
 CallEstimate estimate_shared(const CallCase& call, const CallPlacement& placement) {

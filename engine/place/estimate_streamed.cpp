@@ -17,7 +17,12 @@ class DeviceCase {
   // `pinned_available`: bytes of host memory that may be pinned for it.
   DeviceCase(const CallCase& call, const CallPlacement& placement, std::uint32_t i,
              std::uint64_t pinned_available)
-      : call_(call), placement_(placement), i_(i), load_(call.load(placement.devices[i])) {
+      : call_(call),
+        placement_(placement),
+        i_(i),
+        load_(call.load(placement.devices[i])),
+        ranks_(placement.ranks()),
+        branches_(call_branches(load_, placement)) {
     paging_.pinned_available = pinned_available;
   }
 
@@ -30,7 +35,7 @@ class DeviceCase {
     for (const Phase phase : {Phase::loop_invariant, Phase::precomputed, Phase::per_step})
       for (const NodeIndex n : call_.graph.order)
         if (load_.blocks[n].phase == phase) add_block(n, phase);
-    if (placement_.parallel == ParallelMode::layers) add_idle();
+    if (ranks_ > 1) add_idle();
     return std::move(paging_);
   }
   double once_seconds() const { return once_seconds_; }
@@ -39,15 +44,12 @@ class DeviceCase {
   std::uint32_t device() const { return placement_.devices[i_]; }
 
   void add_block(NodeIndex n, Phase phase) {
-    std::vector<std::uint32_t> branches;  // sets
-    for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-      if (placement_.parallel != ParallelMode::data && placement_.device_of(n, set) != i_) continue;
-      branches.push_back(set);
-    }
+    std::vector<CallBranch> branches;
+    for (const CallBranch& branch : branches_)
+      if (slot_of(n, branch) == i_) branches.push_back(branch);
     if (branches.empty()) return;
     const std::vector<BlockLoad::SlotBytes>& slots = load_.blocks[n].slot_bytes;
-    const bool in_loop = phase == Phase::per_step,
-               is_batch = placement_.parallel == ParallelMode::data;
+    const bool in_loop = phase == Phase::per_step;
     auto& weights = in_loop ? paging_.loop : paging_.once;
     std::vector<PagedWeight> read(slots.size());
     std::vector<bool> is_read(slots.size(), false);
@@ -55,8 +57,8 @@ class DeviceCase {
       read[slot].bytes = slots[slot].bytes;
       read[slot].pinned_bytes = slots[slot].of_file;
     }
-    for (const std::uint32_t set : branches)
-      for (const BlockOp& op : load_.work(n, set).ops) {
+    for (const CallBranch& branch : branches)
+      for (const BlockOp& op : load_.work(n, branch.set).ops) {
         const auto position =
             in_loop ? std::uint32_t(paging_.op_seconds.size()) : std::uint32_t(once_ops_);
         for (const std::uint32_t slot : op.weights) {
@@ -64,9 +66,8 @@ class DeviceCase {
           is_read[slot] = true;
           read[slot].last = position;
         }
-        const double seconds =
-            is_batch ? op_seconds(call_, device(), op, ParallelMode::data, placement_.fractions[i_])
-                     : op_seconds(call_, device(), op);
+        const double seconds = op_seconds(call_, device(), op, ParallelMode::none,
+                                          phase == Phase::precomputed ? 1 : branch.fraction);
         if (in_loop)
           paging_.op_seconds.push_back(seconds);
         else
@@ -76,14 +77,22 @@ class DeviceCase {
       if (is_read[slot]) weights.push_back(read[slot]);
   }
 
-  // What the others do of a step.
+  // An index into the placement's devices.
+  std::uint32_t slot_of(NodeIndex n, const CallBranch& branch) const {
+    return branch.first +
+           (has(placement_.parallel, ParallelMode::layers) ? placement_.of_block[n] : 0);
+  }
+
+  // What the others of its group do of a step.
   void add_idle() {
     for (const NodeIndex n : call_.graph.order)
-      for (std::uint32_t set = 0; set < load_.set_count; ++set) {
-        const std::uint32_t other = placement_.device_of(n, set);
-        if (other == i_ || load_.blocks[n].phase != Phase::per_step) continue;
+      for (const CallBranch& branch : branches_) {
+        const std::uint32_t other = slot_of(n, branch);
+        if (other == i_ || other / ranks_ != i_ / ranks_) continue;
+        if (load_.blocks[n].phase != Phase::per_step) continue;
         const std::uint32_t d = placement_.devices[other];
-        paging_.idle_seconds += work_seconds(call_, d, call_.load(d).work(n, set));
+        paging_.idle_seconds += work_seconds(call_, d, call_.load(d).work(n, branch.set),
+                                             ParallelMode::none, branch.fraction);
       }
   }
 
@@ -91,6 +100,8 @@ class DeviceCase {
   const CallPlacement& placement_;
   const std::uint32_t i_;
   const CallLoad& load_;
+  const std::uint32_t ranks_;
+  const std::vector<CallBranch> branches_;
   PagingCase paging_;
   std::uint32_t once_ops_ = 0;
   double once_seconds_ = 0;
@@ -110,15 +121,15 @@ double sum(const std::vector<double>& seconds) {
 
 }  // namespace
 
-bool can_stream(const CallPlacement& placement) {
-  return placement.parallel != ParallelMode::sequence && placement.parallel != ParallelMode::tensor;
-}
+bool can_stream(const CallPlacement& placement) { return !has(placement.parallel, kRanksExchange); }
 
 CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placement) {
   // Copies are held against computing without rest, so it is what they are added to.
   CallEstimate result = estimate_without_rest(call, placement);
   result.load_seconds = 0;
-  double longer = 0, slowest = 0, once = 0;  // seconds more than without copies
+  const std::uint32_t ranks = placement.ranks();
+  std::vector<double> longer(placement.devices.size() / ranks, 0);  // by group: seconds more
+  double once = 0;                                                  // than without copies
   std::uint64_t pinned_available = call.prices.topology().pinned_bytes;
   std::vector<Donor> donors = session_donors(call.prices, session_devices(placement, call.home));
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
@@ -144,9 +155,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     for (std::size_t page = 0; page < lent.size(); ++page)
       if (lent[page] >= 0) lent_bytes += paging.loop[paged.loop[page].weight].bytes;
     if (lent_bytes > 0) step_seconds = simulate_paging(paging, paged);
-    const double more = std::max(0.0, step_seconds - computing);
-    longer += more;
-    slowest = std::max(slowest, more);
+    longer[i / ranks] += std::max(0.0, step_seconds - computing);
     std::uint64_t once_bytes = 0;
     for (const StreamedWeight& page : paged.once) once_bytes += paging.once[page.weight].bytes;
     const double coming = call.prices.transfer_seconds(kHostSide, need.device, once_bytes);
@@ -157,11 +166,11 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
                                    call.prices.transfer_seconds(kHostSide, need.device, brought));
     result.page_bytes += paged.step_bytes - lent_bytes;
     // Devices with branches or items of their own stream the same weights, of one pinned copy.
-    if (placement.parallel == ParallelMode::layers) pinned_available -= pinned_bytes(paging, paged);
+    if (ranks > 1 && i < ranks) pinned_available -= pinned_bytes(paging, paged);
   }
-  // Layers wait for each other, branches and items run side by side.
+  // Layers wait for each other, groups run side by side.
   const CallLoad& load = call.load(placement.devices.front());
-  const double more = placement.parallel == ParallelMode::layers ? longer : slowest;
+  const double more = *std::ranges::max_element(longer);
   result.step_seconds += more;
   result.seconds += once + load.step_count * more;
   return result;

@@ -63,8 +63,15 @@ bool says_something(const Hints& hints) {
 // The same choice, with a word on those that other devices would have made possible.
 bool explains_more(const NodeOption& a, const NodeOption& b) {
   return a.assignment.devices == b.assignment.devices &&
-         std::ranges::any_of(a.assignment.calls,
-                             [](const PlacedCall& call) { return !call.report.why.empty(); });
+         std::ranges::any_of(a.assignment.calls, [](const PlacedCall& call) {
+           return !call.report.why.empty() || call.report.rounding;
+         });
+}
+
+// What more devices would have made possible is said of those that are taken, too.
+void tell_of_rounding(const NodeOption& sharded, NodeOption& alone) {
+  for (std::size_t c = 0; c < alone.assignment.calls.size(); ++c)
+    alone.assignment.calls[c].report.rounding = sharded.assignment.calls[c].report.rounding;
 }
 
 void add_models(const Value& value, bool all, std::vector<CallSpec>& calls) {
@@ -162,7 +169,7 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
 std::uint32_t Options::load_number(const Model& model, const CallPlacement& placement) {
   std::string key = cat(hex(model.identity), parallel_name(placement.parallel), ":",
                         join(placement.devices, ","));
-  if (placement.parallel == ParallelMode::layers) key += cat(":", join(placement.of_block, ","));
+  if (has(placement.parallel, ParallelMode::layers)) key += cat(":", join(placement.of_block, ","));
   return loads_seen_.try_emplace(std::move(key), std::uint32_t(loads_seen_.size())).first->second;
 }
 
@@ -171,14 +178,11 @@ double Options::resident_share(const Model& model, const CallPlacement& placemen
                                const std::vector<std::shared_ptr<const CallLoad>>& loads) const {
   const auto& resident = request_.device_load.resident;
   if (resident.empty() || loads.empty() || placement.devices.empty()) return 0;
-  const bool is_divided = placement.parallel == ParallelMode::layers ||
-                          placement.parallel == ParallelMode::sequence ||
-                          placement.parallel == ParallelMode::tensor;
   double there = 0, wanted = 0;
   for (const std::uint32_t d : placement.devices) {
     const auto found = resident[d].find(model.identity);
     if (found != resident[d].end()) there += double(found->second);
-    wanted += double(loads[d]->weight_bytes) / (is_divided ? double(placement.devices.size()) : 1);
+    wanted += double(loads[d]->weight_bytes) / double(placement.ranks());
   }
   return wanted > 0 ? std::min(1.0, there / wanted) : 0;
 }
@@ -201,7 +205,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     const Model& model = *get_model(*calls[c].model);
     const auto turn = std::ranges::find(models, model.identity) - models.begin();
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c),
-                                    std::uint32_t(turn), models.size() > 1});
+                                    std::uint32_t(turn), models.size() > 1, request_.fidelity});
     placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;
@@ -251,6 +255,7 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
       NodeOption sharded = option(n, home, homes.devices, reason);
+      tell_of_rounding(sharded, options.back());
       if (sharded.assignment.devices.size() > 1)
         options.push_back(std::move(sharded));
       else if (explains_more(sharded, options.back()))

@@ -255,6 +255,7 @@ class Placer {
     placement.order.reserve(graph_.order.size());
     for (const std::uint32_t t : attempt.schedule.order) placement.order.push_back(graph_.order[t]);
     placement.seconds = attempt.schedule.seconds;
+    placement.fidelity = request_.fidelity;
     placement.warnings = left_out_texts(request_.topology);
     for (const std::string& warning : options_.warnings()) placement.warnings.push_back(warning);
     for (std::string& warning : tiling) placement.warnings.push_back(std::move(warning));

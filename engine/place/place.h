@@ -28,14 +28,15 @@ struct PlaceRequest {
   enum class Misfits { refused, warned } misfits = Misfits::refused;
   LoadOf load_of = {};  // empty: call_load() of the model; what that cannot record is unknown
   DeviceLoad device_load = {};
+  Fidelity fidelity = Fidelity::exact;
 };
 
 // Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices
 // there are, bytes wanted and there); `prefer` is met when it can be. What has no hint is placed
-// where everything together is done soonest, among ways that fit and that give the same bytes:
-// computing nodes stay on devices of one kind, model and compute type, unless memory is short
-// there: then weights are pooled over other models of the kind, and where nothing fits, over other
-// kinds. The same question always has the same answer.
+// where everything together is done soonest, among ways that fit and, but for Fidelity::rounding,
+// that give the same bytes: computing nodes stay on devices of one kind, model and compute type,
+// unless memory is short there: then weights are pooled over other models of the kind, and where
+// nothing fits, over other kinds. The same question always has the same answer.
 Placement place(const PlaceRequest& request);
 
 // A loader's own input called "device" is a hint, too, where it names something and the node has no

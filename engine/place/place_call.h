@@ -1,6 +1,7 @@
 // Chooses how one call of a model runs: on one device, in layers over several, branch by branch,
-// batch items side by side. What hints ask for is done or refused; otherwise the fastest way that
-// fits and that does not change how results are rounded. Pure.
+// batch items side by side, or some of these at a time. What hints ask for is done or refused;
+// otherwise the fastest way that fits and, unless the request allows it, does not change how
+// results are rounded. Pure.
 #pragma once
 
 #include <memory>
@@ -23,6 +24,7 @@ struct CallRequest {
   // this one is, and whether there are others.
   std::uint32_t turn = 0;
   bool has_others = false;
+  Fidelity fidelity = Fidelity::exact;
 };
 
 // blocks > device of the loader > device of the caller > what is fastest. `parallel` of the loader,

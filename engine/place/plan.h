@@ -34,8 +34,9 @@ struct Plan {
   std::vector<std::uint64_t> device_bytes;
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
-  double seconds = 0;                  // estimated; 0: nothing is known
-  std::vector<double> device_seconds;  // how long each device is busy of these
+  double seconds = 0;                   // estimated; 0: nothing is known
+  std::vector<double> device_seconds;   // how long each device is busy of these
+  Fidelity fidelity = Fidelity::exact;  // that it was placed with
 };
 
 // What placement decided.
@@ -45,6 +46,7 @@ struct Placement {
   std::vector<std::string> warnings;
   double seconds = 0;
   std::vector<double> device_seconds;
+  Fidelity fidelity = Fidelity::exact;
 };
 
 // Without steps.

@@ -3,25 +3,38 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string_view>
+#include <utility>
 
 namespace heddle::engine {
 
-std::string_view parallel_name(ParallelMode mode) {
-  switch (mode) {
-    case ParallelMode::layers:
-      return "layers";
-    case ParallelMode::cfg:
-      return "cfg";
-    case ParallelMode::data:
-      return "data";
-    case ParallelMode::sequence:
-      return "sequence";
-    case ParallelMode::tensor:
-      return "tensor";
-    case ParallelMode::none:
-      break;
+std::string parallel_name(ParallelMode mode) {
+  static constexpr std::pair<ParallelMode, std::string_view> kNames[] = {
+      {ParallelMode::cfg, "cfg"},
+      {ParallelMode::data, "data"},
+      {ParallelMode::layers, "layers"},
+      {ParallelMode::sequence, "sequence"},
+      {ParallelMode::tensor, "tensor"}};
+  std::string name;
+  for (const auto& [one, text] : kNames) {
+    if (!has(mode, one)) continue;
+    if (!name.empty()) name += '+';
+    name += text;
   }
-  return "none";
+  return name.empty() ? "none" : name;
+}
+
+std::uint32_t CallPlacement::ranks() const {
+  if (!has(parallel, kOverRanks)) return 1;
+  std::uint32_t groups = item_shares();
+  if (has(parallel, ParallelMode::cfg) && !of_set.empty())
+    groups *= *std::ranges::max_element(of_set) + 1;
+  return std::uint32_t(devices.size()) / groups;
+}
+
+std::uint32_t CallPlacement::first_device_of(std::uint32_t set, std::uint32_t item_share) const {
+  const std::uint32_t set_share = has(parallel, ParallelMode::cfg) ? of_set[set] : 0;
+  return (set_share * item_shares() + item_share) * ranks();
 }
 
 std::vector<std::int64_t> shard_sizes(std::int64_t total, const std::vector<double>& fractions) {

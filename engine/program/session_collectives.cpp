@@ -64,7 +64,7 @@ bool SessionCollectives::are_peers(std::uint32_t a, std::uint32_t b) const {
 
 std::uint32_t SessionCollectives::add_given(const Operand& given, PlannedTransfer transfer,
                                             std::size_t position) {
-  given_.push_back(given.storage);
+  group_->given.push_back(given.storage);
   const std::uint32_t number =
       builder_.add_transfer(std::move(transfer), builder_.phase(), position);
   builder_.plan().collectives.back().transfers.push_back(number);
@@ -79,9 +79,9 @@ std::uint32_t SessionCollectives::give(const Source& source, std::uint32_t branc
   // At the last collective the giver has heard of all that the receiver had been given to do before
   // it: what comes may lie there.
   if (!are_peers(from, to))
-    return add_given(part,
-                     builder_.transfer_to(source, branch, part, to, builder_.phase(), last_begun_),
-                     position);
+    return add_given(
+        part, builder_.transfer_to(source, branch, part, to, builder_.phase(), group_->last_begun),
+        position);
   return add_given(
       part,
       {source, branch, from, to, part, part, dense_bytes(part.info), PlannedTransfer::Way::read},
@@ -94,9 +94,9 @@ std::uint32_t SessionCollectives::give_into(const Source& source, std::uint32_t 
                                             std::size_t position) {
   const std::uint32_t from = builder_.device_slot_of(part), to = builder_.device_slot_of(dest);
   PlannedOp copy{source.node, branch, to, {op_id(HEDDLE_OP_COPY), {}, {part}, {dest}}, nullptr, -1};
-  builder_.choose_kernel(copy, last_begun_);
-  builder_.use(dest.storage, builder_.phase(), last_begun_);
-  if (copy.workspace >= 0) given_.push_back(copy.workspace);
+  builder_.choose_kernel(copy, group_->last_begun);
+  builder_.use(dest.storage, builder_.phase(), group_->last_begun);
+  if (copy.workspace >= 0) group_->given.push_back(copy.workspace);
   return add_given(part,
                    {source, branch, from, to, part, dest, dense_bytes(part.info),
                     PlannedTransfer::Way::kernel, copy.kernel, copy.workspace},
@@ -126,23 +126,26 @@ void SessionCollectives::finish() {
   if (!under_way_) return;
   for (std::uint32_t rank = 0; rank < under_way_->rest.size(); ++rank) finish(rank);
   if (under_way_->all_hear_of_all) {
-    for (const std::int32_t storage : given_before_)
+    for (const std::int32_t storage : group_->given_before)
       builder_.use(storage, builder_.phase(), builder_.now());
-    given_before_ = std::exchange(given_, {});
-    last_begun_ = under_way_->begun;
+    group_->given_before = std::exchange(group_->given, {});
+    group_->last_begun = under_way_->begun;
   }
   under_way_.reset();
 }
 
 void SessionCollectives::close() {
-  for (const auto* given : {&given_before_, &given_})
-    for (const std::int32_t storage : *given)
-      builder_.use(storage, Phase::per_step, builder_.now());
+  for (const auto& [first, group] : heard_)
+    for (const auto* given : {&group.given_before, &group.given})
+      for (const std::int32_t storage : *given)
+        builder_.use(storage, Phase::per_step, builder_.now());
 }
 
 void SessionCollectives::begin(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
                                std::uint32_t branch, const std::vector<const ProgramOp*>& ops) {
-  const auto issued = std::make_shared<Issued>(Issued{n, branch, ops, {}, {}});
+  const std::uint32_t first = branches_[branch].device_slot;
+  group_ = &heard_[first];
+  const auto issued = std::make_shared<Issued>(Issued{n, branch, first, ops, {}, {}});
   for (std::uint32_t rank = 0; rank < issued->count(); ++rank) {
     issued->in.push_back(rank_blocks[rank].in_plan(ops[rank]->in.at(0)));
     issued->out.push_back(rank_blocks[rank].in_plan(ops[rank]->out.at(0)));
@@ -185,14 +188,15 @@ std::vector<Operand> SessionCollectives::collect(const Issued& issued,
     const Operand& part = issued.in[from];
     parts.push_back(part);
     // Its own, or a part of what is whole here, read in shared memory.
-    if (builder_.device_slot_of(part) == to) {
+    if (builder_.device_slot_of(part) == issued.slot_of(to)) {
       under_way_->all_hear_of_all = under_way_->all_hear_of_all && from == to;
       continue;
     }
     const Source* const input = rank_blocks[from].input_that_is(part);
     const bool is_share = input != nullptr && values_.is_share(*input, issued.branch, from);
-    sent.push_back(is_share ? values_.send_part(*input, issued.branch, from, part, to, position)
-                            : give({issued.node, 0}, issued.branch, part, to, position));
+    const std::uint32_t slot = issued.slot_of(to);
+    sent.push_back(is_share ? values_.send_part(*input, issued.branch, from, part, slot, position)
+                            : give({issued.node, 0}, issued.branch, part, slot, position));
     parts.back() = builder_.plan().transfers[sent.back()].dest;
     if (!is_share) continue;
     builder_.plan().collectives.back().transfers.push_back(sent.back());
@@ -206,7 +210,8 @@ void SessionCollectives::put_together(const Issued& issued, std::uint32_t to,
   for (std::uint32_t from = 0; from < issued.count(); ++from) {
     const auto attrs = attrs_of<heddle_all_gather_attrs>(*issued.ops[from]);
     const auto axis = std::uint32_t(attrs.axis);
-    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_COPY), {parts[from]},
+    builder_.launch(issued.node, issued.branch, issued.slot_of(to), op_id(HEDDLE_OP_COPY),
+                    {parts[from]},
                     {part_of(issued.out[to], axis, attrs.begin, parts[from].info.shape[axis])});
   }
 }
@@ -217,9 +222,10 @@ void SessionCollectives::add_up(const Issued& issued, std::uint32_t to,
   for (std::uint32_t from = 1; from < issued.count(); ++from) {
     const heddle_tensor_info info = dense(issued.out[to].info, "partial sum");
     const bool is_last = from + 1 == issued.count();
+    const std::uint32_t slot = issued.slot_of(to);
     const Operand next =
-        is_last ? issued.out[to] : Operand{builder_.add_scratch(to, dense_bytes(info)), 0, info};
-    builder_.launch(issued.node, issued.branch, to, op_id(HEDDLE_OP_ADD), {sum, parts[from]},
+        is_last ? issued.out[to] : Operand{builder_.add_scratch(slot, dense_bytes(info)), 0, info};
+    builder_.launch(issued.node, issued.branch, slot, op_id(HEDDLE_OP_ADD), {sum, parts[from]},
                     {next});
     sum = next;
   }
@@ -236,7 +242,7 @@ void SessionCollectives::exchange(const IssuedRef& issued) {
 
 // A part of what is whole on another device slot of the same memory lies there.
 bool SessionCollectives::is_read(const Issued& issued, std::uint32_t from, std::uint32_t to) const {
-  return are_peers(builder_.device_slot_of(issued.in[from]), to);
+  return are_peers(builder_.device_slot_of(issued.in[from]), issued.slot_of(to));
 }
 
 // By receiver and giver.
@@ -250,8 +256,9 @@ std::vector<std::vector<Operand>> SessionCollectives::pack(const Issued& issued)
           part_of(issued.in[from], axis, attrs.part_begin, attrs.part_end - attrs.part_begin));
       if (from == to || is_read(issued, from, to)) continue;
       const heddle_tensor_info info = dense(given[to][from].info, "exchanged part");
-      const Operand packed{builder_.add_scratch(from, dense_bytes(info)), 0, info};
-      builder_.launch(issued.node, issued.branch, from, op_id(HEDDLE_OP_COPY), {given[to][from]},
+      const std::uint32_t slot = issued.slot_of(from);
+      const Operand packed{builder_.add_scratch(slot, dense_bytes(info)), 0, info};
+      builder_.launch(issued.node, issued.branch, slot, op_id(HEDDLE_OP_COPY), {given[to][from]},
                       {packed});
       given[to][from] = packed;
     }
@@ -269,7 +276,8 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
                    given[from].info.shape[joined]);
   };
   const auto put = [this, issued, to](const Operand& what, const Operand& dest) {
-    builder_.launch(issued->node, issued->branch, to, op_id(HEDDLE_OP_COPY), {what}, {dest});
+    builder_.launch(issued->node, issued->branch, issued->slot_of(to), op_id(HEDDLE_OP_COPY),
+                    {what}, {dest});
   };
   auto& rest = under_way_->rest[to];
   const auto attrs = attrs_of<heddle_all_to_all_attrs>(*issued->ops[to]);
@@ -283,9 +291,9 @@ void SessionCollectives::receive(const IssuedRef& issued, std::uint32_t to,
     if (from == to) continue;
     const Operand part = given[from], dest = dest_of(from);
     const bool is_there = is_read(*issued, from, to);
-    const std::uint32_t transfer = is_there
-                                       ? give_into(source, issued->branch, part, dest, position)
-                                       : give(source, issued->branch, part, to, position);
+    const std::uint32_t transfer =
+        is_there ? give_into(source, issued->branch, part, dest, position)
+                 : give(source, issued->branch, part, issued->slot_of(to), position);
     rest.push_back([this, put, dest, is_there, transfer] {
       builder_.await(transfer, builder_.phase());
       if (!is_there) put(builder_.plan().transfers[transfer].dest, dest);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -20,8 +21,9 @@ namespace heddle::engine {
 class SessionCollectives {
  public:
   // The arguments are borrowed.
-  SessionCollectives(const SessionSpec& spec, SessionBuilder& builder, SessionValues& values)
-      : spec_(spec), builder_(builder), values_(values) {}
+  SessionCollectives(const SessionSpec& spec, const std::vector<SessionBranch>& branches,
+                     SessionBuilder& builder, SessionValues& values)
+      : spec_(spec), branches_(branches), builder_(builder), values_(values) {}
 
   // `ops`: the collective as each of the ranks issues it, by rank. REQUIRES: none is under way.
   void begin(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n, std::uint32_t branch,
@@ -52,10 +54,12 @@ class SessionCollectives {
   struct Issued {
     NodeIndex node = 0;
     std::uint32_t branch = 0;
+    std::uint32_t first = 0;            // device slot of rank 0; the others stand behind it
     std::vector<const ProgramOp*> ops;  // by rank, like those below
     std::vector<Operand> in, out;
 
     std::uint32_t count() const { return std::uint32_t(ops.size()); }
+    std::uint32_t slot_of(std::uint32_t rank) const { return first + rank; }
   };
   using IssuedRef = std::shared_ptr<const Issued>;  // what is left to do refers to it
 
@@ -71,20 +75,28 @@ class SessionCollectives {
   std::vector<std::vector<Operand>> pack(const Issued& issued);
   void receive(const IssuedRef& issued, std::uint32_t to, const std::vector<Operand>& given,
                std::size_t position);
+  // `to`: a device slot.
   std::uint32_t give(const Source& source, std::uint32_t branch, const Operand& part,
                      std::uint32_t to, std::size_t position);
   std::uint32_t give_into(const Source& source, std::uint32_t branch, const Operand& part,
                           const Operand& dest, std::size_t position);
   std::uint32_t add_given(const Operand& given, PlannedTransfer transfer, std::size_t position);
 
+  // Of one group's collectives in which everybody heard of everybody: where the last one began (as
+  // in SessionBuilder::now(); 0: none yet), what was given in it, and what is given since. Groups
+  // hear nothing of each other.
+  struct Heard {
+    std::uint32_t last_begun = 0;
+    std::vector<std::int32_t> given_before, given;
+  };
+
   const SessionSpec& spec_;
+  const std::vector<SessionBranch>& branches_;
   SessionBuilder& builder_;
   SessionValues& values_;
   std::optional<UnderWay> under_way_;
-  // Of the collectives in which everybody heard of everybody: where the last one began (as in
-  // SessionBuilder::now(); 0: none yet), what was given in it, and what is given since.
-  std::uint32_t last_begun_ = 0;
-  std::vector<std::int32_t> given_before_, given_;
+  std::map<std::uint32_t, Heard> heard_;  // by the first device slot of the group
+  Heard* group_ = nullptr;                // of the collective that was begun last
 };
 
 }  // namespace heddle::engine

@@ -34,11 +34,10 @@ std::int64_t sum_of(const std::vector<std::int64_t>& counts, std::size_t first) 
 }  // namespace
 
 bool SessionPlanner::is_sharded(NodeIndex n, std::uint32_t branch) {
-  const CallPlacement& placement = spec_.placement;
-  if (placement.devices.size() < 2 || builder_.phase() != Phase::per_step) return false;
-  if (placement.parallel == ParallelMode::sequence)
-    return has_divided_tokens(graph_.nodes[n], branch);
-  return placement.parallel == ParallelMode::tensor && has_divided_rows(n);
+  const ParallelMode mode = spec_.placement.parallel;
+  if (spec_.placement.ranks() < 2 || builder_.phase() != Phase::per_step) return false;
+  if (has(mode, ParallelMode::sequence)) return has_divided_tokens(graph_.nodes[n], branch);
+  return has(mode, ParallelMode::tensor) && has_divided_rows(n);
 }
 
 bool SessionPlanner::has_divided_tokens(const Node& node, std::uint32_t branch) {
@@ -65,7 +64,7 @@ bool SessionPlanner::has_divided_rows(NodeIndex n) const {
       return false;
     if (cuts_blocks(shard, *whole)) return false;
     for (const WeightShard::Segment& s : shard.segments)
-      if (std::ranges::any_of(shard_sizes(s.length / s.unit, spec_.placement.fractions),
+      if (std::ranges::any_of(shard_sizes(s.length / s.unit, spec_.placement.rank_fractions),
                               [](std::int64_t count) { return count <= 0; }))
         return false;
     any = any || whole->rank == 2;
@@ -74,8 +73,8 @@ bool SessionPlanner::has_divided_rows(NodeIndex n) const {
 }
 
 void SessionPlanner::plan_group(NodeIndex n, std::uint32_t branch) {
-  const auto count = std::uint32_t(spec_.placement.devices.size());
-  const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
+  const std::uint32_t count = spec_.placement.ranks();
+  const bool by_tokens = has(spec_.placement.parallel, ParallelMode::sequence);
   std::vector<PlacedBlock> rank_blocks;
   for (std::uint32_t rank = 0; rank < count; ++rank)
     rank_blocks.push_back(rank_block(n, branch, rank));
@@ -89,11 +88,11 @@ void SessionPlanner::plan_group(NodeIndex n, std::uint32_t branch) {
 // One of the group, with its inputs.
 PlacedBlock SessionPlanner::rank_block(NodeIndex n, std::uint32_t branch, std::uint32_t rank) {
   const Node& node = graph_.nodes[n];
-  const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
+  const bool by_tokens = has(spec_.placement.parallel, ParallelMode::sequence);
   PlacedBlock made;
-  made.device_slot = rank;
+  made.device_slot = inputs_.branches()[branch].device_slot + rank;
   made.block.group = {sizeof(heddle_group), by_tokens ? HEDDLE_GROUP_SEQUENCE : HEDDLE_GROUP_ROWS,
-                      rank, std::uint32_t(spec_.placement.devices.size())};
+                      rank, spec_.placement.ranks()};
   made.inputs.resize(node.inputs.size());
   made.block.shards.resize(node.inputs.size());
   for (std::uint32_t i = 0; by_tokens && i < node.inputs.size(); ++i) {
@@ -135,7 +134,7 @@ void SessionPlanner::emit_in_step(const std::vector<PlacedBlock>& rank_blocks, N
 
 void SessionPlanner::add_results(const std::vector<PlacedBlock>& rank_blocks, NodeIndex n,
                                  std::uint32_t branch) {
-  const bool by_tokens = spec_.placement.parallel == ParallelMode::sequence;
+  const bool by_tokens = has(spec_.placement.parallel, ParallelMode::sequence);
   const Node& node = graph_.nodes[n];
   for (std::uint32_t port = 0; port < rank_blocks[0].program.outputs.size(); ++port) {
     const Source source{n, port};
@@ -149,12 +148,12 @@ void SessionPlanner::add_results(const std::vector<PlacedBlock>& rank_blocks, No
       values_.add_divided(source, branch, std::move(sharded));
       continue;
     }
-    for (std::uint32_t rank = 0; rank < rank_blocks.size(); ++rank) {
-      const Operand made = rank_blocks[rank].in_plan(rank_blocks[rank].program.outputs[port]);
-      if (rank == 0)
+    for (const PlacedBlock& rank_block : rank_blocks) {
+      const Operand made = rank_block.in_plan(rank_block.program.outputs[port]);
+      if (&rank_block == &rank_blocks.front())
         values_.add(source, branch, made);
       else
-        values_.add_replica(source, branch, rank, made);
+        values_.add_replica(source, branch, rank_block.device_slot, made);
     }
   }
 }

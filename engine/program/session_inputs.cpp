@@ -12,18 +12,15 @@ namespace heddle::engine {
 std::vector<SessionBranch> session_branches(const CallPlacement& placement, std::uint32_t sets,
                                             std::int64_t items) {
   std::vector<SessionBranch> branches;
-  const bool cut = placement.parallel == ParallelMode::data;
-  const std::vector<std::int64_t> parts =
-      cut ? shard_sizes(items, placement.fractions) : std::vector<std::int64_t>{0};
+  const bool cut = has(placement.parallel, ParallelMode::data);
+  const std::vector<std::int64_t> shares =
+      cut ? shard_sizes(items, placement.item_fractions) : std::vector<std::int64_t>{0};
   for (std::uint32_t set = 0; set < sets; ++set) {
     std::int64_t begin = 0;
-    for (std::uint32_t part = 0; part < parts.size(); ++part) {
-      if (cut && parts[part] == 0) continue;
-      branches.push_back({set, begin, parts[part],
-                          cut                                       ? part
-                          : placement.parallel == ParallelMode::cfg ? placement.of_set[set]
-                                                                    : 0});
-      begin += parts[part];
+    for (std::uint32_t share = 0; share < shares.size(); ++share) {
+      if (cut && shares[share] == 0) continue;
+      branches.push_back({set, begin, shares[share], placement.first_device_of(set, share)});
+      begin += shares[share];
     }
   }
   return branches;
@@ -39,7 +36,7 @@ SessionInputs::SessionInputs(const Graph& graph, const SessionSpec& spec)
     if (const auto found = given.find(input.name); found != given.end() && found->second.rank > 0)
       items_ = std::max(items_, found->second.shape[0]);
   }
-  if (spec.placement.parallel == ParallelMode::data && items_ == 0)
+  if (has(spec.placement.parallel, ParallelMode::data) && items_ == 0)
     throw Error(Code::invalid_argument,
                 "the batch cannot be split: no input of this model has one");
   branches_ = session_branches(spec.placement, std::uint32_t(spec.sets.size()), items_);

@@ -78,6 +78,14 @@ class DeviceSlotPager {
     std::size_t at = 0;
   };
 
+  // Of one group that has its blocks in layers: while one works the others rest.
+  bool takes_turns_with(std::uint32_t other) const {
+    if (!has(spec_.placement.parallel, ParallelMode::layers)) return false;
+    const std::uint32_t ranks = spec_.placement.ranks(),
+                        count = std::uint32_t(spec_.placement.devices.size());
+    return device_slot_ < count && other < count && device_slot_ / ranks == other / ranks;
+  }
+
   void count_others() {
     for (const SessionStorage& s : plan_.storages)
       if (s.device_slot == device_slot_ && (s.kind == SessionStorage::Kind::loop_invariant ||
@@ -98,7 +106,7 @@ class DeviceSlotPager {
         const bool in_loop = phase == 2;
         const double seconds = in_loop ? seconds_of(op, spec_) : 0;
         if (op.device_slot != device_slot_) {
-          if (spec_.placement.parallel == ParallelMode::layers) paging_.idle_seconds += seconds;
+          if (takes_turns_with(op.device_slot)) paging_.idle_seconds += seconds;
           continue;
         }
         auto& launches = in_loop ? loop_launches_ : once_launches_;

@@ -19,7 +19,7 @@ SessionPlanner::SessionPlanner(const Graph& graph, const SessionSpec& spec,
       phases_(node_phases(graph)),
       builder_(graph, spec, choose),
       values_(graph, spec, inputs_, phases_, builder_),
-      collectives_(spec, builder_, values_) {
+      collectives_(spec, inputs_.branches(), builder_, values_) {
   builder_.plan().branches = inputs_.branches();
 }
 
@@ -51,8 +51,9 @@ void SessionPlanner::plan_outputs() {
 }
 
 std::uint32_t SessionPlanner::device_slot_of(NodeIndex n, std::uint32_t branch) const {
-  return spec_.placement.parallel == ParallelMode::layers ? spec_.placement.of_block[n]
-                                                          : inputs_.branches()[branch].device_slot;
+  const std::uint32_t rank =
+      has(spec_.placement.parallel, ParallelMode::layers) ? spec_.placement.of_block[n] : 0;
+  return inputs_.branches()[branch].device_slot + rank;
 }
 
 void SessionPlanner::plan_block(NodeIndex n, std::uint32_t branch) {

@@ -91,7 +91,7 @@ using ChooseKernel = std::function<ChosenKernel(std::uint32_t device_slot, const
 struct SessionBranch {
   std::uint32_t set = 0;
   std::int64_t begin = 0, count = 0;  // items of the batch; count 0: all of them, as they come
-  std::uint32_t device_slot = 0;      // where its blocks run, unless layers are split
+  std::uint32_t device_slot = 0;      // where its blocks run: the first of its group
 };
 
 struct SessionStorage {

@@ -52,7 +52,7 @@ SessionSpec session_spec(SessionSetup setup) {
   const std::shared_ptr<const Model> model = get_model(*call.model);
   spec.has_factors = model->patches != nullptr;
   spec.is_scaled_fp8 = is_scaled_fp8(*model);
-  const auto sources = std::make_shared<ModelSources>(model, setup.placement.fractions);
+  const auto sources = std::make_shared<ModelSources>(model, setup.placement.rank_fractions);
   const auto layout = [sources, layout = std::move(setup.layout)](
                           std::uint32_t device_slot, NodeIndex n, std::uint32_t number,
                           std::uint32_t rank) -> std::optional<heddle_weight_layout> {
@@ -95,12 +95,16 @@ heddle_weight_layout plain_layout(const WeightSource& source, heddle_dtype compu
 
 void mark_peers(SessionSpec& spec, std::size_t count,
                 const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers) {
-  const ParallelMode mode = spec.placement.parallel;
-  if (mode != ParallelMode::sequence && mode != ParallelMode::tensor) return;
-  for (std::uint32_t a = 0; a < count; ++a)
-    for (std::uint32_t b = 0; b < count; ++b)
-      if (a != b && !are_peers(a, b)) return;
-  for (std::uint32_t p = 0; p < count; ++p) spec.device_slots[p].peers = 1;
+  if (!has(spec.placement.parallel, kRanksExchange)) return;
+  const std::size_t ranks = spec.placement.ranks();
+  for (std::size_t first = 0; first + ranks <= count; first += ranks) {
+    bool all = true;
+    for (std::size_t a = first; a < first + ranks; ++a)
+      for (std::size_t b = first; b < first + ranks; ++b)
+        all = all && (a == b || are_peers(std::uint32_t(a), std::uint32_t(b)));
+    for (std::size_t p = first; all && p < first + ranks; ++p)
+      spec.device_slots[p].peers = std::uint32_t(1 + first / ranks);
+  }
 }
 
 }  // namespace heddle::engine

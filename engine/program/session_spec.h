@@ -48,8 +48,8 @@ std::vector<std::uint32_t> session_devices(const CallPlacement& placement, std::
 // In the type that a device computes with, row-major; what stays small is as it is in the file.
 heddle_weight_layout plain_layout(const WeightSource& source, heddle_dtype compute);
 
-// Says of the first `count` device slots that they are peers, when every two of them are; asked
-// where the placement makes a group of them.
+// Says of the first `count` device slots, those of the placement, which are peers: groups whose
+// ranks exchange what they compute, where every two of a group are.
 void mark_peers(SessionSpec& spec, std::size_t count,
                 const std::function<bool(std::uint32_t, std::uint32_t)>& are_peers);
 

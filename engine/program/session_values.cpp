@@ -151,7 +151,7 @@ std::optional<std::vector<std::int64_t>> SessionValues::token_counts(Source sour
   const auto whole = origin(source, branch);
   if (!whole) return {};
   std::vector<std::int64_t> counts =
-      shard_sizes(whole->info.shape[token_axis(whole->info)], spec_.placement.fractions);
+      shard_sizes(whole->info.shape[token_axis(whole->info)], spec_.placement.rank_fractions);
   const bool all_have_some =
       std::ranges::all_of(counts, [](std::int64_t count) { return count > 0; });
   return all_have_some ? std::optional(std::move(counts)) : std::nullopt;
@@ -164,14 +164,15 @@ Operand SessionValues::shard_at(const Source& source, std::uint32_t branch, std:
   const Operand made = *origin(source, branch);
   Known& of = known(source, branch);
   if (const auto found = of.shards.find(rank); found != of.shards.end()) return found->second;
-  const auto there = of.arrivals.find(rank);
+  const std::uint32_t here = first_of_group(branch) + rank;
+  const auto there = of.arrivals.find(here);
   const Operand whole =
       there == of.arrivals.end() ? made : builder_.plan().transfers[there->second].dest;
   const std::int64_t begin =
       std::accumulate(counts.begin(), counts.begin() + rank, std::int64_t(0));
   Operand part = part_of(whole, token_axis(whole.info), begin, counts[rank]);
-  if (builder_.device_slot_of(part) != rank) {
-    const std::uint32_t transfer = builder_.send(maker_of(source, branch), branch, part, rank,
+  if (builder_.device_slot_of(part) != here) {
+    const std::uint32_t transfer = builder_.send(maker_of(source, branch), branch, part, here,
                                                  phase_of(source), made_by(source, branch));
     builder_.await(transfer, phase_of(source));
     part = builder_.plan().transfers[transfer].dest;
@@ -194,7 +195,7 @@ std::uint32_t SessionValues::send_part(const Source& source, std::uint32_t branc
   return at->second;
 }
 
-// Puts a divided value together on the first device slot.
+// Puts a divided value together on the first device slot of its group.
 void SessionValues::gather(const Source& source, std::uint32_t branch) {
   Known& of = known(source, branch);
   const Sharded& sharded = *of.sharded;
@@ -202,16 +203,18 @@ void SessionValues::gather(const Source& source, std::uint32_t branch) {
   const std::uint32_t axis = token_axis(info);
   info.shape[axis] = std::accumulate(sharded.counts.begin(), sharded.counts.end(), std::int64_t(0));
   info = dense(info, "gathered value");
-  const Operand whole{builder_.add_scratch(0, dense_bytes(info)), 0, info};
+  const std::uint32_t first = first_of_group(branch);
+  const Operand whole{builder_.add_scratch(first, dense_bytes(info)), 0, info};
   std::int64_t begin = 0;
   for (std::uint32_t rank = 0; rank < sharded.parts.size(); ++rank) {
     Operand part = sharded.parts[rank];
-    if (builder_.device_slot_of(part) != 0) {
-      const std::uint32_t transfer = send_part(source, branch, rank, part, 0, builder_.position());
+    if (builder_.device_slot_of(part) != first) {
+      const std::uint32_t transfer =
+          send_part(source, branch, rank, part, first, builder_.position());
       builder_.await(transfer, builder_.phase());
       part = builder_.plan().transfers[transfer].dest;
     }
-    builder_.launch(source.node, branch, 0, op_id(HEDDLE_OP_COPY), {part},
+    builder_.launch(source.node, branch, first, op_id(HEDDLE_OP_COPY), {part},
                     {part_of(whole, axis, begin, sharded.counts[rank])});
     begin += sharded.counts[rank];
   }

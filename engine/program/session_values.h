@@ -84,6 +84,9 @@ class SessionValues {
   std::optional<Operand> origin(const Source& source, std::uint32_t branch);
   void gather(const Source& source, std::uint32_t branch);
   std::size_t made_by(const Source& source, std::uint32_t branch);
+  std::uint32_t first_of_group(std::uint32_t branch) const {
+    return inputs_.branches()[branch].device_slot;
+  }
 
   const Graph& graph_;
   const SessionSpec& spec_;

@@ -151,6 +151,34 @@ class SessionChecker {
     }
   }
 
+  // The device slots that work on a branch. Its items say which share of the batch it is.
+  std::vector<std::uint32_t> group_of_branch(std::uint32_t branch) const {
+    const CallPlacement& placement = spec_.placement;
+    const SessionBranch& of = plan_.branches[branch];
+    std::uint32_t set_shares = 1, item_shares = 1, group = 0;
+    if (has(placement.parallel, ParallelMode::data)) {
+      item_shares = std::uint32_t(placement.item_fractions.size());
+      std::int64_t items = 0;
+      for (const SessionBranch& other : plan_.branches)
+        if (other.set == of.set) items += other.count;
+      const std::vector<std::int64_t> shares = shard_sizes(items, placement.item_fractions);
+      std::int64_t begin = 0;
+      while (group < shares.size() && (begin != of.begin || shares[group] != of.count))
+        begin += shares[group++];
+    }
+    if (has(placement.parallel, ParallelMode::cfg)) {
+      for (const std::uint32_t share : placement.of_set)
+        set_shares = std::max(set_shares, share + 1);
+      group += placement.of_set[of.set] * item_shares;
+    }
+    const bool is_group = has(placement.parallel, kOverRanks);
+    const std::size_t ranks = is_group ? placement.devices.size() / (set_shares * item_shares) : 1;
+    std::vector<std::uint32_t> slots;
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      slots.push_back(std::uint32_t(group * ranks + rank));
+    return slots;
+  }
+
   void check_blocks() {
     find_rates();
     std::map<std::pair<NodeIndex, std::uint32_t>, std::vector<std::uint32_t>> where;
@@ -159,23 +187,18 @@ class SessionChecker {
       members_.insert({block.node, block.branch, block.device_slot});
     }
     const CallPlacement& placement = spec_.placement;
-    std::vector<std::uint32_t> all;
-    for (std::uint32_t p = 0; p < placement.devices.size(); ++p) all.push_back(p);
+    const bool in_layers = has(placement.parallel, ParallelMode::layers);
     for (const NodeIndex n : graph_.order)
       for (std::uint32_t branch = 0; branch < plan_.branches.size(); ++branch) {
-        std::vector<std::uint32_t> wanted{0};
-        if (placement.parallel == ParallelMode::layers) wanted = {placement.of_block[n]};
-        if (placement.parallel == ParallelMode::cfg)
-          wanted = {placement.of_set[plan_.branches[branch].set]};
-        if (placement.parallel == ParallelMode::data) wanted = {plan_.branches[branch].device_slot};
+        const std::vector<std::uint32_t> group = group_of_branch(branch);
+        const std::vector<std::uint32_t> wanted{group.at(in_layers ? placement.of_block[n] : 0)};
         const auto found = where.find({n, branch});
         if (found == where.end()) {
           fault("block ", block_name(n, branch), " never runs");
           continue;
         }
-        const bool shared = placement.parallel == ParallelMode::sequence ||
-                            placement.parallel == ParallelMode::tensor;
-        if (found->second != wanted && !(shared && phases_[n] == 2 && found->second == all))
+        const bool shared = has(placement.parallel, kRanksExchange);
+        if (found->second != wanted && !(shared && phases_[n] == 2 && found->second == group))
           fault("block ", block_name(n, branch), " does not run where it was placed");
       }
   }

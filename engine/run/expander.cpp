@@ -313,7 +313,8 @@ Placement Expander::place(const Graph& graph, const Inferred& inferred, std::siz
                         .inferred = inferred,
                         .topology = topology,
                         .costs = environment_.costs,
-                        .misfits = PlaceRequest::Misfits::warned});
+                        .misfits = PlaceRequest::Misfits::warned,
+                        .fidelity = run_.fidelity()});
 }
 
 void Expander::plan(Batch& batch, const Planning& planning) {

@@ -77,10 +77,21 @@ void add_hints(const Hints& hints, KeyText& text) {
   }
 }
 
+// Ways that change how sums are rounded give other bytes, by how the ranks divide the work.
+void add_rounding(const Assignment& place, KeyText& text) {
+  for (const PlacedCall& call : place.calls) {
+    if (!has(call.placement.parallel, kRanksExchange)) continue;
+    text.add(std::uint64_t(call.placement.parallel & kRanksExchange));
+    for (const double fraction : call.placement.rank_fractions)
+      text.add(std::bit_cast<std::uint64_t>(fraction));
+  }
+}
+
 // `key_of(node)`: of what it reads.
 template <class KeyOf, class Fingerprint>
-Hash128 make_key(const Node& node, const Hash128& device_class, const KnownKey& known_key,
-                 KeyOf&& key_of, Fingerprint&& fingerprint, KeyText& text) {
+Hash128 make_key(const Node& node, const Assignment& place, const Hash128& device_class,
+                 const KnownKey& known_key, KeyOf&& key_of, Fingerprint&& fingerprint,
+                 KeyText& text) {
   const NodeType& type = *node.type;
   if (known_key.is_of_outputs) return known_key.key;
   if (type.has(HEDDLE_NODE_IMPURE)) return {};
@@ -94,8 +105,10 @@ Hash128 make_key(const Node& node, const Hash128& device_class, const KnownKey& 
   const Hints& hints = node.hints;
   if (type.has(HEDDLE_NODE_DESCRIBES))
     add_hints(hints, text);
-  else if (!hints.parallel.empty() && (hints.parallel == "sequence" || hints.parallel == "tensor"))
-    text.add(hash_text(hints.parallel));  // these change the rounding
+  else if (hints.parallel.find("sequence") != std::string::npos ||
+           hints.parallel.find("tensor") != std::string::npos)
+    text.add(hash_text(hints.parallel));  // of calls that are placed when they are made
+  add_rounding(place, text);
   const auto add = [&](const Binding& binding) {
     if (const auto* link = std::get_if<Source>(&binding)) {
       const Hash128 key = key_of(link->node);
@@ -136,7 +149,7 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
   KeyText text;
   for (const NodeIndex n : graph.order)
     keys[n] = make_key(
-        graph.nodes[n], class_of(assignments[n], device_classes),
+        graph.nodes[n], assignments[n], class_of(assignments[n], device_classes),
         known_keys ? known_keys(n) : KnownKey(),
         [&](NodeIndex m) -> const Hash128& { return keys[m]; }, [&] { return fingerprint(n); },
         text);
@@ -147,7 +160,8 @@ Hash128 node_key(const Node& node, const Assignment& place, std::span<const Hash
                  const std::function<Hash128(NodeIndex)>& key_of,
                  const std::function<std::uint64_t()>& fingerprint) {
   KeyText text;
-  return make_key(node, class_of(place, device_classes), KnownKey(), key_of, fingerprint, text);
+  return make_key(node, place, class_of(place, device_classes), KnownKey(), key_of, fingerprint,
+                  text);
 }
 
 }  // namespace heddle::engine

@@ -33,6 +33,7 @@ class RunGraph {
   RunGraph(const Graph& graph, const Plan& plan);
 
   const Graph& planned() const { return graph_; }
+  Fidelity fidelity() const { return plan_.fidelity; }  // of new nodes, too
   // Those of the plan come first.
   NodeIndex planned_count() const { return planned_count_; }
   NodeIndex size() const { return static_cast<NodeIndex>(planned_count_ + added_.size()); }

@@ -42,7 +42,8 @@ Hash128 key_of(const CallSpec& call, const CallPlacement& placement, std::uint32
   add_list(key, placement.devices);
   add_list(key, placement.of_block);
   add_list(key, placement.of_set);
-  add_list(key, placement.fractions);
+  add_list(key, placement.item_fractions);
+  add_list(key, placement.rank_fractions);
   return key.finish();
 }
 

@@ -8,6 +8,7 @@
 #include "engine/graph/model.h"
 #include "engine/place/call_steps.h"
 #include "engine/place/value_flow.h"
+#include "engine/program/session_spec.h"
 #include "engine/program/workload.h"
 #include "engine/session/call_needs.h"
 #include "engine/session/memory_requirement.h"

@@ -14,14 +14,11 @@ namespace {
 
 // A plan made without the shapes may have guessed another number of sets.
 bool suits(const CallPlacement& placement, const Model& model, const CallSpec& call) {
-  switch (placement.parallel) {
-    case ParallelMode::layers:
-      return placement.of_block.size() == model.graph->nodes.size();
-    case ParallelMode::cfg:
-      return placement.of_set.size() == call.sets.size();
-    default:
-      return !placement.devices.empty();
-  }
+  if (placement.devices.empty()) return false;
+  if (has(placement.parallel, ParallelMode::layers) &&
+      placement.of_block.size() != model.graph->nodes.size())
+    return false;
+  return !has(placement.parallel, ParallelMode::cfg) || placement.of_set.size() == call.sets.size();
 }
 
 // What a session may use of a device: what is left when all has gone that nobody uses, and what of

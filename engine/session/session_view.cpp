@@ -9,7 +9,7 @@ namespace heddle::engine {
 WeightSource SessionView::weight_source(const SessionStorage& storage) const {
   const Node& node = graph().nodes[storage.node];
   return numbered_source(weight_sources(*context.model, node), node, storage.slot,
-                         device_slots.placement.fractions, storage.rank)
+                         device_slots.placement.rank_fractions, storage.rank)
       .value();
 }
 

@@ -288,7 +288,7 @@ SIZE(heddle_device_context, 16);
 AT(heddle_device_context, release, 8);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 256);
+SIZE(heddle_engine_options, 264);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -300,6 +300,7 @@ AT(heddle_engine_options, idle_seconds, 224);
 AT(heddle_engine_options, prompt_limit, 232);
 AT(heddle_engine_options, comfyui_dir, 240);
 AT(heddle_engine_options, host_floor, 248);
+AT(heddle_engine_options, fidelity, 256);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&

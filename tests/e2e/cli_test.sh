@@ -411,7 +411,14 @@ echo '{"place": {"1": "cpu:2"}}' >heddle.json
   HEDDLE_PLACE=1=cpu:2,cpu:1 run 0 plan free.json $both; has out "1 test.add on cpu:2 (hint of the node)"
   run 2 plan free.json $both --place 1=cpu:9; has err "there is no device 'cpu:9'; there are: cpu:0, cpu:1, cpu:2"
   run 2 plan free.json $both --parallel 1=halves; has err "there is no parallel mode 'halves'"
-  run 0 plan free.json $both --json; has out '"device": "cpu:0"'; has out '"seconds"'
+  run 2 plan free.json $both --parallel 1=cfg+halves; has err "cfg+sequence"
+  run 0 plan free.json $both --json; has out '"device": "cpu:0"'; has out '"seconds"'; has out '"fidelity": "exact"'
+  run 0 plan free.json $both --json --fidelity rounding; has out '"fidelity": "rounding"'
+  HEDDLE_FIDELITY=rounding run 0 plan free.json $both --json; has out '"fidelity": "rounding"'
+  HEDDLE_FIDELITY=roughly run 2 plan free.json; has err "HEDDLE_FIDELITY: expected exact or rounding, got 'roughly'"
+  echo '{"fidelity": "rounding"}' >heddle.json
+  run 0 plan free.json $both --json; has out '"fidelity": "rounding"'
+  rm heddle.json
   run 2 plan free.json --costs nothing.json; has err "nothing.json"
   echo '{"devices": {"a card": {"flops": 1}}}' >costs.json
   run 2 plan free.json --costs costs.json; has err "costs.json:1:25: the costs of 'a card' have no 'flops'"

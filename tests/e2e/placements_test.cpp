@@ -168,7 +168,7 @@ BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, m
       for (std::uint32_t d = 0; d < fractions.size(); ++d) devices.push_back(d);
       const auto divided =
           scene.picture(Scene::flow(), for_caller("KSampler", [&](const Model&, const CallSpec&) {
-                          return CallPlacement{mode, devices, {}, {}, fractions};
+                          return CallPlacement{mode, devices, {}, {}, {}, fractions};
                         }));
       const std::string name =
           std::string(engine::parallel_name(mode)) + " over " + std::to_string(fractions.size());
@@ -197,7 +197,8 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
         if (mode == ParallelMode::none) return CallPlacement{mode, {0}, {}, {}, {}};
         if (mode == ParallelMode::layers) return test::layers(model, {0, 1}, fractions);
         if (mode == ParallelMode::cfg) return CallPlacement{mode, {0, 1}, {}, {0, 1}, {}};
-        return CallPlacement{mode, {0, 1}, {}, {}, fractions};
+        if (mode == ParallelMode::data) return CallPlacement{mode, {0, 1}, {}, {}, fractions};
+        return CallPlacement{mode, {0, 1}, {}, {}, {}, fractions};
       });
       const auto draw = [&](std::uint64_t budget) {
         Scene scene(machine);
@@ -212,6 +213,91 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
       BOOST_TEST((resident == streamed));
       BOOST_TEST(made_again > made);
     }
+}
+
+namespace {
+
+// Eight, too, which two machines of this file do not have.
+const Machine kEight{
+    "eight",
+    {"fake:0", "fake:1", "fake:2", "fake:3", "fake:4", "fake:5", "fake:6", "fake:7"},
+    R"({"shuffle": 11, "peer_reads": true})"};
+
+// Both sets, and two shares of the items, as the mode has them; groups of `fractions.size()`.
+CallPlacement grouped(const Model& model, ParallelMode mode, const std::vector<double>& fractions) {
+  CallPlacement placement;
+  if (has(mode, ParallelMode::layers))
+    placement.of_block = test::layers(model, {0}, fractions).of_block;
+  placement.parallel = mode;
+  std::uint32_t groups = 1;
+  if (has(mode, ParallelMode::cfg)) placement.of_set = {0, 1}, groups *= 2;
+  if (has(mode, ParallelMode::data)) placement.item_fractions = {0.75, 0.25}, groups *= 2;
+  if (has(mode, engine::kRanksExchange)) placement.rank_fractions = fractions;
+  for (std::uint32_t d = 0; d < groups * fractions.size(); ++d) placement.devices.push_back(d);
+  return placement;
+}
+
+engine::CallPlacer sampler_in(ParallelMode mode, const std::vector<double>& fractions) {
+  return for_caller("KSampler", [=](const Model& model, const CallSpec&) {
+    return grouped(model, mode, fractions);
+  });
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(modes_that_keep_the_bytes_keep_them_together) {
+  using enum ParallelMode;
+  const std::string four = Scene::flow_of_four();
+  for (const Machine* machine : {&kMachines[1], &kMachines[2]}) {
+    Scene scene(*machine);
+    for (const ParallelMode mode : {cfg | layers, data | layers, cfg | data}) {
+      const std::vector<double> ranks(has(mode, layers) ? 2 : 1, 1);
+      BOOST_TEST((scene.picture(four, sampler_in(mode, ranks)) == Scene::alone(four)),
+                 machine->name << ": " << engine::parallel_name(mode));
+    }
+  }
+  Scene scene(kEight);
+  BOOST_TEST((scene.picture(four, sampler_in(cfg | data | layers, {3, 1})) == Scene::alone(four)));
+  BOOST_TEST((scene.picture(four, sampler_in(cfg | layers, {1, 2, 1, 1})) == Scene::alone(four)));
+}
+
+// Groups that divide tokens or rows give what one such group gives, with the same ranks.
+BOOST_AUTO_TEST_CASE(groups_of_ranks_give_the_bytes_of_one_group) {
+  using enum ParallelMode;
+  for (const Machine* machine : {&kMachines[1], &kMachines[2], &kEight}) {
+    Scene scene(*machine);
+    const std::vector<double> ranks(machine == &kEight ? 4 : 2, 1);
+    for (const ParallelMode mode : {sequence, tensor}) {
+      const auto one = scene.picture(Scene::flow(), sampler_in(mode, ranks));
+      const auto two = scene.picture(Scene::flow(), sampler_in(cfg | mode, ranks));
+      BOOST_TEST((one == two), machine->name << ": " << engine::parallel_name(cfg | mode));
+      BOOST_TEST((one != Scene::alone(Scene::flow())));
+    }
+  }
+}
+
+// By the simulated clock, all nodes of the workflow together: what is not the sampler's is the
+// same.
+BOOST_AUTO_TEST_CASE(combined_modes_take_less_time_than_each_of_them) {
+  using enum ParallelMode;
+  const test::FakeControl control;
+  const Machine machine{"slow", kFakes, R"({"flops": 1e9, "launch_seconds": 1e-7,
+      "links": {"peer": {"bandwidth": 1e12, "latency": 1e-7}}})"};
+  const auto seconds = [&](const std::string& flow, ParallelMode mode, std::size_t ranks) {
+    Scene scene(machine);
+    control->reset();
+    scene.picture(flow, sampler_in(mode, std::vector<double>(ranks, 1)));
+    double last = 0;
+    for (std::uint32_t d = 0; d < 4; ++d) last = std::max(last, control->now(d));
+    return last;
+  };
+  const std::string one = Scene::flow(), four = Scene::flow_of_four();
+  const double sets = seconds(one, cfg, 1), both = seconds(one, cfg | sequence, 2);
+  BOOST_TEST(both < 0.95 * sets);
+  BOOST_TEST(both < 0.95 * seconds(one, sequence, 4));
+  const double items = seconds(four, data, 1), all = seconds(four, cfg | data, 1);
+  BOOST_TEST(all < 0.95 * items);
+  BOOST_TEST(all < 0.95 * seconds(four, cfg, 1));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

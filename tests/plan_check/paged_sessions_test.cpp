@@ -10,6 +10,7 @@
 #include "engine/program/verify_session.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
+#include "tests/plan_check/parallel_modes.h"
 #include "tests/plan_check/random_sessions.h"
 #include "tests/support/plan_case.h"
 #include "tests/support/temporary_folder.h"
@@ -115,9 +116,8 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_their_budgets_and_compute_the_sa
   std::mt19937 random(17);
   std::size_t pages = 0, refused = 0;
   for (int i = 0; i < 200; ++i)
-    for (const ParallelMode mode :
-         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data,
-          ParallelMode::sequence, ParallelMode::tensor}) {
+    for (const ParallelMode mode : test::all_parallel_modes()) {
+      if (test::is_combined(mode) && i % 4 != 0) continue;
       test::SessionQuestion question = test::random_session(random, mode);
       const engine::SessionFindings resident =
           engine::check_session(question.graph, question.spec, plan_of(question));

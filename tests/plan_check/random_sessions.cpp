@@ -238,9 +238,8 @@ class Maker {
 
   SessionQuestion run() {
     engine::Graph& graph = made_.graph;
-    const std::int64_t items = mode_ == engine::ParallelMode::data ? 2 + below(4) : 1 + below(2);
-    const std::int64_t tokens =
-        mode_ == engine::ParallelMode::sequence ? 3 + below(7) : 1 + below(4);
+    const std::int64_t items = has(engine::ParallelMode::data) ? 2 + below(4) : 1 + below(2);
+    const std::int64_t tokens = has(engine::ParallelMode::sequence) ? 3 + below(7) : 1 + below(4);
     const std::int64_t constants = below(2) == 0 ? 1 : items;
     const bool is_batch = constants > 1 || below(2) == 0;
     graph.inputs = {
@@ -248,7 +247,7 @@ class Maker {
         {"c", HEDDLE_INPUT_LOOP_INVARIANT | (is_batch ? std::uint32_t(HEDDLE_INPUT_BATCH) : 0u)},
         {"t", HEDDLE_INPUT_PRECOMPUTED}};
     made_.spec.step_count = 1 + below(4);
-    const std::uint32_t sets = mode_ == engine::ParallelMode::cfg ? 2 + below(2) : 1 + below(2);
+    const std::uint32_t sets = has(engine::ParallelMode::cfg) ? 2 + below(2) : 1 + below(2);
     for (std::uint32_t s = 0; s < sets; ++s)
       made_.spec.sets.push_back({{{"c", info(constants, 1)}}, {{"x", info(items, tokens)}}});
     made_.spec.schedule = {{"t", info(made_.spec.step_count, 1)}};
@@ -264,7 +263,7 @@ class Maker {
       graph.outputs.push_back(
           {o == 0 ? "y" : "z", o == 0 ? steps_.back() : steps_[below(steps_.size())]});
     device_slot();
-    made_.spec.weight = [fractions = made_.spec.placement.fractions](
+    made_.spec.weight = [fractions = made_.spec.placement.rank_fractions](
                             std::uint32_t, engine::NodeIndex, std::uint32_t slot,
                             std::uint32_t rank) {
       return std::optional(
@@ -277,6 +276,7 @@ class Maker {
 
  private:
   std::uint32_t below(std::size_t n) { return std::uint32_t(random_() % n); }
+  bool has(engine::ParallelMode mode) const { return engine::has(mode_, mode); }
   static heddle_tensor_info info(std::int64_t items, std::int64_t tokens) {
     return engine::make_info(HEDDLE_F32, std::vector{items, tokens, kWidth});
   }
@@ -326,24 +326,27 @@ class Maker {
 
   void device_slot() {
     engine::CallPlacement& placement = made_.spec.placement;
-    const std::uint32_t count = mode_ == engine::ParallelMode::none ? 1 : 1 + below(4);
+    const std::size_t sets = made_.spec.sets.size();
+    const std::uint32_t ranks = has(engine::kOverRanks) ? 1 + below(4) : 1,
+                        most = ranks > 2 ? 2 : 3;
+    const std::uint32_t set_shares =
+        has(engine::ParallelMode::cfg) ? 1 + below(std::min<std::size_t>(sets, most)) : 1;
+    const std::uint32_t item_shares = has(engine::ParallelMode::data) ? 1 + below(most) : 1;
+    const std::uint32_t count = ranks * set_shares * item_shares;
     placement.parallel = mode_;
     for (std::uint32_t d = 0; d < count; ++d) placement.devices.push_back(d);
-    if (mode_ == engine::ParallelMode::layers) {
+    if (has(engine::ParallelMode::layers)) {
       const bool ranges = below(2) == 0;  // else back and forth
       for (std::size_t n = 0; n < made_.graph.nodes.size(); ++n)
-        placement.of_block.push_back(ranges ? std::uint32_t(n * count / made_.graph.nodes.size())
-                                            : below(count));
+        placement.of_block.push_back(ranges ? std::uint32_t(n * ranks / made_.graph.nodes.size())
+                                            : below(ranks));
     }
-    for (std::size_t s = 0; mode_ == engine::ParallelMode::cfg && s < made_.spec.sets.size(); ++s)
-      placement.of_set.push_back(below(count));
-    const bool by_fractions = mode_ == engine::ParallelMode::data ||
-                              mode_ == engine::ParallelMode::sequence ||
-                              mode_ == engine::ParallelMode::tensor;
-    double all = 0;
-    for (std::uint32_t d = 0; by_fractions && d < count; ++d)
-      all += placement.fractions.emplace_back(1.0 + below(3));
-    for (double& fraction : placement.fractions) fraction /= all;
+    if (has(engine::ParallelMode::cfg)) {
+      for (std::size_t s = 0; s < sets; ++s) placement.of_set.push_back(below(set_shares));
+      placement.of_set[below(sets)] = set_shares - 1;  // each share may be empty but the last
+    }
+    if (has(engine::ParallelMode::data)) placement.item_fractions = fractions_of(item_shares);
+    if (has(engine::kRanksExchange)) placement.rank_fractions = fractions_of(ranks);
     const std::uint32_t device_slots = count + (below(3) == 0 ? 1 : 0);
     const bool shared = below(3) == 0;
     made_.spec.device_slots.clear();
@@ -353,6 +356,14 @@ class Maker {
     made_.spec.home = device_slots > count ? count : below(count);
     if (below(2) == 0)
       engine::mark_peers(made_.spec, count, [](std::uint32_t, std::uint32_t) { return true; });
+  }
+
+  std::vector<double> fractions_of(std::uint32_t count) {
+    std::vector<double> fractions;
+    double all = 0;
+    while (fractions.size() < count) all += fractions.emplace_back(1.0 + below(3));
+    for (double& fraction : fractions) fraction /= all;
+    return fractions;
   }
 
   std::mt19937& random_;

@@ -7,6 +7,7 @@
 
 #include "engine/tensor/shape.h"
 #include "heddle/abi/model.h"
+#include "tests/plan_check/parallel_modes.h"
 #include "tests/plan_check/random_sessions.h"
 
 using namespace heddle;
@@ -32,6 +33,17 @@ SessionPlan plan_of(const test::SessionQuestion& question) {
 engine::SessionSpec undivided(engine::SessionSpec spec) {
   spec.placement = {ParallelMode::none, {0}, {}, {}, {}};
   spec.device_slots = {{"fake:0", HEDDLE_F32, 0}};
+  spec.home = 0;
+  return spec;
+}
+
+// All branches on the devices that have the first.
+engine::SessionSpec with_one_group(engine::SessionSpec spec) {
+  engine::CallPlacement& placement = spec.placement;
+  const std::uint32_t ranks = placement.ranks();
+  placement.parallel = placement.parallel & engine::kOverRanks;
+  placement.devices.resize(ranks);
+  spec.device_slots.resize(ranks);
   spec.home = 0;
   return spec;
 }
@@ -85,7 +97,7 @@ test::SessionQuestion tokens_of_three() {
   add(q.graph, "in place", {{2, 0}, {0, 0}});
   q.graph.outputs = {{"y", {3, 0}}};
   q.spec.device_slots.push_back({"fake:2", HEDDLE_F32, 3});
-  q.spec.placement = {ParallelMode::sequence, {0, 1, 2}, {}, {}, {0.5, 0.25, 0.25}};
+  q.spec.placement = {ParallelMode::sequence, {0, 1, 2}, {}, {}, {}, {0.5, 0.25, 0.25}};
   return q;
 }
 
@@ -237,9 +249,8 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
   std::mt19937 random(7);
   std::size_t transfers = 0, divided = 0;
   for (int i = 0; i < 500; ++i)
-    for (const ParallelMode mode :
-         {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg, ParallelMode::data,
-          ParallelMode::sequence, ParallelMode::tensor}) {
+    for (const ParallelMode mode : test::all_parallel_modes()) {
+      if (test::is_combined(mode) && i % 4 != 0) continue;
       const test::SessionQuestion question = test::random_session(random, mode);
       BOOST_TEST_INFO(question.describe());
       const SessionPlan plan = plan_of(question);
@@ -248,9 +259,11 @@ BOOST_AUTO_TEST_CASE(plans_of_random_calls_keep_the_rules_however_they_are_divid
       BOOST_TEST_REQUIRE(found.faults.empty(), first_of(found.faults));
       transfers += plan.transfers.size();
       divided += plan.blocks.size() > plan.branches.size() * question.graph.nodes.size() ? 1 : 0;
-      if (mode != ParallelMode::layers && mode != ParallelMode::cfg) continue;
-      // What is computed is what one device computes.
-      const engine::SessionSpec alone = undivided(question.spec);
+      // What is computed is what one device computes, or one group that divides tokens or rows.
+      if (has(mode, ParallelMode::data)) continue;
+      const engine::SessionSpec alone = has(mode, engine::kRanksExchange)
+                                            ? with_one_group(question.spec)
+                                            : undivided(question.spec);
       const SessionPlan one = engine::plan_session(question.graph, alone, test::any_kernel);
       BOOST_TEST_REQUIRE(
           (found.outputs == engine::check_session(question.graph, alone, one).outputs));

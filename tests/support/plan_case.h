@@ -5,6 +5,7 @@
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //             "both" is true
 //   costs     a costs file
+//   fidelity  "rounding"; else exact
 //   models    {name: {kind: flux|t5|clip|chain|u, ...sizes, scaled_fp8, hints}}
 //   nodes     [{id, reads: ["a.0", "pass:a.0", "host:a.0"], outputs: ["16MiB", "unknown", "INT"],
 //               shares: true if they are what it reads,
@@ -36,6 +37,7 @@ class PlanCase {
            decltype(heddle_node_desc::execute) execute = &execute_nothing)
       : catalog_(catalog), folder_(std::move(folder)), execute_(execute) {
     read_devices(json);
+    if (text_of(json, "fidelity") == "rounding") fidelity_ = engine::Fidelity::rounding;
     if (const engine::Json* costs = json.find("costs"))
       costs_ = engine::read_costs(engine::write_json(*costs), "costs");
     if (const engine::Json* models = json.find("models"))
@@ -44,8 +46,13 @@ class PlanCase {
   }
 
   engine::Plan plan() const {
-    engine::Plan plan = engine::make_plan(
-        graph_, engine::place({graph_, inferred_, topology_, costs_, {}}), inferred_, topology_);
+    engine::Plan plan = engine::make_plan(graph_,
+                                          engine::place({.graph = graph_,
+                                                         .inferred = inferred_,
+                                                         .topology = topology_,
+                                                         .costs = costs_,
+                                                         .fidelity = fidelity_}),
+                                          inferred_, topology_);
     engine::add_steps(graph_, inferred_, topology_, plan);
     engine::annotate_calls(inferred_, engine::Prices(topology_, costs_), plan);
     return plan;
@@ -227,6 +234,7 @@ class PlanCase {
   decltype(heddle_node_desc::execute) const execute_;
   engine::Topology topology_;
   engine::Costs costs_;
+  engine::Fidelity fidelity_ = engine::Fidelity::exact;
   std::map<std::string, engine::Value> models_;
   std::map<std::string, std::string> kinds_;
   std::map<std::string, std::int64_t> widths_;

@@ -9,7 +9,8 @@ namespace heddle {
 
 // What of a memory is held for something.
 struct MemoryUsage {
-  std::string kind;   // "weights", "staging ring", "activations", "values", "staging"
+  // "weights", "staging ring", "activations", "values", "staging", "workspaces", "captured graphs"
+  std::string kind;
   std::string owner;  // of weights: the model; else mostly empty
   std::uint64_t bytes = 0;
   std::uint64_t pinned = 0;  // of them: in use now. The rest could be evicted

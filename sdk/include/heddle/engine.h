@@ -43,6 +43,15 @@ typedef struct heddle_option {
   const char* value;
 } heddle_option;
 
+/* How models may be divided over devices where nobody says how. EXACT: only in ways that give the
+ * same bytes as one device of the kind. ROUNDING: also in such that add up in another order. */
+typedef int32_t heddle_fidelity;
+enum {
+  HEDDLE_FIDELITY_DEFAULT = 0, /* of a run: the engine's; of an engine: exact */
+  HEDDLE_FIDELITY_EXACT = 1,
+  HEDDLE_FIDELITY_ROUNDING = 2
+};
+
 /* Over 15 members: what an embedder may choose, each by itself and with a default. */
 typedef struct heddle_engine_options {
   uint32_t size;
@@ -82,6 +91,7 @@ typedef struct heddle_engine_options {
   uint64_t prompt_limit;   /* bytes of a text that a model reads; 0: 64 KiB                */
   const char* comfyui_dir; /* a ComfyUI folder: its models, input, output and extra paths  */
   const char* host_floor;  /* of host memory, that a run begins with at least; NULL: 64 MiB */
+  heddle_fidelity fidelity;
 } heddle_engine_options;
 
 /* What a run tells. */
@@ -135,6 +145,7 @@ typedef struct heddle_run_input {
   const char* field;
 } heddle_run_input;
 
+/* Over 15 members: what a run may be asked for, each by itself and with a default. */
 typedef struct heddle_start_options {
   uint32_t size;
   /* On one of the run's threads, one call at a time; keep it short. It may pause and cancel runs,
@@ -158,6 +169,7 @@ typedef struct heddle_start_options {
   const char* checkpoint;
   uint32_t checkpoint_every;   /* steps of samplers; 0: 1 */
   const char* checkpoint_note; /* kept with it; NULL: none */
+  heddle_fidelity fidelity;
 } heddle_start_options;
 
 HEDDLE_EXPORT void heddle_text_free(char*);

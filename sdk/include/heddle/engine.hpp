@@ -26,6 +26,7 @@
 
 #include "heddle/device_info.hpp"
 #include "heddle/dlpack.h"
+#include "heddle/fidelity.hpp"
 #include "heddle/planned_call.hpp"
 #include "heddle/run_event.hpp"
 
@@ -124,6 +125,7 @@ struct EngineOptions {
   // windows and the conditioning grow with it: of CLIP-L at worst 3 KB a byte. The default is
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
+  Fidelity fidelity = Fidelity::exact;  // of plans, and of runs that say nothing else
 };
 
 struct PluginInfo {
@@ -282,7 +284,8 @@ struct StartOptions {
   // of model files is read once, for a hash that is remembered in EngineOptions::cache_dir.
   std::filesystem::path checkpoint;
   unsigned checkpoint_every = 1;
-  std::string checkpoint_note;  // is kept with it
+  std::string checkpoint_note;       // is kept with it
+  std::optional<Fidelity> fidelity;  // nothing: EngineOptions::fidelity
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,

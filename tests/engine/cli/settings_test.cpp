@@ -46,6 +46,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"place", "a node=cpu:0,cpu:1"},
                                                  {"parallel", "a node=layers"},
                                                  {"only", "save,the end"},
+                                                 {"fidelity", "rounding"},
                                                  {"costs", "costs.json"}}));
   BOOST_TEST(settings.engine.threads == 3u);
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
@@ -62,6 +63,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_REQUIRE_EQUAL(settings.only.size(), 2u);
   BOOST_TEST(settings.only[1].text == "the end");
   BOOST_TEST(settings.only[1].where == "--only");
+  BOOST_TEST((settings.engine.fidelity == heddle::Fidelity::rounding));
   BOOST_TEST(settings.costs_file == "costs.json");
 }
 
@@ -80,6 +82,8 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
   BOOST_TEST(refusal("models", "/no/such/folder") ==
              "--models: there is no folder '/no/such/folder'.");
   BOOST_TEST(refusal("output", "").find("expected a path") != std::string::npos);
+  BOOST_TEST(refusal("fidelity", "roundin") ==
+             "--fidelity: expected exact or rounding, got 'roundin'. Did you mean 'rounding'?");
   BOOST_TEST(refusal("json", "perhaps").find("expected true or false") != std::string::npos);
 }
 

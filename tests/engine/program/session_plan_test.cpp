@@ -310,7 +310,7 @@ struct Sharded {
     b.graph.outputs = {{"y", {n, 0}}};
     s.sets.push_back({{}, {{"x", f32({3, 8})}}});
     s.device_slots = {{"a", HEDDLE_F32, 0}, {"b", HEDDLE_F32, 1}};
-    s.placement = {ParallelMode::sequence, {0, 1}, {}, {}, {2, 1}};
+    s.placement = {ParallelMode::sequence, {0, 1}, {}, {}, {}, {2, 1}};
   }
 };
 

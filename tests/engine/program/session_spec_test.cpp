@@ -33,7 +33,7 @@ struct DividedCall {
   }
 
   SessionSetup setup() const {
-    SessionSetup setup{call, {ParallelMode::tensor, {0, 1}, {}, {}, {0.25, 0.75}}};
+    SessionSetup setup{call, {ParallelMode::tensor, {0, 1}, {}, {}, {}, {0.25, 0.75}}};
     setup.devices = {{"gpu:0", HEDDLE_BF16, false, kNoLimit, {}},
                      {"gpu:1", HEDDLE_BF16, false, kNoLimit, {}}};
     setup.layout = [](std::uint32_t, const WeightSource& source) {

@@ -118,7 +118,7 @@ Model in_blocks(const Value& value, const test::TemporaryFolder& folder, const W
   Graph graph = *model.graph;
   for (Node& node : graph.nodes) node.shards = {shard};
   model.graph = std::make_shared<const Graph>(std::move(graph));
-  model.checkpoint = std::make_shared<const Checkpoint>(
+  model.checkpoint = std::make_shared<const engine::Checkpoint>(
       open_checkpoint(folder.write("chain.gguf", test::gguf_bytes(content))));
   return model;
 }
