@@ -44,6 +44,7 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"facade",
      {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
       "explain", "resources", "session", "run", "plugin"}},
+    {"queue", {"base"}},
     {"cli", {"base"}},
 };
 
@@ -72,6 +73,7 @@ const std::vector<Door> kDoors{
     {"EGL/", {"plugins/shader/process/"}},
     {"GLES3/", {"plugins/shader/process/"}},
     {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
+    {"sqlite3.h", {"engine/queue/database.cpp"}},
     {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp", "plugins/core/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
 };
