@@ -66,7 +66,8 @@ struct JobSelection {
   std::vector<std::string> ids;
   std::string batch, tag, user;
   bool all = false;
-  bool but_running = false;  // leave those alone that run
+  bool but_running = false;   // leave those alone that run
+  bool only_running = false;  // and these, that do not
 };
 
 // There is no room for another job.

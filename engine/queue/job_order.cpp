@@ -83,7 +83,8 @@ bool move_to_end(Database& database, const std::string& id, bool front) {
 }
 
 bool fits(const Job& job, const JobSelection& selection) {
-  if (selection.but_running && job.state == JobState::running) return false;
+  const bool runs = job.state == JobState::running;
+  if (runs ? selection.but_running : selection.only_running) return false;
   const bool says_nothing = selection.ids.empty() && selection.batch.empty() &&
                             selection.tag.empty() && selection.user.empty();
   if (says_nothing) return selection.all;
@@ -254,23 +255,26 @@ std::vector<Job> JobQueue::list(JobState state, std::int64_t limit, std::int64_t
   });
 }
 
-std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool last) const {
+std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool last,
+                                   bool started) const {
   return store_.read([&](Database& database) {
     if (last) {
       std::vector<Job> jobs = read_jobs(
           database
-              .statement("SELECT " HEDDLE_JOB_COLUMNS
-                         " FROM jobs WHERE finished IS NOT NULL ORDER BY finished DESC LIMIT ?")
+              .statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE finished IS NOT NULL AND "
+                                                      "started >= ? ORDER BY finished DESC LIMIT ?")
+              .bind(started)
               .bind(limit));
       std::reverse(jobs.begin(), jobs.end());
       return jobs;
     }
-    return read_jobs(
-        database
-            .statement("SELECT " HEDDLE_JOB_COLUMNS
-                       " FROM jobs WHERE finished IS NOT NULL ORDER BY finished LIMIT ? OFFSET ?")
-            .bind(limit)
-            .bind(offset));
+    return read_jobs(database
+                         .statement("SELECT " HEDDLE_JOB_COLUMNS
+                                    " FROM jobs WHERE finished IS NOT NULL AND started >= ? ORDER "
+                                    "BY finished LIMIT ? OFFSET ?")
+                         .bind(started)
+                         .bind(limit)
+                         .bind(offset));
   });
 }
 

@@ -81,9 +81,10 @@ class JobQueue {
   std::vector<Job> list(JobState state,
                         std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
                         std::int64_t offset = 0) const;
-  // Those that have ended, oldest first; `last`: the youngest ones of them.
+  // Those that have ended, oldest first; `last`: the youngest ones of them; `started`: those alone
+  // that have run.
   std::vector<Job> history(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
-                           std::int64_t offset = 0, bool last = false) const;
+                           std::int64_t offset = 0, bool last = false, bool started = false) const;
   JobCounts counts() const;
 
   // Forgets jobs that have ended; gives their number.

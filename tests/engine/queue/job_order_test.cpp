@@ -109,6 +109,8 @@ BOOST_FIXTURE_TEST_CASE(cancels_reach_what_they_name_and_nothing_else, Waiting) 
   BOOST_TEST(!queue.is_cancel_wanted({"a", 1}));
   BOOST_TEST((queue.find("b")->state == JobState::running));
   BOOST_TEST((queue.find("c")->state == JobState::cancelled));
+  BOOST_TEST(cancelled(queue.cancel({.all = true, .only_running = true})) == " (a 1) (b 1)");
+  BOOST_TEST(cancelled(queue.cancel({.ids = {"e", "b"}, .only_running = true})) == " (b 1)");
   BOOST_TEST(cancelled(queue.cancel({.batch = "b", .user = "anna"})) == "f");
   BOOST_TEST(cancelled(queue.cancel({.tag = "t"})) == "g");
   BOOST_TEST(cancelled(queue.cancel({.all = true, .but_running = true})) == "e");
@@ -117,6 +119,8 @@ BOOST_FIXTURE_TEST_CASE(cancels_reach_what_they_name_and_nothing_else, Waiting) 
   // A claim that ends as if nothing had been said, ends so.
   BOOST_TEST(queue.finish({"a", 1}, {}));
   BOOST_TEST((queue.find("a")->state == JobState::done));
+  BOOST_TEST(ids_of(queue.history(9, 0, false, true)) == "a");  // the only one that has run
+  BOOST_TEST(ids_of(queue.history(9, 0, true, true)) == "a");
   BOOST_TEST(!queue.give_back({"b", 1}));  // would run again though it is cancelled
 }
 
