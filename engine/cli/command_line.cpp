@@ -39,6 +39,8 @@ constexpr CommandSpec kCommands[] = {
      "the model's shape; without one, what there is"},
     {Command::convert, "convert", "print a workflow in ComfyUI's API format", kConvert, "FILE",
      "a workflow as ComfyUI's interface saves it, or a picture or video with one inside"},
+    {Command::serve, "serve", "run jobs for ComfyUI's front end and its clients, over HTTP", kServe,
+     nullptr, nullptr},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
 

@@ -20,6 +20,7 @@ enum class Command {
   tune,
   bench,
   convert,
+  serve,
   version
 };
 

@@ -32,6 +32,7 @@ int fetch_models(const Request& request, Output& output);
 int tune_devices(const Request& request, Output& output);
 int convert_workflow(const Request& request, Output& output);
 int bench_model(const Request& request, Output& output);
+int serve_jobs(const Request& request, Output& output);  // until a signal comes
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

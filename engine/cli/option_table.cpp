@@ -7,8 +7,9 @@ namespace {
 
 constexpr std::uint32_t kFlows = kRun | kPlan;
 constexpr std::uint32_t kGoing = kFlows | kResume;
-constexpr std::uint32_t kUsers = kGoing | kDevices | kBench;
-constexpr std::uint32_t kAll = kGoing | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
+constexpr std::uint32_t kRuns = kGoing | kServe;
+constexpr std::uint32_t kUsers = kRuns | kDevices | kBench;
+constexpr std::uint32_t kAll = kRuns | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
@@ -56,18 +57,17 @@ constexpr OptionSpec kOptions[] = {
     {"input", OptionKind::path, "DIR",
      "where pictures to load are (default: input, or that of --comfyui)", kAll},
     {"output", OptionKind::path, "DIR",
-     "where files are written (default: output, or that of --comfyui)", kGoing},
+     "where files are written (default: output, or that of --comfyui)", kRuns},
     {"cache", OptionKind::path, "DIR",
      "where results are kept between runs, in conditionings/; none: nowhere (default: "
      "$XDG_CACHE_HOME/heddle)",
-     kGoing},
+     kRuns},
     {"cache-limit", OptionKind::word, "SIZE",
-     "bytes of results to keep there at most (default: 1GiB)", kGoing},
-    {"prompt-limit", OptionKind::word, "SIZE", "bytes of a prompt at most (default: 64KiB)",
-     kGoing},
+     "bytes of results to keep there at most (default: 1GiB)", kRuns},
+    {"prompt-limit", OptionKind::word, "SIZE", "bytes of a prompt at most (default: 64KiB)", kRuns},
     {"costs", OptionKind::path, "FILE",
      "measured costs to place by, as tune writes them (default: $XDG_CACHE_HOME/heddle/costs.json)",
-     kGoing | kTune | kBench},
+     kRuns | kTune | kBench},
     {"threads", OptionKind::number, "N", "threads of a CPU device (default: all cores)", kAll},
     {"compute", OptionKind::pairs, "DEVICE=TYPE",
      "type to compute with on a device or kind: f32, bf16 or fp16", kAll},
@@ -90,6 +90,26 @@ constexpr OptionSpec kOptions[] = {
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},
     {"min-memory", OptionKind::flag, "", "print the minimum memory that the workflow needs", kPlan},
+    {"listen", OptionKind::words, "ADDRESS",
+     "where to listen, comma-separated (default: 127.0.0.1); others than those of this machine "
+     "alone need --api-key or --insecure",
+     kServe},
+    {"port", OptionKind::number, "N", "the port to listen at (default: 8188)", kServe},
+    {"front-end", OptionKind::word, "DIR",
+     "a folder with ComfyUI's front end to serve; pip: where pip installed "
+     "comfyui-frontend-package",
+     kServe},
+    {"queue", OptionKind::path, "FILE",
+     "where jobs are kept (default: $XDG_STATE_HOME/heddle/queue.db)", kServe},
+    {"user", OptionKind::path, "DIR",
+     "where the front end's settings and workflows are kept (default: that of --comfyui, or "
+     "$XDG_STATE_HOME/heddle/user)",
+     kServe},
+    {"jobs", OptionKind::number, "N", "jobs that run at a time at most (default: 4)", kServe},
+    {"api-key", OptionKind::word, "KEY",
+     "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
+     kServe},
+    {"insecure", OptionKind::flag, "", "listen where others can ask, without a key", kServe},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
      kAll | kFetch},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",

@@ -21,6 +21,7 @@ enum Commands : std::uint32_t {
   kFetch = 128,
   kConvert = 256,
   kResume = 512,
+  kServe = 1024,
 };
 
 enum class OptionKind {

@@ -51,6 +51,8 @@ std::uint32_t options_of(Command command) {
       return kBench;
     case Command::convert:
       return kConvert;
+    case Command::serve:
+      return kServe;
     default:
       return 0;
   }
@@ -104,7 +106,8 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   std::error_code ignored;
   const std::filesystem::path cache = settings.cache.value_or(default_cache_folder(&environment));
   // A plan tells what there is to do, and is quick: it reads no file for a key.
-  const bool runs = line.command == Command::run || line.command == Command::resume;
+  const bool runs = line.command == Command::run || line.command == Command::resume ||
+                    line.command == Command::serve;
   if (runs && !cache.empty()) settings.engine.cache_dir = cache / "conditionings";
   if (settings.costs_file.empty()) {
     settings.costs_file = default_costs_file(&environment);
@@ -140,6 +143,8 @@ int carry_out(Command command, const Request& request, Output& output) {
       return bench_model(request, output);
     case Command::convert:
       return convert_workflow(request, output);
+    case Command::serve:
+      return serve_jobs(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;

@@ -230,6 +230,27 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
   return folders;
 }
 
+ServeSettings read_serve_settings(const Layer& layer) {
+  ServeSettings serve;
+  if (std::vector<std::string> addresses = read_words(layer, "listen"); !addresses.empty())
+    serve.addresses = std::move(addresses);
+  for (const Given& given : layer.of("port"))
+    serve.port = std::uint16_t(read_number(given, 65'535, "a port from 0 to 65535"));
+  for (const Given& given : layer.of("front-end")) serve.front_end = read_path(given).string();
+  for (const Given& given : layer.of("user")) serve.user = read_path(given);
+  for (const Given& given : layer.of("queue")) serve.queue = read_new_file(given);
+  for (const Given& given : layer.of("jobs")) {
+    serve.jobs = read_number(given, 256, "a number of jobs from 1 to 256");
+    if (serve.jobs == 0) refuse(given, "expected a number of jobs from 1 to 256, got 0.");
+  }
+  for (const Given& given : layer.of("api-key")) {
+    serve.api_key = given.text;
+    if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");
+  }
+  serve.insecure = read_flag(layer, "insecure");
+  return serve;
+}
+
 }  // namespace
 
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
@@ -307,6 +328,7 @@ Settings read_settings(const Layer& layer) {
   for (const Given& given : layer.of("checkpoint-every"))
     settings.checkpoints.every =
         read_number(given, kMostSteps, cat("steps up to ", kMostSteps, "; 0: no checkpoints"));
+  settings.serve = read_serve_settings(layer);
   settings.json = read_flag(layer, "json");
   settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");

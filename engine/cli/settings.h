@@ -22,6 +22,18 @@ struct Pair {
   std::string where;
 };
 
+// Of serve.
+struct ServeSettings {
+  std::vector<std::string> addresses = {"127.0.0.1"};
+  std::uint16_t port = 8188;
+  std::string front_end;        // "pip", a folder, or empty: none
+  std::filesystem::path user;   // empty: the default
+  std::filesystem::path queue;  // empty: the default
+  unsigned jobs = 4;
+  std::string api_key;  // empty: none
+  bool insecure = false;
+};
+
 // Over 15 members: what options say, each by itself and with a default.
 struct Settings {
   std::vector<Pair> sets, places,
@@ -36,6 +48,7 @@ struct Settings {
       configured_budgets;  // of engine.budgets: those that a configuration file gave
   // Where the options of `engine` were given, by engine::option_frame().
   std::map<std::string, std::string> places_of_options;
+  ServeSettings serve;
   unsigned memory_wait = 0;  // seconds
   // Of run and resume.
   struct Checkpoints {

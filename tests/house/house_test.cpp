@@ -44,7 +44,9 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"facade",
      {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
       "explain", "resources", "session", "run", "plugin"}},
-    {"cli", {"base"}},
+    {"queue", {"base"}},
+    {"serve", {"base", "queue"}},
+    {"cli", {"base", "queue", "serve"}},
 };
 
 // Which includes go through which door: a prefix of the included name, and where it may stand.
@@ -67,11 +69,19 @@ const std::vector<Door> kDoors{
     {"cublas", {"plugins/cuda/"}},
     {"nccl", {"plugins/cuda/"}},
     {"png.h", {"plugins/image/"}},
+    {"jpeglib.h", {"plugins/image/", "engine/serve/preview_image.cpp"}},
     {"libav", {"plugins/video/ffmpeg.h"}},
     {"libsw", {"plugins/video/ffmpeg.h"}},
     {"EGL/", {"plugins/shader/process/"}},
     {"GLES3/", {"plugins/shader/process/"}},
     {"heddle/bench.hpp", {"engine/facade/bench.cpp", "engine/cli/bench_command.cpp"}},
+    {"boost/asio/",
+     {"engine/serve/http_server.cpp", "engine/serve/http_server_parts.h",
+      "engine/serve/web_socket.cpp"}},
+    {"boost/beast/",
+     {"engine/serve/http_server.cpp", "engine/serve/http_server_parts.h",
+      "engine/serve/web_socket.cpp"}},
+    {"sqlite3.h", {"engine/queue/database.cpp"}},
     {"oniguruma.h", {"plugins/encoders/tokenizer/regex.cpp", "plugins/core/regex.cpp"}},
     {"utf8proc.h", {"plugins/encoders/tokenizer/unicode.cpp"}},
 };

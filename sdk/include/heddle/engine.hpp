@@ -368,6 +368,13 @@ class Engine {
   std::string object_info(std::string_view class_type)
       const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
   std::string version() const;
+
+  // Folders of model files that node types ask for or that are there ("loras"); of one of them, or
+  // of "input", "output" and "temp": its places, in the order they are searched, and its files, by
+  // their names from there on.
+  std::vector<std::string> folder_names() const;
+  std::vector<std::filesystem::path> folder_places(std::string_view folder) const;
+  std::vector<std::string> folder_files(std::string_view folder) const;
   struct Data;
 
  private:

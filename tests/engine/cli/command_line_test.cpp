@@ -67,6 +67,9 @@ BOOST_AUTO_TEST_CASE(each_command_is_known) {
   BOOST_TEST((convert.command == Command::convert));
   BOOST_TEST(convert.operand == "f.json");
   BOOST_TEST(texts(convert, "object-info") == (Texts{"a", "b"}), boost::test_tools::per_element());
+  const CommandLine serve = parse({"serve", "--listen", "127.0.0.1,::1", "--port", "0"});
+  BOOST_TEST((serve.command == Command::serve));
+  BOOST_TEST(texts(serve, "port") == Texts{"0"}, boost::test_tools::per_element());
   BOOST_TEST((parse({"version"}).command == Command::version));
   BOOST_TEST((parse({"--version"}).command == Command::version));
 }
@@ -95,7 +98,8 @@ BOOST_AUTO_TEST_CASE(wrong_usage_says_what_is_wrong_and_what_was_meant) {
 BOOST_AUTO_TEST_CASE(help_names_every_option) {
   const ParsedArguments parsed = parse_arguments({"plan", "--help"});
   BOOST_TEST(parsed.answer.is_help);
-  const std::string help = parsed.answer.text + parse_arguments({"convert", "--help"}).answer.text;
+  const std::string help = parsed.answer.text + parse_arguments({"convert", "--help"}).answer.text +
+                           parse_arguments({"serve", "--help"}).answer.text;
   for (const OptionSpec& option : all_options())
     BOOST_TEST(has(help, "--" + std::string(option.name)));
   BOOST_TEST(parse_arguments({"--help"}).answer.is_help);

@@ -67,6 +67,34 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.costs_file == "costs.json");
 }
 
+BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
+  const ServeSettings usual = read_settings({}).serve;
+  BOOST_TEST(usual.addresses == std::vector<std::string>{"127.0.0.1"});
+  BOOST_TEST(usual.port == 8188);
+  BOOST_TEST(usual.jobs == 4u);
+  BOOST_TEST(!usual.insecure);
+  BOOST_TEST(usual.api_key.empty());
+  const ServeSettings serve = read_settings(given({{"listen", "0.0.0.0,::"},
+                                                   {"port", "80"},
+                                                   {"jobs", "2"},
+                                                   {"api-key", "k"},
+                                                   {"front-end", "pip"},
+                                                   {"queue", "q.db"},
+                                                   {"user", "u"},
+                                                   {"insecure", "true"}}))
+                                  .serve;
+  BOOST_TEST(serve.addresses == (std::vector<std::string>{"0.0.0.0", "::"}));
+  BOOST_TEST(serve.port == 80);
+  BOOST_TEST(serve.jobs == 2u);
+  BOOST_TEST(serve.api_key + serve.front_end == "kpip");
+  BOOST_TEST(serve.queue == "q.db");
+  BOOST_TEST(serve.user == "u");
+  BOOST_TEST(serve.insecure);
+  BOOST_TEST(refusal("port", "65536").find("a port from 0 to 65535") != std::string::npos);
+  BOOST_TEST(refusal("jobs", "0").find("from 1 to 256") != std::string::npos);
+  BOOST_TEST(refusal("api-key", "").find("an empty one") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(an_assignment_may_be_of_an_empty_text_but_a_node_goes_to_a_device) {
   BOOST_TEST(read_settings(given({{"set", "text.text="}})).sets.at(0).value == "");
   BOOST_TEST(refusal("place", "node=") == "--place: expected NODE=DEVICE, got 'node='.");

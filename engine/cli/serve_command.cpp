@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
+
+#include "engine/base/error.h"
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/interrupt.h"
+#ifdef HEDDLE_WITH_SERVE
+#include "engine/serve/log_lines.h"
+#include "engine/serve/service.h"
+#endif
+
+namespace heddle::cli {
+
+#ifdef HEDDLE_WITH_SERVE
+namespace {
+
+namespace fs = std::filesystem;
+using engine::cat;
+using engine::Code;
+using engine::Error;
+
+fs::path environment_path(const char* name) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+// What lasts and is nobody's but the user's.
+fs::path state_folder() {
+  fs::path state = environment_path("XDG_STATE_HOME");
+  if (const fs::path home = environment_path("HOME"); state.empty() && !home.empty())
+    state = home / ".local/state";
+  if (state.empty())
+    throw Error(Code::invalid_argument,
+                "there is no place for the queue, as HOME is not set. Name one with --queue FILE "
+                "and --user DIR.");
+  std::error_code failure;
+  fs::create_directories(state / "heddle", failure);
+  if (failure) throw engine::system_error((state / "heddle").string(), failure.value());
+  fs::permissions(state / "heddle", fs::perms::owner_all, failure);
+  return state / "heddle";
+}
+
+fs::path user_folder(const Settings& settings) {
+  if (!settings.serve.user.empty()) return settings.serve.user;
+  const fs::path& comfyui = settings.engine.comfyui_dir;
+  return comfyui.empty() ? state_folder() / "user" : comfyui / "user";
+}
+
+// Folders that pip installs into, of this environment first.
+std::vector<fs::path> pip_folders() {
+  std::vector<fs::path> roots;
+  if (const fs::path active = environment_path("VIRTUAL_ENV"); !active.empty())
+    roots.push_back(active / "lib");
+  if (const fs::path home = environment_path("HOME"); !home.empty())
+    roots.push_back(home / ".local/lib");
+  roots.emplace_back("/usr/local/lib");
+  std::vector<fs::path> folders;
+  for (const fs::path& root : roots) {
+    std::error_code error;
+    for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
+      if (it->path().filename().string().starts_with("python3"))
+        for (const char* packages : {"site-packages", "dist-packages"})
+          folders.push_back(it->path() / packages);
+  }
+  return folders;
+}
+
+fs::path find_front_end(const std::string& named) {
+  std::error_code ignored;
+  if (named.empty()) return {};
+  if (named != "pip") {
+    for (const fs::path& folder : {fs::path(named), fs::path(named) / "static",
+                                   fs::path(named) / "comfyui_frontend_package/static"})
+      if (fs::is_regular_file(folder / "index.html", ignored)) return folder;
+    throw Error(Code::invalid_argument,
+                cat("--front-end: there is no index.html in ", engine::quote(named), "."));
+  }
+  for (const fs::path& folder : pip_folders())
+    if (const fs::path found = folder / "comfyui_frontend_package/static";
+        fs::is_regular_file(found / "index.html", ignored))
+      return found;
+  throw Error(
+      Code::not_found,
+      "--front-end: pip has not installed ComfyUI's front end. Install it with `pip install "
+      "comfyui-frontend-package`, or name its folder.");
+}
+
+// Whoever reaches the port can run anything that a workflow can.
+void require_safety(const ServeSettings& serve) {
+  if (serve.insecure || !serve.api_key.empty()) return;
+  for (const std::string& address : serve.addresses)
+    if (!engine::is_loopback_name(address))
+      throw Error(Code::invalid_argument,
+                  cat("--listen: others can ask at ", engine::quote(address),
+                      ". Set a key for them in HEDDLE_API_KEY, or say --insecure to let everybody "
+                      "in."));
+}
+
+engine::ServiceOptions options_of(const Settings& settings) {
+  const ServeSettings& serve = settings.serve;
+  engine::ServiceOptions options;
+  options.queue_file = serve.queue.empty() ? state_folder() / "queue.db" : serve.queue;
+  options.user_dir = user_folder(settings);
+  options.front_end = find_front_end(serve.front_end);
+  options.server.addresses = serve.addresses;
+  options.server.port = serve.port;
+  options.api_key = serve.api_key;
+  options.runner.jobs = serve.jobs;
+  options.arguments = {"heddle", "serve"};
+  return options;
+}
+
+// What is logged is for whoever looks at the terminal, and for front ends.
+class LogToBoth {
+ public:
+  explicit LogToBoth(std::shared_ptr<engine::LogLines> lines) {
+    engine::set_log_sink([lines](engine::Level level, std::string_view message) {
+      const std::string text =
+          cat("heddle: ", engine::level_name(level), ": ", engine::printable(message));
+      to_stderr(text);
+      lines->add(text);
+    });
+  }
+  ~LogToBoth() { engine::set_log_sink({}); }
+  LogToBoth(const LogToBoth&) = delete;
+};
+
+void announce(const engine::Service& service, const Settings& settings, Output& output) {
+  for (const std::string& url : service.urls())
+    if (settings.json)
+      output.write(cat("{\"event\":\"listening\",\"url\":\"", url, "\"}\n"));
+    else
+      output.write(cat("heddle serves ComfyUI's API at ", url, "\n"));
+}
+
+}  // namespace
+
+int serve_jobs(const Request& request, Output& output) {
+  const Settings& settings = request.settings;
+  require_safety(settings.serve);
+  engine::ServiceOptions options = options_of(settings);
+  options.log = std::make_shared<engine::LogLines>();
+  const LogToBoth log(options.log);
+  set_exit_code(kExitDone);  // a signal is how a server is told to end
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_over = false;
+  Interrupt interrupt([&] {
+    const std::lock_guard lock(mutex);
+    is_over = true;
+    changed.notify_all();
+  });
+  heddle::Engine engine(settings.engine);
+  engine::Service service(engine, std::move(options));
+  interrupt.before_runs();
+  announce(service, settings, output);
+  std::unique_lock lock(mutex);
+  changed.wait(lock, [&] { return is_over; });
+  return kExitDone;
+}
+#else
+int serve_jobs(const Request&, Output&) {
+  throw engine::Error(engine::Code::unsupported,
+                      "this heddle was built without SQLite, so it cannot serve. Install "
+                      "libsqlite3-dev and build again.");
+}
+#endif
+
+}  // namespace heddle::cli

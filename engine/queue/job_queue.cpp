@@ -1,0 +1,307 @@
+#include "engine/queue/job_queue.h"
+
+#include <chrono>
+#include <random>
+
+#include "engine/base/text.h"
+#include "engine/queue/job_rows.h"
+
+namespace heddle::engine {
+namespace {
+
+std::int64_t add_to_counter(Database& database, std::string_view name) {
+  Statement& next =
+      database.statement("UPDATE counters SET value = value + 1 WHERE name = ? RETURNING value");
+  next.bind(name);
+  const std::int64_t value = next.step() ? next.integer(0) : 0;
+  next.run();
+  return value;
+}
+
+std::int64_t count(Database& database, std::string_view sql) {
+  Statement& rows = database.statement(sql);
+  const std::int64_t value = rows.step() ? rows.integer(0) : 0;
+  rows.reset();
+  return value;
+}
+
+constexpr std::string_view kActive = "SELECT sum(jobs) FROM counts WHERE state IN (0, 1, 5)";
+constexpr std::string_view kEnded = "SELECT sum(jobs) FROM counts WHERE state IN (2, 3, 4)";
+
+constexpr std::string_view kClaim =
+    "UPDATE jobs SET state = 1, generation = generation + 1, cancel = 0, started = ? "
+    "WHERE seq = (SELECT seq FROM jobs WHERE state = 0 ORDER BY priority DESC, number, rank LIMIT "
+    "1) RETURNING " HEDDLE_JOB_COLUMNS;
+
+// Gives how many go.
+std::int64_t keep_youngest(Database& database, std::int64_t keep) {
+  const std::int64_t surplus = count(database, kEnded) - keep;
+  if (surplus <= 0) return 0;
+  database
+      .statement(
+          "DELETE FROM jobs WHERE seq IN (SELECT seq FROM jobs WHERE finished IS NOT NULL ORDER BY "
+          "finished LIMIT ?)")
+      .bind(surplus)
+      .run();
+  return surplus;
+}
+
+bool is_there(Database& database, const std::string& id) {
+  Statement& row = database.statement("SELECT 1 FROM jobs WHERE id = ?").bind(id);
+  const bool found = row.step();
+  row.reset();
+  return found;
+}
+
+}  // namespace
+
+std::string make_job_id() {
+  thread_local std::mt19937_64 random = [] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }();
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string id;
+  for (int i = 0; i < 32; ++i) {
+    std::size_t digit = random() % 16;
+    if (i == 12) digit = 4;
+    if (i == 16) digit = 8 + digit % 4;
+    if (i == 8 || i == 12 || i == 16 || i == 20) id += '-';
+    id += kDigits[digit];
+  }
+  return id;
+}
+
+JobQueue::JobQueue(const std::filesystem::path& file, JobQueueOptions options)
+    : options_(std::move(options)), store_(file) {
+  recover();
+}
+
+std::int64_t JobQueue::now() const {
+  if (options_.clock) return options_.clock();
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+void JobQueue::notify() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++changes_;
+  }
+  waiting_.notify_all();
+  if (options_.changed) options_.changed();
+}
+
+// Nobody else has the file open: whoever ran these is gone. What somebody has cancelled meanwhile
+// does not come back.
+void JobQueue::recover() {
+  store_.write([&](Database& database) {
+    std::vector<Job> orphans;
+    {
+      Statement& rows = database.statement("SELECT " HEDDLE_JOB_COLUMNS
+                                           " FROM jobs WHERE state = 1 ORDER BY seq");
+      orphans = read_jobs(rows);
+    }
+    for (const Job& job : orphans) {
+      const JobClaim claim{job.id, job.generation};
+      if (job.is_cancel_wanted)
+        end(database, claim, {JobState::cancelled, "", ""});
+      else if (options_.interrupted == JobQueueOptions::Interrupted::fail)
+        end(database, claim, {JobState::failed, "", ""});
+    }
+    database.run("UPDATE jobs SET state = 0 WHERE state = 1");
+  });
+}
+
+Job JobQueue::insert(Database& database, const NewJob& job) const {
+  double number = 0;
+  if (job.number) {
+    number = *job.number;
+  } else {
+    number = static_cast<double>(add_to_counter(database, "number"));
+    if (job.front) number = -number;
+  }
+  const std::string id = job.id.empty() ? make_job_id() : job.id;
+  if (is_there(database, id))
+    throw Error(Code::invalid_argument,
+                cat("there is a job ", quote(id), " already. Give every job an id of its own."));
+  const int state = static_cast<int>(job.is_paused ? JobState::paused : JobState::pending);
+  Statement& row = database.statement(
+      "INSERT INTO jobs(id, state, priority, number, rank, created, user, tag, batch, client, "
+      "retry_of, prompt, extra_data, targets) VALUES(?, ?, ?, ?, (SELECT ifnull(max(rank), 0) + 1 "
+      "FROM jobs WHERE state IN (0, 5) AND priority = ? AND number = ?), ?, ?, ?, ?, ?, ?, ?, ?, "
+      "?) RETURNING " HEDDLE_JOB_COLUMNS);
+  row.bind(id).bind(state).bind(job.priority).bind(number);
+  row.bind(job.priority).bind(number).bind(now());
+  for (const std::string* text : {&job.user, &job.tag, &job.batch, &job.client, &job.retry_of,
+                                  &job.prompt, &job.extra_data, &job.targets})
+    row.bind(*text);
+  row.step();
+  Job made = read_job(row);
+  row.run();
+  return made;
+}
+
+std::vector<Job> JobQueue::submit(const std::vector<NewJob>& jobs) {
+  std::vector<Job> made = store_.write([&](Database& database) {
+    if (count(database, kActive) + static_cast<std::int64_t>(jobs.size()) > options_.capacity)
+      throw QueueFull(cat("the queue is full: it holds ", options_.capacity,
+                          " jobs at most. Try again when some of them have run."));
+    std::vector<Job> inserted;
+    for (const NewJob& job : jobs) inserted.push_back(insert(database, job));
+    return inserted;
+  });
+  notify();
+  return made;
+}
+
+Job JobQueue::retry(const std::string& of, std::string id) {
+  const std::optional<Job> old = find(of);
+  if (!old || !has_ended(old->state))
+    throw Error(Code::not_found, cat("there is no job ", quote(of), " that has ended."));
+  NewJob again;
+  again.id = std::move(id);
+  again.priority = old->priority;
+  again.user = old->user;
+  again.tag = old->tag;
+  again.batch = old->batch;
+  again.client = old->client;
+  again.retry_of = of;
+  again.prompt = old->prompt;
+  again.extra_data = old->extra_data;
+  again.targets = old->targets;
+  return submit({again}).front();
+}
+
+std::optional<Job> JobQueue::claim() {
+  std::optional<Job> claimed = store_.write([&](Database& database) -> std::optional<Job> {
+    if (count(database, "SELECT value FROM counters WHERE name = 'paused'") != 0) return {};
+    Statement& first = database.statement(kClaim).bind(now());
+    if (!first.step()) return {};
+    std::optional<Job> job = read_job(first);
+    first.run();
+    return job;
+  });
+  if (claimed && options_.changed) options_.changed();
+  return claimed;
+}
+
+// A change that comes while claim() looks is not missed: it is counted before.
+std::optional<Job> JobQueue::wait_and_claim(std::stop_token stop) {
+  while (!stop.stop_requested()) {
+    std::unique_lock lock(mutex_);
+    const std::uint64_t seen = changes_;
+    lock.unlock();
+    if (std::optional<Job> job = claim()) return job;
+    lock.lock();
+    waiting_.wait(lock, stop, [&] { return changes_ != seen; });
+  }
+  return {};
+}
+
+bool JobQueue::end(Database& database, const JobClaim& claim, const JobOutcome& outcome) const {
+  Statement& row = database.statement(
+      "UPDATE jobs SET state = ?, cancel = 0, ended = ?, finished = (SELECT value + 1 FROM "
+      "counters WHERE name = 'finished'), outputs = ?, status = ? WHERE id = ? AND generation = ? "
+      "AND state = 1");
+  row.bind(static_cast<int>(outcome.state)).bind(now()).bind(outcome.outputs).bind(outcome.status);
+  row.bind(claim.id).bind(claim.generation).run();
+  if (database.changes() == 0) return false;
+  add_to_counter(database, "finished");
+  keep_youngest(database, options_.history_limit);
+  return true;
+}
+
+bool JobQueue::finish(const JobClaim& claim, const JobOutcome& outcome) {
+  const bool holds =
+      store_.write([&](Database& database) { return end(database, claim, outcome); });
+  if (holds) notify();
+  return holds;
+}
+
+bool JobQueue::give_back(const JobClaim& claim) {
+  const bool holds = store_.write([&](Database& database) {
+    database
+        .statement(
+            "UPDATE jobs SET state = 0 WHERE id = ? AND generation = ? AND state = 1 AND "
+            "cancel = 0")
+        .bind(claim.id)
+        .bind(claim.generation)
+        .run();
+    return database.changes() > 0;
+  });
+  if (holds) notify();
+  return holds;
+}
+
+bool JobQueue::is_cancel_wanted(const JobClaim& claim) const {
+  return store_.read([&](Database& database) {
+    Statement& row =
+        database.statement("SELECT cancel FROM jobs WHERE id = ? AND generation = ? AND state = 1");
+    const bool wanted = !row.bind(claim.id).bind(claim.generation).step() || row.integer(0) != 0;
+    row.reset();
+    return wanted;
+  });
+}
+
+void JobQueue::pause_all(bool paused) {
+  store_.write([&](Database& database) {
+    database.statement("UPDATE counters SET value = ? WHERE name = 'paused'").bind(paused).run();
+  });
+  notify();
+}
+
+std::int64_t JobQueue::forget(const std::vector<std::string>& ids) {
+  const std::int64_t gone = store_.write([&](Database& database) {
+    std::int64_t forgotten = 0;
+    for (const std::string& id : ids) {
+      database.statement("DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL").bind(id).run();
+      forgotten += database.changes();
+    }
+    return forgotten;
+  });
+  if (gone > 0) notify();
+  return gone;
+}
+
+std::int64_t JobQueue::prune(std::int64_t keep) {
+  const std::int64_t gone =
+      store_.write([&](Database& database) { return keep_youngest(database, keep); });
+  if (gone > 0) notify();
+  return gone;
+}
+
+JobCounts JobQueue::counts() const {
+  return store_.read([&](Database& database) {
+    return JobCounts{count(database, "SELECT jobs FROM counts WHERE state = 0"),
+                     count(database, "SELECT jobs FROM counts WHERE state = 1"),
+                     count(database, "SELECT jobs FROM counts WHERE state = 5"),
+                     count(database, kEnded)};
+  });
+}
+
+std::uint64_t JobQueue::claim_steps() const {
+  return store_.read(
+      [&](Database& database) { return database.statement(kClaim).machine_steps(); });
+}
+
+void JobQueue::back_up(const std::filesystem::path& to) {
+  std::error_code ignored;
+  if (std::filesystem::exists(to, ignored))
+    throw Error(Code::invalid_argument,
+                cat(to.string(), ": is there already. Name a new file for the backup."));
+  constexpr int kPages = 256;  // between two pieces others may write
+  try {
+    auto copy = store_.between_writes(
+        [&](Database& database) { return std::make_unique<Backup>(database, to); });
+    while (store_.between_writes([&](Database&) { return copy->copy(kPages); })) {
+    }
+    store_.between_writes([&](Database&) { copy.reset(); });
+  } catch (...) {
+    std::filesystem::remove(to, ignored);
+    throw;
+  }
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,118 @@
+// A durable queue of jobs: what was submitted is there after a crash, each job is claimed by one
+// claimer at a time, and what is said of a claim never reaches a later one. It knows neither
+// workflows nor networks. Any thread; no call waits for a job's work.
+#pragma once
+
+#include <condition_variable>
+#include <filesystem>
+#include <functional>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "engine/queue/job.h"
+#include "engine/queue/store.h"
+
+namespace heddle::engine {
+
+struct JobQueueOptions {
+  // What becomes of jobs that ran when the process before this one ended: they wait again, each at
+  // its place, or they have failed.
+  enum class Interrupted { run_again, fail } interrupted = Interrupted::run_again;
+  std::int64_t capacity = 100'000;      // jobs that wait, run or are paused
+  std::int64_t history_limit = 10'000;  // jobs that have ended; the oldest go first
+  std::function<std::int64_t()> clock;  // ms, of the system; any thread; empty: the system's own
+  // Called behind every change that others may see, once it is on the disk; any thread, without a
+  // lock.
+  std::function<void()> changed;
+};
+
+struct JobCounts {
+  std::int64_t pending = 0, running = 0, paused = 0, ended = 0;
+};
+
+class JobQueue {
+ public:
+  // Opens the file or makes it. Throws as Store does.
+  explicit JobQueue(const std::filesystem::path& file, JobQueueOptions options = {});
+
+  // All of them or, where anything is wrong, none. Throws QueueFull, and Error(invalid_argument)
+  // for an id that is there already.
+  std::vector<Job> submit(const std::vector<NewJob>& jobs);
+  // A new job of what an ended one was, linked to it; `id`: of the new one, or empty.
+  Job retry(const std::string& of, std::string id = {});
+
+  // The job that is first of those that wait, now running; nothing where none does, or where the
+  // queue is paused.
+  std::optional<Job> claim();
+  // Waits for one; nothing when a stop is asked for.
+  std::optional<Job> wait_and_claim(std::stop_token stop);
+
+  // Of a claim that still holds: true, and the job has ended. False: the claim is over, nothing is
+  // written.
+  bool finish(const JobClaim& claim, const JobOutcome& outcome);
+  bool give_back(const JobClaim& claim);               // it waits again, at its place
+  bool is_cancel_wanted(const JobClaim& claim) const;  // true also where the claim is over
+
+  struct Cancelled {
+    std::vector<std::string> ended;  // waited or were paused: have ended by this
+    std::vector<JobClaim> running;   // to be told to stop; it is written that they shall
+  };
+  Cancelled cancel(const JobSelection& selection);
+
+  bool pause(const std::string& id);   // one that waits; false: it does not
+  bool resume(const std::string& id);  // one that is paused
+  void pause_all(bool paused);         // no claims while it is true; survives a restart
+  bool is_paused() const;
+
+  // Puts one that waits or is paused before another such one ("": before all, or behind all), with
+  // its priority and number. False: one of both is not there.
+  bool move_before(const std::string& id, const std::string& other);
+  bool move_to_front(const std::string& id);
+  bool move_to_back(const std::string& id);
+  bool set_priority(const std::string& id, std::int64_t priority);
+
+  std::optional<Job> find(const std::string& id) const;
+  // Pending ones or paused ones, in the order in which they would run; or running ones, in the
+  // order of their submission.
+  std::vector<Job> list(JobState state,
+                        std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
+                        std::int64_t offset = 0) const;
+  // Those that have ended, oldest first; `last`: the youngest ones of them; `started`: those alone
+  // that have run.
+  std::vector<Job> history(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
+                           std::int64_t offset = 0, bool last = false, bool started = false) const;
+  JobCounts counts() const;
+
+  // Forgets jobs that have ended; gives their number.
+  std::int64_t forget(const std::vector<std::string>& ids);
+  std::int64_t prune(std::int64_t keep);  // all but the youngest
+
+  // A copy in a new file, whole, while the queue is in use. Throws Error where the file is there.
+  void back_up(const std::filesystem::path& to);
+
+  std::uint64_t claim_steps() const;  // instructions of SQLite that claims have taken so far
+  std::uint64_t commits() const { return store_.commits(); }
+
+ private:
+  std::int64_t now() const;
+  Job insert(Database& database, const NewJob& job) const;
+  bool end(Database& database, const JobClaim& claim, const JobOutcome& outcome) const;
+  void recover();
+  void notify();
+  bool change(std::string_view sql, const std::string& id);
+
+  const JobQueueOptions options_;
+  mutable Store store_;
+  std::mutex mutex_;
+  std::condition_variable_any waiting_;
+  std::uint64_t changes_ = 0;  // mutex_
+};
+
+// A random UUID, of version 4.
+std::string make_job_id();
+
+}  // namespace heddle::engine

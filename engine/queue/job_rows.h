@@ -1,0 +1,20 @@
+// Rows of the queue's table, as jobs.
+#pragma once
+
+#include <string>
+
+#include "engine/queue/database.h"
+#include "engine/queue/job.h"
+
+namespace heddle::engine {
+
+// What read_job() reads, for a SELECT or a RETURNING.
+#define HEDDLE_JOB_COLUMNS                                                                     \
+  "id, state, seq, generation, priority, number, cancel, created, started, ended, user, tag, " \
+  "batch, client, retry_of, prompt, extra_data, targets, outputs, status"
+
+Job read_job(const Statement& row);
+// The rest of the rows.
+std::vector<Job> read_jobs(Statement& rows);
+
+}  // namespace heddle::engine

@@ -1,0 +1,145 @@
+// Files go out and come in: /view, /upload/image, the front end.
+#include <algorithm>
+
+#include "engine/base/read_file.h"
+#include "engine/base/text.h"
+#include "engine/base/write_file.h"
+#include "engine/serve/multipart.h"
+#include "engine/serve/served_files.h"
+#include "engine/serve/service.h"
+
+namespace heddle::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr FileKind kUploadedFile{"an uploaded file", std::uint64_t{1} << 30};
+constexpr int kMostCopies = 10'000;  // of one name
+
+[[noreturn]] void refuse(unsigned status) { throw Refused{HttpResponse{status, {}, "", {}}}; }
+
+std::optional<fs::path> folder_of(const heddle::Engine& engine, std::string_view kind) {
+  if (kind != "input" && kind != "output" && kind != "temp") return {};
+  const std::vector<fs::path> places = engine.folder_places(kind);
+  return places.empty() ? std::nullopt : std::optional(places.front());
+}
+
+// In quotes; what could end them or the line is left out.
+std::string disposition(std::string_view name, bool is_attachment) {
+  std::string text = is_attachment ? "attachment; filename=\"" : "filename=\"";
+  for (const char c : name)
+    if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20) text += c;
+  return text + "\"";
+}
+
+// Pages and programs of somebody else's would run as if they were ours.
+bool is_dangerous(std::string_view type) {
+  return type == "text/html" || type == "application/xhtml+xml" || type == "text/javascript" ||
+         type == "text/css" || type == "image/svg+xml";
+}
+
+HttpResponse view(const Call& call, const heddle::Engine& engine) {
+  const TaggedName named = tagged_name(call.query.get("filename"));
+  if (named.name.empty() || !is_safe_name(named.name)) refuse(400);
+  const auto root =
+      folder_of(engine, named.folder.empty() ? call.query.get("type", "output") : named.folder);
+  if (!root) refuse(400);
+  const std::string subfolder = call.query.get("subfolder");
+  const std::string name = fs::path(named.name).filename();
+  const std::optional<fs::path> folder = inside(*root, subfolder);
+  if (!folder) refuse(403);
+  const std::optional<fs::path> file = inside(*root, *folder / name);
+  if (!file) refuse(403);
+  std::optional<HttpResponse> response = file_response(call.request, *file);
+  if (!response) refuse(404);
+  const std::string_view type = content_type(*file);
+  const std::string* wanted_as = call.request.header("Sec-Fetch-Dest");
+  const bool is_picture = type == "image/svg+xml" && wanted_as != nullptr && *wanted_as == "image";
+  const bool is_attachment = is_dangerous(type) && !is_picture;
+  response->set("Content-Type", std::string(is_attachment ? "application/octet-stream" : type));
+  response->set("Content-Disposition", disposition(name, is_attachment));
+  response->set("X-Content-Type-Options", "nosniff");
+  return *std::move(response);
+}
+
+bool has_content(const fs::path& file, std::string_view content) {
+  std::error_code error;
+  if (fs::file_size(file, error) != content.size() || error) return false;
+  return read_file(file, kUploadedFile) == content;
+}
+
+// "a (1).png" of "a.png".
+fs::path numbered(const fs::path& file, int number) {
+  return file.parent_path() /
+         cat(file.stem().string(), " (", number, ")", file.extension().string());
+}
+
+// The name that it has in the end. What is there already is not written twice.
+fs::path save_upload(const fs::path& file, std::string_view content, bool overwrite) {
+  fs::create_directories(file.parent_path());
+  if (overwrite) {
+    write_file(file, content, Lasting::yes);
+    return file;
+  }
+  for (int i = 0; i < kMostCopies; ++i) {
+    const fs::path next = i == 0 ? file : numbered(file, i);
+    if (create_file(next, content) || has_content(next, content)) return next;
+  }
+  refuse(400);
+}
+
+std::string text_of(const std::vector<FormPart>& form, std::string_view name) {
+  const FormPart* part = find_part(form, name);
+  return part == nullptr ? "" : std::string(part->content);
+}
+
+HttpResponse upload(const Call& call, const heddle::Engine& engine) {
+  const std::string* type = call.request.header("Content-Type");
+  const auto form = read_form(type == nullptr ? "" : *type, call.request.body);
+  if (!form) refuse(400);
+  const FormPart* image = find_part(*form, "image");
+  if (image == nullptr || !is_safe_name(image->file_name)) refuse(400);
+  const std::string kind = text_of(*form, "type").empty() ? "input" : text_of(*form, "type");
+  const auto root = folder_of(engine, kind);
+  if (!root) refuse(400);
+  const std::string subfolder = text_of(*form, "subfolder");
+  if (!subfolder.empty() && !is_safe_name(subfolder)) refuse(400);
+  const std::optional<fs::path> file = inside(*root, fs::path(subfolder) / image->file_name);
+  if (!file || file->filename() == ".") refuse(400);
+  std::error_code error;
+  if (fs::is_directory(*file, error)) refuse(400);
+  const std::string overwrite = text_of(*form, "overwrite");
+  const fs::path saved =
+      save_upload(*file, image->content, overwrite == "true" || overwrite == "1");
+  Json answer = Json::object();
+  answer.set("name", saved.filename().string()).set("subfolder", subfolder);
+  return json_response(answer.set("type", kind));
+}
+
+HttpResponse static_file(const Call& call, const fs::path& root, std::string_view name) {
+  const std::optional<fs::path> file = is_safe_name(name) ? inside(root, name) : std::nullopt;
+  std::optional<HttpResponse> response = file ? file_response(call.request, *file) : std::nullopt;
+  if (!response) throw Refused{text_response("404: Not Found", 404)};
+  return std::move(response->set("Content-Type", std::string(content_type(*file))));
+}
+
+}  // namespace
+
+void add_file_routes(Router& router, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
+  router.add_twice("GET", "/view", [&engine](const Call& call) { return view(call, engine); });
+  router.add_twice("POST", "/upload/image",
+                   [&engine](const Call& call) { return upload(call, engine); });
+  const fs::path& front_end = parts.options.front_end;
+  if (front_end.empty()) return;
+  router.add("GET", "/", [&front_end](const Call& call) {
+    HttpResponse page = static_file(call, front_end, "index.html");
+    page.set("Cache-Control", "no-cache").set("Pragma", "no-cache").set("Expires", "0");
+    return page;
+  });
+  router.add("GET", "/{path...}", [&front_end](const Call& call) {
+    return static_file(call, front_end, call.part("path"));
+  });
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,90 @@
+// What has ended: /history.
+#include <charconv>
+#include <limits>
+#include <optional>
+
+#include "engine/serve/service.h"
+
+namespace heddle::engine {
+namespace {
+
+constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+
+Json parsed_text(const std::string& text, Json otherwise) {
+  return text.empty() ? std::move(otherwise) : parse_json(text, "job");
+}
+
+// Of a job that ended without a word, because the process did.
+Json lost_status() {
+  Json status = Json::object();
+  status.set("status_str", "error").set("completed", false);
+  return std::move(status.set("messages", Json::array()));
+}
+
+Json entry_of(const Job& job) {
+  Json prompt = Json::array(), entry = Json::object();
+  prompt.push(job.number).push(job.id).push(parsed_text(job.prompt, Json::object()));
+  prompt.push(parsed_text(job.extra_data, Json::object()))
+      .push(parsed_text(job.targets, Json::array()));
+  const Json told = parsed_text(job.status, Json::object());
+  const Json *status = told.find("status"), *meta = told.find("meta");
+  entry.set("prompt", std::move(prompt)).set("outputs", parsed_text(job.outputs, Json::object()));
+  entry.set("status", status == nullptr ? lost_status() : *status);
+  return std::move(entry.set("meta", meta == nullptr ? Json::object() : *meta));
+}
+
+std::optional<std::int64_t> number_of(const Query& query, std::string_view name) {
+  const std::string* text = query.find(name);
+  if (text == nullptr) return {};
+  std::int64_t number = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (read.ec != std::errc() || read.ptr != text->data() + text->size())
+    throw Refused{text_response("400: a number is expected", 400)};
+  return number;
+}
+
+HttpResponse list_history(const Call& call, const JobQueue& queue) {
+  const auto most = number_of(call.query, "max_items"), offset = number_of(call.query, "offset");
+  const bool is_from_start = offset && *offset >= 0;
+  Json entries = Json::object();
+  for (const Job& job : queue.history(most && *most >= 0 ? *most : kAll,
+                                      is_from_start ? *offset : 0, most && !is_from_start, true))
+    entries.set(job.id, entry_of(job));
+  return json_response(entries);
+}
+
+HttpResponse change_history(const Call& call, JobQueue& queue) {
+  Json body;
+  try {
+    body = parse_json(call.request.body, "body");
+  } catch (const Error&) {
+    throw Refused{text_response("400: the body is no JSON object", 400)};
+  }
+  if (const Json* clear = body.find("clear");
+      clear != nullptr && clear->is_bool() && clear->as_bool())
+    queue.prune(0);
+  std::vector<std::string> ids;
+  if (const Json* list = body.find("delete"); list != nullptr && list->is_array())
+    for (const Json& id : list->as_array())
+      if (id.is_string()) ids.push_back(id.as_string());
+  if (!ids.empty()) queue.forget(ids);
+  return {};
+}
+
+}  // namespace
+
+void add_history_routes(Router& router, const ServiceParts& parts) {
+  JobQueue& queue = parts.queue;
+  router.add_twice("GET", "/history",
+                   [&queue](const Call& call) { return list_history(call, queue); });
+  router.add_twice("POST", "/history",
+                   [&queue](const Call& call) { return change_history(call, queue); });
+  router.add_twice("GET", "/history/{id}", [&queue](const Call& call) {
+    Json entries = Json::object();
+    const std::optional<Job> job = queue.find(call.part("id"));
+    if (job && has_ended(job->state) && job->started_ms > 0) entries.set(job->id, entry_of(*job));
+    return json_response(entries);
+  });
+}
+
+}  // namespace heddle::engine

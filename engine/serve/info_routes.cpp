@@ -1,0 +1,226 @@
+// What the server knows: node types, models, the machine.
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <optional>
+
+#include "engine/base/text.h"
+#include "engine/serve/served_files.h"
+#include "engine/serve/service.h"
+
+namespace heddle::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Of ComfyUI, whose interface this is; front ends compare them.
+constexpr const char* kComfyVersion = "0.3.64";
+constexpr const char* kFrontEndVersion = "1.27.10";
+constexpr const char* kTemplatesVersion = "0.1.95";
+
+Json list_of(const std::vector<std::string>& names) {
+  Json list = Json::array();
+  for (const std::string& name : names) list.push(name);
+  return list;
+}
+
+HttpResponse one_class(const Call& call, const heddle::Engine& engine) {
+  try {
+    return json_response(engine.object_info(call.part("class")));
+  } catch (const EngineError& error) {
+    if (error.code() != int(Code::not_found)) throw;
+    return json_response(Json::object());
+  }
+}
+
+void require_folder(const heddle::Engine& engine, const std::string& folder) {
+  const std::vector<std::string> names = engine.folder_names();
+  if (std::find(names.begin(), names.end(), folder) == names.end())
+    throw Refused{HttpResponse{404, {}, "", {}}};
+}
+
+std::vector<std::string> without_endings(std::vector<std::string> names) {
+  for (std::string& name : names) name = fs::path(name).replace_extension().generic_string();
+  return names;
+}
+
+std::int64_t seconds_of(fs::file_time_type time) {
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(since).count();
+}
+
+HttpResponse folders_of_models(const heddle::Engine& engine) {
+  Json all = Json::array();
+  for (const std::string& name : engine.folder_names()) {
+    if (name == "configs" || name == "custom_nodes") continue;
+    Json folder = Json::object(), places = Json::array();
+    for (const fs::path& place : engine.folder_places(name)) places.push(place.string());
+    all.push(std::move(folder.set("name", name).set("folders", std::move(places))));
+  }
+  return json_response(all);
+}
+
+HttpResponse files_of_models(const Call& call, const heddle::Engine& engine) {
+  const std::string& folder = call.part("folder");
+  require_folder(engine, folder);
+  const std::vector<fs::path> places = engine.folder_places(folder);
+  Json all = Json::array();
+  for (const std::string& name : engine.folder_files(folder))
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      std::error_code error;
+      const std::uintmax_t bytes = fs::file_size(places[i] / name, error);
+      if (error) continue;
+      const std::int64_t time = seconds_of(fs::last_write_time(places[i] / name, error));
+      Json file = Json::object();
+      file.set("name", name).set("pathIndex", i).set("modified", time).set("created", time);
+      all.push(std::move(file.set("size", bytes)));
+      break;
+    }
+  return json_response(all);
+}
+
+// What stands in the header of a safetensors file, of one that is of sensible size.
+std::optional<Json> metadata_of(const fs::path& file) {
+  constexpr std::uint64_t kMostBytes = 1 << 20;
+  std::ifstream in(file, std::ios::binary);
+  unsigned char length[8] = {};
+  if (!in.read(reinterpret_cast<char*>(length), sizeof length)) return {};
+  std::uint64_t bytes = 0;
+  for (int i = 7; i >= 0; --i) bytes = bytes << 8 | length[i];
+  if (bytes > kMostBytes) return {};
+  std::string text(bytes, ' ');
+  if (!in.read(text.data(), std::streamsize(bytes))) return {};
+  try {
+    const Json header = parse_json(text, file.string());
+    const Json* metadata = header.find("__metadata__");
+    return metadata == nullptr ? std::nullopt : std::optional(*metadata);
+  } catch (const Error&) {
+    return {};
+  }
+}
+
+// Files of models may be links: people keep them elsewhere.
+HttpResponse view_metadata(const Call& call, const heddle::Engine& engine) {
+  const std::string& folder = call.part("folder");
+  require_folder(engine, folder);
+  const std::string name = call.query.get("filename");
+  if (is_safe_name(name) && name.ends_with(".safetensors"))
+    for (const fs::path& place : engine.folder_places(folder)) {
+      std::error_code ignored;
+      if (!fs::is_regular_file(place / name, ignored)) continue;
+      if (const std::optional<Json> metadata = metadata_of(place / name))
+        return json_response(*metadata);
+    }
+  throw Refused{HttpResponse{404, {}, "", {}}};
+}
+
+Json devices_of(const heddle::Engine& engine) {
+  Json all = Json::array();
+  for (const DeviceInfo& device : engine.devices()) {
+    const std::size_t colon = device.id.find(':');
+    const std::string index = colon == std::string::npos ? "0" : device.id.substr(colon + 1);
+    Json told = Json::object();
+    told.set("name", cat(device.id, " ", device.name)).set("type", device.kind);
+    told.set("index", parse_json(index, "index"));
+    told.set("vram_total", device.memory_total).set("vram_free", device.memory_free);
+    told.set("torch_vram_total", device.memory_ours);
+    told.set("torch_vram_free",
+             device.memory_ours - std::min(device.memory_ours, device.memory.taken));
+    all.push(std::move(told));
+  }
+  return all;
+}
+
+HttpResponse system_stats(const ServiceParts& parts) {
+  struct sysinfo memory {};
+  ::sysinfo(&memory);
+  Json system = Json::object(), arguments = Json::array(), answer = Json::object();
+  for (const std::string& argument : parts.options.arguments) arguments.push(argument);
+  const std::string program = cat("heddle ", parts.engine.version());
+  system.set("os", "linux").set("ram_total", std::uint64_t{memory.totalram} * memory.mem_unit);
+  system.set("ram_free", std::uint64_t{memory.freeram} * memory.mem_unit);
+  system.set("comfyui_version", kComfyVersion);
+  system.set("required_frontend_version", kFrontEndVersion);
+  system.set("installed_templates_version", Json());
+  system.set("required_templates_version", kTemplatesVersion);
+  system.set("python_version", program).set("pytorch_version", program);
+  system.set("embedded_python", false).set("argv", std::move(arguments));
+  answer.set("system", std::move(system));
+  return json_response(answer.set("devices", devices_of(parts.engine)));
+}
+
+HttpResponse folder_paths(const heddle::Engine& engine) {
+  Json all = Json::object();
+  std::vector<std::string> names = engine.folder_names();
+  names.insert(names.end(), {"input", "output", "temp"});
+  for (const std::string& name : names) {
+    Json places = Json::array();
+    for (const fs::path& place : engine.folder_places(name)) places.push(place.string());
+    all.set(name, std::move(places));
+  }
+  return json_response(all);
+}
+
+// The newest first: a list of what was made ends where people begin to look.
+HttpResponse newest_files(const Call& call, const heddle::Engine& engine) {
+  const std::string& folder = call.part("folder");
+  if (folder != "input" && folder != "output" && folder != "temp")
+    throw Refused{json_response(Json(Json::object().set("error", "Invalid directory type")), 400)};
+  std::vector<std::pair<std::int64_t, std::string>> files;
+  std::error_code error;
+  for (const fs::path& place : engine.folder_places(folder))
+    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
+      const std::string name = it->path().filename();
+      std::error_code ignored;
+      if (name.starts_with('.') || !it->is_regular_file(ignored)) continue;
+      const auto time = it->last_write_time(ignored).time_since_epoch().count();
+      files.emplace_back(-std::int64_t(time), cat(name, " [", folder, "]"));
+    }
+  std::sort(files.begin(), files.end());
+  Json names = Json::array();
+  for (const auto& [time, name] : files) names.push(name);
+  return json_response(names);
+}
+
+}  // namespace
+
+void add_info_routes(Router& router, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
+  router.add_twice("GET", "/object_info",
+                   [&engine](const Call&) { return json_response(engine.object_info("")); });
+  router.add_twice("GET", "/object_info/{class}",
+                   [&engine](const Call& call) { return one_class(call, engine); });
+  router.add_twice("GET", "/embeddings", [&engine](const Call&) {
+    return json_response(list_of(without_endings(engine.folder_files("embeddings"))));
+  });
+  router.add_twice("GET", "/models", [&engine](const Call&) {
+    return json_response(list_of(engine.folder_names()));
+  });
+  router.add_twice("GET", "/models/{folder}", [&engine](const Call& call) {
+    require_folder(engine, call.part("folder"));
+    return json_response(list_of(engine.folder_files(call.part("folder"))));
+  });
+  router.add_twice("GET", "/experiment/models",
+                   [&engine](const Call&) { return folders_of_models(engine); });
+  router.add_twice("GET", "/experiment/models/{folder}",
+                   [&engine](const Call& call) { return files_of_models(call, engine); });
+  router.add_twice("GET", "/view_metadata/{folder}",
+                   [&engine](const Call& call) { return view_metadata(call, engine); });
+  router.add_twice("GET", "/system_stats", [parts](const Call&) { return system_stats(parts); });
+  router.add_twice("GET", "/features", [parts](const Call&) {
+    return json_response(server_features(parts.options.server.limits));
+  });
+  // There is nothing of these: clients ask all the same.
+  for (const char* path :
+       {"/i18n", "/workflow_templates", "/node_replacements", "/global_subgraphs"})
+    router.add_twice("GET", path, [](const Call&) { return json_response(Json::object()); });
+  router.add_twice("GET", "/extensions", [](const Call&) { return json_response(Json::array()); });
+  router.add("GET", "/internal/folder_paths",
+             [&engine](const Call&) { return folder_paths(engine); });
+  router.add("GET", "/internal/files/{folder}",
+             [&engine](const Call& call) { return newest_files(call, engine); });
+}
+
+}  // namespace heddle::engine

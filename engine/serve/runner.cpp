@@ -1,0 +1,161 @@
+#include "engine/serve/runner.h"
+
+#include <chrono>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
+#include "engine/base/thread.h"
+#include "engine/serve/run_messages.h"
+
+namespace heddle::engine {
+namespace {
+
+std::int64_t system_ms() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+}
+
+}  // namespace
+
+std::string workflow_text(const Job& job) {
+  std::string text = cat("{\"prompt\": ", job.prompt);
+  if (!job.extra_data.empty()) text += cat(", \"extra_data\": ", job.extra_data);
+  if (!job.targets.empty()) text += cat(", \"partial_execution_targets\": ", job.targets);
+  return text + "}";
+}
+
+Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options)
+    : engine_(engine), queue_(queue), clients_(clients), options_(std::move(options)) {}
+
+void Runner::start() {
+  for (unsigned i = 0; i < std::max(1u, options_.jobs); ++i)
+    threads_.push_back(
+        start_thread("a thread that runs jobs", [this](std::stop_token stop) { work(stop); }));
+}
+
+Runner::~Runner() {
+  is_ending_ = true;
+  for (std::jthread& thread : threads_) thread.request_stop();
+  std::vector<heddle::Run> runs;  // whose last copy must not go under the lock
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [claim, active] : active_) {
+      active.is_stopped = true;
+      if (active.run) runs.push_back(*active.run);
+    }
+  }
+  for (heddle::Run& run : runs) run.cancel();
+  threads_.clear();
+}
+
+void Runner::stop(const std::vector<JobClaim>& claims) {
+  std::vector<heddle::Run> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const JobClaim& claim : claims) {
+      const auto found = active_.find(claim);
+      if (found == active_.end()) continue;
+      found->second.is_stopped = true;
+      if (found->second.run) runs.push_back(*found->second.run);
+    }
+  }
+  for (heddle::Run& run : runs) run.cancel();
+}
+
+std::optional<std::string> Runner::running_node(const std::string& client) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [claim, active] : active_)
+    if (active.client == client && !client.empty()) return active.messages->running_node();
+  return {};
+}
+
+void Runner::free(bool unload_models, bool drop_cached) {
+  if (unload_models || drop_cached) engine_.unload();
+}
+
+void Runner::begin(const JobClaim& claim, Active active) {
+  const std::lock_guard lock(mutex_);
+  active_[claim] = std::move(active);
+}
+
+// Whoever wants it stopped may have come before there was anything to stop.
+void Runner::set_run(const JobClaim& claim, const heddle::Run& run) {
+  bool is_stopped = false;
+  {
+    const std::lock_guard lock(mutex_);
+    Active& active = active_.at(claim);
+    active.run = run;
+    is_stopped = active.is_stopped || is_ending_;
+  }
+  if (is_stopped || queue_.is_cancel_wanted(claim)) {
+    heddle::Run copy = run;
+    copy.cancel();
+  }
+}
+
+bool Runner::is_stopped(const JobClaim& claim) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_ending_ || active_.at(claim).is_stopped) return true;
+  }
+  return queue_.is_cancel_wanted(claim);
+}
+
+void Runner::forget(const JobClaim& claim) {
+  std::optional<heddle::Run> last;  // waits for its threads, so not under the lock
+  const std::lock_guard lock(mutex_);
+  const auto found = active_.find(claim);
+  last = std::move(found->second.run);
+  active_.erase(found);
+}
+
+void Runner::work(std::stop_token stop) {
+  while (const std::optional<Job> job = queue_.wait_and_claim(stop)) {
+    try {
+      carry_out(*job);
+    } catch (const Error& error) {  // of the queue: its disk is full, perhaps
+      log(Level::error, cat("job ", printable(job->id), ": ", error.full()));
+    } catch (const std::exception& error) {
+      log(Level::error, cat("job ", printable(job->id), ": ", error.what()));
+    }
+  }
+}
+
+void Runner::carry_out(const Job& job) {
+  const JobClaim claim{job.id, job.generation};
+  const Json prompt = parse_json(job.prompt, "prompt");
+  RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
+  begin(claim, {std::nullopt, &messages, job.client, false});
+  std::optional<JobOutcome> outcome;
+  try {
+    outcome = run(job, messages);
+  } catch (...) {
+    forget(claim);
+    throw;
+  }
+  forget(claim);
+  if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
+  queue_.finish(claim, *outcome);
+  messages.end();
+}
+
+JobOutcome Runner::run(const Job& job, RunMessages& messages) {
+  const JobClaim claim{job.id, job.generation};
+  messages.begin();
+  try {
+    StartOptions start;
+    start.observer = [&messages](const heddle::Event& event) { messages.take(event); };
+    start.partly = true;
+    start.previews = options_.previews && clients_.count() > 0;
+    heddle::Run run = engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
+    set_run(claim, run);
+    run.wait();
+    return messages.succeed();
+  } catch (const heddle::EngineError& error) {
+    // What a node says when it is told to stop is its own affair.
+    if (error.code() == int(Code::cancelled) || is_stopped(claim)) return messages.interrupt();
+    return messages.fail(error);
+  }
+}
+
+}  // namespace heddle::engine

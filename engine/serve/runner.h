@@ -1,0 +1,72 @@
+// Takes jobs out of the queue and runs them, several at a time. No lock is held while a node runs.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "engine/queue/job_queue.h"
+#include "engine/serve/clients.h"
+#include "heddle/engine.hpp"
+
+namespace heddle::engine {
+
+class RunMessages;
+
+struct RunnerOptions {
+  unsigned jobs = 4;  // at most under way at a time; how many fit is for the engine to say
+  bool previews = true;
+  std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
+};
+
+class Runner {
+ public:
+  Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options);
+  // What runs is stopped and waits again in the queue.
+  ~Runner();
+  Runner(const Runner&) = delete;
+
+  void start();
+  // Those of the claims that are still under way are told to stop.
+  void stop(const std::vector<JobClaim>& claims);
+  // Of a client's job that runs: what is under way. Nothing: none runs.
+  std::optional<std::string> running_node(const std::string& client) const;
+  // Between two jobs, and now where none runs.
+  void free(bool unload_models, bool drop_cached);
+
+ private:
+  struct Active {
+    std::optional<heddle::Run> run;
+    const RunMessages* messages = nullptr;
+    std::string client;
+    bool is_stopped = false;
+  };
+  void work(std::stop_token stop);
+  void carry_out(const Job& job);
+  JobOutcome run(const Job& job, RunMessages& messages);
+  void begin(const JobClaim& claim, Active active);
+  void set_run(const JobClaim& claim, const heddle::Run& run);
+  bool is_stopped(const JobClaim& claim) const;
+  void forget(const JobClaim& claim);
+
+  heddle::Engine& engine_;
+  JobQueue& queue_;
+  Clients& clients_;
+  const RunnerOptions options_;
+  mutable std::mutex mutex_;
+  std::map<JobClaim, Active> active_;  // mutex_
+  std::atomic<bool> is_ending_ = false;
+  std::vector<std::jthread> threads_;
+};
+
+// The workflow of a job as the engine reads it.
+std::string workflow_text(const Job& job);
+
+}  // namespace heddle::engine

@@ -1,0 +1,116 @@
+#include "engine/serve/service.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "engine/serve/log_lines.h"
+
+namespace heddle::engine {
+namespace {
+
+AccessRules rules_of(const ServiceOptions& options) {
+  const bool is_local =
+      std::ranges::all_of(options.server.addresses,
+                          [](const std::string& address) { return is_loopback_name(address); });
+  return {is_local, options.api_key};
+}
+
+bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> endings) {
+  return std::ranges::any_of(endings, [&](std::string_view end) { return path.ends_with(end); });
+}
+
+// As ComfyUI's server tells browsers what to keep.
+void set_caching(std::string_view path, HttpResponse& response) {
+  for (const auto& [name, value] : response.headers)
+    if (name == "Cache-Control") return;
+  const bool is_index = path.ends_with(".json") && path.find("/index") != path.npos;
+  if (ends_with_any(path, {".js", ".css"}) || is_index) {
+    response.set("Cache-Control", "no-cache");
+  } else if (ends_with_any(path, {".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff",
+                                  ".webp"})) {
+    if (response.status == 404)
+      response.set("Cache-Control", "public, max-age=3600");
+    else if (response.status < 300 || response.status == 301 || response.status == 308)
+      response.set("Cache-Control", "public, max-age=86400");
+    else if (response.status < 400)
+      response.set("Cache-Control", "no-cache");
+  }
+}
+
+}  // namespace
+
+Json server_features(const ServerLimits& limits) {
+  Json features = Json::object();
+  features.set("supports_preview_metadata", true).set("max_upload_size", limits.body_bytes);
+  return std::move(features.set("assets", false).set("node_replacements", true));
+}
+
+Json status_message(const JobQueue& queue, const std::string& client) {
+  const JobCounts counts = queue.counts();
+  Json info = Json::object(), status = Json::object(), data = Json::object(),
+       message = Json::object();
+  info.set("queue_remaining", counts.pending + counts.running);
+  data.set("status", std::move(status.set("exec_info", std::move(info))));
+  if (!client.empty()) data.set("sid", client);
+  return std::move(message.set("type", "status").set("data", std::move(data)));
+}
+
+Service::Service(heddle::Engine& engine, ServiceOptions options)
+    : options_(std::move(options)),
+      clients_({[this](const std::string& client) { return greeting(client); },
+                [this] { return server_features(options_.server.limits); }}) {
+  JobQueueOptions queue = options_.queue;
+  queue.changed = [this] { clients_.send_to_all(status_message(*queue_)); };
+  queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
+  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, options_.runner);
+  const ServiceParts parts{engine, *queue_, *runner_, clients_, options_};
+  add_prompt_routes(router_, parts);
+  add_history_routes(router_, parts);
+  add_job_routes(router_, parts);
+  add_log_routes(router_, parts);
+  add_info_routes(router_, parts);
+  add_user_routes(router_, parts);
+  add_file_routes(router_, parts);
+  ServerHandlers handlers;
+  handlers.check = [rules = rules_of(options_)](const HttpRequest& head) {
+    return check_access(head, rules);
+  };
+  handlers.answer = [this](const HttpRequest& request) { return answer(request); };
+  handlers.connect = [this](const HttpRequest& head, const std::shared_ptr<WebSocket>& socket) {
+    return connect(head, socket);
+  };
+  server_ = std::make_unique<HttpServer>(options_.server, std::move(handlers));
+  runner_->start();
+}
+
+Service::~Service() {
+  if (options_.log != nullptr) options_.log->listen({});
+  server_->stop();  // routes use all the rest
+  runner_.reset();
+  clients_.forget_all();
+}
+
+std::vector<Json> Service::greeting(const std::string& client) const {
+  std::vector<Json> messages{status_message(*queue_, client)};
+  if (const std::optional<std::string> node = runner_->running_node(client)) {
+    Json data = Json::object(), message = Json::object();
+    data.set("node", node->empty() ? Json() : Json(*node));
+    messages.push_back(message.set("type", "executing").set("data", std::move(data)));
+  }
+  return messages;
+}
+
+std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
+                                                const std::shared_ptr<WebSocket>& socket) {
+  if (head.path != "/ws" && head.path != "/api/ws") return {};
+  return clients_.connect(Query(head.query).get("clientId"), socket);
+}
+
+HttpResponse Service::answer(const HttpRequest& request) const {
+  if (request.method == "OPTIONS") return {};
+  HttpResponse response = router_.answer(request);
+  set_caching(request.path, response);
+  return response;
+}
+
+}  // namespace heddle::engine

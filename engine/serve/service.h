@@ -1,0 +1,86 @@
+// `heddle serve`: ComfyUI's API over a queue that lasts, and the engine that runs its jobs. Puts
+// the parts together and owns them.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/queue/job_queue.h"
+#include "engine/serve/access.h"
+#include "engine/serve/clients.h"
+#include "engine/serve/http_server.h"
+#include "engine/serve/router.h"
+#include "engine/serve/runner.h"
+#include "heddle/engine.hpp"
+
+namespace heddle::engine {
+
+class LogLines;
+
+struct ServiceOptions {
+  std::filesystem::path queue_file;  // made where there is none; its folder has to be there
+  std::filesystem::path front_end;   // a folder with index.html; empty: none is served
+  std::filesystem::path user_dir;    // of settings and workflows, by user; empty: none are kept
+  ServerOptions server;
+  std::string api_key;  // that every request has to bring; empty: none
+  JobQueueOptions queue;
+  RunnerOptions runner;
+  std::vector<std::string> arguments;  // of the program, for people
+  std::shared_ptr<LogLines> log;       // what front ends show of the log; nullptr: nothing
+};
+
+// What routes answer with.
+struct ServiceParts {
+  heddle::Engine& engine;
+  JobQueue& queue;
+  Runner& runner;
+  Clients& clients;
+  const ServiceOptions& options;
+};
+
+class Service {
+ public:
+  // Answers from now on. Throws Error where the queue's file or an address cannot be used.
+  Service(heddle::Engine& engine, ServiceOptions options);
+  // What runs is stopped, and runs again when there is a service for the queue again.
+  ~Service();
+  Service(const Service&) = delete;
+
+  std::uint16_t port() const { return server_->port(); }
+  std::vector<std::string> urls() const { return server_->urls(); }
+  JobQueue& queue() { return *queue_; }
+  const Router& router() const { return router_; }
+  const Clients& clients() const { return clients_; }
+
+ private:
+  std::vector<Json> greeting(const std::string& client) const;
+  std::optional<WebSocketEvents> connect(const HttpRequest& head,
+                                         const std::shared_ptr<WebSocket>& socket);
+  HttpResponse answer(const HttpRequest& request) const;
+
+  const ServiceOptions options_;
+  Clients clients_;
+  std::unique_ptr<JobQueue> queue_;
+  std::unique_ptr<Runner> runner_;
+  Router router_;
+  std::unique_ptr<HttpServer> server_;
+};
+
+// What a client learns of the server.
+Json server_features(const ServerLimits& limits);
+// {"type": "status", ...}: how many jobs wait and run.
+Json status_message(const JobQueue& queue, const std::string& client = {});
+
+// The routes, by subject.
+void add_prompt_routes(Router& router, const ServiceParts& parts);
+void add_history_routes(Router& router, const ServiceParts& parts);
+void add_job_routes(Router& router, const ServiceParts& parts);
+void add_log_routes(Router& router, const ServiceParts& parts);
+void add_info_routes(Router& router, const ServiceParts& parts);
+void add_user_routes(Router& router, const ServiceParts& parts);
+// The last ones: what nobody else answers is a file of the front end.
+void add_file_routes(Router& router, const ServiceParts& parts);
+
+}  // namespace heddle::engine

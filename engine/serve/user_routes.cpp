@@ -1,0 +1,257 @@
+// What a front end keeps for its user: settings, workflows and other files. One user, "default".
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+
+#include "engine/base/read_file.h"
+#include "engine/base/text.h"
+#include "engine/base/write_file.h"
+#include "engine/serve/served_files.h"
+#include "engine/serve/service.h"
+
+namespace heddle::engine {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr FileKind kSettingsFile{"a file of settings", 16 << 20};
+constexpr int kMostLevels = 32;  // of folders
+
+[[noreturn]] void refuse_with(unsigned status) { throw Refused{HttpResponse{status, {}, "", {}}}; }
+
+// The folder of the user, and whoever changes something in it one after another.
+class UserFolder {
+ public:
+  explicit UserFolder(fs::path folder) : folder_(std::move(folder)) {}
+
+  const fs::path& folder() const { return folder_; }
+  std::mutex& mutex() { return mutex_; }
+
+  Json settings() const {
+    std::error_code ignored;
+    const fs::path file = folder_ / kSettings;
+    if (!fs::exists(file, ignored)) return Json::object();
+    Json read = parse_json(read_file(file, kSettingsFile), file.string());
+    return read.is_object() ? std::move(read) : Json::object();
+  }
+  void write_settings(const Json& settings) const {
+    fs::create_directories(folder_);
+    write_file(folder_ / kSettings, write_json(settings, 4), Lasting::yes);
+  }
+  // 403 for one that lies elsewhere.
+  fs::path path_of(const std::string& name) const {
+    const std::optional<fs::path> path = is_safe_name(name) ? inside(folder_, name) : std::nullopt;
+    if (!path) refuse_with(403);
+    return *path;
+  }
+
+ private:
+  static constexpr const char* kSettings = "comfy.settings.json";
+  const fs::path folder_;
+  std::mutex mutex_;
+};
+
+Json any_body(const Call& call) {
+  try {
+    return parse_json(call.request.body, "body");
+  } catch (const Error&) {
+    throw Refused{text_response("400: the body is no JSON", 400)};
+  }
+}
+
+double time_of(fs::file_time_type time) {
+  const auto since = std::chrono::file_clock::to_sys(time).time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+Json info_of(const fs::path& file, const fs::path& root) {
+  std::error_code ignored;
+  const double time = time_of(fs::last_write_time(file, ignored));
+  Json info = Json::object();
+  info.set("path", file.lexically_relative(root).generic_string());
+  info.set("size", fs::file_size(file, ignored));
+  return std::move(info.set("modified", time).set("created", time));
+}
+
+Json split_path(const std::string& path) {
+  Json parts = Json::array();
+  parts.push(path);
+  for (const fs::path& part : fs::path(path)) parts.push(part.string());
+  return parts;
+}
+
+// Links are not followed: they may lead in circles, or out.
+std::vector<fs::path> files_in(const fs::path& folder, bool recurse) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
+       it.increment(error)) {
+    if (!recurse || it.depth() >= kMostLevels) it.disable_recursion_pending();
+    std::error_code ignored;
+    if (it->is_regular_file(ignored)) files.push_back(it->path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+HttpResponse list_files(const Call& call, const UserFolder& user) {
+  const std::string* dir = call.query.find("dir");
+  if (dir == nullptr || dir->empty()) throw Refused{text_response("Directory not provided", 400)};
+  const fs::path root = user.path_of(*dir);
+  std::error_code ignored;
+  if (!fs::is_directory(root, ignored)) refuse_with(404);
+  Json all = Json::array();
+  for (const fs::path& file : files_in(root, call.query.is_true("recurse"))) {
+    const std::string path = file.lexically_relative(root).generic_string();
+    if (call.query.is_true("full_info"))
+      all.push(info_of(file, root));
+    else if (call.query.is_true("split"))
+      all.push(split_path(path));
+    else
+      all.push(path);
+  }
+  return json_response(all);
+}
+
+// Folders first, then files, each by name.
+HttpResponse list_tree(const Call& call, const UserFolder& user) {
+  const std::string path = call.query.get("path");
+  const fs::path root = path.empty() ? user.folder() : user.path_of(path);
+  std::error_code error;
+  if (!fs::is_directory(root, error)) refuse_with(404);
+  std::vector<std::pair<bool, fs::path>> found;  // whether it is a file
+  for (fs::recursive_directory_iterator it(root, error), end; !error && it != end;
+       it.increment(error)) {
+    if (it.depth() >= kMostLevels) it.disable_recursion_pending();
+    std::error_code ignored;
+    const bool is_file = it->is_regular_file(ignored);
+    if (is_file || it->is_directory(ignored)) found.emplace_back(is_file, it->path());
+  }
+  std::ranges::sort(found);
+  Json all = Json::array();
+  for (const auto& [is_file, each] : found) {
+    Json entry = Json::object();
+    entry.set("name", each.filename().string());
+    entry.set("path", each.lexically_relative(user.folder()).generic_string());
+    entry.set("type", is_file ? "file" : "directory");
+    if (is_file) {
+      const Json info = info_of(each, user.folder());
+      entry.set("size", info.at("size")).set("modified", info.at("modified"));
+    }
+    all.push(std::move(entry));
+  }
+  return json_response(all);
+}
+
+Json saved_answer(const Call& call, const fs::path& file, const UserFolder& user) {
+  if (call.query.is_true("full_info")) return info_of(file, user.folder());
+  return file.lexically_relative(user.folder()).generic_string();
+}
+
+void require_file(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) refuse_with(404);
+}
+
+void require_free(const Call& call, const fs::path& file) {
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) refuse_with(400);
+  if (!call.query.is_true("overwrite", true) && fs::exists(file, ignored))
+    throw Refused{text_response("File already exists", 409)};
+}
+
+HttpResponse save_file(const Call& call, UserFolder& user) {
+  const fs::path file = user.path_of(call.part("file"));
+  const std::lock_guard lock(user.mutex());
+  require_free(call, file);
+  fs::create_directories(file.parent_path());
+  write_file(file, call.request.body, Lasting::yes);
+  return json_response(saved_answer(call, file, user));
+}
+
+HttpResponse move_file(const Call& call, UserFolder& user) {
+  const fs::path from = user.path_of(call.part("file")), to = user.path_of(call.part("dest"));
+  const std::lock_guard lock(user.mutex());
+  require_file(from);
+  require_free(call, to);
+  fs::create_directories(to.parent_path());
+  fs::rename(from, to);
+  return json_response(saved_answer(call, to, user));
+}
+
+HttpResponse remove_file(const Call& call, UserFolder& user) {
+  const fs::path file = user.path_of(call.part("file"));
+  const std::lock_guard lock(user.mutex());
+  require_file(file);
+  fs::remove(file);
+  return {204, {}, "", {}};
+}
+
+HttpResponse send_file(const Call& call, const UserFolder& user) {
+  const fs::path file = user.path_of(call.part("file"));
+  std::optional<HttpResponse> response = file_response(call.request, file);
+  if (!response) refuse_with(404);
+  // Somebody else's page is not ours to run.
+  const std::string_view type = content_type(file);
+  const bool is_page = type == "text/html" || type == "application/xhtml+xml";
+  response->set("Content-Type", std::string(is_page ? "application/octet-stream" : type));
+  return std::move(response->set("X-Content-Type-Options", "nosniff"));
+}
+
+void add_settings(Router& router, const std::shared_ptr<UserFolder>& user) {
+  router.add_twice("GET", "/settings", [user](const Call&) {
+    const std::lock_guard lock(user->mutex());
+    return json_response(user->settings());
+  });
+  router.add_twice("GET", "/settings/{id}", [user](const Call& call) {
+    const std::lock_guard lock(user->mutex());
+    const Json settings = user->settings();
+    const Json* value = settings.find(call.part("id"));
+    return json_response(value == nullptr ? Json() : *value);
+  });
+  router.add_twice("POST", "/settings", [user](const Call& call) {
+    const Json changes = any_body(call);
+    if (!changes.is_object()) throw Refused{text_response("400: an object is expected", 400)};
+    const std::lock_guard lock(user->mutex());
+    Json settings = user->settings();
+    for (const Json::Member& member : changes.members()) settings.set(member.key, member.value);
+    user->write_settings(settings);
+    return HttpResponse{};
+  });
+  router.add_twice("POST", "/settings/{id}", [user](const Call& call) {
+    const Json value = any_body(call);
+    const std::lock_guard lock(user->mutex());
+    Json settings = user->settings();
+    settings.set(call.part("id"), value);
+    user->write_settings(settings);
+    return HttpResponse{};
+  });
+}
+
+}  // namespace
+
+void add_user_routes(Router& router, const ServiceParts& parts) {
+  if (parts.options.user_dir.empty()) return;
+  const auto user = std::make_shared<UserFolder>(parts.options.user_dir / "default");
+  router.add_twice("GET", "/users", [user](const Call&) {
+    std::error_code ignored;
+    Json answer = Json::object();
+    answer.set("storage", "server");
+    return json_response(answer.set("migrated", fs::is_directory(user->folder(), ignored)));
+  });
+  add_settings(router, user);
+  router.add_twice("GET", "/userdata",
+                   [user](const Call& call) { return list_files(call, *user); });
+  router.add_twice("GET", "/v2/userdata",
+                   [user](const Call& call) { return list_tree(call, *user); });
+  router.add_twice("GET", "/userdata/{file}",
+                   [user](const Call& call) { return send_file(call, *user); });
+  router.add_twice("POST", "/userdata/{file}",
+                   [user](const Call& call) { return save_file(call, *user); });
+  router.add_twice("DELETE", "/userdata/{file}",
+                   [user](const Call& call) { return remove_file(call, *user); });
+  router.add_twice("POST", "/userdata/{file}/move/{dest}",
+                   [user](const Call& call) { return move_file(call, *user); });
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,86 @@
+#include "engine/serve/access.h"
+
+#include <boost/test/unit_test.hpp>
+
+using namespace heddle::engine;
+
+namespace {
+
+HttpRequest asked(std::vector<std::pair<std::string, std::string>> headers) {
+  HttpRequest request;
+  request.headers = std::move(headers);
+  return request;
+}
+
+unsigned status_of(const HttpRequest& request, const AccessRules& rules = {}) {
+  const auto refusal = check_access(request, rules);
+  return refusal ? refusal->status : 200;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(access_rules)
+
+BOOST_AUTO_TEST_CASE(hosts_are_taken_apart) {
+  const auto text = [](std::string_view host) {
+    const auto parsed = parse_host(host);
+    return parsed ? parsed->host + "|" + parsed->port : "none";
+  };
+  BOOST_TEST(text("LocalHost:8188") == "localhost|8188");
+  BOOST_TEST(text("127.0.0.1") == "127.0.0.1|");
+  BOOST_TEST(text("[::1]:80") == "::1|80");
+  for (const char* bad : {"", ":80", "[::1", "[::1]x", "a:b", "a:999999", "a/b", "a b", "u@h"})
+    BOOST_TEST(text(bad) == "none", bad);
+}
+
+BOOST_AUTO_TEST_CASE(only_names_of_this_machine_lead_here) {
+  for (const char* host : {"127.0.0.1:8188", "localhost", "LOCALHOST:1", "[::1]:8188", "127.1.2.3"})
+    BOOST_TEST(status_of(asked({{"Host", host}})) == 200u, host);
+  for (const char* host : {"evil.example", "evil.example:8188", "192.168.1.5",
+                           "127.0.0.1.evil.example", "localhost.evil.example", "[2001:db8::1]"})
+    BOOST_TEST(status_of(asked({{"Host", host}})) == 403u, host);
+  BOOST_TEST(status_of(asked({})) == 400u);
+  BOOST_TEST(status_of(asked({{"Host", "a/b"}})) == 400u);
+  // A server for others is asked by its address; a name may lead anywhere.
+  const AccessRules open{.is_loopback_only = false, .api_key = ""};
+  BOOST_TEST(status_of(asked({{"Host", "192.168.1.5:8188"}}), open) == 200u);
+  BOOST_TEST(status_of(asked({{"Host", "evil.example"}}), open) == 403u);
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_other_sites_are_refused) {
+  const auto from = [](const char* origin, const char* host = "127.0.0.1:8188") {
+    return status_of(asked({{"Host", host}, {"Origin", origin}}));
+  };
+  BOOST_TEST(from("http://127.0.0.1:8188") == 200u);
+  BOOST_TEST(from("http://127.0.0.1") == 200u);  // one of both says no port
+  BOOST_TEST(from("http://127.0.0.1:3000", "127.0.0.1") == 200u);
+  BOOST_TEST(from("http://127.0.0.1:3000") == 403u);
+  BOOST_TEST(from("http://localhost:8188") == 403u);
+  BOOST_TEST(from("https://evil.example") == 403u);
+  BOOST_TEST(from("null") == 403u);
+  BOOST_TEST(from("") == 403u);
+  const auto fetched = [](const char* site, const char* mode) {
+    return status_of(
+        asked({{"Host", "127.0.0.1"}, {"Sec-Fetch-Site", site}, {"Sec-Fetch-Mode", mode}}));
+  };
+  BOOST_TEST(fetched("cross-site", "no-cors") == 403u);
+  BOOST_TEST(fetched("cross-site", "navigate") == 200u);  // somebody follows a link
+  BOOST_TEST(fetched("same-origin", "cors") == 200u);
+}
+
+BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
+  const AccessRules rules{.is_loopback_only = false, .api_key = "secret"};
+  const auto with = [&](const char* name, const char* value) {
+    return status_of(asked({{"Host", "studio.example"}, {name, value}}), rules);
+  };
+  BOOST_TEST(with("Authorization", "Bearer secret") == 200u);
+  BOOST_TEST(with("authorization", "bearer secret") == 200u);
+  BOOST_TEST(with("X-API-Key", "secret") == 200u);
+  BOOST_TEST(with("Authorization", "Bearer secre") == 401u);
+  BOOST_TEST(with("Authorization", "Bearer secrets") == 401u);
+  BOOST_TEST(with("Authorization", "Basic secret") == 401u);
+  BOOST_TEST(with("X-API-Key", "") == 401u);
+  BOOST_TEST(with("Other", "secret") == 401u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
