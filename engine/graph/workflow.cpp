@@ -55,7 +55,7 @@ Json all_nodes(const Workflow& workflow, Keep keep) {
 }
 
 // "'4' (ImageScale)".
-std::string shown(const WorkflowNode& node) {
+std::string with_class(const WorkflowNode& node) {
   return cat(quote(node.id), " (", node.class_type, ")");
 }
 
@@ -180,7 +180,7 @@ std::size_t find_node(const Workflow& workflow, std::string_view name) {
     if (found.size() == 1) return found.front();
     if (found.empty()) continue;
     std::vector<std::string> candidates;
-    for (const std::size_t i : found) candidates.push_back(shown(workflow.nodes[i]));
+    for (const std::size_t i : found) candidates.push_back(with_class(workflow.nodes[i]));
     throw Error(Code::invalid_argument,
                 cat(workflow.name, ": ", quote(name), " may be any of ", found.size(),
                     " nodes: ", clip(join(candidates, ", "), 400), ". Name one by its id."));
