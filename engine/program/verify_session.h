@@ -24,8 +24,9 @@ namespace heddle::engine {
 
 struct SessionFindings {
   std::vector<std::string> faults;  // a line each; empty: the plan is right
-  // By set and name, of calls that are not divided by items, tokens or rows: a number for how the
-  // last step's output is computed. Plans of equal calls have equal numbers.
+  // By set and name, of calls that are not divided by items: a number for how the last step's
+  // output is computed. Plans of equal calls have equal numbers, and so have groups whose ranks
+  // exchange, where equally many do, and reach each other's memory in the same way.
   std::map<std::pair<std::uint32_t, std::string>, std::uint64_t> outputs;
 };
 

@@ -251,8 +251,7 @@ class Maker {
     for (std::uint32_t s = 0; s < sets; ++s)
       made_.spec.sets.push_back({{{"c", info(constants, 1)}}, {{"x", info(items, tokens)}}});
     made_.spec.schedule = {{"t", info(made_.spec.step_count, 1)}};
-    // By how often it runs; what runs once for all steps has no items, so it reads no constants
-    // that have some.
+    // By how often it runs; what runs once for all steps has no items, and reads none.
     constants_ = {{engine::kGraphInputs, 1}};
     precomputed_ = {{engine::kGraphInputs, 2}};
     steps_ = {{engine::kGraphInputs, 0}};
