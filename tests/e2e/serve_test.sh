@@ -19,6 +19,8 @@ wrong() {
 
 # start OPTIONS: a server; its port is in $port.
 start() {
+  rm -f out err # of the one before
+  touch out err
   "$program" serve --port 0 --json --devices cpu "$@" >out 2>err </dev/null &
   pid=$!
   local left=1200
