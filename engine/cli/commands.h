@@ -18,7 +18,7 @@ inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 
 struct Request {
   Workflow flow;  // of run, resume, plan and convert; no engine has adopted it
-  std::optional<Checkpoint> checkpoint;  // of resume
+  std::optional<RunCheckpoint> checkpoint;  // of resume
   std::filesystem::path file;  // of fetch: the workflow, which need not be one that can run
   std::string class_type;      // of nodes; empty: all
   std::string model;           // of bench; empty: list them

@@ -81,7 +81,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
                       Request& request) {
   std::vector<Layer> layers{line.options, read_environment(&environment)};
   if (line.command == Command::resume) {
-    request.checkpoint = Checkpoint::load(line.operand);
+    request.checkpoint = RunCheckpoint::load(line.operand);
     layers.push_back(read_kept_options(request.checkpoint->note(), line.operand));
   }
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))

@@ -260,7 +260,7 @@ class Runs {
   }
 
   const Settings& settings_;
-  const std::optional<Checkpoint>& checkpoint_;  // to go on from
+  const std::optional<RunCheckpoint>& checkpoint_;  // to go on from
   Output& output_;
   Reporter& reporter_;
   Interrupt interrupt_;  // before other threads are made

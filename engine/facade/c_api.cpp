@@ -16,7 +16,7 @@ struct heddle_run {
   heddle::Run run;
 };
 struct heddle_run_checkpoint {
-  heddle::Checkpoint checkpoint;
+  heddle::RunCheckpoint checkpoint;
 };
 struct heddle_results {
   heddle::Results results;
@@ -204,7 +204,7 @@ int32_t heddle_engine_resume(heddle_engine* engine, const heddle_run_checkpoint*
     InputsFromC inputs(o);
     heddle::StartOptions start = start_options_of(o);
     heddle::Engine& e = given(engine, "engine").engine;
-    const heddle::Checkpoint& from = given(checkpoint, "checkpoint").checkpoint;
+    const heddle::RunCheckpoint& from = given(checkpoint, "checkpoint").checkpoint;
     given(out, "out");
     start.inputs = inputs.release();
     hand_out(out, e.resume(from, std::move(start)));
@@ -213,7 +213,7 @@ int32_t heddle_engine_resume(heddle_engine* engine, const heddle_run_checkpoint*
 
 int32_t heddle_run_checkpoint_load(const char* path, heddle_run_checkpoint** out, char** error) {
   return to_code(error, [&] {
-    hand_out(out, heddle::Checkpoint::load(std::filesystem::path(view_of(path, "path"))));
+    hand_out(out, heddle::RunCheckpoint::load(std::filesystem::path(view_of(path, "path"))));
   });
 }
 int32_t heddle_run_checkpoint_note(const heddle_run_checkpoint* checkpoint, char** out,

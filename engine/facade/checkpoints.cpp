@@ -57,18 +57,18 @@ void CheckpointWriter::write(const engine::SavedRun& saved, engine::Observer& ob
   }
 }
 
-Checkpoint Checkpoint::load(const std::filesystem::path& path) {
+RunCheckpoint RunCheckpoint::load(const std::filesystem::path& path) {
   return translate_errors([&] {
     auto data = std::make_shared<Data>();
     data->content = engine::read_checkpoint(path);
     data->workflow = Workflow::parse(data->content.workflow, path.string());
-    Checkpoint checkpoint;
+    RunCheckpoint checkpoint;
     checkpoint.data_ = std::move(data);
     return checkpoint;
   });
 }
 
-Workflow Checkpoint::workflow() const { return data_->workflow; }
-std::string Checkpoint::note() const { return data_->content.note; }
+Workflow RunCheckpoint::workflow() const { return data_->workflow; }
+std::string RunCheckpoint::note() const { return data_->content.note; }
 
 }  // namespace heddle

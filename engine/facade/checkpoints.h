@@ -11,7 +11,7 @@
 
 namespace heddle {
 
-struct Checkpoint::Data {
+struct RunCheckpoint::Data {
   engine::CheckpointContent content;
   Workflow workflow;
 };

@@ -247,13 +247,13 @@ Run Engine::start(const Workflow& flow, StartOptions options) {
   });
 }
 
-Run Engine::resume(const Checkpoint& checkpoint, StartOptions options) {
+Run Engine::resume(const RunCheckpoint& checkpoint, StartOptions options) {
   return translate_errors([&] {
     const TakenInputs taken = take_inputs(std::exchange(options.inputs, {}));
     if (checkpoint.data_ == nullptr || !taken.empty())
       throw engine::Error(engine::Code::invalid_argument,
                           taken.empty()
-                              ? "this checkpoint is empty: make it with Checkpoint::load"
+                              ? "this checkpoint is empty: make it with RunCheckpoint::load"
                               : "a run that goes on has the inputs that it was begun with");
     const engine::CheckpointContent& content = checkpoint.data_->content;
     engine::check_builds(content, builds_of(*data_, data_->file_hashes()));

@@ -262,7 +262,7 @@ std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool
       std::vector<Job> jobs = read_jobs(
           database
               .statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE finished IS NOT NULL AND "
-                                                      "started >= ? ORDER BY finished DESC LIMIT ?")
+                         "started >= ? ORDER BY finished DESC LIMIT ?")
               .bind(started)
               .bind(limit));
       std::reverse(jobs.begin(), jobs.end());

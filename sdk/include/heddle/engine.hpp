@@ -181,10 +181,10 @@ struct Stage {
 
 // A run between two steps of a sampler, in a file: StartOptions::checkpoint writes it. It holds all
 // that the run goes on from, but no model file. A value.
-class Checkpoint {
+class RunCheckpoint {
  public:
   // Read without an engine. Throws for a file that is torn, or no checkpoint.
-  static Checkpoint load(const std::filesystem::path&);
+  static RunCheckpoint load(const std::filesystem::path&);
   Workflow workflow() const;
   std::string note() const;  // StartOptions::checkpoint_note
   struct Data;
@@ -329,7 +329,7 @@ class Engine {
   // those of a run that was never stopped. Its inputs are those that it was begun with; `fetch` and
   // all else is asked for anew. Throws for what would give another picture, naming it: another
   // build of a plugin, a model file with another content, another kind of device.
-  Run resume(const Checkpoint&, StartOptions = {});
+  Run resume(const RunCheckpoint&, StartOptions = {});
 
   // Measures the devices and the links between them; gives the text of a costs file
   // (EngineOptions::costs), which keeps what the engine's own says of other devices. Seconds for

@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(every_checkpoint_of_a_run_leads_to_the_same_bytes) {
     BOOST_TEST(!std::filesystem::exists(folder / "run.checkpoint"));
     BOOST_TEST(files.size() >= (chooses_steps ? 3u : 6u), name << ": " << files.size());
     for (const std::filesystem::path& file : files) {
-      const auto checkpoint = heddle::Checkpoint::load(file);
+      const auto checkpoint = heddle::RunCheckpoint::load(file);
       BOOST_TEST(checkpoint.note() == "a note");
       const Results resumed = engine.resume(checkpoint, {.fetch = {"out.LATENT"}}).wait();
       BOOST_TEST((resumed.floats("out.LATENT", "samples") == expected), name << ", " << file);
