@@ -42,7 +42,6 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   const Node& node = run_.node(n);
   const heddle_node_desc& desc = node.type->desc();
   RunDevice& device = device_of(n);
-  const bool on_host = run_.place(n).on_host;
   running.begin = worker.now;
   if (running.begin == Clock::time_point()) running.begin = Clock::now();
   running.instance = Instance(*node.type, environment_.host);
@@ -64,7 +63,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) [[unlikely]]
     trace_begin(running);
   forecast_.began(n);
-  observer_.node_started(node, on_host ? "host" : device.state->device().name());
+  observer_.node_started(node, run_.place(n).on_host ? "host" : device.state->device().name());
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* status = nullptr;

@@ -366,7 +366,6 @@ constexpr heddle_device_desc kDesc = {
 
 const void* const kDeviceItems[] = {&kDesc};
 const heddle_list kDevices = {.count = 1, .items = kDeviceItems};
-
 const void* const kControlItems[] = {&kControl};
 const heddle_list kControls = {.count = 1, .items = kControlItems};
 
@@ -387,7 +386,6 @@ heddle_status* init(const heddle_host* host) {
 void deinit() { the_host = nullptr; }
 
 }  // namespace
-
 }  // namespace heddle::fake
 
 const heddle_plugin heddle_entry = {

@@ -70,7 +70,7 @@ void read_track(std::span<const std::uint8_t> bytes) {
   Decoder decoder(*file, stream);
   SoundReader reader(*file, stream, 0.1, 0.5, *std::pmr::get_default_resource());
   const auto take = [&](AVFrame& frame) { return reader.take(frame); };
-  const Held<AVPacket> packet = held(av_packet_alloc());
+  const Held<AVPacket> packet = held(video::av_packet_alloc());
   bool wants_more = true;
   while (wants_more && file->next(*packet))
     if (packet->stream_index == stream.index) wants_more = decoder.decode(packet.get(), take);
