@@ -95,6 +95,13 @@ std::vector<GroupSizes> group_sizes(ParallelMode mode, std::size_t devices, bool
   return sizes;
 }
 
+bool share_memory(const std::vector<std::uint32_t>& devices, const Topology& topology) {
+  for (std::size_t i = 0; i < devices.size(); ++i)
+    for (std::size_t j = i + 1; j < devices.size(); ++j)
+      if (topology.link(devices[i], devices[j]).kind == LinkFacts::Kind::same) return true;
+  return false;
+}
+
 std::vector<std::uint32_t> grouped_devices(const std::vector<std::uint32_t>& devices,
                                            const GroupSizes& sizes, const Prices& prices) {
   return Grouping(devices, sizes, prices).run();

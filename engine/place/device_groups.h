@@ -28,6 +28,10 @@ struct CallShares {
 std::vector<GroupSizes> group_sizes(ParallelMode mode, std::size_t devices, bool all,
                                     const CallShares& shares);
 
+// Whether any two of the devices have one memory. Groups whose ranks exchange parts of blocks need
+// memories of their own: a rank of one group would write where one of another still reads.
+bool share_memory(const std::vector<std::uint32_t>& devices, const Topology& topology);
+
 // Devices of that many groups, group after group, the first one given in front where it can be.
 // Groups are alike rank by rank, and the links inside of each are the best that are left. Empty:
 // the devices differ too much.

@@ -110,7 +110,7 @@ class Chooser {
     for (GroupSizes each : sizes) {
       if (in_turn && each.set_shares != sizes.front().set_shares) continue;
       std::vector<std::uint32_t> devices = grouped(each);
-      if (devices.empty()) continue;
+      if (devices.empty() || exchange_in_one_memory(mode, devices)) continue;
       if (in_turn) {
         const std::size_t count = devices.size() / each.set_shares;
         const auto begin =
@@ -121,7 +121,12 @@ class Chooser {
       ways_.add_combined(in_turn ? mode & (ParallelMode::data | kOverRanks) : mode, each, devices);
     }
     if (ways_.all().empty())
-      refuse(mode, cat("of ", names(allowed_), " no groups can be made that are alike"));
+      refuse(mode, cat("of ", names(allowed_), " no groups can be made that are alike",
+                       has(mode, kRanksExchange) ? " and have memories of their own" : ""));
+  }
+
+  bool exchange_in_one_memory(ParallelMode mode, const std::vector<std::uint32_t>& devices) const {
+    return has(mode, kRanksExchange) && share_memory(devices, topology_);
   }
 
   std::vector<std::uint32_t> grouped(const GroupSizes& sizes) const {
@@ -197,7 +202,8 @@ class Chooser {
     const std::vector<std::uint32_t> devices = of_one_type();
     const std::size_t from = ways_.all().size();
     for (const GroupSizes& sizes : group_sizes(mode, devices.size(), wish_.all_devices, shares()))
-      if (const auto groups = grouped_devices(devices, sizes, request_.prices); !groups.empty())
+      if (const auto groups = grouped_devices(devices, sizes, request_.prices);
+          !groups.empty() && !exchange_in_one_memory(mode, groups))
         ways_.add_combined(mode, sizes, groups);
     ways_.keep_best(from, false);
   }

@@ -347,7 +347,7 @@ class Maker {
     if (has(engine::ParallelMode::data)) placement.item_fractions = fractions_of(item_shares);
     if (has(engine::kRanksExchange)) placement.rank_fractions = fractions_of(ranks);
     const std::uint32_t device_slots = count + (below(3) == 0 ? 1 : 0);
-    const bool shared = below(3) == 0;
+    const bool shared = below(3) == 0 && (count == ranks || !has(engine::kRanksExchange));
     made_.spec.device_slots.clear();
     for (std::uint32_t p = 0; p < device_slots; ++p)
       made_.spec.device_slots.push_back(
