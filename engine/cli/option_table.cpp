@@ -80,12 +80,12 @@ constexpr OptionSpec kOptions[] = {
      "write a checkpoint at every Nth step of a node that has steps, for resume (default: none; 1 "
      "with "
      "--checkpoint)",
-     kRun | kResume},
+     kGoing},
     {"checkpoint", OptionKind::path, "FILE",
      "the file of the checkpoint (default: NAME.checkpoint, of the workflow's name; resume: the "
      "one "
      "that it is given)",
-     kRun | kResume},
+     kGoing},
     {"trace", OptionKind::path, "FILE", "write a timeline of the run, for a trace viewer", kGoing},
     {"svg", OptionKind::path, "FILE", "draw the plan with Graphviz; NAME.dot: only write its input",
      kPlan},

@@ -99,6 +99,10 @@ void mark_peers(SessionSpec& spec, std::size_t count,
   const std::size_t ranks = spec.placement.ranks();
   for (std::size_t first = 0; first + ranks <= count; first += ranks) {
     bool all = true;
+    // Whoever reads another's memory waits for its device slot alone: nobody else writes there.
+    for (std::size_t a = first; a < first + ranks; ++a)
+      all = all && std::ranges::count(spec.device_slots, spec.device_slots[a].memory,
+                                      &SessionSpec::DeviceSlot::memory) == 1;
     for (std::size_t a = first; a < first + ranks; ++a)
       for (std::size_t b = first; b < first + ranks; ++b)
         all = all && (a == b || are_peers(std::uint32_t(a), std::uint32_t(b)));
