@@ -276,17 +276,18 @@ BOOST_AUTO_TEST_CASE(groups_of_ranks_give_the_bytes_of_one_group) {
   }
 }
 
-// By the simulated clock, all nodes of the workflow together: what is not the sampler's is the
-// same.
+// By the simulated clock. In the time of a byte on a link a device computes a hundred operations,
+// ten times fewer than an H100 beside NVLink: groups of two send less than one of four.
 BOOST_AUTO_TEST_CASE(combined_modes_take_less_time_than_each_of_them) {
   using enum ParallelMode;
   const test::FakeControl control;
   const Machine machine{"slow", kFakes, R"({"flops": 1e9, "launch_seconds": 1e-7,
-      "links": {"peer": {"bandwidth": 1e12, "latency": 1e-7}}})"};
+      "links": {"peer": {"bandwidth": 1e7, "latency": 1e-7}}})"};
   const auto seconds = [&](const std::string& flow, ParallelMode mode, std::size_t ranks) {
     Scene scene(machine);
     control->reset();
-    scene.picture(flow, sampler_in(mode, std::vector<double>(ranks, 1)));
+    // Up to the sampler: the decode is the same and takes longer.
+    scene.runs.run_only(flow, "5", sampler_in(mode, std::vector<double>(ranks, 1)));
     double last = 0;
     for (std::uint32_t d = 0; d < 4; ++d) last = std::max(last, control->now(d));
     return last;

@@ -74,6 +74,26 @@ class PlacedRuns {
   }
   std::vector<std::byte> start(const std::string& json, std::string_view id,
                                engine::RunControl& control, engine::Observer& observer) {
+    const engine::Value value = compute(json, id, control, observer);
+    const engine::Tensor& tensor = engine::get_tensor(*value);
+    std::vector<std::byte> bytes(engine::dense_bytes(tensor->info));
+    environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());
+    return bytes;
+  }
+
+  // Only runs, whatever the node's first output is. Not beside another run.
+  void run_only(const std::string& json, std::string_view id, engine::CallPlacer placer) {
+    environment_.cache.clear();
+    environment_.place_call = std::move(placer);
+    engine::RunControl control;
+    Progress quiet;
+    quiet.notify = &on_progress;
+    compute(json, id, control, quiet);
+  }
+
+ private:
+  engine::Value compute(const std::string& json, std::string_view id, engine::RunControl& control,
+                        engine::Observer& observer) {
     const engine::Workflow workflow = engine::parse_workflow(json, "test");
     engine::Bound bound = engine::bind(workflow, *plugins_.catalog);
     for (const engine::Problem& problem : bound.problems)
@@ -92,13 +112,9 @@ class PlacedRuns {
       if (graph.nodes[n].id == id) wanted = {n, 0};
     const engine::RunResult result =
         engine::execute({&graph, &plan, "", "", {wanted}}, environment_, observer, control);
-    const engine::Tensor& tensor = engine::get_tensor(*result.fetched.at(wanted));
-    std::vector<std::byte> bytes(engine::dense_bytes(tensor->info));
-    environment_.devices[0].state->read(tensor, bytes.data(), bytes.size());
-    return bytes;
+    return result.fetched.at(wanted);
   }
 
- private:
   struct Progress final : engine::Observer {
     const std::function<void()>* notify = nullptr;
     bool listens() const override { return static_cast<bool>(*notify); }

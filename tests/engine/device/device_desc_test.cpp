@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(an_extension_that_lacks_a_function_is_named_with_it) {
   };
   check(HEDDLE_DEVICE_PINNED, {"alloc", "free"});
   check(HEDDLE_DEVICE_NATIVE, {"stream"});
-  check(HEDDLE_DEVICE_CAPTURE, {"begin", "end", "replay", "free"});
+  check(HEDDLE_DEVICE_CAPTURE, {"begin", "end", "replay", "free", "bytes"});
   check(HEDDLE_DEVICE_LINKS, {"link"});
   check(HEDDLE_DEVICE_TIMING, {"elapsed"});
   check(HEDDLE_DEVICE_CANCEL, {"set"});

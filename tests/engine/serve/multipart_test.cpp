@@ -7,7 +7,7 @@ using namespace heddle::engine;
 BOOST_AUTO_TEST_SUITE(multipart)
 
 BOOST_AUTO_TEST_CASE(parts_are_found) {
-  const std::string content("\x89PNG\r\n--b\0 \r\n-- b", 19);
+  const std::string content("\x89PNG\r\n--b\0 \r\n-- b", 17);
   const std::string body =
       "--b0\r\nContent-Disposition: form-data; name=\"image\"; filename=\"a \\\"b\\\".png\"\r\n"
       "Content-Type: image/png\r\n\r\n" +
