@@ -55,6 +55,7 @@ struct Scene {
     }
     return text;
   }
+  static std::string flow_of_two() { return flow({{"\"batch_size\": 1", "\"batch_size\": 2"}}); }
   static std::string flow_of_four() { return flow({{"\"batch_size\": 1", "\"batch_size\": 4"}}); }
   std::vector<std::byte> picture(const std::string& flow, engine::CallPlacer placer = nullptr) {
     return runs.run(flow, "6", std::move(placer));
@@ -247,18 +248,18 @@ engine::CallPlacer sampler_in(ParallelMode mode, const std::vector<double>& frac
 
 BOOST_AUTO_TEST_CASE(modes_that_keep_the_bytes_keep_them_together) {
   using enum ParallelMode;
-  const std::string four = Scene::flow_of_four();
+  const std::string two = Scene::flow_of_two();
   for (const Machine* machine : {&kMachines[1], &kMachines[2]}) {
     Scene scene(*machine);
     for (const ParallelMode mode : {cfg | layers, data | layers, cfg | data}) {
       const std::vector<double> ranks(has(mode, layers) ? 2 : 1, 1);
-      BOOST_TEST((scene.picture(four, sampler_in(mode, ranks)) == Scene::alone(four)),
+      BOOST_TEST((scene.picture(two, sampler_in(mode, ranks)) == Scene::alone(two)),
                  machine->name << ": " << engine::parallel_name(mode));
     }
   }
   Scene scene(kEight);
-  BOOST_TEST((scene.picture(four, sampler_in(cfg | data | layers, {3, 1})) == Scene::alone(four)));
-  BOOST_TEST((scene.picture(four, sampler_in(cfg | layers, {1, 2, 1, 1})) == Scene::alone(four)));
+  BOOST_TEST((scene.picture(two, sampler_in(cfg | data | layers, {3, 1})) == Scene::alone(two)));
+  BOOST_TEST((scene.picture(two, sampler_in(cfg | layers, {1, 2, 1, 1})) == Scene::alone(two)));
 }
 
 // Groups that divide tokens or rows give what one such group gives, with the same ranks.

@@ -92,7 +92,13 @@ BOOST_FIXTURE_TEST_SUITE(resumed_samplers, ResumedFixture)
 BOOST_AUTO_TEST_CASE(every_sampler_goes_on_from_every_step) {
   const std::vector<std::string> names = names_of("sampler_name");
   BOOST_TEST(names.size() >= 44u);
-  for (const std::string& name : names) {
+#if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
+  constexpr std::size_t kEvery = 4;
+#else
+  constexpr std::size_t kEvery = 1;
+#endif
+  for (std::size_t n = 0; n < names.size(); n += kEvery) {
+    const std::string& name = names[n];
     const bool chooses_steps = name == "dpm_adaptive";
     const std::string changes = "\"steps\": 5, \"sampler_name\": \"" + name + "\"" +
                                 (chooses_steps ? R"(, "denoise": 0.1)" : "");
