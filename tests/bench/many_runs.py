@@ -1,0 +1,128 @@
+"""Sixteen runs of FLUX.1 at once on two cards, beside one run alone on one card.
+
+    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...]
+
+BUNDLE: from cuda_bundle.sh. WORKFLOW: ComfyUI's official flux_dev.json. Files of FLUX.1's true size are filled with random
+numbers in DIR (default: a folder in memory where that has room), 34 GB of them. One process of heddle serve has cuda:0 and
+draws one picture at a time; another has both cards and gets all the prompts at once. Both are warm: they have drawn before,
+and know the prompt. For each --budget (default: all of the card, and 12GiB of it) prints the seconds of one run (median of
+five), of all of them, and how that compares with an equal share of both cards, which is runs / 2 times one run. The pictures
+have to be the same bytes on either.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from foreign_memory import Bench  # noqa: E402
+
+
+class Server:
+    def __init__(self, bench, port, devices, budget):
+        self.address = f"http://127.0.0.1:{port}"
+        self.output = bench.work / f"output-{port}"
+        command = [str(bench.bundle / "heddle"), "serve", "--devices", devices, "--jobs", "16", "--cache", "none", "--port", str(port),
+                   "--plugins", str(bench.bundle / "plugins"), "--models", "models", "--output", str(self.output),
+                   "--queue", str(bench.work / f"queue-{port}.db"), "--user", str(bench.work / f"user-{port}")]
+        if budget != "all":
+            command += ["--budget", f"cuda={budget}"]
+        environment = {**os.environ, "LD_LIBRARY_PATH": f"{bench.bundle / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+        self.flow = json.loads((bench.work / "workflow.json").read_text())
+        self.process = subprocess.Popen(command, cwd=bench.work, env=environment)
+        for _ in range(600):
+            try:
+                return self.ask("/queue") and None
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the server does not answer")
+
+    def ask(self, path, body=None):
+        request = urllib.request.Request(self.address + path, data=None if body is None else json.dumps(body).encode(),
+                                         headers={"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.loads(answer.read() or b"null")
+
+    def submit(self, seed):
+        flow = json.loads(json.dumps(self.flow))
+        for node in flow.values():
+            if node["class_type"] == "RandomNoise":
+                node["inputs"]["noise_seed"] = seed
+            if node["class_type"] == "SaveImage":
+                node["inputs"]["filename_prefix"] = f"seed{seed}"
+        return self.ask("/prompt", {"prompt": flow})["prompt_id"]
+
+    def seconds(self, seeds):
+        begin = time.monotonic()
+        waiting = [self.submit(seed) for seed in seeds]
+        while waiting:
+            time.sleep(0.01)
+            entry = self.ask(f"/history/{waiting[0]}").get(waiting[0])
+            if entry is None:
+                continue
+            if entry["status"]["status_str"] != "success":
+                raise RuntimeError(json.dumps(entry["status"])[:2000])
+            waiting.pop(0)
+        return time.monotonic() - begin
+
+    def digest(self, seed):
+        return hashlib.sha256(next(self.output.glob(f"seed{seed}_*.png")).read_bytes()).hexdigest()[:16]
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def compare(bench, number, budget, runs):
+    alone = Server(bench, 8300 + 2 * number, "cuda:0", budget)
+    try:
+        first = alone.seconds([1000])
+        alone.seconds([1001])
+        each = [alone.seconds([seed]) for seed in range(1, 6)]
+        digests = [alone.digest(seed) for seed in range(1, 6)]
+    finally:
+        alone.end()
+    one = statistics.median(each)
+    print(f"{budget}: one run {one:.3f} s ({' '.join(f'{s:.3f}' for s in each)}; the first {first:.2f})", flush=True)
+    both = Server(bench, 8301 + 2 * number, "cuda:0,cuda:1", budget)
+    try:
+        for turn in range(3):
+            both.seconds([2000 + 4 * turn + i for i in range(4)])
+        together = both.seconds(range(1, runs + 1))
+        again = both.seconds(range(3001, 3001 + runs))
+        same = digests == [both.digest(seed) for seed in range(1, 6)]
+    finally:
+        both.end()
+    share = runs / 2 * one
+    print(f"{budget}: {runs} runs at once {together:.3f} s and {again:.3f} s: {together / share:.3f} and {again / share:.3f} times {runs // 2}"
+          f" runs; pictures {'the same' if same else 'DIFFER'}", flush=True)
+    return same
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bundle")
+    parser.add_argument("workflow")
+    parser.add_argument("--folder")
+    parser.add_argument("--runs", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=8)
+    parser.add_argument("--budget", nargs="+", default=["all", "12GiB"])
+    arguments = parser.parse_args()
+    bench = Bench(arguments)
+    try:
+        same = [compare(bench, number, budget, arguments.runs) for number, budget in enumerate(arguments.budget)]
+        sys.exit(0 if all(same) else 1)
+    finally:
+        shutil.rmtree(bench.work, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()
