@@ -1,5 +1,5 @@
 // The plan of a workflow, as text and as JSON.
-#include <algorithm>
+#include <map>
 
 #include "engine/base/text.h"
 #include "engine/explain/plan_dot.h"
@@ -44,30 +44,73 @@ std::string Engine::plan(const Workflow& flow, Inputs inputs) const {
 
 namespace {
 
+// The least budget of one memory, by node: as text and as an element of the JSON. With less than
+// the first figure a node works in tiles where it can, as far as the second.
+class LeastMemory {
+ public:
+  LeastMemory(std::string_view memory, const engine::Graph& graph)
+      : memory_(memory), graph_(graph) {}
+
+  // `needs`: a MemoryRequirement or a HostRequirement. `streaming`: what else the text says.
+  template <class Needs>
+  void add(const Needs& need, const std::string& streaming, const std::string& reason,
+           Json fields) {
+    const std::string& node = graph_.nodes[need.node].id;
+    whole_.raise(need.min_bytes, node);
+    tiled_.raise(need.tiled_bytes, node);
+    const bool tiles = need.tiled_bytes < need.min_bytes;
+    lines_ += cat("  ", engine::printable(node), ": ", engine::format_bytes(need.min_bytes),
+                  tiles ? cat(", in tiles ", engine::format_bytes(need.tiled_bytes)) : "",
+                  streaming, "; ", engine::printable(reason), "\n");
+    fields.set("node", node).set("min_bytes", need.min_bytes).set("reason", reason);
+    if (tiles) fields.set("tiled_min_bytes", need.tiled_bytes);
+    nodes_.push(std::move(fields));
+  }
+  void report(std::string& text, Json& devices) {
+    Json device = Json::object();
+    device.set("device", std::string(memory_)).set("min_bytes", whole_.bytes);
+    text += cat(memory_, ": at least ", whole_.text(), "\n");
+    if (tiled_.bytes < whole_.bytes) {
+      device.set("tiled_min_bytes", tiled_.bytes);
+      text += cat("  in tiles, which changes the result a little: at least ", tiled_.text(), "\n");
+    }
+    text += lines_;
+    devices.push(std::move(device.set("nodes", std::move(nodes_))));
+  }
+
+ private:
+  struct Most {
+    std::uint64_t bytes = 0;
+    std::string node;  // that decides
+    void raise(std::uint64_t other, const std::string& of) {
+      if (other <= bytes) return;
+      bytes = other;
+      node = of;
+    }
+    std::string text() const {
+      return cat(engine::format_bytes(bytes), " (", bytes, " bytes), by node ",
+                 engine::printable(node));
+    }
+  };
+  std::string_view memory_;
+  const engine::Graph& graph_;
+  Most whole_, tiled_;
+  std::string lines_;
+  Json nodes_ = Json::array();
+};
+
 // What the host's budget has to be at least, by node, behind the devices'.
 void report_host_memory(const std::vector<engine::HostRequirement>& needs,
                         const engine::Graph& graph, std::string& text, Json& devices) {
   if (needs.empty()) return;
-  const engine::HostRequirement& decides =
-      *std::ranges::max_element(needs, {}, &engine::HostRequirement::min_bytes);
-  text += cat("host: at least ", engine::format_bytes(decides.min_bytes), " (", decides.min_bytes,
-              " bytes), by node ", engine::printable(graph.nodes[decides.node].id), "\n");
-  Json nodes = Json::array();
-  for (const engine::HostRequirement& need : needs) {
-    const std::string& node = graph.nodes[need.node].id;
-    const std::string reason =
-        need.values_bytes > 0
-            ? cat(engine::format_bytes(need.values_bytes), " for the node's values")
-            : cat(engine::format_bytes(need.reading_bytes), " for reading weights");
-    text += cat("  ", engine::printable(node), ": ", engine::format_bytes(need.min_bytes), "; ",
-                reason, "\n");
-    nodes.push(std::move(
-        Json::object().set("node", node).set("min_bytes", need.min_bytes).set("reason", reason)));
-  }
-  devices.push(std::move(Json::object()
-                             .set("device", "host")
-                             .set("min_bytes", decides.min_bytes)
-                             .set("nodes", std::move(nodes))));
+  LeastMemory host("host", graph);
+  for (const engine::HostRequirement& need : needs)
+    host.add(need, "",
+             need.values_bytes > 0
+                 ? cat(engine::format_bytes(need.values_bytes), " for the node's values")
+                 : cat(engine::format_bytes(need.reading_bytes), " for reading weights"),
+             Json::object());
+  host.report(text, devices);
 }
 
 }  // namespace
@@ -78,43 +121,25 @@ std::string Engine::plan_min_memory(const Workflow& flow, bool as_json) const {
     const engine::Topology& topology = data_->environment->topology;
     const engine::MemoryRequirements all = engine::memory_requirements(
         ready.graph, ready.plan, ready.inferred, topology, *data_->environment);
-    std::map<std::uint32_t, const engine::MemoryRequirement*>
-        most;  // by device: the node that decides
-    for (const engine::MemoryRequirement& need : all.needs) {
-      const engine::MemoryRequirement*& of = most[need.device];
-      if (of == nullptr || need.min_bytes > of->min_bytes) of = &need;
-    }
+    std::map<std::uint32_t, LeastMemory> by_device;
+    for (const engine::MemoryRequirement& need : all.needs)
+      by_device.try_emplace(need.device, topology.devices[need.device].name, ready.graph)
+          .first->second.add(
+              need,
+              need.all_bytes > need.min_bytes
+                  ? cat(", nothing streamed with ", engine::format_bytes(need.all_bytes))
+                  : "",
+              need.reason,
+              std::move(Json::object()
+                            .set("all_bytes", need.all_bytes)
+                            .set("values_bytes", need.values_bytes)));
     std::string text;
     Json devices = Json::array();
-    for (const auto& [d, decides] : most) {
-      text += cat(topology.devices[d].name, ": at least ", engine::format_bytes(decides->min_bytes),
-                  " (", decides->min_bytes, " bytes), by node ",
-                  engine::printable(ready.graph.nodes[decides->node].id), "\n");
-      Json nodes = Json::array();
-      for (const engine::MemoryRequirement& need : all.needs) {
-        if (need.device != d) continue;
-        text += cat("  ", engine::printable(ready.graph.nodes[need.node].id), ": ",
-                    engine::format_bytes(need.min_bytes),
-                    need.all_bytes > need.min_bytes
-                        ? cat(", nothing streamed with ", engine::format_bytes(need.all_bytes))
-                        : "",
-                    "; ", engine::printable(need.reason), "\n");
-        nodes.push(std::move(Json::object()
-                                 .set("node", ready.graph.nodes[need.node].id)
-                                 .set("min_bytes", need.min_bytes)
-                                 .set("all_bytes", need.all_bytes)
-                                 .set("values_bytes", need.values_bytes)
-                                 .set("reason", need.reason)));
-      }
-      devices.push(std::move(Json::object()
-                                 .set("device", topology.devices[d].name)
-                                 .set("min_bytes", decides->min_bytes)
-                                 .set("nodes", std::move(nodes))));
-    }
+    for (auto& [d, least] : by_device) least.report(text, devices);
     report_host_memory(engine::host_requirements(ready.graph, ready.plan, ready.inferred, all.needs,
                                                  *data_->environment),
                        ready.graph, text, devices);
-    if (most.empty()) text += "no node is known to need memory of a device\n";
+    if (by_device.empty()) text += "no node is known to need memory of a device\n";
     for (const std::string& why : all.left_out)
       text += cat("not known: ", engine::printable(why), "\n");
     return as_json ? engine::write_json(devices, 2) : text;

@@ -58,19 +58,30 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
 namespace {
 
 // With what the node calls instead where there is no room; its own device does all of that.
-void shrink_to_least_calls(const NodeSpec& spec, std::uint64_t own, const Topology& topology,
-                           const Environment& environment, MemoryRequirement& need) {
-  MemoryRequirement least = need;
-  least.min_bytes = own;
+void add_tiled(const NodeSpec& spec, std::uint64_t own, const Topology& topology,
+               const Environment& environment, MemoryRequirement& need) {
+  std::uint64_t least = own;
+  std::string reason;
   for (const CallSpec& call : spec.least_calls) {
     const CallPlacement alone{ParallelMode::none, {need.device}, {}, {}, {}};
     const SessionPlan session = plan_with_room(call, alone, need.device, topology, environment);
     const std::uint64_t bytes = own + session.min_bytes(0);
-    if (bytes <= least.min_bytes) continue;
-    least.min_bytes = bytes;
-    least.reason = cat(reason_of(session, 0, get_model(*call.model)->family), ", in tiles");
+    if (bytes <= least) continue;
+    least = bytes;
+    reason = cat(reason_of(session, 0, get_model(*call.model)->family), ", in tiles");
   }
-  if (least.min_bytes < need.min_bytes) need = std::move(least);
+  if (least >= need.min_bytes) return;
+  need.tiled_bytes = least;
+  need.tiled_reason = std::move(reason);
+}
+
+// What is on the device beside the calls: the node's values, and what small pieces waste.
+void add_shared(std::uint64_t values, std::uint64_t& bytes, std::string& reason) {
+  const std::uint64_t least = bytes;
+  bytes = with_shared_chunks(least);
+  if (values > 0)
+    reason += cat(reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+  reason += cat("; ", format_bytes(bytes - least), " that small pieces share");
 }
 
 }  // namespace
@@ -88,7 +99,7 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
         (is_in_host(assignment.device, environment) ? spec.host_scratch_bytes : 0);
     std::map<std::uint32_t, MemoryRequirement> by_device;
     if (values > 0)
-      by_device[assignment.device] = {n, assignment.device, values, values, 0, values, ""};
+      by_device[assignment.device] = {n, assignment.device, values, values, 0, values, "", 0, ""};
     for (std::size_t c = 0; c < std::min(spec.calls.size(), assignment.calls.size()); ++c) {
       try {
         const std::vector<std::uint32_t> devices =
@@ -109,7 +120,9 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
                     need.all_bytes,
                     need.reading_bytes,
                     own,
-                    reason_of(session, p, assignment.calls[c].report.model)};
+                    reason_of(session, p, assignment.calls[c].report.model),
+                    0,
+                    ""};
           need.all_bytes = std::max(need.all_bytes, whole);
           need.reading_bytes = std::max(need.reading_bytes, reading);
         }
@@ -119,19 +132,21 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
     }
     if (!spec.least_calls.empty() && by_device.contains(assignment.device)) {
       try {
-        shrink_to_least_calls(spec, values, topology, environment, by_device[assignment.device]);
+        add_tiled(spec, values, topology, environment, by_device[assignment.device]);
       } catch (const Error& error) {
         all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
       }
     }
     for (auto& [d, need] : by_device) {
-      const std::uint64_t least = need.min_bytes;
-      need.min_bytes = with_shared_chunks(least);
+      const std::uint64_t own = d == assignment.device ? values : 0;
       need.all_bytes = with_shared_chunks(need.all_bytes);
-      if (d == assignment.device && values > 0)
-        need.reason +=
-            cat(need.reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
-      need.reason += cat("; ", format_bytes(need.min_bytes - least), " that small pieces share");
+      add_shared(own, need.min_bytes, need.reason);
+      if (need.tiled_bytes > 0) {
+        add_shared(own, need.tiled_bytes, need.tiled_reason);
+      } else {
+        need.tiled_bytes = need.min_bytes;
+        need.tiled_reason = need.reason;
+      }
       all.needs.push_back(std::move(need));
     }
   }
@@ -163,14 +178,18 @@ std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& p
   std::map<NodeIndex, HostRequirement> by_node;
   for (const MemoryRequirement& need : needs) {
     HostRequirement& host = by_node[need.node];
-    const std::uint64_t there = is_in_host(need.device, environment) ? need.min_bytes : 0;
-    host = {need.node, std::max(host.min_bytes, there + need.reading_bytes),
+    const bool there = is_in_host(need.device, environment);
+    const auto with_reading = [&](std::uint64_t bytes) {
+      return (there ? bytes : 0) + need.reading_bytes;
+    };
+    host = {need.node, std::max(host.min_bytes, with_reading(need.min_bytes)),
+            std::max(host.tiled_bytes, with_reading(need.tiled_bytes)),
             std::max(host.reading_bytes, need.reading_bytes), 0};
   }
   for (const NodeIndex n : graph.order) {
     if (!plan.assignments[n].on_host) continue;
     const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred);
-    by_node[n] = {n, values, 0, values};
+    by_node[n] = {n, values, values, 0, values};
   }
   std::vector<HostRequirement> all;
   for (const auto& [node, host] : by_node)
@@ -244,13 +263,13 @@ bool meets_budgets(const Graph& graph, const Plan& plan, const Inferred& inferre
     const DeviceFacts& device = topology.devices[need.device];
     if (device.budget == 0) continue;
     const std::uint64_t reading = read_within(need, topology, environment);
-    const std::uint64_t least = need.min_bytes + reading;
+    const std::uint64_t least = need.tiled_bytes + reading;
     if (device.budget >= least) continue;
     Error error(
         Code::out_of_memory,
         cat("out of memory on ", device.name, ": its budget is ", format_bytes(device.budget), " (",
             device.budget, " bytes), and the node needs at least ", format_bytes(least), " (",
-            least, " bytes): ", need.reason,
+            least, " bytes): ", need.tiled_reason,
             reading == 0 ? "" : cat("; ", format_bytes(reading), " for reading weights"),
             ". Give the device a larger budget, place the node elsewhere, or make less at "
             "a time; heddle plan --min-memory tells what each node needs"));

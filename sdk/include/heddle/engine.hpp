@@ -318,8 +318,9 @@ class Engine {
   Problems check(const Workflow&, Inputs = {}) const;
   std::string plan(const Workflow&, Inputs = {}) const;  // as text; throws what check() finds
   std::string plan_json(const Workflow&, Inputs = {}) const;
-  // The least budget of each device with which the workflow could run, by node and why; as text, or
-  // as JSON.
+  // The least budget of each device with which the workflow gives the bytes that it always gives,
+  // by node and why; beside it, where that is less, the least with which a node works in tiles. As
+  // text, or as JSON: "min_bytes" and "tiled_min_bytes".
   std::string plan_min_memory(const Workflow&, bool as_json = false) const;
   std::vector<PlannedCall> planned_calls(
       const Workflow&, Inputs = {}) const;                   // what plan() tells of calls of models
