@@ -110,7 +110,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   bool claim_body(std::uint64_t bytes) {
     claimed_ = bytes;
-    return (server_.body_bytes += bytes) <= limits_.all_body_bytes;
+    if ((server_.body_bytes += bytes) <= limits_.all_body_bytes) return true;
+    release_body();
+    return false;
   }
   void release_body() { server_.body_bytes -= std::exchange(claimed_, 0); }
 
@@ -173,6 +175,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void write(HttpResponse response) {
+    // Before the answer is there: who has it may send the next body at once.
+    std::string().swap(request_.body);
+    release_body();
     const std::uint64_t bytes = response.file ? response.file->bytes : response.body.size();
     message_.emplace();
     message_->version(11);
@@ -216,7 +221,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   void finish() {
-    release_body();
     part_ = {};
     serializer_.reset();
     message_.reset();
