@@ -11,7 +11,8 @@
 namespace heddle::engine {
 namespace {
 
-constexpr std::string_view kStatuses[] = {"pending", "in_progress", "completed", "failed"};
+constexpr std::string_view kStatuses[] = {"pending", "in_progress", "completed", "failed",
+                                          "cancelled"};
 
 [[noreturn]] void refuse_query(std::string_view what) {
   Json error = Json::object();
@@ -25,8 +26,9 @@ std::string_view status_of(const Job& job) {
     case JobState::done:
       return "completed";
     case JobState::failed:
-    case JobState::cancelled:
       return "failed";
+    case JobState::cancelled:
+      return "cancelled";
     default:
       return "pending";
   }

@@ -147,6 +147,10 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_cancelled_by_id, Serving) {
   BOOST_TEST(pending() == 1u);
   BOOST_TEST(running() == 0u);
   BOOST_TEST(get("/api/jobs/" + a).status == 404);  // has never run
+  const Json stopped = get("/api/jobs?status=cancelled").json().at("jobs");
+  BOOST_TEST_REQUIRE(stopped.size() == 1u);
+  BOOST_TEST(stopped.at(std::size_t{0}).at("id").as_string() == runs);
+  BOOST_TEST(stopped.at(std::size_t{0}).at("status").as_string() == "cancelled");
   for (const char* bad : {"{}", "no json", "{\"job_ids\": [1]}", "{\"job_ids\": \"x\"}"})
     BOOST_TEST(post("/api/jobs/cancel", bad).status == 400, bad);
   BOOST_TEST(cancelled("/api/jobs/cancel", "{\"job_ids\": []}") == "{\"cancelled\":false}");
