@@ -38,9 +38,13 @@ class Server:
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{bench.bundle / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
         self.flow = json.loads((bench.work / "workflow.json").read_text())
         self.process = subprocess.Popen(command, cwd=bench.work, env=environment)
+        self.wait_until_it_answers()
+
+    def wait_until_it_answers(self):
         for _ in range(600):
             try:
-                return self.ask("/queue") and None
+                self.ask("/queue")
+                return
             except OSError:
                 time.sleep(0.05)
         raise RuntimeError("the server does not answer")
