@@ -43,8 +43,17 @@ struct Scene {
               .options = {{"fake", machine.fakes}}},
              {HEDDLE_PLUGINS_DIR, HEDDLE_FAKE_DEVICE_DIR}, {HEDDLE_SOURCE_DIR "/graphs/models"}) {}
 
-  // Few steps, so that the test is short; `change`: pairs of a pattern and what replaces it.
+  // Few steps and a small picture, so that the test is short; `change`: pairs of a pattern and what
+  // replaces it.
   static std::string flow(const std::vector<std::pair<std::string, std::string>>& change = {}) {
+    std::vector<std::pair<std::string, std::string>> all{
+        {"\"width\": 256, \"height\": 256", "\"width\": 128, \"height\": 128"}};
+    all.insert(all.end(), change.begin(), change.end());
+    return whole_flow(all);
+  }
+  // Of 256 x 256.
+  static std::string whole_flow(
+      const std::vector<std::pair<std::string, std::string>>& change = {}) {
     std::ifstream file(HEDDLE_SOURCE_DIR "/graphs/scene.json");
     std::string text{std::istreambuf_iterator<char>(file), {}};
     text = std::regex_replace(text, std::regex("\"steps\": \\d+"), "\"steps\": 3");
@@ -107,12 +116,12 @@ BOOST_AUTO_TEST_SUITE(placements)
 
 BOOST_DATA_TEST_CASE(one_device_or_encoders_and_decoder_elsewhere, kMachines, machine) {
   Scene scene(machine);
-  BOOST_TEST_REQUIRE(Scene::alone(Scene::flow()).size() == 4u * 256 * 256 * 3);
-  BOOST_TEST((scene.picture(Scene::flow()) == Scene::alone(Scene::flow())));
-  const auto elsewhere = Scene::flow(
+  BOOST_TEST_REQUIRE(Scene::alone(Scene::whole_flow()).size() == 4u * 256 * 256 * 3);
+  BOOST_TEST((scene.picture(Scene::whole_flow()) == Scene::alone(Scene::whole_flow())));
+  const auto elsewhere = Scene::whole_flow(
       {{"\"class_type\": \"CLIPTextEncode\"", device_of("CLIPTextEncode", machine.devices[1])},
        {"\"class_type\": \"VAEDecode\"", device_of("VAEDecode", machine.devices[2])}});
-  BOOST_TEST((scene.picture(elsewhere) == Scene::alone(Scene::flow())));
+  BOOST_TEST((scene.picture(elsewhere) == Scene::alone(Scene::whole_flow())));
 }
 
 BOOST_DATA_TEST_CASE(layers_over_two_three_and_four_devices, kMachines, machine) {
@@ -140,7 +149,7 @@ BOOST_DATA_TEST_CASE(the_two_sets_of_a_guided_step, kMachines, machine) {
 
 BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
   const std::string four = Scene::flow_of_four();
-  BOOST_TEST_REQUIRE(Scene::alone(four).size() == 4u * 4 * 256 * 256 * 3);
+  BOOST_TEST_REQUIRE(Scene::alone(four).size() == 4u * 4 * 128 * 128 * 3);
   Scene scene(machine);
   for (const std::vector<double>& fractions : {std::vector<double>{1, 1}, {3, 1}, {1, 1, 1, 1}}) {
     std::vector<std::uint32_t> devices;
@@ -188,8 +197,7 @@ BOOST_AUTO_TEST_CASE(budgets_that_are_too_small_for_the_weights_change_no_byte) 
   const std::string flow = Scene::flow(
       {{"\"class_type\": \"(CLIPTextEncode|VAEDecode)\"", device_of("$1", machine.devices[3])},
        {"\"class_type\": \"KSampler\"", device_of("KSampler", machine.devices[0])},
-       {"\"width\": 256, \"height\": 256, \"batch_size\": 1",
-        "\"width\": 128, \"height\": 128, \"batch_size\": 2"}});
+       {"\"batch_size\": 1", "\"batch_size\": 2"}});
   const std::vector<double> fractions{1, 1};
   for (const ParallelMode mode : {ParallelMode::none, ParallelMode::layers, ParallelMode::cfg,
                                   ParallelMode::data, ParallelMode::sequence, ParallelMode::tensor})
@@ -293,7 +301,8 @@ BOOST_AUTO_TEST_CASE(combined_modes_take_less_time_than_each_of_them) {
     for (std::uint32_t d = 0; d < 4; ++d) last = std::max(last, control->now(d));
     return last;
   };
-  const std::string one = Scene::flow(), four = Scene::flow_of_four();
+  const std::string one = Scene::whole_flow(),
+                    four = Scene::whole_flow({{"\"batch_size\": 1", "\"batch_size\": 4"}});
   const double sets = seconds(one, cfg, 1), both = seconds(one, cfg | sequence, 2);
   BOOST_TEST(both < 0.95 * sets);
   BOOST_TEST(both < 0.95 * seconds(one, sequence, 4));

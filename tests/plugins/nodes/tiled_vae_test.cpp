@@ -165,7 +165,7 @@ struct CrowdedFixture : TiledFixture {
   static std::string decode(const std::string& type, const std::string& rest) {
     return cat(
         R"({"loader": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
-      "picture": {"class_type": "EmptyImage", "inputs": {"width": 256, "height": 192, "batch_size": 1, "color": 7812345}},
+      "picture": {"class_type": "EmptyImage", "inputs": {"width": 160, "height": 128, "batch_size": 1, "color": 7812345}},
       "latent": {"class_type": "VAEEncode", "device": "cpu:0", "inputs": {"pixels": ["picture", 0], "vae": ["loader", 2]}},
       "out": {"class_type": ")",
         type, R"(", "device": "fake:0", "inputs": {"samples": ["latent", 0], "vae": ["loader", 2])",
