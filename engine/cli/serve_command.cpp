@@ -50,45 +50,6 @@ fs::path user_folder(const Settings& settings) {
   return comfyui.empty() ? state_folder() / "user" : comfyui / "user";
 }
 
-// Folders that pip installs into, of this environment first.
-std::vector<fs::path> pip_folders() {
-  std::vector<fs::path> roots;
-  if (const fs::path active = environment_path("VIRTUAL_ENV"); !active.empty())
-    roots.push_back(active / "lib");
-  if (const fs::path home = environment_path("HOME"); !home.empty())
-    roots.push_back(home / ".local/lib");
-  roots.emplace_back("/usr/local/lib");
-  std::vector<fs::path> folders;
-  for (const fs::path& root : roots) {
-    std::error_code error;
-    for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
-      if (it->path().filename().string().starts_with("python3"))
-        for (const char* packages : {"site-packages", "dist-packages"})
-          folders.push_back(it->path() / packages);
-  }
-  return folders;
-}
-
-fs::path find_front_end(const std::string& named) {
-  std::error_code ignored;
-  if (named.empty()) return {};
-  if (named != "pip") {
-    for (const fs::path& folder : {fs::path(named), fs::path(named) / "static",
-                                   fs::path(named) / "comfyui_frontend_package/static"})
-      if (fs::is_regular_file(folder / "index.html", ignored)) return folder;
-    throw Error(Code::invalid_argument,
-                cat("--front-end: there is no index.html in ", engine::quote(named), "."));
-  }
-  for (const fs::path& folder : pip_folders())
-    if (const fs::path found = folder / "comfyui_frontend_package/static";
-        fs::is_regular_file(found / "index.html", ignored))
-      return found;
-  throw Error(
-      Code::not_found,
-      "--front-end: pip has not installed ComfyUI's front end. Install it with `pip install "
-      "comfyui-frontend-package`, or name its folder.");
-}
-
 // Whoever reaches the port can run anything that a workflow can.
 void require_safety(const ServeSettings& serve) {
   if (serve.insecure || !serve.api_key.empty()) return;
@@ -105,7 +66,7 @@ engine::ServiceOptions options_of(const Settings& settings) {
   engine::ServiceOptions options;
   options.queue_file = serve.queue.empty() ? state_folder() / "queue.db" : serve.queue;
   options.user_dir = user_folder(settings);
-  options.front_end = find_front_end(serve.front_end);
+  options.front_end = engine::find_front_end(serve.front_end);
   options.server.addresses = serve.addresses;
   options.server.port = serve.port;
   options.api_key = serve.api_key;

@@ -116,11 +116,16 @@ HttpResponse upload(const Call& call, const heddle::Engine& engine) {
   return json_response(answer.set("type", kind));
 }
 
-HttpResponse static_file(const Call& call, const fs::path& root, std::string_view name) {
-  const std::optional<fs::path> file = is_safe_name(name) ? inside(root, name) : std::nullopt;
-  std::optional<HttpResponse> response = file ? file_response(call.request, *file) : std::nullopt;
-  if (!response) throw Refused{text_response("404: Not Found", 404)};
-  return std::move(response->set("Content-Type", std::string(content_type(*file))));
+// Of the first of the folders that has it.
+HttpResponse static_file(const Call& call, const std::vector<fs::path>& roots,
+                         std::string_view name) {
+  for (const fs::path& root : roots) {
+    const std::optional<fs::path> file =
+        !root.empty() && is_safe_name(name) ? inside(root, name) : std::nullopt;
+    std::optional<HttpResponse> response = file ? file_response(call.request, *file) : std::nullopt;
+    if (response) return std::move(response->set("Content-Type", std::string(content_type(*file))));
+  }
+  throw Refused{text_response("404: Not Found", 404)};
 }
 
 }  // namespace
@@ -130,15 +135,21 @@ void add_file_routes(Router& router, const ServiceParts& parts) {
   router.add_twice("GET", "/view", [&engine](const Call& call) { return view(call, engine); });
   router.add_twice("POST", "/upload/image",
                    [&engine](const Call& call) { return upload(call, engine); });
-  const fs::path& front_end = parts.options.front_end;
-  if (front_end.empty()) return;
+  const FrontEnd& front_end = parts.options.front_end;
+  if (!front_end.is_served()) return;
   router.add("GET", "/", [&front_end](const Call& call) {
-    HttpResponse page = static_file(call, front_end, "index.html");
+    HttpResponse page = static_file(call, {front_end.pages}, "index.html");
     page.set("Cache-Control", "no-cache").set("Pragma", "no-cache").set("Expires", "0");
     return page;
   });
+  router.add_twice("GET", "/templates/{path...}", [&front_end](const Call& call) {
+    return static_file(call, front_end.templates, call.part("path"));
+  });
+  router.add_twice("GET", "/docs/{path...}", [&front_end](const Call& call) {
+    return static_file(call, {front_end.docs}, call.part("path"));
+  });
   router.add("GET", "/{path...}", [&front_end](const Call& call) {
-    return static_file(call, front_end, call.part("path"));
+    return static_file(call, {front_end.pages}, call.part("path"));
   });
 }
 

@@ -15,7 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of ComfyUI, whose interface this is; front ends compare them.
+// Of ComfyUI, whose interface this is; front ends compare them. What is installed is what is
+// wanted: a server that serves no front end works with any since these.
 constexpr const char* kComfyVersion = "0.3.64";
 constexpr const char* kFrontEndVersion = "1.27.10";
 constexpr const char* kTemplatesVersion = "0.1.95";
@@ -142,9 +143,12 @@ HttpResponse system_stats(const ServiceParts& parts) {
   system.set("os", "linux").set("ram_total", std::uint64_t{memory.totalram} * memory.mem_unit);
   system.set("ram_free", std::uint64_t{memory.freeram} * memory.mem_unit);
   system.set("comfyui_version", kComfyVersion);
-  system.set("required_frontend_version", kFrontEndVersion);
-  system.set("installed_templates_version", Json());
-  system.set("required_templates_version", kTemplatesVersion);
+  const FrontEnd& front_end = parts.options.front_end;
+  const std::string& templates = front_end.templates_version;
+  system.set("required_frontend_version",
+             front_end.version.empty() ? kFrontEndVersion : front_end.version);
+  system.set("installed_templates_version", templates.empty() ? Json() : Json(templates));
+  system.set("required_templates_version", templates.empty() ? kTemplatesVersion : templates);
   system.set("python_version", program).set("pytorch_version", program);
   system.set("embedded_python", false).set("argv", std::move(arguments));
   answer.set("system", std::move(system));

@@ -10,6 +10,7 @@
 #include "engine/queue/job_queue.h"
 #include "engine/serve/access.h"
 #include "engine/serve/clients.h"
+#include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
 #include "engine/serve/router.h"
 #include "engine/serve/runner.h"
@@ -21,8 +22,8 @@ class LogLines;
 
 struct ServiceOptions {
   std::filesystem::path queue_file;  // made where there is none; its folder has to be there
-  std::filesystem::path front_end;   // a folder with index.html; empty: none is served
-  std::filesystem::path user_dir;    // of settings and workflows, by user; empty: none are kept
+  FrontEnd front_end;
+  std::filesystem::path user_dir;  // of settings and workflows, by user; empty: none are kept
   ServerOptions server;
   std::string api_key;  // that every request has to bring; empty: none
   JobQueueOptions queue;

@@ -170,7 +170,8 @@ BOOST_AUTO_TEST_CASE(the_front_end_is_served_beside_the_routes) {
   pages.write("assets/app.js", "code");
   pages.write("assets/a.png", "png");
   pages.write("index.json", "[]");
-  const Serving serving([&](engine::ServiceOptions& options) { options.front_end = pages.path(); });
+  const Serving serving(
+      [&](engine::ServiceOptions& options) { options.front_end.pages = pages.path(); });
   const Reply page = serving.get("/");
   BOOST_TEST(page.body == "<html>");
   BOOST_TEST(page.header("content-type") == "text/html");
@@ -188,6 +189,59 @@ BOOST_AUTO_TEST_CASE(the_front_end_is_served_beside_the_routes) {
   BOOST_TEST(serving.get("/../secret").status == 404);
   BOOST_TEST(serving.get("/%2e%2e/%2e%2e/etc/passwd").status == 404);
   BOOST_TEST(serving.get("/queue").status == 200);
+}
+
+BOOST_AUTO_TEST_CASE(templates_and_help_come_from_the_packages_beside_the_front_end) {
+  const TemporaryFolder pip;
+  const auto write = [&](const std::string& name, const std::string& content) {
+    std::filesystem::create_directories((pip / name).parent_path());
+    pip.write(name, content);
+  };
+  write("comfyui_frontend_package/static/index.html", "<html>");
+  write("comfyui_frontend_package-1.58.1.dist-info/METADATA", "");
+  write("comfyui_workflow_templates/__init__.py", "");
+  write("comfyui_workflow_templates-0.11.97.dist-info/METADATA", "");
+  write("comfyui_workflow_templates_core-0.3.388.dist-info/METADATA", "");
+  write("comfyui_workflow_templates_json/templates/index.json", "[1]");
+  write("comfyui_workflow_templates_json/templates/sea.json", "{}");
+  write("comfyui_workflow_templates_media_image/templates/sea-1.webp", "picture");
+  write("comfyui_embedded_docs/docs/KSampler/en.md", "# KSampler");
+  write("secret.txt", "secret");
+  const std::string package = (pip / "comfyui_frontend_package").string();
+  for (const std::string& named : {pip.path().string(), package, package + "/static/"}) {
+    const Serving serving([&](engine::ServiceOptions& options) {
+      options.front_end = engine::find_front_end(named);
+    });
+    for (const char* prefix : {"", "/api"}) {
+      const Reply index = serving.get(cat(prefix, "/templates/index.json"));
+      BOOST_TEST(index.body == "[1]");
+      BOOST_TEST(index.header("cache-control") == "no-cache");
+      BOOST_TEST(serving.get(cat(prefix, "/templates/sea.json")).body == "{}");
+      const Reply picture = serving.get(cat(prefix, "/templates/sea-1.webp"));
+      BOOST_TEST(picture.body == "picture");
+      BOOST_TEST(picture.header("content-type") == "image/webp");
+      const Reply help = serving.get(cat(prefix, "/docs/KSampler/en.md"));
+      BOOST_TEST(help.body == "# KSampler");
+      BOOST_TEST(help.header("content-type") == "text/markdown");
+      BOOST_TEST(serving.get(cat(prefix, "/templates/none.json")).status == 404);
+      BOOST_TEST(serving.get(cat(prefix, "/docs/KSampler/xx.md")).status == 404);
+      BOOST_TEST(serving.get(cat(prefix, "/docs/../../secret.txt")).status == 404);
+      BOOST_TEST(serving.get(cat(prefix, "/templates/%2e%2e/%2e%2e/secret.txt")).status == 404);
+    }
+    const Json system = serving.get("/system_stats").json().at("system");
+    BOOST_TEST(system.at("required_frontend_version").as_string() == "1.58.1");
+    BOOST_TEST(system.at("installed_templates_version").as_string() == "0.11.97");
+    BOOST_TEST(system.at("required_templates_version").as_string() == "0.11.97");
+  }
+  // A front end of one's own has no packages.
+  const TemporaryFolder own;
+  own.write("index.html", "<html>");
+  const engine::FrontEnd found = engine::find_front_end(own.path().string());
+  BOOST_TEST(found.is_served());
+  BOOST_TEST(found.templates.empty());
+  BOOST_TEST(found.version.empty());
+  BOOST_CHECK_THROW(engine::find_front_end((pip / "comfyui_embedded_docs").string()),
+                    engine::Error);
 }
 
 BOOST_AUTO_TEST_CASE(without_one_there_is_no_page) {

@@ -113,7 +113,7 @@ BOOST_FIXTURE_TEST_CASE(the_machine_is_described, Serving) {
 BOOST_AUTO_TEST_CASE(the_list_of_routes_is_true) {
   const TemporaryFolder pages;
   const Serving serving([&](engine::ServiceOptions& options) {
-    options.front_end = options.user_dir = pages.path();
+    options.front_end.pages = options.user_dir = pages.path();
     options.log = std::make_shared<engine::LogLines>();
   });
   std::ifstream readme(HEDDLE_TESTS_DIR "/engine/serve/README.md");
