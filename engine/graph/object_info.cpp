@@ -173,7 +173,7 @@ void add_outputs(const NodeType& type, Json& info) {
 // Front ends show where a node comes from by this: "nodes" is the core, "custom_nodes.x" the
 // extension x.
 std::string module_of(std::string_view plugin) {
-  return plugin.starts_with("heddle.") ? "nodes" : cat("custom_nodes.", plugin);
+  return plugin.starts_with("org.heddle.") ? "nodes" : cat("custom_nodes.", plugin);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ void check_golden(const NodeType& type, const Catalog& catalog) {
   BOOST_TEST((info == expected), write_json(info, 1) << "\nis not\n" << write_json(expected, 1));
 }
 
-Json info_of(TestNode& node, const std::string& plugin = "heddle.test") {
+Json info_of(TestNode& node, const std::string& plugin = "org.heddle.test") {
   const NodeType type(&node.desc, plugin, nullptr);
   return object_info(type, Catalog()).at(type.name());
 }
@@ -155,6 +155,8 @@ BOOST_AUTO_TEST_CASE(nodes_of_other_plugins_are_shown_as_custom_nodes) {
   node.desc.doc = nullptr;
   const Json info = info_of(node, "org.example.hello");
   BOOST_TEST(info.at("python_module").as_string() == "custom_nodes.org.example.hello");
+  // As those of ComfyUI itself: front ends give them no badge.
+  BOOST_TEST(info_of(node, "org.heddle.core").at("python_module").as_string() == "nodes");
   BOOST_TEST(info.at("display_name").as_string() == "test.x");
   BOOST_TEST(info.at("category").as_string() == "");
   BOOST_TEST(write_json(info.at("input")) == R"({"required":{}})");
