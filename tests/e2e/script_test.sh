@@ -43,6 +43,12 @@ stub ctest <<'END'
 echo "ctest" >>"$CALLS"
 END
 
+# pip, for the front end that a test shows in a browser.
+stub python3 <<'END'
+echo "python3 ${*:1:3}" >>"$CALLS"
+for ((i = 1; i < $#; i++)); do [ "${!i}" != --target ] || { i=$((i + 1)) && mkdir -p "${!i}"; }; done
+END
+
 wrong() {
   echo "FAILED: $*"
   failures=$((failures + 1))
@@ -83,7 +89,7 @@ calls "a copy" "cmake release -DHEDDLE_TESTS=OFF" "ninja build"
 
 # One that was moved, with all three of its build folders.
 heddle first/heddle test
-calls "the tests" "cmake release -DHEDDLE_TESTS=ON" "ninja build" "ctest" "cmake asan -DHEDDLE_TESTS=ON" "ninja build-asan" "ctest" \
+calls "the tests" "cmake release -DHEDDLE_TESTS=ON" "ninja build" "python3 -m pip install" "ctest" "cmake asan -DHEDDLE_TESTS=ON" "ninja build-asan" "ctest" \
   "cmake tsan -DHEDDLE_TESTS=ON" "ninja build-tsan" "ctest"
 mv first moved
 heddle moved/heddle test

@@ -116,7 +116,7 @@ class TestNode {
 };
 
 inline engine::NodeTypeRef type_of(std::shared_ptr<TestNode> node,
-                                   const std::string& plugin = "heddle.test") {
+                                   const std::string& plugin = "org.heddle.test") {
   const heddle_node_desc* desc = &node->desc;
   return std::make_shared<engine::NodeType>(desc, plugin, std::move(node));
 }

@@ -26,7 +26,7 @@ BOOST_AUTO_TEST_CASE(ports_are_found_by_name) {
   const NodeTypeRef type = catalog.find("KSampler");
   BOOST_REQUIRE(type != nullptr);
   BOOST_TEST(type->name() == "KSampler");
-  BOOST_TEST(type->plugin() == "heddle.test");
+  BOOST_TEST(type->plugin() == "org.heddle.test");
   BOOST_TEST(type->input_count() == 10u);
   BOOST_TEST(type->find_input("latent_image").value() == 8u);
   BOOST_TEST(type->find_output("LATENT").value() == 0u);

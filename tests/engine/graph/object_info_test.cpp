@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(numbers_seeds_and_registered_choices_are_described_as_comfy
   for (const char* input : {"sampler_name", "scheduler"}) {
     for (const Json& name : required.at(input).at(std::size_t{0}).as_array()) {
       names.push_back({sizeof(Named), name.as_string().c_str()});
-      catalog.add(input, Extension{&names.back(), "heddle.test", nullptr});
+      catalog.add(input, Extension{&names.back(), "org.heddle.test", nullptr});
     }
   }
   TestNode node("KSampler");
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(numbers_seeds_and_registered_choices_are_described_as_comfy
       .in("latent_image", "LATENT")
       .in("denoise", "FLOAT", test::float_widget(1, 0, 1, 0.01))
       .out("LATENT");
-  check_golden(NodeType(&node.desc, "heddle.test", nullptr), catalog);
+  check_golden(NodeType(&node.desc, "org.heddle.test", nullptr), catalog);
 }
 
 BOOST_AUTO_TEST_CASE(files_are_listed_as_choices) {
