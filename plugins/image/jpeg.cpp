@@ -2,6 +2,8 @@
 
 #include <csetjmp>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 
 #include <jpeglib.h>
 
@@ -164,7 +166,56 @@ class JpegReader {
   JpegState state_;
 };
 
+struct JpegWriting {
+  jpeg_compress_struct info{};
+  jpeg_error_mgr errors{};
+  std::jmp_buf back;
+  char message[JMSG_LENGTH_MAX] = "";
+  unsigned char* data = nullptr;  // malloc's
+  unsigned long bytes = 0;
+};
+
+[[noreturn]] void on_writing_error(j_common_ptr info) {
+  auto* state = static_cast<JpegWriting*>(info->client_data);
+  info->err->format_message(info, state->message);
+  std::longjmp(state->back, 1);
+}
+
+bool write_rows(JpegWriting* state, const Picture* picture, int quality) noexcept {
+  if (setjmp(state->back) != 0) return false;
+  jpeg_create_compress(&state->info);
+  jpeg_mem_dest(&state->info, &state->data, &state->bytes);
+  state->info.image_width = picture->width;
+  state->info.image_height = picture->height;
+  state->info.input_components = 3;
+  state->info.in_color_space = JCS_RGB;
+  jpeg_set_defaults(&state->info);
+  jpeg_set_quality(&state->info, quality, TRUE);
+  jpeg_start_compress(&state->info, TRUE);
+  while (state->info.next_scanline < picture->height) {
+    auto* row = const_cast<JSAMPLE*>(picture->pixels.data()) +
+                std::size_t{3} * picture->width * state->info.next_scanline;
+    jpeg_write_scanlines(&state->info, &row, 1);
+  }
+  jpeg_finish_compress(&state->info);
+  return true;
+}
+
 }  // namespace
+
+std::string write_jpeg(const Picture& picture, int quality) {
+  JpegWriting state;
+  state.info.err = jpeg_std_error(&state.errors);
+  state.info.client_data = &state;
+  state.errors.error_exit = &on_writing_error;
+  const bool is_written = write_rows(&state, &picture, quality);
+  jpeg_destroy_compress(&state.info);
+  const std::unique_ptr<unsigned char, decltype(&std::free)> data(state.data, &std::free);
+  if (!is_written)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                std::string("The picture cannot be written as a JPEG: ") + state.message + ".");
+  return {reinterpret_cast<const char*>(data.get()), state.bytes};
+}
 
 std::vector<Frame> read_jpeg(const EncodedPicture& file) {
   std::vector<Frame> frames;

@@ -13,6 +13,7 @@
 #include "plugins/image/load_nodes.h"
 #include "plugins/image/mask_nodes.h"
 #include "plugins/image/painter_nodes.h"
+#include "plugins/image/picture_files.h"
 #include "plugins/image/picture_nodes.h"
 #include "plugins/image/quantize_nodes.h"
 #include "plugins/image/resize_nodes.h"
@@ -45,6 +46,6 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
-              DrawBBoxes, CreateBoundingBoxes)
+              DrawBBoxes, CreateBoundingBoxes, PictureFiles)
 
 }  // namespace heddle::image

@@ -171,6 +171,15 @@ struct Image {
   void save_ppm(const std::filesystem::path&) const;
 };
 
+// How Engine::convert_picture() makes one picture file of another.
+struct PictureConversion {
+  enum class Channels { rgb, rgba, alpha };  // alpha: black, with the alpha of the file, or 255
+  Channels channels = Channels::rgba;
+  std::string format = "png";   // "png": of rgba texts of a PNG stay; "webp", "jpeg": lossy
+  int quality = 90;             // 1 to 100, of webp and jpeg
+  std::string_view alpha_from;  // another file, of the same size: its alpha is taken; "": its own
+};
+
 struct Stage {
   std::string node, class_type;
   double seconds = 0;
@@ -360,6 +369,10 @@ class Engine {
   // it now and then, unless EngineOptions::clock is given: then its time passes when this is
   // called.
   void unload_idle();
+
+  // The bytes of a picture file of the first picture in `file`, whatever format that has; a plugin
+  // does it. Throws for what is no picture, is broken, or has more pixels than are allowed.
+  std::string convert_picture(std::string_view file, const PictureConversion& conversion) const;
 
   std::vector<PluginInfo> plugins() const;
   std::vector<std::string> node_types() const;
