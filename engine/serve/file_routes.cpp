@@ -1,5 +1,8 @@
-// Files go out and come in: /view, /upload/image, the front end.
+// Files go out and come in: /view, /upload/image, /upload/mask, the front end.
 #include <algorithm>
+#include <charconv>
+#include <memory>
+#include <semaphore>
 
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
@@ -38,26 +41,91 @@ bool is_dangerous(std::string_view type) {
          type == "text/css" || type == "image/svg+xml";
 }
 
-HttpResponse view(const Call& call, const heddle::Engine& engine) {
-  const TaggedName named = tagged_name(call.query.get("filename"));
+// A file that a request names, below one of the engine's folders.
+struct NamedFile {
+  fs::path path;
+  std::string name;  // its last part
+};
+
+NamedFile named_file(const heddle::Engine& engine, std::string_view filename, std::string kind,
+                     const std::string& subfolder) {
+  const TaggedName named = tagged_name(filename);
   if (named.name.empty() || !is_safe_name(named.name)) refuse(400);
-  const auto root =
-      folder_of(engine, named.folder.empty() ? call.query.get("type", "output") : named.folder);
+  const auto root = folder_of(engine, named.folder.empty() ? kind : named.folder);
   if (!root) refuse(400);
-  const std::string subfolder = call.query.get("subfolder");
-  const std::string name = fs::path(named.name).filename();
   const std::optional<fs::path> folder = inside(*root, subfolder);
   if (!folder) refuse(403);
+  const std::string name = fs::path(named.name).filename();
   const std::optional<fs::path> file = inside(*root, *folder / name);
   if (!file) refuse(403);
-  std::optional<HttpResponse> response = file_response(call.request, *file);
+  return {*file, name};
+}
+
+// Pictures are whole in memory while they are converted: of all requests, so many at once.
+constexpr int kPicturesAtOnce = 2;
+
+std::string converted(const heddle::Engine& engine, std::string_view picture,
+                      const heddle::PictureConversion& conversion) {
+  static std::counting_semaphore<> free(kPicturesAtOnce);
+  free.acquire();
+  const std::shared_ptr<void> release(&free, [](void*) { free.release(); });
+  try {
+    return engine.convert_picture(picture, conversion);
+  } catch (const EngineError& error) {
+    throw Refused{text_response(error.what(), 400)};
+  }
+}
+
+std::string content_of(const fs::path& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) refuse(404);
+  return read_file(file, kUploadedFile);
+}
+
+// "webp;75": the last part is the quality where it is a number. What browsers show without alpha
+// is smaller as that.
+heddle::PictureConversion preview_of(const std::string& preview, const std::string& channel) {
+  heddle::PictureConversion conversion;
+  conversion.format = preview.substr(0, preview.find(';'));
+  const bool is_known = conversion.format == "webp" || conversion.format == "jpeg";
+  if (!is_known || channel.find('a') != std::string::npos) conversion.format = "webp";
+  if (channel == "rgb") conversion.channels = heddle::PictureConversion::Channels::rgb;
+  const std::string last = preview.substr(preview.rfind(';') + 1);
+  int quality = 0;
+  const auto read = std::from_chars(last.data(), last.data() + last.size(), quality);
+  if (read.ec == std::errc() && read.ptr == last.data() + last.size())
+    conversion.quality = std::clamp(quality, 1, 100);
+  return conversion;
+}
+
+// What `preview` and `channel` ask for; nothing: the file as it is.
+std::optional<heddle::PictureConversion> conversion_of(const Query& query) {
+  using Channels = heddle::PictureConversion::Channels;
+  const std::string preview = query.get("preview"), channel = query.get("channel");
+  if (!preview.empty()) return preview_of(preview, channel);
+  if (channel != "rgb" && channel != "a") return {};
+  heddle::PictureConversion conversion;
+  conversion.channels = channel == "rgb" ? Channels::rgb : Channels::alpha;
+  return conversion;
+}
+
+HttpResponse view(const Call& call, const heddle::Engine& engine) {
+  const NamedFile file = named_file(engine, call.query.get("filename"),
+                                    call.query.get("type", "output"), call.query.get("subfolder"));
+  if (const auto conversion = conversion_of(call.query)) {
+    HttpResponse made{200, {}, converted(engine, content_of(file.path), *conversion), {}};
+    made.set("Content-Type", cat("image/", conversion->format));
+    made.set("Content-Disposition", disposition(file.name, false));
+    return std::move(made.set("X-Content-Type-Options", "nosniff"));
+  }
+  std::optional<HttpResponse> response = file_response(call.request, file.path);
   if (!response) refuse(404);
-  const std::string_view type = content_type(*file);
+  const std::string_view type = content_type(file.path);
   const std::string* wanted_as = call.request.header("Sec-Fetch-Dest");
   const bool is_picture = type == "image/svg+xml" && wanted_as != nullptr && *wanted_as == "image";
   const bool is_attachment = is_dangerous(type) && !is_picture;
   response->set("Content-Type", std::string(is_attachment ? "application/octet-stream" : type));
-  response->set("Content-Disposition", disposition(name, is_attachment));
+  response->set("Content-Disposition", disposition(file.name, is_attachment));
   response->set("X-Content-Type-Options", "nosniff");
   return *std::move(response);
 }
@@ -93,7 +161,31 @@ std::string text_of(const std::vector<FormPart>& form, std::string_view name) {
   return part == nullptr ? "" : std::string(part->content);
 }
 
-HttpResponse upload(const Call& call, const heddle::Engine& engine) {
+// Of a mask: the picture that it belongs to, with the mask's alpha.
+std::string masked(const heddle::Engine& engine, const std::vector<FormPart>& form,
+                   std::string_view mask) {
+  const std::string text = text_of(form, "original_ref");
+  if (text.empty()) refuse(400);
+  NamedFile original;
+  try {
+    const Json reference = parse_json(text, "original_ref");
+    const auto member = [&](const char* name, const char* otherwise) {
+      const Json* found = reference.find(name);
+      return found == nullptr ? std::string(otherwise) : found->as_string();
+    };
+    original = named_file(engine, member("filename", ""), member("type", "output"),
+                          member("subfolder", ""));
+  } catch (const Error& error) {
+    throw Refused{text_response(error.full(), 400)};
+  }
+  heddle::PictureConversion conversion;
+  conversion.alpha_from = mask;
+  return converted(engine, content_of(original.path), conversion);
+}
+
+enum class Upload { file, mask };
+
+HttpResponse upload(const Call& call, const heddle::Engine& engine, Upload what) {
   const std::string* type = call.request.header("Content-Type");
   const auto form = read_form(type == nullptr ? "" : *type, call.request.body);
   if (!form) refuse(400);
@@ -109,8 +201,10 @@ HttpResponse upload(const Call& call, const heddle::Engine& engine) {
   std::error_code error;
   if (fs::is_directory(*file, error)) refuse(400);
   const std::string overwrite = text_of(*form, "overwrite");
-  const fs::path saved =
-      save_upload(*file, image->content, overwrite == "true" || overwrite == "1");
+  const bool replaces = overwrite == "true" || overwrite == "1";
+  const fs::path saved = what == Upload::mask
+                             ? save_upload(*file, masked(engine, *form, image->content), replaces)
+                             : save_upload(*file, image->content, replaces);
   Json answer = Json::object();
   answer.set("name", saved.filename().string()).set("subfolder", subfolder);
   return json_response(answer.set("type", kind));
@@ -134,7 +228,9 @@ void add_file_routes(Router& router, const ServiceParts& parts) {
   const heddle::Engine& engine = parts.engine;
   router.add_twice("GET", "/view", [&engine](const Call& call) { return view(call, engine); });
   router.add_twice("POST", "/upload/image",
-                   [&engine](const Call& call) { return upload(call, engine); });
+                   [&engine](const Call& call) { return upload(call, engine, Upload::file); });
+  router.add_twice("POST", "/upload/mask",
+                   [&engine](const Call& call) { return upload(call, engine, Upload::mask); });
   const FrontEnd& front_end = parts.options.front_end;
   if (!front_end.is_served()) return;
   router.add("GET", "/", [&front_end](const Call& call) {
