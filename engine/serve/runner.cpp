@@ -1,5 +1,6 @@
 #include "engine/serve/runner.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "engine/base/log.h"
@@ -15,7 +16,23 @@ std::int64_t system_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
+std::size_t working_devices(const heddle::Engine& engine) {
+  const std::vector<DeviceInfo> devices = engine.devices();
+  return std::size_t(std::ranges::count_if(devices, [](const DeviceInfo& device) {
+    return device.trouble.empty() && device.state == "healthy" && device.service == "enabled";
+  }));
+}
+
 }  // namespace
+
+// Jobs too few for all devices are better spread over several each. Where a model has no room on
+// one device, two jobs that are divided over two devices take turns, and together longer than side
+// by side with their weights streamed.
+bool Runner::is_among_many() const {
+  const JobCounts counts = queue_.counts();
+  const std::int64_t jobs = counts.pending + counts.running;
+  return jobs > 1 && std::uint64_t(jobs) >= working_devices(engine_);
+}
 
 std::string workflow_text(const Job& job) {
   std::string text = cat("{\"prompt\": ", job.prompt);
@@ -146,6 +163,7 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages) {
     StartOptions start;
     start.observer = [&messages](const heddle::Event& event) { messages.take(event); };
     start.partly = true;
+    start.among_many = is_among_many();
     start.previews = options_.previews && clients_.count() > 0;
     heddle::Run run = engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
     set_run(claim, run);

@@ -51,6 +51,7 @@ class Runner {
   void work(std::stop_token stop);
   void carry_out(const Job& job);
   JobOutcome run(const Job& job, RunMessages& messages);
+  bool is_among_many() const;
   void begin(const JobClaim& claim, Active active);
   void set_run(const JobClaim& claim, const heddle::Run& run);
   bool is_stopped(const JobClaim& claim) const;
