@@ -11,7 +11,7 @@ namespace heddle::engine {
 struct FrontEnd {
   std::filesystem::path pages;                   // of comfyui-frontend-package: has index.html
   std::vector<std::filesystem::path> templates;  // of comfyui-workflow-templates and its parts
-  std::filesystem::path docs;                    // of comfyui-embedded-docs: KSampler/en.md
+  std::filesystem::path docs;                    // of comfyui-embedded-docs: CLASS/en.md
   std::string version, templates_version;        // "1.58.1"; "": not known
 
   bool is_served() const { return !pages.empty(); }
