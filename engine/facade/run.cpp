@@ -182,11 +182,16 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
   engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
   engine::DeviceService& service = engine.environment->device_service;
-  auto held = service.try_hold(devices_of(run.ready.plan));
+  const auto hold = [&] {
+    run.control.release_in_pauses(false);  // what was told of the devices of another plan
+    return service.try_hold(devices_of(run.ready.plan),
+                            [&control = run.control] { control.release_in_pauses(true); });
+  };
+  auto held = hold();
   while (!held) {  // one of them is not to be used any more
     plan_again(run, engine);
     engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
-    auto again = service.try_hold(devices_of(run.ready.plan));
+    auto again = hold();
     if (again) held.emplace(std::move(*again));
   }
   run.control.begin();

@@ -25,25 +25,55 @@ void DeviceService::disable(std::uint32_t device) {
 }
 
 void DeviceService::drain(std::uint32_t device) {
-  const std::lock_guard lock(mutex_);
-  State& state = devices_[device].state;
-  if (state != State::drained) state = State::draining;
+  {
+    const std::lock_guard lock(mutex_);
+    State& state = devices_[device].state;
+    if (state != State::drained) state = State::draining;
+  }
+  const std::lock_guard lock(holders_mutex_);
+  for (const Holder& holder : holders_)
+    if (holder.on_drain && std::ranges::count(holder.devices, device) > 0) holder.on_drain();
 }
 
-DeviceService::Hold::~Hold() {
-  for (const std::uint32_t d : devices_) service_->release(d);
+// Its last call of on_drain is over when this comes back.
+void DeviceService::let_go(Holders::iterator holder, bool is_counted) {
+  Holders gone;
+  {
+    const std::lock_guard lock(holders_mutex_);
+    gone.splice(gone.end(), holders_, holder);
+  }
+  if (!is_counted) return;
+  for (const std::uint32_t d : holder->devices) release(d);
 }
 
-std::optional<DeviceService::Hold> DeviceService::try_hold(std::span<const std::uint32_t> devices) {
-  std::vector<std::uint32_t> held(devices.begin(), devices.end());
+// It can be told before it holds anything: a drain that begins in between either finds it among the
+// holders, or is found here.
+std::optional<DeviceService::Hold> DeviceService::try_hold(std::span<const std::uint32_t> devices,
+                                                           OnDrain on_drain) {
+  Holders one;
+  one.push_back({{devices.begin(), devices.end()}, std::move(on_drain)});
+  const auto holder = one.begin();
+  {
+    const std::lock_guard lock(holders_mutex_);
+    holders_.splice(holders_.end(), one);
+  }
+  if (!count(holder->devices)) {
+    let_go(holder, false);
+    return {};
+  }
+  return Hold(*this, holder);
+}
+
+// False, and nothing is counted: one of them is not enabled.
+bool DeviceService::count(std::span<const std::uint32_t> held) {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] {  // one that was enabled again in the middle of it
     return std::ranges::none_of(held, [&](auto d) { return devices_[d].is_giving_back; });
   });
   if (std::ranges::any_of(held, [&](auto d) { return devices_[d].state != State::enabled; }))
-    return {};
+    return false;
   for (const std::uint32_t d : held) ++devices_[d].holds;
-  return Hold(*this, std::move(held));
+  return true;
 }
 
 // Does not wait for a device that is just giving back: who comes here may have locks, and what is

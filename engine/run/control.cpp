@@ -51,17 +51,37 @@ bool RunControl::rearm() {
   has_computed_.store(false, std::memory_order_release);
   paused_release_.store(false, std::memory_order_release);
   preempted_.store(false, std::memory_order_release);
+  pauses_release_ = false;
   work_ = std::make_shared<RunWork>();
   return true;
 }
 void RunControl::wake_by(std::function<void()> wake) { wake_.lock()->swap(wake); }
 void RunControl::stop() { set(cancelled_, true); }
-void RunControl::pause() { set(paused_, true); }
 void RunControl::resume() { set(paused_, false); }
 
-void RunControl::pause_and_release() {
-  set(paused_, true);
-  set(paused_release_, true);
+void RunControl::pause() { pause(false); }
+void RunControl::pause_and_release() { pause(true); }
+
+void RunControl::pause(bool releases) {
+  {
+    const std::lock_guard lock(mutex_);
+    releases = releases || pauses_release_;
+    paused_.store(true, std::memory_order_release);
+    if (releases) paused_release_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
+  wake_up_->notify();
+  if (releases) wake_executor();
+}
+
+void RunControl::release_in_pauses(bool releases) {
+  {
+    const std::lock_guard lock(mutex_);
+    pauses_release_ = releases;
+    if (!releases || !paused()) return;
+    paused_release_.store(true, std::memory_order_release);
+    changed_.notify_all();
+  }
   wake_executor();
 }
 

@@ -63,6 +63,9 @@ class RunControl {
     return paused_release_.load(std::memory_order_acquire) ||
            preempted_.load(std::memory_order_acquire);
   }
+  // From now on, until rearm(), every pause gives back what the run holds, and so does the one that
+  // it is in: a device that it has is being drained. False: pauses are as they were called.
+  void release_in_pauses(bool releases);
   // Before the run is executed: it may have been resumed since it was told to release.
   void begin();
 
@@ -92,12 +95,14 @@ class RunControl {
  private:
   void wait() const;
   void set(std::atomic<bool>& what, bool value);
+  void pause(bool releases);
   void wake_executor();
 
   // Changed with the mutex held, so that nobody who goes to sleep misses it; read without.
   std::atomic<bool> cancelled_{false}, paused_{false}, may_write_{true}, has_computed_{false};
   std::atomic<bool> paused_release_{false}, preempted_{false};
   bool owner_cancelled_ = false;  // mutex_
+  bool pauses_release_ = false;   // mutex_
   // Changed by rearm() alone, with the mutex held; read by the run's own threads without.
   std::shared_ptr<RunWork> work_ = std::make_shared<RunWork>();
   const std::shared_ptr<WakeUp> wake_up_ = std::make_shared<WakeUp>();

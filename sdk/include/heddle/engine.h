@@ -226,8 +226,9 @@ HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, c
  * disabled gets nothing new; runs that have begun finish there; what it holds stays. */
 HEDDLE_EXPORT int32_t heddle_engine_enable(heddle_engine*, const char* device, char** error);
 HEDDLE_EXPORT int32_t heddle_engine_disable(heddle_engine*, const char* device, char** error);
-/* Disables it, and gives back all that it holds when the runs that have it are over. Waits until
- * then, or `milliseconds` (< 0: as long as it takes): HEDDLE_STILL_RUNNING, when it is not drained
+/* Disables it, and gives back all that it holds when the runs that have it are over. Those that are
+ * paused release what they have, as heddle_run_pause_and_release does. Waits until then, or
+ * `milliseconds` (< 0: as long as it takes): HEDDLE_STILL_RUNNING, when it is not drained
  * yet or was enabled meanwhile. */
 HEDDLE_EXPORT int32_t heddle_engine_drain(heddle_engine*, const char* device, int64_t milliseconds,
                                           char** error);

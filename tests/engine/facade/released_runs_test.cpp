@@ -2,99 +2,16 @@
 // because another of a higher priority needs the devices.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 
 #include "heddle/abi/base.h"
-#include "tests/fake_device/fake_fixture.h"
-#include "tests/support/layers_file.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/engine/facade/stepped_runs.h"
 
 using namespace heddle;
+using test::kSteps, test::Steps;
 
-namespace {
-
-constexpr int kWide = 80, kDeep = 3, kSteps = 40;
-constexpr std::uint64_t kBytes = std::uint64_t{kDeep} * kWide * kWide * sizeof(float);
-
-// What a run tells of its loop, and what is done there: before the step that it is about to take.
-struct Steps {
-  std::mutex mutex;
-  std::condition_variable changed;
-  int steps = 0;
-  std::vector<std::string> devices;  // of the calls, in their order
-  std::function<void(int)> at_step;
-
-  Observer observer() {
-    return [this](const Event& e) {
-      if (e.node != "loop") return;
-      int step = 0;
-      {
-        const std::lock_guard lock(mutex);
-        if (e.kind == Event::Kind::node_started) devices.emplace_back(e.device);
-        if (e.kind != Event::Kind::node_progress) return;
-        step = ++steps;
-        changed.notify_all();
-      }
-      if (at_step) at_step(step);
-    };
-  }
-  void await(int step) {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return steps >= step; });
-  }
-  int now() {
-    const std::lock_guard lock(mutex);
-    return steps;
-  }
-};
-
-struct ReleasedFixture {
-  test::FakeControl control;
-  test::TemporaryFolder folder;
-  const test::LayersFile a{"a", kWide, kDeep}, b{"b", kWide, kDeep};
-
-  ReleasedFixture() {
-    for (const test::LayersFile& model : {a, b})
-      folder.write(model.name + ".safetensors", model.bytes());
-  }
-  // One run on each device, and no second one.
-  static EngineOptions options(std::vector<std::string> devices) {
-    EngineOptions o = test::fake_engine_options(std::move(devices), R"({"memory": 1048576})");
-    o.budgets["fake"] = 2 * kBytes;
-    o.reserves["fake"] = std::uint64_t{0};
-    return o;
-  }
-  Run begin(Engine& engine, const test::LayersFile& model, double start, StartOptions o = {}) {
-    const std::string path = (folder / (model.name + ".safetensors")).string();
-    o.fetch = {"keep.out"};
-    o.inputs = {{"loop.start", start}};
-    return engine.start(
-        engine.parse(test::workflow(
-            {{"load",
-              (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
-             {"loop", R"({"class_type": "test.planned_loop",
-                          "inputs": {"model": ["load", 0], "width": 80, "steps": 40}})"},
-             {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["loop", 0]}})"}})),
-        std::move(o));
-  }
-  static std::vector<float> loop(const Results& results) { return results.floats("keep.out"); }
-  // Without a stop: what every run has to give, to the bit.
-  std::vector<float> whole(const test::LayersFile& model, double start) {
-    Engine engine(options({"fake:0"}));
-    std::vector<float> values = loop(begin(engine, model, start).wait());
-    BOOST_TEST(model.gives(values, start, kSteps));
-    return values;
-  }
-  static void await_nothing_on(const Engine& engine, std::size_t device) {
-    while (engine.devices().at(device).memory.taken != 0) std::this_thread::yield();
-  }
-};
-
-}  // namespace
-
-BOOST_FIXTURE_TEST_SUITE(released_runs, ReleasedFixture)
+BOOST_FIXTURE_TEST_SUITE(released_runs, test::SteppedRuns)
 
 BOOST_AUTO_TEST_CASE(a_released_run_holds_nothing_and_another_takes_its_place) {
   Engine engine(options({"fake:0"}));

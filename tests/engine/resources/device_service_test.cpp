@@ -2,6 +2,7 @@
 #include "engine/resources/device_service.h"
 
 #include <array>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 #include <future>
 
@@ -96,6 +97,49 @@ BOOST_AUTO_TEST_CASE(a_run_waits_for_a_device_that_is_just_giving_back) {
   });
   BOOST_TEST(holds.get());
   BOOST_TEST((service.state(0) == State::enabled));
+}
+
+BOOST_AUTO_TEST_CASE(who_holds_a_device_is_told_when_it_is_to_be_drained) {
+  int first = 0, both = 0;
+  auto one = service.try_hold(kFirst, [&] { ++first; });
+  auto two = service.try_hold(kBoth, [&] { ++both; });
+  service.disable(1);
+  BOOST_TEST(both == 0);
+  service.drain(1);
+  BOOST_TEST(first == 0);
+  BOOST_TEST(both == 1);
+  service.drain(0);
+  BOOST_TEST(first == 1);
+  BOOST_TEST(both == 2);
+  one.reset();
+  service.drain(0);
+  BOOST_TEST(first == 1);
+  BOOST_TEST(both == 3);
+  two.reset();
+  finish();
+  BOOST_TEST((service.state(0) == State::drained));
+  BOOST_TEST((service.state(1) == State::drained));
+}
+
+BOOST_AUTO_TEST_CASE(who_was_refused_is_not_told_later) {
+  int told = 0;
+  service.disable(0);
+  BOOST_TEST(!service.try_hold(kFirst, [&] { ++told; }).has_value());
+  service.drain(0);
+  BOOST_TEST(told == 0);
+}
+
+// Of drains and holds that come at once: whoever has a hold on a draining device has been told.
+BOOST_AUTO_TEST_CASE(a_drain_in_the_middle_of_it_is_told_or_refuses) {
+  for (int i = 0; i < 200; ++i) {
+    std::atomic<bool> is_told{false};
+    auto drains = std::async(std::launch::async, [&] { service.drain(0); });
+    auto held = service.try_hold(kFirst, [&] { is_told = true; });
+    drains.get();
+    BOOST_TEST((!held || is_told));
+    held.reset();
+    service.enable(0);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
