@@ -86,8 +86,8 @@ AddedTokens::AddedTokens(std::vector<AddedToken> tokens, const Vocabulary& model
       word_.push_back(Regex::compile(word_class(), "single_word"));
     }
   }
-  raw_ = PieceTrie(std::move(raw));
-  normalized_ = PieceTrie(std::move(normalized));
+  raw_ = PieceTrie(raw);
+  normalized_ = PieceTrie(normalized);
 }
 
 std::int32_t AddedTokens::add(const AddedToken& token, const Vocabulary& model,

@@ -4,11 +4,11 @@
 // any thread.
 #pragma once
 
+#include <boost/unordered/unordered_flat_map.hpp>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -63,8 +63,8 @@ class ByteLevelBpe {
   BpeOptions options_;  // without the merges
   std::string where_;
   std::optional<std::int32_t> unknown_;
-  std::unordered_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
-  std::vector<std::int32_t> merged_ids_;             // by rank
+  boost::unordered_flat_map<std::uint64_t, Merge> merges_;  // by (left id, right id)
+  std::vector<std::int32_t> merged_ids_;                    // by rank
 };
 
 }  // namespace heddle::text

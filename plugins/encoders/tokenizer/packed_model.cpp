@@ -68,25 +68,33 @@ std::vector<std::string> byte_alphabet(const std::string& suffix) {
 
 void read_packed_merges(std::string_view packed, const std::string& name, BpeOptions& options) {
   PackedReader reader(packed, name);
-  std::vector<std::string> tokens = byte_alphabet(options.end_of_word_suffix);
-  const std::size_t most = tokens.size() + packed.size() / 2;
+  const std::vector<std::string> alphabet = byte_alphabet(options.end_of_word_suffix);
+  const std::size_t most = alphabet.size() + packed.size() / 2;
+  std::vector<std::string_view> tokens;  // as the vocabulary keeps them
+  const auto add = [&](std::string_view token) {
+    tokens.push_back(options.vocabulary.add(token, static_cast<std::int32_t>(tokens.size())));
+  };
   tokens.reserve(most);
+  options.vocabulary.reserve(alphabet.size() + packed.size() / 4);  // ids of two bytes
   options.merged_ids.reserve(packed.size() / 2);
+  for (const std::string& token : alphabet) add(token);
+  std::string merged;
   while (!reader.is_done()) {
     const std::uint32_t left = reader.number(), right = reader.number();
     if (left >= tokens.size() || right >= tokens.size()) reader.fail();
     options.merged_ids.push_back({static_cast<std::int32_t>(left), static_cast<std::int32_t>(right),
                                   static_cast<std::int32_t>(tokens.size())});
-    tokens.push_back(tokens[left] + tokens[right]);
+    merged = tokens[left];
+    merged += tokens[right];
+    add(merged);
   }
-  options.vocabulary.reserve(tokens.size());
-  for (std::size_t id = 0; id < tokens.size(); ++id)
-    options.vocabulary.add(tokens[id], static_cast<std::int32_t>(id));
 }
 
 std::vector<UnigramPiece> read_packed_pieces(std::string_view packed, const std::string& name) {
   PackedReader reader(packed, name);
+  constexpr std::size_t kUsualBytes = 12;  // of a piece, as it is packed
   std::vector<UnigramPiece> pieces;
+  pieces.reserve(packed.size() / kUsualBytes);
   while (!reader.is_done()) {
     const double score = static_cast<double>(reader.f32());
     const std::uint32_t size = reader.number();

@@ -5,10 +5,42 @@
 
 namespace heddle::text {
 
-PieceTrie::PieceTrie(std::vector<Entry> entries) : nodes_(1) {
-  std::erase_if(entries, [](const Entry& entry) { return entry.key.empty(); });
-  std::stable_sort(entries.begin(), entries.end(),
-                   [](const Entry& a, const Entry& b) { return a.key < b.key; });
+namespace {
+
+// The first bytes of a key as a number that sorts as they do.
+std::uint64_t head_of(std::string_view key) {
+  std::uint64_t head = 0;
+  for (std::size_t i = 0; i < sizeof head; ++i)
+    head = head << 8 | (i < key.size() ? static_cast<unsigned char>(key[i]) : 0u);
+  return head;
+}
+
+// By their keys, and equal ones as they stood. Most keys differ in their heads: few texts have to
+// be fetched from where they lie.
+std::vector<PieceTrie::Entry> sorted(const std::vector<PieceTrie::Entry>& entries) {
+  struct Place {
+    std::uint64_t head;
+    std::size_t at;
+  };
+  std::vector<Place> places;
+  places.reserve(entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i)
+    if (!entries[i].key.empty()) places.push_back({head_of(entries[i].key), i});
+  std::sort(places.begin(), places.end(), [&](const Place& a, const Place& b) {
+    if (a.head != b.head) return a.head < b.head;
+    const int order = entries[a.at].key.compare(entries[b.at].key);
+    return order != 0 ? order < 0 : a.at < b.at;
+  });
+  std::vector<PieceTrie::Entry> result;
+  result.reserve(places.size());
+  for (const Place& place : places) result.push_back(entries[place.at]);
+  return result;
+}
+
+}  // namespace
+
+PieceTrie::PieceTrie(const std::vector<Entry>& unsorted) : nodes_(1) {
+  const std::vector<Entry> entries = sorted(unsorted);
   struct Range {
     std::uint32_t node;
     std::size_t begin, end;  // of `entries`

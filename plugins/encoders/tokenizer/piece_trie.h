@@ -24,7 +24,7 @@ class PieceTrie {
   PieceTrie() : nodes_(1) {}
 
   // Of equal keys the last one counts.
-  explicit PieceTrie(std::vector<Entry> entries);
+  explicit PieceTrie(const std::vector<Entry>& unsorted);
 
   // The child of `node` by `byte`, or kNowhere.
   std::uint32_t child(std::uint32_t node, unsigned char byte) const;

@@ -158,7 +158,7 @@ PieceTrie user_defined_trie(const Model& model) {
     if (model.pieces[i].kind != PieceKind::kUserDefined) continue;
     entries.push_back({model.pieces[i].text, static_cast<std::int32_t>(i)});
   }
-  return PieceTrie(std::move(entries));
+  return PieceTrie(entries);
 }
 
 std::vector<std::int32_t> suffix_of(const Model& model) {

@@ -40,6 +40,7 @@ Unigram::Unigram(UnigramOptions options, const std::string& where)
   max_score_ = static_cast<double>(std::numeric_limits<float>::min());
   std::vector<PieceTrie::Entry> entries;
   pieces_.reserve(options.pieces.size());
+  entries.reserve(options.pieces.size());
   vocabulary_.reserve(options.pieces.size());
   for (const UnigramPiece& piece : options.pieces) {
     const auto id = static_cast<std::int32_t>(pieces_.size());
@@ -67,7 +68,7 @@ Unigram::Unigram(UnigramOptions options, const std::string& where)
   if (!std::isfinite(min_score)) min_score = static_cast<double>(std::numeric_limits<float>::max());
   unknown_score_ = min_score - kUnknownPenalty;
   if (rules_ == UnigramRules::kSentencePiece) unknown_score_ = as_float(unknown_score_);
-  trie_ = PieceTrie(std::move(entries));
+  trie_ = PieceTrie(entries);
 }
 
 double Unigram::score_of(std::int32_t id, std::size_t length) const {
