@@ -145,6 +145,21 @@ BOOST_AUTO_TEST_CASE(without_another_device_it_goes_on_when_the_drained_one_is_e
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(it_fails_when_it_is_resumed_and_no_device_is_left) {
+  Steps steps;
+  steps.at_step = [&](int step) {
+    if (step == 5) pause();
+  };
+  Run one = begin_on_first(steps.observer());
+  run = &one;
+  engine.disable("fake:1");
+  steps.await(5);
+  BOOST_REQUIRE(engine.drain(kDrained, kDrainTime));
+  one.resume();
+  const std::string text = test::engine_refusal([&] { one.wait(); });
+  BOOST_TEST(text.find("no device is left to run on") != std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_CASE(a_run_that_let_go_is_cancelled) {
   Steps steps;
   steps.at_step = [&](int step) {
