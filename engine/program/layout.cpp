@@ -13,22 +13,26 @@ Layout lay_out(const std::vector<Lifetime>& pieces, std::uint64_t alignment) {
   std::ranges::stable_sort(
       by_size, [&](std::uint32_t a, std::uint32_t b) { return pieces[a].bytes > pieces[b].bytes; });
 
-  std::vector<std::uint32_t> placed;  // by offset
+  struct Placed {
+    std::uint64_t begin, end;
+    std::uint32_t first, last;
+  };
+  std::vector<Placed> placed;  // by their beginnings; all are looked at for each piece
+  placed.reserve(pieces.size());
   for (const std::uint32_t piece : by_size) {
-    const std::uint64_t bytes = (pieces[piece].bytes + alignment - 1) / alignment * alignment;
+    const auto [unpadded, first, last] = pieces[piece];
+    const std::uint64_t bytes = (unpadded + alignment - 1) / alignment * alignment;
     if (bytes == 0) continue;
     std::uint64_t at = 0;
-    for (const std::uint32_t other : placed) {
-      const Lifetime& o = pieces[other];
-      if (o.last < pieces[piece].first || pieces[piece].last < o.first) continue;
-      if (at + bytes <= layout.offsets[other]) break;
-      at = std::max(at, layout.offsets[other] + (o.bytes + alignment - 1) / alignment * alignment);
+    for (const Placed& other : placed) {
+      if (other.last < first || last < other.first) continue;
+      if (at + bytes <= other.begin) break;
+      at = std::max(at, other.end);
     }
     layout.offsets[piece] = at;
     layout.bytes = std::max(layout.bytes, at + bytes);
-    const auto place = std::ranges::upper_bound(placed, at, {},
-                                                [&](std::uint32_t p) { return layout.offsets[p]; });
-    placed.insert(place, piece);
+    const auto place = std::ranges::upper_bound(placed, at, {}, &Placed::begin);
+    placed.insert(place, {at, at + bytes, first, last});
   }
   return layout;
 }

@@ -19,15 +19,12 @@ namespace {
 
 using Kind = SessionAction::Kind;
 
-double seconds_of(const PlannedOp& op, const SessionSpec& spec) {
-  return spec.device_slots[op.device_slot].rates.seconds(op_work(op.op, spec.is_scaled_fp8));
-}
-
 // What the device slots of a session share, as far as it is left.
 struct Shared {
   std::vector<Donor> donors;
   std::uint64_t pinned_available = 0;                                    // of host memory
   std::set<std::tuple<NodeIndex, std::uint32_t, std::uint32_t>> pinned;  // node, slot, rank
+  std::vector<double> op_seconds;  // by op; below 0: nobody has asked yet
 };
 
 // One device slot of a session.
@@ -96,6 +93,16 @@ class DeviceSlotPager {
       needs_.outputs += padded_page_bytes(dense_bytes(output.value.info));
   }
 
+  // Other device slots ask for the same.
+  double seconds_of(std::uint32_t op) const {
+    const PlannedOp& planned = plan_.ops[op];
+    double& seconds = shared_.op_seconds[op];
+    if (seconds < 0)
+      seconds = spec_.device_slots[planned.device_slot].rates.seconds(
+          op_work(planned.op, spec_.is_scaled_fp8));
+    return seconds;
+  }
+
   void read_ops() {
     std::map<std::int32_t, std::size_t> known;  // storages; where they stand in once_ or loop_
     for (int phase = 0; phase < 3; ++phase)
@@ -104,9 +111,9 @@ class DeviceSlotPager {
         if (action.kind != Kind::launch) continue;
         const PlannedOp& op = plan_.ops[action.index];
         const bool in_loop = phase == 2;
-        const double seconds = in_loop ? seconds_of(op, spec_) : 0;
         if (op.device_slot != device_slot_) {
-          if (takes_turns_with(op.device_slot)) paging_.idle_seconds += seconds;
+          if (in_loop && takes_turns_with(op.device_slot))
+            paging_.idle_seconds += seconds_of(action.index);
           continue;
         }
         auto& launches = in_loop ? loop_launches_ : once_launches_;
@@ -114,7 +121,7 @@ class DeviceSlotPager {
         auto& weights = in_loop ? paging_.loop : paging_.once;
         const auto position = std::uint32_t(launches.size());
         launches.push_back({phase, at});
-        if (in_loop) paging_.op_seconds.push_back(seconds);
+        if (in_loop) paging_.op_seconds.push_back(seconds_of(action.index));
         for (const Operand& operand : op.op.in) {
           if (operand.storage < 0) continue;
           SessionStorage& s = plan_.storages[operand.storage];
@@ -272,7 +279,7 @@ class DeviceSlotPager {
 
 void page_session(const Graph& graph, const SessionSpec& spec, SessionPlan& plan) {
   plan.needs.assign(spec.device_slots.size(), {});
-  Shared shared{spec.donors, spec.pinned_bytes, {}};
+  Shared shared{spec.donors, spec.pinned_bytes, {}, std::vector<double>(plan.ops.size(), -1)};
   for (std::uint32_t device_slot = 0; device_slot < spec.device_slots.size(); ++device_slot)
     if (spec.device_slots[device_slot].budget != kNoLimit)
       DeviceSlotPager(graph, spec, plan, device_slot, shared).run();
