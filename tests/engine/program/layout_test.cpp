@@ -1,6 +1,9 @@
 #include "engine/program/layout.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
+#include <functional>
+#include <numeric>
 #include <random>
 
 using heddle::engine::lay_out;
@@ -24,9 +27,47 @@ void check(const std::vector<Lifetime>& pieces, const Layout& layout) {
   }
 }
 
+// The lowest free offset of each, the largest first, by looking at all the others.
+std::vector<std::uint64_t> plain_offsets(const std::vector<Lifetime>& pieces) {
+  std::vector<std::size_t> order(pieces.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) { return pieces[i].bytes; });
+  std::vector<std::uint64_t> offsets(pieces.size());
+  std::vector<std::size_t> placed;
+  for (const std::size_t i : order) {
+    const auto is_free = [&](std::uint64_t at) {
+      return std::ranges::none_of(placed, [&](std::size_t j) {
+        return overlap(pieces[i], pieces[j]) && at < offsets[j] + pieces[j].bytes &&
+               offsets[j] < at + pieces[i].bytes;
+      });
+    };
+    std::vector<std::uint64_t> candidates{0};
+    for (const std::size_t j : placed) candidates.push_back(offsets[j] + pieces[j].bytes);
+    std::ranges::sort(candidates);
+    offsets[i] = *std::ranges::find_if(candidates, is_free);
+    placed.push_back(i);
+  }
+  return offsets;
+}
+
 }  // namespace
 
 BOOST_AUTO_TEST_SUITE(layout)
+
+BOOST_AUTO_TEST_CASE(each_piece_is_at_the_lowest_offset_that_is_free) {
+  std::mt19937 random(5);
+  for (const std::uint32_t steps : {1u, 7u, 63u, 64u, 65u, 5000u}) {
+    std::vector<Lifetime> pieces;
+    for (int i = 0; i < 200; ++i) {
+      const std::uint32_t first = random() % steps;
+      const std::uint32_t longest = i % 9 == 0 ? steps - first : std::min(steps - first, 5u);
+      pieces.push_back(
+          {64 * (1 + random() % 50), first, first + std::uint32_t(random() % longest)});
+    }
+    BOOST_TEST(lay_out(pieces, 64).offsets == plain_offsets(pieces),
+               boost::test_tools::per_element());
+  }
+}
 
 BOOST_AUTO_TEST_CASE(a_chain_needs_room_for_two) {
   std::vector<Lifetime> pieces;
