@@ -359,11 +359,12 @@ class Engine {
   // of the process may share: with CUDA it is reset, unless it was there before this engine used
   // it). A run that has it and is paused, or is paused before it is over, lets go: the pause
   // becomes one of Run::pause_and_release(), so that resume() places the run anew, on devices that
-  // are left. Between two nodes what it has made goes to host memory, as far as it is still wanted;
-  // in a node that keeps no state the run goes on to that node's end first. Only a run that waits
-  // to write behind a paused one (StartOptions::writes_after) keeps the device. devices() tells
-  // "draining", then "drained". Waits until then, or so long; not to be called by a run's observer
-  // without a time. False: it is not drained yet, or was enabled meanwhile.
+  // are left; where none is, it fails. Between two nodes what it has made goes to host memory, as
+  // far as it is still wanted; in a node that keeps no state the run goes on to that node's end
+  // first. Only a run that waits to write behind a paused one (StartOptions::writes_after) keeps
+  // the device. devices() tells "draining", then "drained". Waits until then, or so long; not to be
+  // called by a run's observer without a time. False: it is not drained yet, or was enabled
+  // meanwhile.
   bool drain(std::string_view device, std::optional<std::chrono::milliseconds> wait = {});
 
   // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
