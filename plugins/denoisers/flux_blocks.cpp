@@ -1,11 +1,10 @@
 #include "flux_blocks.h"
 
-#include <cmath>
-
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "embed_number.h"
+#include "joint_attention.h"
 #include "patches.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
@@ -93,18 +92,6 @@ constexpr Stream kTxt{FluxDouble::txt_qkv,      FluxDouble::txt_qkv_bias, FluxDo
                       FluxDouble::txt_up,       FluxDouble::txt_up_bias,  FluxDouble::txt_down,
                       FluxDouble::txt_down_bias};
 
-// Tokens [begin, end) of the joint sequence.
-struct Range {
-  std::int64_t begin, end;
-};
-Tensor tokens(const Tensor& t, Range range) { return t.slice(1, range.begin, range.end); }
-
-// q (0), k (1) or v (2) of qkv (B, l, 3 H d) as (B, l, H, d).
-Tensor part_of_heads(const Tensor& qkv, int part, std::int64_t heads) {
-  const std::int64_t width = qkv.size(2) / 3;
-  return blocks::split_heads(qkv.slice(2, part * width, (part + 1) * width), heads);
-}
-
 // Norm and rotation of q and k, where they lie.
 void norm_heads(Context& ctx, const Tensor& qkv, std::int64_t heads, const Tensor& q_weight,
                 const Tensor& k_weight, const Tensor& cos, const Tensor& sin, double eps) {
@@ -131,72 +118,6 @@ Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const
   if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
   const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));
   return ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)}));
-}
-
-// What of the joint sequence this device has, and of the heads it computes the attention of.
-struct JointShard {
-  std::int64_t before, total;      // tokens of the devices before this one, of all
-  std::int64_t first_head, heads;  // where devices have some of the tokens each
-};
-JointShard joint_shard(Context& ctx, std::int64_t before, std::int64_t total, std::int64_t heads) {
-  const heddle_group group = ctx.group();
-  if (group.kind != HEDDLE_GROUP_SEQUENCE) return {before, total, 0, heads};
-  const std::int64_t first = heads * group.rank / group.count,
-                     last = heads * (group.rank + 1) / group.count;
-  if (first == last)
-    throw Error(HEDDLE_INVALID_ARGUMENT, std::to_string(heads) + " heads cannot be divided among " +
-                                             std::to_string(group.count) +
-                                             " devices. Use fewer devices.");
-  return {before, total, first, last - first};
-}
-
-// Room for qkv of all tokens with some of the heads, (B, T, 3 H' d). Alone: `own`, which is the
-// same.
-Tensor make_gathered(Context& ctx, const Tensor& own, const JointShard& shard, std::int64_t heads) {
-  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return own;
-  return ctx.make({own.size(0), shard.total, own.size(2) / heads * shard.heads}, own.dtype());
-}
-
-// qkv (B, l, 3 H d) of this device's tokens from `begin` on, with all heads, to where those with
-// some of the heads are gathered. Alone they are there.
-void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const JointShard& shard,
-                   std::int64_t heads, const Tensor& gathered) {
-  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return;
-  const std::int64_t head = qkv.size(2) / (3 * heads);
-  const heddle_all_to_all_attrs to_heads{shard.first_head, shard.first_head + shard.heads,
-                                         shard.before + begin, 3, 1};
-  ops::all_to_all_into(ctx, qkv.reshape({qkv.size(0), qkv.size(1), 3, heads, head}), to_heads,
-                       gathered.reshape({gathered.size(0), shard.total, 3, shard.heads, head}));
-}
-
-// Rows of queries, of all heads together, that a large GPU's multiprocessors take in one round: 132
-// of them, 128 rows each. An attention over fewer takes no less time.
-constexpr std::int64_t kRowsOfARound = 132 * 128;
-
-// Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
-// out (B, l, H, d). The others' tokens are computed first, and are on their way while its own are,
-// but where two attentions would take more rounds than one.
-void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out) {
-  const Tensor q = part_of_heads(qkv, 0, shard.heads), k = part_of_heads(qkv, 1, shard.heads),
-               v = part_of_heads(qkv, 2, shard.heads);
-  const double scale = 1 / std::sqrt(double(q.size(3)));
-  const auto attend_to = [&](const Tensor& rows, const Tensor& to) {
-    ops::attention_into(ctx, rows, k, v, {}, scale, ops::Mask::none, to);
-  };
-  const heddle_group group = ctx.group();
-  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(q, out);
-  const Range own{shard.before, shard.before + out.size(1)};
-  heddle_all_to_all_attrs to_tokens{own.begin, own.end, shard.first_head, 1, 2};
-  const Tensor attended = ctx.make(q.shape(), q.dtype());
-  if (group.count > 2 && out.size(0) * out.size(1) * shard.heads < kRowsOfARound) {
-    attend_to(q, attended);
-    return ops::all_to_all_into(ctx, attended, to_tokens, out);
-  }
-  for (const Range others : {Range{0, own.begin}, Range{own.end, shard.total}})
-    if (others.begin < others.end) attend_to(tokens(q, others), tokens(attended, others));
-  to_tokens.keeps_own = 1;
-  ops::all_to_all_into(ctx, attended, to_tokens, out);
-  attend_to(tokens(q, own), out.slice(2, shard.first_head, shard.first_head + shard.heads));
 }
 
 // What comes after the attention, back on the stream.
