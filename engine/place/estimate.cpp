@@ -99,6 +99,7 @@ class Simulation {
     const auto [at, is_new] = arrived_.try_emplace({source, branch, to}, 0);
     if (!is_new) return at->second;
     const std::uint64_t bytes = bytes_of(source, branch);
+    if (bytes == 0) return at->second = made;  // as an optional input that is not given
     if (earlier) {
       once_seconds_ += call_.prices.transfer_seconds(from, to, bytes);
       return 0;
