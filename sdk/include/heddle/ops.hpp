@@ -37,16 +37,22 @@ inline Shape broadcast(const Tensor& a, const Tensor& b) {
     shape[i] = shape[i] == 1 ? b.size(int(i)) : shape[i];
   return shape;
 }
-inline Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
+inline void add_into(Context& ctx, const Tensor& a, const Tensor& b, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ADD);
-  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
   ctx.op(op, {a.raw(), b.raw()}, {out.raw()});
+}
+inline Tensor add(Context& ctx, const Tensor& a, const Tensor& b) {
+  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
+  add_into(ctx, a, b, out);
   return out;
 }
-inline Tensor mul(Context& ctx, const Tensor& a, const Tensor& b) {
+inline void mul_into(Context& ctx, const Tensor& a, const Tensor& b, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_MUL);
-  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
   ctx.op(op, {a.raw(), b.raw()}, {out.raw()});
+}
+inline Tensor mul(Context& ctx, const Tensor& a, const Tensor& b) {
+  const Tensor out = ctx.make(broadcast(a, b), a.dtype());
+  mul_into(ctx, a, b, out);
   return out;
 }
 
@@ -55,11 +61,10 @@ struct Term {
   Tensor x;
 };
 // Sum of up to four scaled tensors of one shape.
-inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
+inline void combine_into(Context& ctx, const std::vector<Term>& terms, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_COMBINE);
   if (terms.empty() || terms.size() > 4)
     throw Error(HEDDLE_INVALID_ARGUMENT, "combine/1 takes 1 to 4 terms");
-  const Tensor out = ctx.make_like(terms[0].x);
   heddle_combine_attrs attrs{};
   heddle_tensor* in[4] = {};
   for (std::size_t i = 0; i < terms.size(); ++i) {
@@ -69,6 +74,11 @@ inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
   heddle_tensor* result = out.raw();
   check(service<heddle_ops_service>().enqueue(ctx.raw(), op.handle(), std::uint32_t(terms.size()),
                                               in, 1, &result, &attrs, sizeof attrs));
+}
+inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
+  if (terms.empty()) throw Error(HEDDLE_INVALID_ARGUMENT, "combine/1 takes 1 to 4 terms");
+  const Tensor out = ctx.make_like(terms[0].x);
+  combine_into(ctx, terms, out);
   return out;
 }
 
