@@ -92,6 +92,10 @@ void add_broadcast_cases(Random& random, std::vector<OpCase>& cases) {
                      .op = op,
                      .in = {make(HEDDLE_F32, {7, 1}), make(HEDDLE_F32, {1, 129})},
                      .out = {HostTensor(HEDDLE_F32, {7, 129})}});
+    cases.push_back({.name = label(op, "rows by a number each"),
+                     .op = op,
+                     .in = {slice(HEDDLE_F32, {2, 1, 7, 264}), make(HEDDLE_F32, {2, 1, 7, 1})},
+                     .out = {HostTensor(HEDDLE_F32, {2, 1, 7, 264})}});
     cases.push_back({.name = label(op, "slices, long rows"),
                      .op = op,
                      .in = {slice(HEDDLE_F32, {2, 9001}), slice(HEDDLE_F32, {1, 9001})},
