@@ -90,19 +90,19 @@ std::int64_t DualStreams::mlp_width(const ModuleParts& up) const {
   return file_.has(bias) ? file_.size(bias, 0) : 4 * s_.hidden;
 }
 
-Source DualStreams::embed_text(const Source& context, const Source& x) const {
+Source DualStreams::embed_text(const Source& context, const Source& x, const Source& nag) const {
   using B = FluxTextIn;
   Block block = graph_.add<B>("embed.text");
-  block.link(B::context, context).link(B::x, x);
+  block.link(B::context, context).link(B::x, x).link(B::nag, nag);
   blocks::Slots slots(file_, block, "embed.text");
   linear(slots, B::weight, B::bias, top_("txt_in"), s_.hidden, s_.context_width);
   return block[B::out];
 }
 
-Source DualStreams::embed_image(const Source& x) const {
+Source DualStreams::embed_image(const Source& x, const Source& nag) const {
   using B = FluxImageIn;
   Block block = graph_.add<B>("embed.image");
-  block.link(B::x, x);
+  block.link(B::x, x).link(B::nag, nag);
   if (s_.in_width > s_.out_width)
     block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots slots(file_, block, "embed.image");
@@ -111,7 +111,7 @@ Source DualStreams::embed_image(const Source& x) const {
 }
 
 void DualStreams::add_double(int index, const FindModule& find, const Source& vector,
-                             const Rope& rope, Source& img, Source& txt) const {
+                             const AttentionInputs& attention, Source& img, Source& txt) const {
   using B = FluxDouble;
   using M = FluxDoubleModulation;
   const std::string path = "double." + std::to_string(index);
@@ -123,7 +123,11 @@ void DualStreams::add_double(int index, const FindModule& find, const Source& ve
   linear(mod, M::txt_weight, M::txt_bias, find("txt_mod.lin"), 6 * d, d);
 
   Block block = graph_.add<B>(path + ".block");
-  block.link(B::img, img).link(B::txt, txt).link(B::cos, rope.cos).link(B::sin, rope.sin);
+  block.link(B::img, img)
+      .link(B::txt, txt)
+      .link(B::cos, attention.cos)
+      .link(B::sin, attention.sin)
+      .link(B::nag, attention.nag);
   block.link(B::img_mod, modulation[M::img])
       .link(B::txt_mod, modulation[M::txt])
       .set(B::heads, s_.heads);

@@ -44,9 +44,10 @@ struct StreamSizes {
 StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const FindModule& top,
                               const FindModule& first_block, const std::string& prefix);
 
-// The rotary tables of the joint sequence, (T + S, head_size / 2) each.
-struct Rope {
-  Source cos, sin;
+// What attentions read besides the streams: the rotary tables of the joint sequence, (T + S,
+// head_size / 2) each, and the model's input "nag" (attention_guidance.h).
+struct AttentionInputs {
+  Source cos, sin, nag;
 };
 
 // Numbers of an MLP that stay together when devices divide it: a vector register's worth.
@@ -66,13 +67,13 @@ class DualStreams {
   std::int64_t mlp_width(const ModuleParts& up) const;
 
   // context (1|B, T, context_width) -> (B, T, hidden): "embed.text".
-  Source embed_text(const Source& context, const Source& x) const;
+  Source embed_text(const Source& context, const Source& x, const Source& nag) const;
   // The latent x (B, C, H, W) -> (B, S, hidden): "embed.image". Models that read more than they
   // make have an input "concat".
-  Source embed_image(const Source& x) const;
+  Source embed_image(const Source& x, const Source& nag) const;
   // "double.<index>": the block and what modulates it. img and txt become its results.
-  void add_double(int index, const FindModule& find, const Source& vector, const Rope& rope,
-                  Source& img, Source& txt) const;
+  void add_double(int index, const FindModule& find, const Source& vector,
+                  const AttentionInputs& attention, Source& img, Source& txt) const;
   // vector (N, 1|B, hidden) -> (N, 1|B, parts x hidden), at a path of its own.
   Source modulation(const std::string& path, const Source& vector, const ModuleParts& find,
                     int parts) const;

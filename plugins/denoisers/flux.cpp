@@ -57,27 +57,28 @@ class Builder {
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
-    const Source vector =
-        embed_vector(timestep, graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
-    rope_ = add_rope(x, context);
-    Source txt = streams_.embed_text(context, x), img = streams_.embed_image(x);
+    const Source y = graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
+    const Source vector = embed_vector(timestep, y, nag);
+    attention_ = add_rope(x, context, nag);
+    Source txt = streams_.embed_text(context, x, nag), img = streams_.embed_image(x, nag);
     for (int i = 0; i < d_.streams.doubles; ++i)
-      streams_.add_double(i, modules_of(names_, i), vector, rope_, img, txt);
+      streams_.add_double(i, modules_of(names_, i), vector, attention_, img, txt);
     Block join = graph_.add<FluxJoin>("join");
     join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
     Source hidden = join[FluxJoin::out];
     for (int i = 0; i < d_.singles; ++i) {
-      hidden = add_single(i, vector, hidden);
+      hidden = add_single(i, vector, hidden, x);
       streams_.expose("single." + std::to_string(i), hidden);
     }
     graph_.output("out", streams_.add_final(vector, hidden, x));
   }
 
  private:
-  Source embed_vector(const Source& timestep, const Source& y) {
+  Source embed_vector(const Source& timestep, const Source& y, const Source& nag) {
     using B = FluxVector;
     Block block = graph_.add<B>("embed.vector");
-    block.link(B::timestep, timestep).link(B::y, y);
+    block.link(B::timestep, timestep).link(B::y, y).link(B::nag, nag);
     blocks::Slots slots(file_, block, "embed.vector");
     const FindModule top = modules_of(names_);
     const auto layer = [&](const Weight& matrix, const Weight& bias, const char* module,
@@ -101,20 +102,20 @@ class Builder {
     return block[B::out];
   }
 
-  Rope add_rope(const Source& x, const Source& context) {
+  AttentionInputs add_rope(const Source& x, const Source& context, const Source& nag) {
     using B = FluxRope;
     Block block = graph_.add<B>("embed.rope");
-    block.link(B::x, x).link(B::context, context);
+    block.link(B::x, x).link(B::context, context).link(B::nag, nag);
     block.link(B::positions,
                graph_.input("positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     block.set(B::axis_0, d_.streams.axes[0])
         .set(B::axis_1, d_.streams.axes[1])
         .set(B::axis_2, d_.streams.axes[2])
         .set(B::theta, d_.theta);
-    return {block[B::cos], block[B::sin]};
+    return {block[B::cos], block[B::sin], nag};
   }
 
-  Source add_single(int index, const Source& vector, const Source& hidden) {
+  Source add_single(int index, const Source& vector, const Source& hidden, const Source& x) {
     using B = FluxSingle;
     const std::string path = "single." + std::to_string(index);
     const FindModule find{[this, index](std::string_view module, const char* kind) {
@@ -123,7 +124,8 @@ class Builder {
     const Source modulation =
         streams_.modulation(path + ".modulation", vector, find("modulation.lin"), 3);
     Block block = graph_.add<B>(path + ".block");
-    block.link(B::hidden, hidden).link(B::cos, rope_.cos).link(B::sin, rope_.sin);
+    block.link(B::hidden, hidden).link(B::cos, attention_.cos).link(B::sin, attention_.sin);
+    block.link(B::x, x).link(B::nag, attention_.nag);
     block.link(B::mod, modulation).set(B::heads, d_.streams.heads);
     blocks::Slots slots(file_, block, path + ".block");
     // The last projection reads attention and MLP side by side: its columns tell the width of the
@@ -150,7 +152,7 @@ class Builder {
   const std::int64_t hidden_;
   Blocks& graph_;
   const DualStreams streams_;
-  Rope rope_;
+  AttentionInputs attention_;
 };
 
 void add_settings(const Dimensions& d, Blocks& graph) {

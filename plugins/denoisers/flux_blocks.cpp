@@ -1,8 +1,11 @@
 #include "flux_blocks.h"
 
+#include <algorithm>
+
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "attention_guidance.h"
 #include "embed_number.h"
 #include "joint_attention.h"
 #include "patches.h"
@@ -30,10 +33,18 @@ heddle_timestep_embedding_attrs waves(Context& ctx) {
 
 // What guidance-distilled models were trained for is an input; others do not have the layer.
 Tensor guidance_numbers(Context& ctx) {
-  if (ctx.has(FluxVector::guidance)) return ctx[FluxVector::guidance];
+  if (ctx.has(FluxVector::guidance)) {
+    const Tensor given = ctx[FluxVector::guidance];
+    return given.reshape({given.count()});
+  }
   const Tensor one = ctx.make({1}, HEDDLE_F32);
   ops::fill(ctx, one, ctx[FluxVector::default_guidance]);
   return one;
+}
+
+// Tokens of the latent x (B, C, H, W).
+std::int64_t token_count(const Tensor& x) {
+  return tokens_along(x.size(2)) * tokens_along(x.size(3));
 }
 
 // A picture (B, C, H, W) as (B, H/2, W/2, C, 2, 2), without copying; H and W are even.
@@ -136,8 +147,9 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::
 void FluxVector::execute(Context& ctx) {
   const Tensor time = embed_number(ctx, ctx[timestep], waves(ctx),
                                    {time_in, time_in_bias, time_out, time_out_bias});
+  const Tensor texts = ctx.has(nag) ? as_pairs(ctx[y]) : ctx[y];
   const Tensor pooled =
-      blocks::wide_linear(ctx, ctx[y], ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
+      blocks::wide_linear(ctx, texts, ctx[text_in], ctx[text_in_bias], HEDDLE_ACT_SILU);
   Tensor text = blocks::wide_linear(ctx, pooled, ctx[text_out], ctx[text_out_bias]);
   if (ctx[guidance_in] && !ctx.has(unguided)) {
     const Tensor numbers = guidance_numbers(ctx);
@@ -153,7 +165,7 @@ void FluxVector::execute(Context& ctx) {
 
 void FluxRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
-  const std::int64_t text = ctx[context].size(1);
+  const std::int64_t text = ctx[context].size(1) / (ctx.has(nag) ? 2 : 1);
   const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
   const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
   if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
@@ -176,19 +188,21 @@ void FluxRope::execute(Context& ctx) {
 }
 
 void FluxTextIn::execute(Context& ctx) {
-  const Tensor text = ctx[context];
-  const std::int64_t batch = ctx[x].size(0);
+  const std::int64_t of_each = ctx.has(nag) ? 2 : 1, batch = of_each * ctx[x].size(0);
+  const Tensor text = ctx.has(nag) ? as_pairs(ctx[context]) : ctx[context];
   const Tensor projected = blocks::wide_linear(ctx, text, ctx[weight], ctx[bias]);
   if (text.size(0) == batch) {
     ctx[out] = projected;
     return;
   }
-  if (text.size(0) != 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "context is for " + std::to_string(text.size(0)) + " pictures, the latent holds " +
-                    std::to_string(batch) + ". Give one context, or one for each picture.");
+  if (text.size(0) != of_each)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "context is for " + std::to_string(ctx[context].size(0)) +
+                                             " pictures, the latent holds " +
+                                             std::to_string(ctx[x].size(0)) +
+                                             ". Give one context, or one for each picture.");
   const Tensor all = ctx.make({batch, projected.size(1), projected.size(2)}, HEDDLE_F32);
-  for (std::int64_t b = 0; b < batch; ++b) ops::copy_into(ctx, projected, all.slice(0, b, b + 1));
+  for (std::int64_t b = 0; b < batch; b += of_each)
+    ops::copy_into(ctx, projected, all.slice(0, b, b + of_each));
   ctx[out] = all;
 }
 
@@ -201,11 +215,12 @@ void FluxImageIn::execute(Context& ctx) {
                 "the model takes " + std::to_string(matrix.size(1) / area) +
                     " latent channels, got " + std::to_string(latent.size(1)) + " and " +
                     std::to_string(more / area) + " of conditioning ('concat')");
-  const std::int64_t count = tokens_along(latent.size(2)) * tokens_along(latent.size(3));
+  const std::int64_t count = token_count(latent);
   const Tensor packed = ctx.make({latent.size(0), count, own + more}, HEDDLE_F32);
   pack_into(ctx, latent, packed.slice(2, 0, own));
   if (more > 0) pack_into(ctx, ctx[concat], packed.slice(2, own, own + more));
-  ctx[out] = blocks::wide_linear(ctx, packed, matrix, ctx[bias]);
+  const Tensor projected = blocks::wide_linear(ctx, packed, matrix, ctx[bias]);
+  ctx[out] = ctx.has(nag) ? twice(ctx, projected) : projected;
 }
 
 void FluxDoubleModulation::execute(Context& ctx) {
@@ -246,6 +261,8 @@ void FluxDouble::execute(Context& ctx) {
   const Tensor attended_heads = ctx.make({batch, length, head_count, head});
   attend(ctx, gathered, shard, attended_heads);
   const Tensor attended = blocks::join_heads(attended_heads);
+  if (ctx.has(nag) && image_at.begin < image_at.end)
+    guide_attention(ctx, ctx[nag], tokens(attended, image_at));
 
   ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
   ctx[img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
@@ -261,8 +278,9 @@ void FluxJoin::execute(Context& ctx) {
 }
 
 void FluxSingle::execute(Context& ctx) {
-  const Tensor x = ctx[hidden];
-  const std::int64_t batch = x.size(0), length = x.size(1), head = x.size(2) / ctx[heads];
+  const Tensor stream = ctx[hidden];
+  const std::int64_t batch = stream.size(0), length = stream.size(1),
+                     head = stream.size(2) / ctx[heads];
   const std::int64_t width = ctx[qkv].size(0) / 3,
                      head_count = width / head;  // of this device's heads
   const std::int64_t mlp = ctx[up].size(0);
@@ -271,7 +289,7 @@ void FluxSingle::execute(Context& ctx) {
                own_sin = ctx[sin].slice(0, shard.begin, shard.end);
   const std::vector<Tensor> parts = modulation(ctx[mod], 3);
   const double epsilon = ctx[eps];
-  const Tensor normed = ops::modulated_norm(ctx, x, parts[0], parts[1], epsilon);
+  const Tensor normed = ops::modulated_norm(ctx, stream, parts[0], parts[1], epsilon);
 
   // The last projection reads attention and MLP side by side, so both write where it reads. The MLP
   // is a product of its own, not more rows of the first: its activation then costs no pass over
@@ -289,13 +307,20 @@ void FluxSingle::execute(Context& ctx) {
   const Tensor gathered = make_gathered(ctx, projected, joint, head_count);
   gather_tokens(ctx, projected, 0, joint, head_count, gathered);
   if (waits) compute_mlp();
-  attend(ctx, gathered, joint, blocks::split_heads(both.slice(2, 0, width), head_count));
-  ctx[out] = ops::gated_add(ctx, x, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
+  const Tensor attended = both.slice(2, 0, width);
+  attend(ctx, gathered, joint, blocks::split_heads(attended, head_count));
+  if (ctx.has(nag)) {
+    const std::int64_t text = shard.total - token_count(ctx[x]);
+    const Range image{std::clamp<std::int64_t>(text - shard.begin, 0, length), length};
+    if (image.begin < image.end) guide_attention(ctx, ctx[nag], tokens(attended, image));
+  }
+  ctx[out] =
+      ops::gated_add(ctx, stream, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
 }
 
 void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
-  const std::int64_t batch = latent.size(0), height = latent.size(2), width = latent.size(3);
+  const std::int64_t batch = all.size(0), height = latent.size(2), width = latent.size(3);
   const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
                      length = all.size(1);
   const std::int64_t channels = matrix.size(0) / kPatchArea;
@@ -308,11 +333,11 @@ void FluxFinal::execute(Context& ctx) {
   const Tensor even = ctx.make({batch, channels, rows * kPatch, columns * kPatch}, latent.dtype());
   ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, kPatch, kPatch}),
                  as_patches(even));
-  if (even.size(2) == height && even.size(3) == width) {
-    ctx[out] = even;
-    return;
-  }
-  ctx[out] = ops::contiguous(ctx, even.slice(2, 0, height).slice(3, 0, width));
+  const bool is_even = even.size(2) == height && even.size(3) == width;
+  const Tensor picture =
+      is_even ? even : ops::contiguous(ctx, even.slice(2, 0, height).slice(3, 0, width));
+  // Both of a pair belong to one item of the latent.
+  ctx[out] = picture.reshape({latent.size(0), channels * batch / latent.size(0), height, width});
 }
 
 }  // namespace heddle::denoisers

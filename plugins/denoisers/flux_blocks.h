@@ -8,6 +8,8 @@
 // compute type: in bf16 the streams' rounding alone made two thirds of the squared error of the
 // model's output, the modulations' 8 % (tiny-scenes, steps 4, 14 and 24 of 28). So is all that the
 // first and the last projection read and write: they are thin, and nothing makes up for them.
+// Given "nag", blocks compute pairs of items (attention_guidance.h): B is then twice what it is of
+// the latent x, context is (1|B/2, 2 T, D_text), y (B/2, 2 P), guidance (B/2, 2).
 // Blocks are pure and have no instance; any thread.
 #pragma once
 
@@ -25,6 +27,7 @@ struct FluxVector {
   static constexpr Input<Tensor> guidance{"guidance", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> unguided{"unguided", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
                                           "given: no guidance is told, not even the default"};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<double> default_guidance{"default_guidance", Widget{.number = 3.5}};
   static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1000}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
@@ -46,7 +49,7 @@ struct FluxVector {
                                             HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
   static constexpr auto ports = heddle::ports(
-      timestep, y, guidance, unguided, default_guidance, time_scale, max_period, time_in,
+      timestep, y, guidance, unguided, nag, default_guidance, time_scale, max_period, time_in,
       time_in_bias, time_out, time_out_bias, text_in, text_in_bias, text_out, text_out_bias,
       guidance_in, guidance_in_bias, guidance_out, guidance_out_bias, out);
   static void execute(Context& ctx);
@@ -60,6 +63,7 @@ struct FluxRope {
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, H, W)"};
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
@@ -68,7 +72,7 @@ struct FluxRope {
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
-      heddle::ports(x, context, axis_0, axis_1, axis_2, theta, positions, cos, sin);
+      heddle::ports(x, context, nag, axis_0, axis_1, axis_2, theta, positions, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -78,10 +82,11 @@ struct FluxTextIn {
                              "blocks/flux",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> context{"context"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent, for B"};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"txt"};
-  static constexpr auto ports = heddle::ports(context, x, weight, bias, out);
+  static constexpr auto ports = heddle::ports(context, x, nag, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -92,10 +97,11 @@ struct FluxImageIn {
                              "blocks/flux",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
   static constexpr Input<Tensor> concat{"concat", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"img"};
-  static constexpr auto ports = heddle::ports(x, concat, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, concat, nag, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -140,6 +146,7 @@ struct FluxDouble {
   static constexpr Input<Tensor> txt_mod{"txt_mod"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
@@ -165,7 +172,7 @@ struct FluxDouble {
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(img, txt, img_mod, txt_mod, cos, sin, heads, eps, img_qkv, img_qkv_bias,
+      heddle::ports(img, txt, img_mod, txt_mod, cos, sin, nag, heads, eps, img_qkv, img_qkv_bias,
                     img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
                     img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
                     txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
@@ -192,6 +199,8 @@ struct FluxSingle {
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent, for S"};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
@@ -203,12 +212,14 @@ struct FluxSingle {
   static constexpr Weight down{"out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down_bias{"out.bias"};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
-  static constexpr auto ports = heddle::ports(hidden, mod, cos, sin, heads, eps, qkv, qkv_bias, up,
-                                              up_bias, q_norm, k_norm, down, down_bias, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, mod, cos, sin, x, nag, heads, eps, qkv, qkv_bias, up, up_bias, q_norm,
+                    k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, L, D) -> out (B, C, H, W) in the latent's element type: the last projection, unpacked.
+// Of pairs it is (B/2, 2 C, H, W).
 struct FluxFinal {
   static constexpr Info info{"flux.final",  1,  "FLUX last layer",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};

@@ -43,11 +43,13 @@ class QwenBuilder {
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     const Source vector = embed_vector(timestep);
-    const Rope rope = add_rope(x, context);
-    Source txt = streams_.embed_text(norm_text(context), x), img = streams_.embed_image(x);
+    const AttentionInputs attention = add_rope(x, context, nag);
+    Source txt = streams_.embed_text(norm_text(context), x, nag),
+           img = streams_.embed_image(x, nag);
     for (int i = 0; i < s_.doubles; ++i)
-      streams_.add_double(i, modules_of(names, i), vector, rope, img, txt);
+      streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
     graph_.output("out", streams_.add_final(vector, img, x));
   }
 
@@ -64,12 +66,12 @@ class QwenBuilder {
     return block[B::out];
   }
 
-  Rope add_rope(const Source& x, const Source& context) {
+  AttentionInputs add_rope(const Source& x, const Source& context, const Source& nag) {
     using B = QwenRope;
     Block block = graph_.add<B>("embed.rope");
-    block.link(B::x, x).link(B::context, context);
+    block.link(B::x, x).link(B::context, context).link(B::nag, nag);
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
-    return {block[B::cos], block[B::sin]};
+    return {block[B::cos], block[B::sin], nag};
   }
 
   Source norm_text(const Source& context) {

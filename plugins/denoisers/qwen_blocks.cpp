@@ -18,7 +18,7 @@ void QwenVector::execute(Context& ctx) {
 
 void QwenRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
-  const std::int64_t text = ctx[context].size(1);
+  const std::int64_t text = ctx[context].size(1) / (ctx.has(nag) ? 2 : 1);
   const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
   const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
   if (text > 0) {

@@ -34,13 +34,15 @@ struct QwenRope {
                              "blocks/qwen", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, H, W)"};
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, context, axis_0, axis_1, axis_2, theta, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(x, context, nag, axis_0, axis_1, axis_2, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -65,6 +65,12 @@
  *   less_for_negative  record, optional: without, start_percent, end_percent. The negative
  *                 conditioning is asked of the model without these blocks
  *   cfg_overrides  list of records, optional: cfg, start_percent, end_percent
+ *   nag           record, optional: scale, alpha, tau. Normalized Attention Guidance (arXiv
+ *                 2505.21179), by models with an optional input "nag", a tensor (5) f32 of scale,
+ *                 1 - scale, tau, alpha, 1 - alpha. Given it, such a model sees a pair: context
+ *                 (1|B, 2 T, width) holds the tokens of the positive conditioning, then those of
+ *                 the negative one; so do y (B, 2 width), guidance (B, 2) and the output (B, 2 C,
+ *                 ...). x is that of both
  *   positions     list of six floats, optional: by what the positions of image tokens are scaled,
  *                 and what is added to them, each of time, row and column
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
