@@ -5,6 +5,8 @@
 
 #include <heddle/checked.hpp>
 
+#include "attention_pairs.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -35,6 +37,9 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   const Value settings = model_settings(plan.guide().model);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
     output_cache_.emplace(*easy);
+  if (nag_of(settings) && !plan.nag())
+    ctx.warn("NAGuidance changes nothing: the model '" + model_family(plan.guide().model) +
+             "' has no attention that it can guide.");
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
     lazy_cache_.emplace(*lazy, true);
 }
@@ -58,11 +63,9 @@ void Denoiser::enter(const Stretch& stretch) {
   run_->lists.clear();
   for (std::size_t list = 0; list < stretch.entries.size(); ++list)
     run_->lists.push_back(uses_of(stretch, list));
-  for (ModelCall& call : calls_of(stretch, run_->sets)) {
+  for (ModelCall& call : calls_in(stretch)) {
     const AskedModel& asked = plan_.models()[call.model];
-    std::vector<Value> constants;
-    for (const std::size_t set : call.sets)
-      constants.push_back(conditionings_.constants(ctx_, asked.model, run_->sets[set]));
+    std::vector<Value> constants = constants_of(call);
     const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
     for (std::size_t k = 0; k < stretch.count; ++k)
       schedule.data<float>()[k] = asked.levels.timestep(float(run_->sigmas[stretch.begin + k]));
@@ -72,6 +75,39 @@ void Denoiser::enter(const Stretch& stretch) {
                  .schedule = Record().set("timestep", value_of(schedule)).value(),
                  .steps = checked_cast<std::uint32_t>(stretch.count, "steps")});
   }
+}
+
+std::vector<ModelCall> Denoiser::calls_in(const Stretch& stretch) {
+  std::vector<ModelCall> calls = calls_of(stretch, run_->sets);
+  if (!plan_.nag()) return calls;
+  const auto shapes = [&](std::size_t set) {
+    return shapes_of(conditionings_.constants(ctx_, model_of(run_->sets[set]), run_->sets[set]));
+  };
+  PairedCalls paired =
+      in_pairs(std::move(calls), run_->sets, [&](std::size_t positive, std::size_t negative) {
+        return unlike(shapes(positive), shapes(negative));
+      });
+  if (!paired.lacking.empty() && !last_.warned) {
+    last_.warned = true;
+    ctx_.warn(
+        "NAGuidance changes nothing where the model cannot see positive and negative "
+        "conditioning together: " +
+        paired.lacking + ".");
+  }
+  return std::move(paired.calls);
+}
+
+std::vector<Value> Denoiser::constants_of(const ModelCall& call) {
+  const Value& model = plan_.models()[call.model].model;
+  std::vector<Value> constants;
+  for (const std::size_t set : call.sets)
+    constants.push_back(conditionings_.constants(ctx_, model, run_->sets[set]));
+  if (!call.pairs) return constants;
+  std::vector<Value> paired;
+  for (std::size_t k = 0; k < constants.size(); k += 2)
+    paired.push_back(
+        paired_constants(ctx_, *plan_.nag(), constants[k], constants[k + 1], shape_.front()));
+  return paired;
 }
 
 const Value& Denoiser::model_of(const ModelSet& set) const {

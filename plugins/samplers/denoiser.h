@@ -64,6 +64,8 @@ class Denoiser {
 
   std::vector<Stretch> stretches_over(const std::vector<double>& sigmas);
   void enter(const Stretch& stretch);
+  std::vector<ModelCall> calls_in(const Stretch& stretch);
+  std::vector<Value> constants_of(const ModelCall& call);
   const Value& model_of(const ModelSet& set) const;
   std::vector<Use> uses_of(const Stretch& stretch, std::size_t list);
   Seen see(const Tensor& x, double sigma);
@@ -91,6 +93,7 @@ class Denoiser {
   struct Last {
     Tensor lazily_added;  // D - x
     Seen seen;
+    bool warned = false;  // there, or before: that NAG does nothing
   } last_;
   std::optional<Run> run_;
   std::vector<std::vector<double>> opened_;  // levels; keyframes of hooks go by all of them

@@ -150,11 +150,29 @@ std::vector<CfgOverride> cfg_overrides_of(const Value& settings, const NoiseLeve
   return overrides;
 }
 
+Value with_nag(const Value& model, const NagNumbers& numbers) {
+  const Value record = Record()
+                           .set("scale", value_of(numbers.scale))
+                           .set("alpha", value_of(numbers.alpha))
+                           .set("tau", value_of(numbers.tau))
+                           .value();
+  return with_settings(model, Record(model_settings(model)).set("nag", record).value());
+}
+
+std::optional<NagNumbers> nag_of(const Value& settings) {
+  const Value record = settings.field("nag");
+  if (!record) return std::nullopt;
+  return NagNumbers{.scale = record.get<double>("scale", 5.0),
+                    .alpha = record.get<double>("alpha", 0.5),
+                    .tau = record.get<double>("tau", 1.5)};
+}
+
 GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool looks_twice)
     : guide_(guide), looks_twice_(looks_twice) {
   const Value settings = model_settings(guide.model);
   patches_ = patches_of(settings);
   overrides_ = cfg_overrides_of(settings, sampling.levels);
+  if (model_takes(guide.model, kNagInput)) nag_ = nag_of(settings);
   add_model(guide.model, sampling.levels);
   if (guide.negative_model) {
     const ModelSampling other = model_sampling(guide.negative_model);
@@ -254,7 +272,7 @@ std::vector<bool> GuidePlan::needed_at(double sigma) const {
   std::vector<bool> needed;
   for (const double factor : factors_at(sigma)) needed.push_back(factor != 0.0);
   if (is_patched()) needed[kPositive] = true;
-  if (looks_twice_ && guide_.negative) needed[kNegative] = true;
+  if ((looks_twice_ || nag_) && guide_.negative) needed[kNegative] = true;
   for (std::size_t i = 0; i < own_.size(); ++i)
     needed[kFirstOwn + i] = !own_[i].range || own_[i].range->holds(sigma);
   if (needed[kNegative] && !guide_.negative)

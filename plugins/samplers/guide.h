@@ -59,6 +59,14 @@ Value with_less_for_negative(const Value& model, const std::vector<std::string>&
 // Throws not_found at a name that no patch has.
 std::vector<PatchChoice> patches_of(const Value& settings);
 
+// Normalized Attention Guidance ("nag" of the settings), as NAGuidance's inputs.
+struct NagNumbers {
+  double scale = 5.0, alpha = 0.5, tau = 1.5;
+};
+inline constexpr const char* kNagInput = "nag";  // of models that can do it
+Value with_nag(const Value& model, const NagNumbers& numbers);
+std::optional<NagNumbers> nag_of(const Value& settings);
+
 // A cfg that holds between two levels ("cfg_overrides" of the settings).
 struct CfgOverride {
   double cfg = 1.0, start_sigma = 0.0, end_sigma = 0.0;
@@ -103,12 +111,15 @@ class GuidePlan {
   double cfg_at(double sigma) const;
   const Guide& guide() const { return guide_; }
   const std::vector<PatchChoice>& patches() const { return patches_; }
+  // Only of a model that can do it.
+  const std::optional<NagNumbers>& nag() const { return nag_; }
 
  private:
   Guide guide_;
   bool looks_twice_;
   std::vector<PatchChoice> patches_;
   std::vector<CfgOverride> overrides_;
+  std::optional<NagNumbers> nag_;
   // Own predictions of patches.
   struct Own {
     std::size_t patch = 0, model = 0;

@@ -2,6 +2,8 @@
 
 #include <heddle/ops.hpp>
 
+#include "attention_pairs.h"
+
 namespace heddle::samplers {
 
 void ModelCalls::open(Opening opening) {
@@ -39,11 +41,17 @@ std::vector<Tensor> ModelCalls::step(std::uint32_t index, const std::vector<Valu
   std::vector<Tensor> outputs(inputs.size());
   for (Call& call : calls_) {
     const std::vector<std::size_t>& sets = call.opening.call.sets;
-    std::vector<Value> given;
-    for (const std::size_t set : sets) given.push_back(inputs[set]);
+    const bool pairs = call.opening.call.pairs;
+    std::vector<Value> given;  // both of a pair see the same point
+    for (std::size_t k = 0; k < sets.size(); k += pairs ? 2 : 1) given.push_back(inputs[sets[k]]);
     const std::vector<Value> made = ask(call, index, given);
     for (std::size_t k = 0; k < made.size(); ++k) {
       Tensor output = made[k].field("out").as<Tensor>();
+      if (pairs) {
+        for (const int side : {0, 1})
+          outputs[sets[2 * k + std::size_t(side)]] = side_of_pair(ctx_, output, side);
+        continue;
+      }
       // What a session gives lies in its own memory, which is to go with it.
       if (one_at_a_time_) {
         const Tensor copy = ctx_.make_like(output);

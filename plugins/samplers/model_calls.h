@@ -22,7 +22,7 @@ class ModelCalls {
   struct Opening {
     ModelCall call;
     Value own;
-    std::vector<Value> constants;  // of its sets
+    std::vector<Value> constants;  // of its sets, or of its pairs
     Value schedule;
     std::uint32_t steps = 0;
   };

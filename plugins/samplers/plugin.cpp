@@ -16,6 +16,7 @@
 #include "latent_size_nodes.h"
 #include "latent_transform_nodes.h"
 #include "model_sampling_nodes.h"
+#include "nag_node.h"
 #include "pair_latent_nodes.h"
 #include "patch_nodes.h"
 #include "property_nodes.h"
@@ -57,14 +58,15 @@ HEDDLE_PLUGIN(
     ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
-    SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, PerpNegGuider,
-    RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro,
-    EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance,
-    CFGOverride, DifferentialDiffusion, EasyCache, LazyCache, ExtendIntermediateSigmas,
-    ManualSigmas, SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,
-    LatentOperationTonemapReinhard, LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode,
-    RebatchLatents, ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard,
-    CombineHooks2, CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
-    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
+    SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, NAGuidance,
+    PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar,
+    TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance,
+    VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache, LazyCache,
+    ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
+    LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,
+    LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, ImageAddNoise,
+    RandomConditioning, RandomLatent, Discard, CombineHooks2, CombineHooks4, CombineHooks8,
+    SetHookKeyframes, CreateHookKeyframe, CreateHookKeyframesInterpolated,
+    CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

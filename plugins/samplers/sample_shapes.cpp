@@ -2,6 +2,7 @@
 
 #include <heddle/checked.hpp>
 
+#include "attention_pairs.h"
 #include "brownian_tree.h"
 #include "cond_weights.h"
 #include "conditioning.h"
@@ -14,28 +15,28 @@ namespace heddle::samplers {
 namespace {
 
 // The constants of one set; none when an entry lacks what the model reads.
-std::optional<Infer::Set> constants_of(const EntryShapes& entry,
-                                       const std::vector<ConditioningInput>& inputs,
-                                       std::int64_t items) {
+std::optional<Constants> constants_of(const EntryShapes& entry,
+                                      const std::vector<ConditioningInput>& inputs,
+                                      std::int64_t items) {
   using Kind = ConditioningInput::Kind;
-  Infer::Set set;
+  Constants constants;
   for (const auto& [kind, name] : inputs) {
     if (!is_given(kind, entry.scope)) continue;
     if (kind == Kind::kPositions) {
-      set.constants.push_back({name, HEDDLE_F32, {2, 3}});
+      constants.push_back({name, HEDDLE_F32, {2, 3}});
       continue;
     }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
-      set.constants.push_back({name, HEDDLE_F32, {1}});
+      constants.push_back({name, HEDDLE_F32, {1}});
       continue;
     }
     const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
     if (!tensor || tensor->rank == 0) return {};
     Shape shape = shape_of(*tensor);
     shape[0] = fitted_rows(shape[0], items);
-    set.constants.push_back({name, tensor->dtype, shape});
+    constants.push_back({name, tensor->dtype, shape});
   }
-  return set;
+  return constants;
 }
 
 double count_of(const Shape& shape) {
@@ -159,6 +160,7 @@ struct ToldCall {
   Value model;
   std::size_t steps = 0;
   std::vector<Infer::Set> sets;
+  std::size_t predictions = 0;  // and copies of them
 };
 
 // The calls of a stretch; none where an entry lacks something.
@@ -174,21 +176,38 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
         index_of(wanted,
                  set_of(lists[list][stretch.entries[list][k]], stretch.weights[list][k], grid));
   }
+  std::vector<ModelCall> asked = calls_of(stretch, wanted);
+  const std::int64_t items = job.latent.front();
+  std::vector<Constants> constants(wanted.size());
+  for (const ModelCall& call : asked) {
+    const auto inputs = conditioning_inputs(plan.models()[call.model].model);
+    for (const std::size_t place : call.sets) {
+      const ModelSet& set = wanted[place];
+      const std::optional<Constants> made =
+          constants_of(entries[set.list][set.item], inputs, items);
+      if (!made) return {};
+      constants[place] = *made;
+    }
+  }
+  if (plan.nag())
+    asked = in_pairs(std::move(asked), wanted, [&](std::size_t positive, std::size_t negative) {
+              return unlike(constants[positive], constants[negative]);
+            }).calls;
   std::vector<ToldCall> calls;
-  for (const ModelCall& call : calls_of(stretch, wanted)) {
+  for (const ModelCall& call : asked) {
     ToldCall& told = calls.emplace_back();
     told.model = hooks.model(call.model, plan.models()[call.model].model, call.weights);
     told.steps = stretch.count;
-    const std::vector<ConditioningInput> inputs = conditioning_inputs(told.model);
-    for (const std::size_t place : call.sets) {
-      const ModelSet& set = wanted[place];
-      std::optional<Infer::Set> made =
-          constants_of(entries[set.list][set.item], inputs, job.latent.front());
-      if (!made) return {};
+    told.predictions = call.sets.size() * (call.pairs ? 2 : 1);
+    for (std::size_t k = 0; k < call.sets.size(); k += call.pairs ? 2 : 1) {
+      const std::size_t place = call.sets[k];
       Shape x = job.latent;
-      if (set.box) std::copy(set.box->size.begin(), set.box->size.end(), x.begin() + 2);
-      made->steps.push_back({"x", HEDDLE_F32, x});
-      told.sets.push_back(*std::move(made));
+      if (const auto& box = wanted[place].box)
+        std::copy(box->size.begin(), box->size.end(), x.begin() + 2);
+      told.sets.push_back({call.pairs
+                               ? paired_shapes(constants[place], constants[call.sets[k + 1]], items)
+                               : constants[place],
+                           {{"x", HEDDLE_F32, x}}});
     }
   }
   return calls;
@@ -253,7 +272,7 @@ void infer_run(Infer& question, const JobShapes& job) {
           calls_in(job, *entries, *lists, plan, hooks, stretch);
       if (!now) return;
       std::size_t sets = 0;
-      for (const ToldCall& call : *now) sets += call.sets.size();
+      for (const ToldCall& call : *now) sets += call.predictions;
       most_sets = std::max(most_sets, sets);
       calls.insert(calls.end(), now->begin(), now->end());
     }

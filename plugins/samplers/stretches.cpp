@@ -54,7 +54,7 @@ std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelS
     by_weights[{stretch.models[sets[set].list], sets[set].weights}].push_back(set);
   std::vector<ModelCall> calls;
   for (auto& [which, places] : by_weights)
-    calls.push_back({which.first, which.second, std::move(places)});
+    calls.push_back({which.first, which.second, std::move(places), false});
   return calls;
 }
 

@@ -37,6 +37,7 @@ struct ModelCall {
   std::size_t model = 0;    // of the plan
   std::size_t weights = 0;  // of it
   std::vector<std::size_t> sets;
+  bool pairs = false;  // sets two by two: the model is asked for both at once
 };
 // In the order of the models, and of each in that of the weights.
 std::vector<ModelCall> calls_of(const Stretch& stretch, const std::vector<ModelSet>& sets);

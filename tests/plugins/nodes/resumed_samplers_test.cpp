@@ -90,7 +90,7 @@ struct ResumedFixture : NodeFixture {
   }
 };
 
-std::string out(const std::string& node) { return "\"out\": " + node + ", "; }
+std::string resumed_out(const std::string& node) { return "\"out\": " + node + ", "; }
 
 }  // namespace
 
@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(every_sampler_goes_on_from_every_step) {
     const bool chooses_steps = name == "dpm_adaptive";
     const std::string changes = "\"steps\": 5, \"sampler_name\": \"" + name + "\"" +
                                 (chooses_steps ? R"(, "denoise": 0.1)" : "");
-    is_the_same_in_pieces(out(ksampler(changes)) + kLook, name, chooses_steps ? 3 : 4);
+    is_the_same_in_pieces(resumed_out(ksampler(changes)) + kLook, name, chooses_steps ? 3 : 4);
   }
 }
 
@@ -112,13 +112,14 @@ BOOST_AUTO_TEST_CASE(a_masked_batch_goes_on) {
   is_the_same_in_pieces(
       R"("two_of": {"class_type": "RepeatLatentBatch", "inputs": {"samples": ["latent", 0], "amount": 2}},
          "masked": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["two_of", 0], "mask": ["mask", 0]}}, )" +
-          out(ksampler(R"("latent_image": ["masked", 0], "sampler_name": "ddim")")) + kLook,
+          resumed_out(ksampler(R"("latent_image": ["masked", 0], "sampler_name": "ddim")")) + kLook,
       "a mask", 3);
 }
 
 BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on) {
   const std::pair<const char*, const char*> patches[] = {
       {"APG", R"("eta": 0.5, "norm_threshold": 2.0, "momentum": -0.5)"},
+      {"NAGuidance", R"("nag_scale": 3.0, "nag_alpha": 0.5, "nag_tau": 2.0)"},
       {"EasyCache",
        R"("reuse_threshold": 1.0, "start_percent": 0.1, "end_percent": 0.95, "verbose": false)"},
       {"LazyCache",
@@ -128,8 +129,8 @@ BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on) {
       const std::string nodes =
           R"("patch": {"class_type": ")" + std::string(type) +
           R"(", "inputs": {"model": ["model", 0], )" + inputs + "}}, " +
-          out(ksampler(R"("model": ["patch", 0], "steps": 8, "sampler_name": ")" +
-                       std::string(sampler) + "\"")) +
+          resumed_out(ksampler(R"("model": ["patch", 0], "steps": 8, "sampler_name": ")" +
+                               std::string(sampler) + "\"")) +
           kLook;
       is_the_same_in_pieces(nodes, std::string(type) + " with " + sampler, 7);
     }
@@ -144,10 +145,12 @@ BOOST_AUTO_TEST_CASE(keyframes_of_hooks_go_on_where_they_were) {
          "hooked": {"class_type": "ConditioningSetProperties", "inputs": {"cond_NEW": ["one", 0], "strength": 1.0,
            "set_cond_area": "default", "hooks": ["timed", 0]}}, )";
   is_the_same_in_pieces(
-      hooks + out(ksampler(R"("positive": ["hooked", 0], "steps": 6, "sampler_name": "heun")")) +
+      hooks +
+          resumed_out(
+              ksampler(R"("positive": ["hooked", 0], "steps": 6, "sampler_name": "heun")")) +
           kLook,
       "hooks", 5);
-  is_the_same_in_pieces(hooks + out(ksampler(R"("positive": ["hooked", 0], "denoise": 0.1,
+  is_the_same_in_pieces(hooks + resumed_out(ksampler(R"("positive": ["hooked", 0], "denoise": 0.1,
       "sampler_name": "dpm_adaptive")")) +
                             kLook,
                         "hooks of a sampler that chooses its steps", 3);
@@ -171,7 +174,7 @@ BOOST_AUTO_TEST_CASE(elements_of_a_list_that_are_done_are_not_done_again) {
   const std::string nodes =
       R"("texts": {"class_type": "CreateList", "inputs": {"inputs.input0": ["one", 0], "inputs.input1": ["two", 0],
            "inputs.input2": ["three", 0]}}, )" +
-      out(ksampler(R"("positive": ["texts", 0], "steps": 3)")) + kLook;
+      resumed_out(ksampler(R"("positive": ["texts", 0], "steps": 3)")) + kLook;
   fields = {"0.samples", "1.samples", "2.samples"};
   is_the_same_in_pieces(nodes, "a list", 8);
   BOOST_TEST(steps == 9);  // none was taken twice
@@ -186,8 +189,8 @@ BOOST_AUTO_TEST_CASE(every_checkpoint_of_a_run_leads_to_the_same_bytes) {
     const char* const name = names[n];
     const bool chooses_steps = std::string(name) == "dpm_adaptive";
     const std::string nodes =
-        out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"" +
-                     (chooses_steps ? R"(, "denoise": 0.1)" : ""))) +
+        resumed_out(ksampler("\"steps\": 5, \"sampler_name\": \"" + std::string(name) + "\"" +
+                             (chooses_steps ? R"(, "denoise": 0.1)" : ""))) +
         kLook;
     const std::vector<float> expected = whole(nodes, "out.LATENT");
     std::vector<std::filesystem::path> files;
