@@ -27,6 +27,7 @@
 #include "heddle/device_info.hpp"
 #include "heddle/dlpack.h"
 #include "heddle/fidelity.hpp"
+#include "heddle/picture_conversion.hpp"
 #include "heddle/planned_call.hpp"
 #include "heddle/run_event.hpp"
 
@@ -169,15 +170,6 @@ struct Image {
   int width = 0, height = 0, channels = 0;
   std::vector<float> pixels;  // row-major, channels innermost, 0 to 1
   void save_ppm(const std::filesystem::path&) const;
-};
-
-// How Engine::convert_picture() makes one picture file of another.
-struct PictureConversion {
-  enum class Channels { rgb, rgba, alpha };  // alpha: black, with the alpha of the file, or 255
-  Channels channels = Channels::rgba;
-  std::string format = "png";   // "png": of rgba texts of a PNG stay; "webp", "jpeg": lossy
-  int quality = 90;             // 1 to 100, of webp and jpeg
-  std::string_view alpha_from;  // another file, of the same size: its alpha is taken; "": its own
 };
 
 struct Stage {
