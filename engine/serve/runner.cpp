@@ -31,7 +31,7 @@ std::size_t working_devices(const heddle::Engine& engine) {
 bool Runner::is_among_many() const {
   const JobCounts counts = queue_.counts();
   const std::int64_t jobs = counts.pending + counts.running;
-  return jobs > 1 && std::uint64_t(jobs) >= working_devices(engine_);
+  return jobs > 1 && std::uint64_t(jobs) >= devices_;
 }
 
 std::string workflow_text(const Job& job) {
@@ -44,7 +44,9 @@ std::string workflow_text(const Job& job) {
 Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options)
     : engine_(engine), queue_(queue), clients_(clients), options_(std::move(options)) {}
 
+// Devices are counted once: to ask for their state takes a driver's locks, which runs need.
 void Runner::start() {
+  devices_ = working_devices(engine_);
   for (unsigned i = 0; i < std::max(1u, options_.jobs); ++i)
     threads_.push_back(
         start_thread("a thread that runs jobs", [this](std::stop_token stop) { work(stop); }));

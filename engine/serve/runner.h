@@ -61,6 +61,7 @@ class Runner {
   JobQueue& queue_;
   Clients& clients_;
   const RunnerOptions options_;
+  std::size_t devices_ = 0;  // from start() on
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
   std::atomic<bool> is_ending_ = false;
