@@ -216,6 +216,7 @@ def draw_a_template(page, server):
 def open_from_queue(page):
     page.click(by_test_id("queue-overlay-toggle"))
     page.js("app.graph.clear()")
+
     def chosen():
         picture = page.find(by_test_id("job-assets-list")).find_element(By.TAG_NAME, "img")
         ActionChains(page.driver).context_click(picture).perform()
@@ -259,7 +260,7 @@ def queue_ten(page, server):
     before = len(server.ended())
     page.set_widget("sampler", "steps", 4)
     page.set_widget("sampler", "control_after_generate", "increment")
-    count = page.find(By_BATCH)
+    count = page.find((By.CSS_SELECTOR, "input[aria-label='Batch Count'], [aria-label='Batch Count'] input"))
     count.click()
     count.send_keys(Keys.CONTROL, "a")
     count.send_keys("10", Keys.TAB)
@@ -274,9 +275,6 @@ def queue_ten(page, server):
     page.until("the last job", lambda: len(server.ended()) == before + 10)
     seeds = {job["prompt"][2]["5"]["inputs"]["seed"] for job in server.ended()[-10:]}
     says(len(seeds) == 10, "ten jobs are queued and done, with a reload in between")
-
-
-By_BATCH = (By.CSS_SELECTOR, "input[aria-label='Batch Count'], [aria-label='Batch Count'] input")
 
 
 def main():
