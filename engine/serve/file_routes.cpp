@@ -72,6 +72,9 @@ std::string converted(const heddle::Engine& engine, std::string_view picture,
   try {
     return engine.convert_picture(picture, conversion);
   } catch (const EngineError& error) {
+    // What is wrong with a file is for who sent it, or named it; all else is ours.
+    if (error.code() != int(Code::invalid_argument) && error.code() != int(Code::unsupported))
+      throw;
     throw Refused{text_response(error.what(), 400)};
   }
 }
