@@ -61,16 +61,18 @@ NamedFile named_file(const heddle::Engine& engine, std::string_view filename, st
   return {*file, name};
 }
 
-// Pictures are whole in memory while they are converted: of all requests, so many at once.
+// A file and its pixels are in memory while it is converted: so many at once, of all requests.
 constexpr int kPicturesAtOnce = 2;
 
-std::string converted(const heddle::Engine& engine, std::string_view picture,
+std::string converted(const heddle::Engine& engine, const fs::path& file,
                       const heddle::PictureConversion& conversion) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error)) refuse(404);
   static std::counting_semaphore<> free(kPicturesAtOnce);
   free.acquire();
   const std::shared_ptr<void> release(&free, [](void*) { free.release(); });
   try {
-    return engine.convert_picture(picture, conversion);
+    return engine.convert_picture(read_file(file, kUploadedFile), conversion);
   } catch (const EngineError& error) {
     // What is wrong with a file is for who sent it, or named it; all else is ours.
     if (error.code() != int(Code::invalid_argument) && error.code() != int(Code::unsupported))
@@ -79,14 +81,7 @@ std::string converted(const heddle::Engine& engine, std::string_view picture,
   }
 }
 
-std::string content_of(const fs::path& file) {
-  std::error_code error;
-  if (!fs::is_regular_file(file, error)) refuse(404);
-  return read_file(file, kUploadedFile);
-}
-
-// "webp;75": the last part is the quality where it is a number. What browsers show without alpha
-// is smaller as that.
+// "webp;75": the last part is the quality where it is a number.
 heddle::PictureConversion preview_of(const std::string& preview, const std::string& channel) {
   heddle::PictureConversion conversion;
   conversion.format = preview.substr(0, preview.find(';'));
@@ -116,7 +111,7 @@ HttpResponse view(const Call& call, const heddle::Engine& engine) {
   const NamedFile file = named_file(engine, call.query.get("filename"),
                                     call.query.get("type", "output"), call.query.get("subfolder"));
   if (const auto conversion = conversion_of(call.query)) {
-    HttpResponse made{200, {}, converted(engine, content_of(file.path), *conversion), {}};
+    HttpResponse made{200, {}, converted(engine, file.path, *conversion), {}};
     made.set("Content-Type", cat("image/", conversion->format));
     made.set("Content-Disposition", disposition(file.name, false));
     return std::move(made.set("X-Content-Type-Options", "nosniff"));
@@ -183,7 +178,7 @@ std::string masked(const heddle::Engine& engine, const std::vector<FormPart>& fo
   }
   heddle::PictureConversion conversion;
   conversion.alpha_from = mask;
-  return converted(engine, content_of(original.path), conversion);
+  return converted(engine, original.path, conversion);
 }
 
 enum class Upload { file, mask };

@@ -77,8 +77,7 @@ std::optional<FrontEnd> front_end_in(const fs::path& given) {
   return {};
 }
 
-}  // namespace
-
+// Folders that pip installs into: of the active environment, of the user, of the system.
 std::vector<fs::path> pip_folders() {
   std::vector<fs::path> roots, folders;
   if (const fs::path active = environment_path("VIRTUAL_ENV"); !active.empty())
@@ -93,6 +92,8 @@ std::vector<fs::path> pip_folders() {
           folders.push_back(python / packages);
   return folders;
 }
+
+}  // namespace
 
 FrontEnd find_front_end(const std::string& named) {
   if (named.empty()) return {};

@@ -22,8 +22,4 @@ struct FrontEnd {
 // where there is no front end.
 FrontEnd find_front_end(const std::string& named);
 
-// Folders that pip installs into, of this environment first: that of `VIRTUAL_ENV`, of the user, of
-// the system.
-std::vector<std::filesystem::path> pip_folders();
-
 }  // namespace heddle::engine

@@ -25,9 +25,9 @@ std::size_t working_devices(const heddle::Engine& engine) {
 
 }  // namespace
 
-// Jobs too few for all devices are better spread over several each. Where a model has no room on
-// one device, two jobs that are divided over two devices take turns, and together longer than side
-// by side with their weights streamed.
+// Fewer jobs than devices are faster when each is divided over several devices. From there on each
+// keeps to few: jobs that are divided over the same devices take turns, which takes longer than to
+// run side by side, even with streamed weights.
 bool Runner::is_among_many() const {
   const JobCounts counts = queue_.counts();
   const std::int64_t jobs = counts.pending + counts.running;

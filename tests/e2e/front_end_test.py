@@ -43,6 +43,7 @@ def arguments():
 args = arguments()
 try:
     from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
@@ -116,7 +117,10 @@ class Page:
         for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1000"):
             options.add_argument(flag)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        try:
+            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        except WebDriverException as error:  # no fault of what is tested
+            skip(f"chromium does not start here: {error.msg}".replace("\n", " "))
         self.driver.set_script_timeout(SECONDS)
         self.shots = 0
         self.driver.get(url)
