@@ -63,6 +63,19 @@ struct PlannedWork {
   std::vector<std::string> devices;  // that have at least half of what the busiest has
 };
 
+// What others look at of a run. Nothing that the run was given or made is in it: whoever looks must
+// not be the one who holds that to the end.
+struct RunStatus {
+  engine::RunControl control;
+  engine::Guarded<PlannedWork> work;
+  std::atomic<double> done_seconds = 0;  // of PlannedWork::seconds
+  std::atomic<bool> is_over = false;     // before its outcome is there
+  void end() {
+    is_over = true;
+    is_over.notify_all();
+  }
+};
+
 struct Engine::Data {
   explicit Data(EngineOptions options);
   ~Data();
@@ -72,7 +85,8 @@ struct Engine::Data {
   std::unique_ptr<engine::Folders> folders;
   std::unique_ptr<engine::Environment> environment;
   std::mutex mutex;
-  std::vector<std::weak_ptr<Run::Data>> runs;  // guarded by mutex
+  std::vector<std::weak_ptr<RunStatus>> runs;  // guarded by mutex
+  std::vector<std::shared_ptr<RunStatus>> runs_under_way();
   std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
       sequencers;          // by run; guarded by mutex
   bool is_tuning = false;  // guarded by mutex
@@ -84,12 +98,12 @@ struct Engine::Data {
   void start_housekeeping();
   void unload_idle();
   // Gives devices back what nobody uses, where no run but this one is there.
-  void unload_where_idle(const Run::Data& run);
+  void unload_where_idle(const RunStatus& run);
   void finish_drains() noexcept;  // as far as runs have let go of draining devices
 
   engine::Bound bind(const Workflow::Data& flow, const engine::GivenValues& given = {}) const;
   engine::DeviceLoad device_load(
-      const Run::Data* but = nullptr);  // what runs still have to do, but for those that
+      const RunStatus* but = nullptr);  // what runs still have to do, but for those that
                                         // wait to write
   // Where `next` stands in the row of `run`, which may be long over. With the mutex held.
   void write_after(std::uint64_t run, const std::shared_ptr<engine::OutputSequencer>& next);
@@ -128,11 +142,9 @@ struct RunSoFar {
 
 struct Run::Data {
   std::uint64_t id = 0;
-  engine::RunControl control;
+  const std::shared_ptr<RunStatus> status = std::make_shared<RunStatus>();
   std::shared_ptr<engine::OutputSequencer> sequencer =
-      std::make_shared<engine::OutputSequencer>(control);
-  engine::Guarded<PlannedWork> work;
-  std::atomic<double> done_seconds = 0;  // of PlannedWork::seconds
+      std::make_shared<engine::OutputSequencer>(status->control);
   std::shared_ptr<const Workflow::Data> flow;
   engine::GivenValues given;
   Restarts restarts;
@@ -144,7 +156,7 @@ struct Run::Data {
   std::shared_future<Results> outcome;
   std::jthread thread;
   ~Data() {
-    control.cancel();  // the thread is joined after this
+    status->control.cancel();  // the thread is joined after this
     if (!thread.joinable()) sequencer->end();
   }
 };

@@ -125,14 +125,18 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
 
 Engine::Data::~Data() {
   housekeeping = {};
-  std::vector<std::shared_ptr<Run::Data>> alive;
-  {
-    const std::lock_guard lock(mutex);
-    for (const auto& weak : runs)
-      if (auto run = weak.lock()) alive.push_back(std::move(run));
-  }
-  for (const auto& run : alive) run->control.cancel();
-  for (const auto& run : alive) run->outcome.wait();
+  const std::vector<std::shared_ptr<RunStatus>> under_way = runs_under_way();
+  for (const auto& run : under_way) run->control.cancel();
+  for (const auto& run : under_way) run->is_over.wait(false);
+}
+
+std::vector<std::shared_ptr<RunStatus>> Engine::Data::runs_under_way() {
+  std::vector<std::shared_ptr<RunStatus>> under_way;
+  const std::lock_guard lock(mutex);
+  for (const auto& weak : runs)
+    if (auto run = weak.lock(); run != nullptr && !run->is_over)
+      under_way.push_back(std::move(run));
+  return under_way;
 }
 
 engine::Bound Engine::Data::bind(const Workflow::Data& flow,
@@ -141,7 +145,7 @@ engine::Bound Engine::Data::bind(const Workflow::Data& flow,
   return engine::bind(flow.workflow, *plugins.catalog, given, options.prompt_limit);
 }
 
-engine::DeviceLoad Engine::Data::device_load(const Run::Data* but) {
+engine::DeviceLoad Engine::Data::device_load(const RunStatus* but) {
   engine::DeviceLoad device_load;
   device_load.busy_seconds.assign(environment->devices.size(), 0);
   for (const engine::RunDevice& device : environment->devices) {
@@ -149,15 +153,8 @@ engine::DeviceLoad Engine::Data::device_load(const Run::Data* but) {
     for (const engine::ModelWeights& each : device.weights->models())
       resident[each.model] += each.bytes;
   }
-  std::vector<std::shared_ptr<Run::Data>>
-      alive;  // the last holder joins a thread: not under the lock
-  {
-    const std::lock_guard lock(mutex);
-    for (const auto& weak : runs) alive.push_back(weak.lock());
-  }
-  for (const auto& run : alive) {
-    if (run == nullptr || run.get() == but || run->control.has_computed()) continue;
-    if (run->outcome.wait_for(std::chrono::seconds(0)) == std::future_status::ready) continue;
+  for (const auto& run : runs_under_way()) {
+    if (run.get() == but || run->control.has_computed()) continue;
     const auto work = run->work.lock();
     const double done = work->seconds > 0 ? std::min(1.0, run->done_seconds / work->seconds) : 0;
     for (std::size_t d = 0; d < work->busy_seconds.size(); ++d)

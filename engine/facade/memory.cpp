@@ -115,16 +115,9 @@ void Engine::Data::unload_idle() {
   engine::expire(*environment, now, options.idle_seconds);
 }
 
-void Engine::Data::unload_where_idle(const Run::Data& run) {
-  std::vector<std::shared_ptr<Run::Data>> alive;  // the last holder joins a thread: not under lock
-  {
-    const std::lock_guard lock(mutex);
-    for (const auto& weak : runs) alive.push_back(weak.lock());
-  }
-  for (const auto& other : alive)
-    if (other != nullptr && other.get() != &run &&
-        other->outcome.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
-      return;
+void Engine::Data::unload_where_idle(const RunStatus& run) {
+  for (const auto& other : runs_under_way())
+    if (other.get() != &run) return;
   for (std::size_t d = 0; d < environment->devices.size(); ++d) engine::unload(*environment, d);
 }
 

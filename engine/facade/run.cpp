@@ -29,7 +29,7 @@ class Teller final : public engine::Observer {
       : observer_(run.options.observer),
         previews_(run.options.previews && observer_ != nullptr),
         run_(run),
-        counts_seconds_(run.work.lock()->seconds > 0),
+        counts_seconds_(run.status->work.lock()->seconds > 0),
         has_checkpoints_(run.has_checkpoints()) {}
   bool listens() const override {
     return observer_ != nullptr || counts_seconds_ || has_checkpoints_;
@@ -88,7 +88,7 @@ class Teller final : public engine::Observer {
     if (!counts_seconds_) return;
     const std::vector<engine::Node>& nodes = run_.ready.graph.nodes;
     if (std::less<>()(&n, nodes.data()) || !std::less<>()(&n, nodes.data() + nodes.size())) return;
-    run_.done_seconds +=
+    run_.status->done_seconds +=
         engine::planned_time(run_.ready.plan, std::uint32_t(&n - nodes.data())).seconds;
   }
   void notify(Event::Kind kind, const engine::Node* n, const Details& d) {
@@ -137,11 +137,11 @@ bool asks_for(const engine::Graph& graph, std::string_view type) {
 engine::RunResult execute_traced(engine::RunRequest& request, engine::Environment& environment,
                                  Teller& teller, Run::Data& run) {
   const std::filesystem::path& path = run.options.trace;
-  if (path.empty()) return engine::execute(request, environment, teller, run.control);
+  if (path.empty()) return engine::execute(request, environment, teller, run.status->control);
   engine::Timeline timeline(environment.devices, &environment.device_service);
   request.timeline = &timeline;
   try {
-    engine::RunResult result = engine::execute(request, environment, teller, run.control);
+    engine::RunResult result = engine::execute(request, environment, teller, run.status->control);
     engine::write_timeline(timeline.finish(), path);
     return result;
   } catch (...) {
@@ -180,21 +180,21 @@ void add_to(Results::Data& results, engine::RunResult result, const Ready& ready
 std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   Teller teller(run);
   if (!run.restarts.why.empty() && teller.listens()) teller.warning(nullptr, run.restarts.why);
-  engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+  engine::wait_for_memory(*run.ticket, run.status->control, teller, memory_wait_of(run, engine));
   engine::DeviceService& service = engine.environment->device_service;
   const auto hold = [&] {
-    run.control.release_in_pauses(false);  // what was told of the devices of another plan
+    run.status->control.release_in_pauses(false);  // what was told of the devices of another plan
     return service.try_hold(devices_of(run.ready.plan),
-                            [&control = run.control] { control.release_in_pauses(true); });
+                            [&control = run.status->control] { control.release_in_pauses(true); });
   };
   auto held = hold();
   while (!held) {  // one of them is not to be used any more
     plan_again(run, engine);
-    engine::wait_for_memory(*run.ticket, run.control, teller, memory_wait_of(run, engine));
+    engine::wait_for_memory(*run.ticket, run.status->control, teller, memory_wait_of(run, engine));
     auto again = hold();
     if (again) held.emplace(std::move(*again));
   }
-  run.control.begin();
+  run.status->control.begin();
   const engine::KernelsAhead ahead(run.ready.graph, run.ready.plan, run.ready.inferred,
                                    run.ready.topology, *engine.environment);
   const std::vector<engine::Source>& fetch = run.ready.wanted;
@@ -281,7 +281,7 @@ Run Engine::resume(const RunCheckpoint& checkpoint, StartOptions options) {
 Run Engine::begin(std::shared_ptr<Run::Data> data) {
   data->id = ++last_run;
   data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
-  *data->work.lock() = data_->planned_work(data->ready.plan);
+  *data->status->work.lock() = data_->planned_work(data->ready.plan);
   auto promise = std::make_shared<std::promise<Results>>();
   data->outcome = promise->get_future().share();
   {
@@ -291,7 +291,7 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
                           "the devices are being measured: a run would spoil the figures. Start "
                           "it when that is done");
     std::erase_if(data_->runs, [](const auto& weak) { return weak.expired(); });
-    data_->runs.push_back(data);
+    data_->runs.push_back(data->status);
     data_->write_after(data->options.writes_after, data->sequencer);
     data_->sequencers.emplace(data->id, data->sequencer);
   }
@@ -329,6 +329,7 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
         raw->ready = {};  // what the run was given goes back before anybody hears that it is over
         engine->finish_drains();
         if (failure == nullptr) forget_checkpoint(*raw);
+        raw->status->end();
         if (failure == nullptr)
           promise->set_value(std::move(outcome));
         else
@@ -350,10 +351,10 @@ bool Run::wait_for(std::chrono::milliseconds time) {
   engine::CalledBack::about_to_wait();
   return data_->outcome.wait_for(time) == std::future_status::ready;
 }
-void Run::cancel() { data_->control.cancel(); }
-void Run::pause() { data_->control.pause(); }
-void Run::pause_and_release() { data_->control.pause_and_release(); }
-void Run::resume() { data_->control.resume(); }
-std::vector<std::string> Run::devices() const { return data_->work.lock()->devices; }
+void Run::cancel() { data_->status->control.cancel(); }
+void Run::pause() { data_->status->control.pause(); }
+void Run::pause_and_release() { data_->status->control.pause_and_release(); }
+void Run::resume() { data_->status->control.resume(); }
+std::vector<std::string> Run::devices() const { return data_->status->work.lock()->devices; }
 
 }  // namespace heddle

@@ -66,7 +66,7 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bo
 }  // namespace
 
 Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
-  engine::DeviceLoad load = engine.device_load(&run);
+  engine::DeviceLoad load = engine.device_load(run.status.get());
   load.among_many = run.options.among_many;
   std::map<std::uint32_t, std::string> avoid;
   for (const std::uint32_t d : run.restarts.crowded_devices)
@@ -87,35 +87,35 @@ void enter(Run::Data& run, Engine::Data& engine) {
            [&run, &engine] {
              return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone, engine);
            },
-       .wake = [wake_up = run.control.wake_up()] { wake_up->notify(); },
+       .wake = [wake_up = run.status->control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
        .after = run.options.writes_after,
        .at_front = run.restarts.is_alone,
-       .preempt = [&control = run.control] { control.preempt(); }}));
+       .preempt = [&control = run.status->control] { control.preempt(); }}));
 }
 
 void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
   run.so_far.saved.set_places(
       engine::places_of(run.ready.graph, run.ready.plan, run.ready.topology));
   run.ready = {};
-  *run.work.lock() = {};
+  *run.status->work.lock() = {};
   run.ticket->give_back();
   engine.finish_drains();
   const engine::Error cancelled(engine::Code::cancelled, "cancelled");
-  if (!run.control.rearm()) throw cancelled;
-  if (run.control.paused()) {
+  if (!run.status->control.rearm()) throw cancelled;
+  if (run.status->control.paused()) {
     try {
-      engine.unload_where_idle(run);
+      engine.unload_where_idle(*run.status);
     } catch (const engine::Error&) {
       // A device that has failed tells whoever gives it work.
     }
-    run.control.wait_while_paused();
+    run.status->control.wait_while_paused();
   }
-  if (run.control.cancelled()) throw cancelled;
+  if (run.status->control.cancelled()) throw cancelled;
   const bool by_budget = waits_for_others(run);
   Ready ready = plan_run(run, engine, by_budget);
-  *run.work.lock() = engine.planned_work(ready.plan);
-  run.done_seconds = 0;
+  *run.status->work.lock() = engine.planned_work(ready.plan);
+  run.status->done_seconds = 0;
   run.ready = std::move(ready);
   run.ticket->replace_needs(
       [&] { return needs_of(run.ready, by_budget, run.restarts.is_alone, engine); });
@@ -133,7 +133,7 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
                     [&] { return needs_of(ready, by_budget, run.restarts.is_alone, engine); }))
               return false;
             run.ready = std::move(ready);
-            *run.work.lock() = std::move(work);
+            *run.status->work.lock() = std::move(work);
             return true;
           }};
 }
@@ -154,8 +154,8 @@ void plan_again(Run::Data& run, Engine::Data& engine) {
   run.ticket.reset();
   run.ready = {};
   run.ready = plan_run(run, engine, waits_for_others(run));
-  *run.work.lock() = engine.planned_work(run.ready.plan);
-  run.done_seconds = 0;
+  *run.status->work.lock() = engine.planned_work(run.ready.plan);
+  run.status->done_seconds = 0;
   enter(run, engine);
 }
 
@@ -183,7 +183,7 @@ void keep_trace(const Run::Data& run) {
 
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
                   const std::vector<std::uint64_t>& before) {
-  if (run.control.has_computed()) return false;
+  if (run.status->control.has_computed()) return false;
   const std::vector<std::uint64_t> now = device_failures(engine);
   std::set<std::uint32_t> failed = run.restarts.failed_devices;
   for (std::uint32_t d = 0; d < now.size(); ++d)
@@ -202,7 +202,7 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
       left_out.size() < now.size();
   if (!lacked_memory && !has_others) return false;
   run.ticket.reset();
-  if (!run.control.rearm()) return false;
+  if (!run.status->control.rearm()) return false;
   try {
     run.restarts.failed_devices = failed;
     run.restarts.crowded_devices = crowded;
@@ -217,8 +217,8 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
         if (value) value = engine::brought_to_host(*engine.environment, std::move(value));
     run.ready = {};
     run.ready = plan_run(run, engine, waits_for_others(run));
-    *run.work.lock() = engine.planned_work(run.ready.plan);
-    run.done_seconds = 0;
+    *run.status->work.lock() = engine.planned_work(run.ready.plan);
+    run.status->done_seconds = 0;
     ++run.restarts.count;
     run.restarts.why =
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"

@@ -11,13 +11,11 @@ namespace {
 class Tuning {
  public:
   explicit Tuning(Engine::Data& data) : data_(data) {
-    using namespace std::chrono_literals;
     const std::lock_guard lock(data.mutex);
-    const bool is_busy =
-        data.is_tuning || std::ranges::any_of(data.runs, [](const auto& weak) {
-          const auto run = weak.lock();
-          return run != nullptr && run->outcome.wait_for(0s) != std::future_status::ready;
-        });
+    const bool is_busy = data.is_tuning || std::ranges::any_of(data.runs, [](const auto& weak) {
+                           const auto run = weak.lock();
+                           return run != nullptr && !run->is_over;
+                         });
     if (is_busy)
       throw engine::Error(
           engine::Code::unsupported,
