@@ -1,13 +1,14 @@
 """Sixteen runs of FLUX.1 at once on two cards, beside one run alone on one card.
 
-    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...]
+    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...] [--previews]
 
 BUNDLE: from cuda_bundle.sh. WORKFLOW: ComfyUI's official flux_dev.json. Files of FLUX.1's true size are filled with random
 numbers in DIR (default: a folder in memory where that has room), 34 GB of them. One process of heddle serve has cuda:0 and
 draws one picture at a time; another has both cards and gets all the prompts at once. Both are warm: they have drawn before,
 and know the prompt. For each --budget (default: all of the card, and 12GiB of it) prints the seconds of one run (median of
-five), of all of them, and how that compares with an equal share of both cards, which is runs / 2 times one run. The pictures
-have to be the same bytes on either.
+five), of all of them, and how that compares with an equal share of both cards, which is runs / 2 times one run; and the pictures
+a second of both cards beside those of one card that got half of the prompts at once. With --previews a WebSocket client
+listens, so that every step makes a preview. The pictures have to be the same bytes on either.
 """
 
 import argparse
@@ -16,9 +17,11 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 
@@ -26,8 +29,23 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from foreign_memory import Bench  # noqa: E402
 
 
+class Listener:
+    """A WebSocket client that counts bytes: for as long as it is there, the server sends previews."""
+
+    def __init__(self, port):
+        self.bytes = 0
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.sendall(f"GET /ws?clientId=bench HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+                            "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode())
+        threading.Thread(target=self.read, daemon=True).start()
+
+    def read(self):
+        while data := self.socket.recv(1 << 16):
+            self.bytes += len(data)
+
+
 class Server:
-    def __init__(self, bench, port, devices, budget):
+    def __init__(self, bench, port, devices, budget, previews):
         self.address = f"http://127.0.0.1:{port}"
         self.output = bench.work / f"output-{port}"
         command = [str(bench.bundle / "heddle"), "serve", "--devices", devices, "--jobs", "16", "--cache", "none", "--port", str(port),
@@ -39,6 +57,7 @@ class Server:
         self.flow = json.loads((bench.work / "workflow.json").read_text())
         self.process = subprocess.Popen(command, cwd=bench.work, env=environment)
         self.wait_until_it_answers()
+        self.listener = Listener(port) if previews else None
 
     def wait_until_it_answers(self):
         for _ in range(600):
@@ -62,7 +81,7 @@ class Server:
                 node["inputs"]["noise_seed"] = seed
             if node["class_type"] == "SaveImage":
                 node["inputs"]["filename_prefix"] = f"seed{seed}"
-        return self.ask("/prompt", {"prompt": flow})["prompt_id"]
+        return self.ask("/prompt", {"prompt": flow, "client_id": "bench"})["prompt_id"]
 
     def seconds(self, seeds):
         begin = time.monotonic()
@@ -85,18 +104,20 @@ class Server:
         self.process.wait()
 
 
-def compare(bench, number, budget, runs):
-    alone = Server(bench, 8300 + 2 * number, "cuda:0", budget)
+def compare(bench, number, budget, runs, previews):
+    alone = Server(bench, 8300 + 2 * number, "cuda:0", budget, previews)
     try:
         first = alone.seconds([1000])
         alone.seconds([1001])
         each = [alone.seconds([seed]) for seed in range(1, 6)]
         digests = [alone.digest(seed) for seed in range(1, 6)]
+        half = alone.seconds(range(4001, 4001 + runs // 2))
+        sent = alone.listener.bytes if previews else 0
     finally:
         alone.end()
     one = statistics.median(each)
     print(f"{budget}: one run {one:.3f} s ({' '.join(f'{s:.3f}' for s in each)}; the first {first:.2f})", flush=True)
-    both = Server(bench, 8301 + 2 * number, "cuda:0,cuda:1", budget)
+    both = Server(bench, 8301 + 2 * number, "cuda:0,cuda:1", budget, previews)
     try:
         for turn in range(3):
             both.seconds([2000 + 4 * turn + i for i in range(4)])
@@ -108,6 +129,8 @@ def compare(bench, number, budget, runs):
     share = runs / 2 * one
     print(f"{budget}: {runs} runs at once {together:.3f} s and {again:.3f} s: {together / share:.3f} and {again / share:.3f} times {runs // 2}"
           f" runs; pictures {'the same' if same else 'DIFFER'}", flush=True)
+    print(f"{budget}: {runs // 2} runs at once on one card {half:.3f} s; both cards make {2 * half / min(together, again):.3f} and"
+          f" {2 * half / max(together, again):.3f} times the pictures of one{f'; {sent} bytes of messages and previews' if previews else ''}", flush=True)
     return same
 
 
@@ -119,10 +142,11 @@ def main():
     parser.add_argument("--runs", type=int, default=16)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--budget", nargs="+", default=["all", "12GiB"])
+    parser.add_argument("--previews", action="store_true")
     arguments = parser.parse_args()
     bench = Bench(arguments)
     try:
-        same = [compare(bench, number, budget, arguments.runs) for number, budget in enumerate(arguments.budget)]
+        same = [compare(bench, number, budget, arguments.runs, arguments.previews) for number, budget in enumerate(arguments.budget)]
         sys.exit(0 if all(same) else 1)
     finally:
         shutil.rmtree(bench.work, ignore_errors=True)

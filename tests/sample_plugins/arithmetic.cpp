@@ -131,7 +131,7 @@ struct Wait {
   static constexpr auto ports = heddle::ports(out);
   void execute(Context& ctx) {
     ctx.progress(0.5, "waiting");
-    while (!ctx.cancelled()) std::this_thread::yield();
+    while (!ctx.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     throw heddle::Error(HEDDLE_CANCELLED, "cancelled");
   }
 };

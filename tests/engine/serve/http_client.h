@@ -70,6 +70,7 @@ class Connection {
     return taken;
   }
   bool is_closed() { return !fill(buffer_.size() + 1); }
+  int number() const { return socket_; }  // of its descriptor
 
   Reply read_reply(bool has_body = true) {
     std::size_t end = 0;
