@@ -106,6 +106,8 @@ constexpr OptionSpec kOptions[] = {
      "$XDG_STATE_HOME/heddle/user)",
      kServe},
     {"jobs", OptionKind::number, "N", "jobs that run at a time at most (default: 4)", kServe},
+    {"traces", OptionKind::path, "DIR",
+     "write a timeline of every job there, for a trace viewer: ID.json", kServe},
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
      kServe},

@@ -50,6 +50,13 @@ fs::path user_folder(const Settings& settings) {
   return comfyui.empty() ? state_folder() / "user" : comfyui / "user";
 }
 
+std::filesystem::path traces_folder(const fs::path& folder) {
+  std::error_code failure;
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure) throw engine::system_error(cat("--traces: ", folder.string()), failure.value());
+  return folder;
+}
+
 // Whoever reaches the port can run anything that a workflow can.
 void require_safety(const ServeSettings& serve) {
   if (serve.insecure || !serve.api_key.empty()) return;
@@ -71,6 +78,7 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.server.port = serve.port;
   options.api_key = serve.api_key;
   options.runner.jobs = serve.jobs;
+  options.runner.traces = traces_folder(serve.traces);
   options.arguments = {"heddle", "serve"};
   return options;
 }

@@ -243,6 +243,7 @@ ServeSettings read_serve_settings(const Layer& layer) {
     serve.jobs = read_number(given, 256, "a number of jobs from 1 to 256");
     if (serve.jobs == 0) refuse(given, "expected a number of jobs from 1 to 256, got 0.");
   }
+  for (const Given& given : layer.of("traces")) serve.traces = read_path(given);
   for (const Given& given : layer.of("api-key")) {
     serve.api_key = given.text;
     if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");

@@ -30,7 +30,8 @@ struct ServeSettings {
   std::filesystem::path user;   // empty: the default
   std::filesystem::path queue;  // empty: the default
   unsigned jobs = 4;
-  std::string api_key;  // empty: none
+  std::filesystem::path traces;  // a folder; empty: none are written
+  std::string api_key;           // empty: none
   bool insecure = false;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/serve/runner.h"
 
 #include <algorithm>
+#include <cctype>
 #include <chrono>
 
 #include "engine/base/log.h"
@@ -21,6 +22,13 @@ std::size_t working_devices(const heddle::Engine& engine) {
   return std::size_t(std::ranges::count_if(devices, [](const DeviceInfo& device) {
     return device.trouble.empty() && device.state == "healthy" && device.service == "enabled";
   }));
+}
+
+// Whoever submits names the job: it is not to name another folder.
+bool is_plain_name(const std::string& id) {
+  return !id.empty() && std::ranges::all_of(id, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_';
+  });
 }
 
 }  // namespace
@@ -166,6 +174,8 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages) {
     start.observer = [&messages](const heddle::Event& event) { messages.take(event); };
     start.partly = true;
     start.among_many = is_among_many();
+    if (!options_.traces.empty() && is_plain_name(job.id))
+      start.trace = options_.traces / (job.id + ".json");
     start.previews = options_.previews && clients_.count() > 0;
     heddle::Run run = engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
     set_run(claim, run);

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -23,6 +24,7 @@ class RunMessages;
 struct RunnerOptions {
   unsigned jobs = 4;  // at most under way at a time; how many fit is for the engine to say
   bool previews = true;
+  std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
 };
 

@@ -64,7 +64,7 @@ unset VIRTUAL_ENV
 compgen -G '/usr/local/lib/python3*/*-packages/comfyui_frontend_package' >/dev/null || refused "pip install" --front-end pip
 refused "no index.html" --front-end "$folder"
 
-start
+start --traces traces
 ask GET /system_stats | grep -q '"comfyui_version"' || wrong "no /system_stats"
 ask GET /api/users | grep -q '"storage":"server"' || wrong "no /users"
 prompt='{"prompt": {"1": {"class_type": "test.add", "inputs": {"a": 2, "b": 3}}, "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}}'
@@ -73,6 +73,7 @@ id=$(ask POST /prompt "$prompt" | sed -n 's/.*"prompt_id":"\([^"]*\)".*/\1/p')
 left=600
 until ask GET "/history/$id" | grep -q '"status_str":"success"' || ((--left == 0)); do sleep 0.1; done
 [ $left -gt 0 ] || wrong "the prompt does not end"
+grep -q traceEvents "traces/$id.json" || wrong "no timeline of the job"
 refused "Another process uses it" # the same queue
 [ "$(stat -c %a state/heddle/queue.db)" = 600 ] || wrong "others can read the queue"
 stop TERM
