@@ -70,6 +70,14 @@ struct JobSelection {
   bool only_running = false;  // and these, that do not
 };
 
+// Which jobs are listed: those that fit everything given.
+struct JobSearch {
+  std::vector<JobState> states;  // none: all
+  std::string batch, tag, user;  // "": any
+  std::int64_t before = 0;       // submitted before the one of this sequence; 0: all
+  std::int64_t limit = 100;      // of them, the youngest
+};
+
 // There is no room for another job.
 class QueueFull : public Error {
  public:

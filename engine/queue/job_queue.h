@@ -85,6 +85,14 @@ class JobQueue {
   // that have run.
   std::vector<Job> history(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
                            std::int64_t offset = 0, bool last = false, bool started = false) const;
+  // Pending and paused ones together, in the order in which they would run.
+  std::vector<Job> waiting(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
+                           std::int64_t offset = 0) const;
+  // Youngest first, without the long texts that were submitted: prompt, extra_data and targets.
+  std::vector<Job> search(const JobSearch& search) const;
+  std::int64_t count_of(const JobSearch& search) const;  // without its limit and `before`
+  // How many pending ones run before this pending one; nothing where it is none.
+  std::optional<std::int64_t> position(const std::string& id) const;
   JobCounts counts() const;
 
   // Forgets jobs that have ended; gives their number.

@@ -13,6 +13,11 @@ namespace heddle::engine {
   "id, state, seq, generation, priority, number, cancel, created, started, ended, user, tag, " \
   "batch, client, retry_of, prompt, extra_data, targets, outputs, status"
 
+// The same, with the texts that were submitted left empty.
+#define HEDDLE_JOB_COLUMNS_IN_BRIEF                                                            \
+  "id, state, seq, generation, priority, number, cancel, created, started, ended, user, tag, " \
+  "batch, client, retry_of, '', '', '', outputs, status"
+
 Job read_job(const Statement& row);
 // The rest of the rows.
 std::vector<Job> read_jobs(Statement& rows);
