@@ -254,10 +254,12 @@ Json RunMessages::executed() const {
   return ids;
 }
 
-JobOutcome RunMessages::outcome(JobState state, std::string_view status, bool completed) {
+JobOutcome RunMessages::outcome(JobState state, std::string_view status, bool completed,
+                                Json error) {
   Json told = Json::object(), whole = Json::object();
   told.set("status_str", status).set("completed", completed).set("messages", messages_);
   whole.set("status", std::move(told)).set("meta", meta_);
+  if (!error.is_null()) whole.set("error", std::move(error));
   const std::lock_guard lock(mutex_);
   running_.clear();
   return {state, write_json(outputs_), write_json(whole)};
@@ -290,15 +292,17 @@ JobOutcome RunMessages::fail(const heddle::EngineError& error) {
     state->second.name = "error";
     send_states();
   }
-  Json traceback = Json::array(), ids = Json::array(), data = of_this();
+  Json traceback = Json::array(), ids = Json::array(), data = of_this(), typed = Json::object();
   for (const std::string& frame : error.trail()) traceback.push(frame);
   for (const Json::Member& member : prompt_.members()) ids.push(member.key);
   data.set("node_id", id).set("node_type", class_of(node)).set("executed", executed());
   data.set("exception_message", cat(error.what(), "\n"));
+  typed.set("code", error.code()).set("message", error.what()).set("node", id);
+  typed.set("class_type", class_of(node)).set("trail", traceback);
   data.set("exception_type", exception_type(error.code())).set("traceback", std::move(traceback));
   data.set("current_inputs", current_inputs(node)).set("current_outputs", std::move(ids));
   record("execution_error", std::move(data));
-  return outcome(JobState::failed, "error", false);
+  return outcome(JobState::failed, "error", false, std::move(typed));
 }
 
 JobOutcome RunMessages::interrupt() {

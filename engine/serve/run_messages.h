@@ -76,7 +76,8 @@ class RunMessages {
   void send_states() const;
   State& state_of(const Node& node);
   Json executed() const;
-  JobOutcome outcome(JobState state, std::string_view status, bool completed);
+  // `error`: of a failure, for what is not ComfyUI's; else null.
+  JobOutcome outcome(JobState state, std::string_view status, bool completed, Json error = {});
   std::string node_of_error(const heddle::EngineError& error) const;
 
   const Job job_;

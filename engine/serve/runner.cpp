@@ -89,6 +89,53 @@ void Runner::stop(const std::vector<JobClaim>& claims) {
   for (heddle::Run& run : runs) run.cancel();
 }
 
+Runner::Active* Runner::find(const std::string& id) {
+  const auto found = active_.lower_bound({id, 0});
+  return found == active_.end() || found->first.id != id ? nullptr : &found->second;
+}
+
+void Runner::set_pause(heddle::Run& run, Active::Pause pause) {
+  if (pause == Active::Pause::none) return run.resume();
+  pause == Active::Pause::released ? run.pause_and_release() : run.pause();
+}
+
+bool Runner::pause(const std::string& id, bool release) {
+  std::optional<heddle::Run> run;  // whose last copy must not go under the lock
+  const std::lock_guard lock(mutex_);
+  Active* const active = find(id);
+  if (active == nullptr || active->is_stopped) return false;
+  active->pause = release ? Active::Pause::released : Active::Pause::paused;
+  run = active->run;
+  if (run) set_pause(*run, active->pause);
+  return true;
+}
+
+bool Runner::resume(const std::string& id) {
+  std::optional<heddle::Run> run;
+  const std::lock_guard lock(mutex_);
+  Active* const active = find(id);
+  if (active == nullptr || active->pause == Active::Pause::none) return false;
+  active->pause = Active::Pause::none;
+  run = active->run;
+  if (run) set_pause(*run, active->pause);
+  return true;
+}
+
+std::map<std::string, RunSnapshot> Runner::snapshots() const {
+  std::map<std::string, RunSnapshot> all;
+  std::map<std::string, heddle::Run> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [claim, active] : active_) {
+      RunSnapshot& told = all[claim.id] = active.progress->snapshot();
+      told.is_paused = active.pause != Active::Pause::none;
+      if (active.run) runs.emplace(claim.id, *active.run);
+    }
+  }
+  for (const auto& [id, run] : runs) all[id].devices = run.devices();
+  return all;
+}
+
 std::optional<std::string> Runner::running_node(const std::string& client) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [claim, active] : active_)
@@ -112,6 +159,7 @@ void Runner::set_run(const JobClaim& claim, const heddle::Run& run) {
     const std::lock_guard lock(mutex_);
     Active& active = active_.at(claim);
     active.run = run;
+    if (active.pause != Active::Pause::none) set_pause(*active.run, active.pause);
     is_stopped = active.is_stopped || is_ending_;
   }
   if (is_stopped || queue_.is_cancel_wanted(claim)) {
@@ -152,10 +200,11 @@ void Runner::carry_out(const Job& job) {
   const JobClaim claim{job.id, job.generation};
   const Json prompt = parse_json(job.prompt, "prompt");
   RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
-  begin(claim, {std::nullopt, &messages, job.client, false});
+  const auto progress = std::make_shared<RunProgress>();
+  begin(claim, {std::nullopt, &messages, job.client, false, progress});
   std::optional<JobOutcome> outcome;
   try {
-    outcome = run(job, messages);
+    outcome = run(job, messages, *progress);
   } catch (...) {
     forget(claim);
     throw;
@@ -166,12 +215,15 @@ void Runner::carry_out(const Job& job) {
   messages.end();
 }
 
-JobOutcome Runner::run(const Job& job, RunMessages& messages) {
+JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
   messages.begin();
   try {
     StartOptions start;
-    start.observer = [&messages](const heddle::Event& event) { messages.take(event); };
+    start.observer = [&](const heddle::Event& event) {
+      progress.take(event);
+      messages.take(event);
+    };
     start.partly = true;
     start.among_many = is_among_many();
     if (!options_.traces.empty() && is_plain_name(job.id))

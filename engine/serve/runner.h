@@ -15,6 +15,7 @@
 
 #include "engine/queue/job_queue.h"
 #include "engine/serve/clients.h"
+#include "engine/serve/run_progress.h"
 #include "heddle/engine.hpp"
 
 namespace heddle::engine {
@@ -38,6 +39,13 @@ class Runner {
   void start();
   // Those of the claims that are still under way are told to stop.
   void stop(const std::vector<JobClaim>& claims);
+  // No node and no step of the job begins any more, and with `release` its memory is given back; it
+  // keeps its place among those that run. False: it does not run.
+  bool pause(const std::string& id, bool release = false);
+  bool resume(const std::string& id);  // false: it does not run, or is not paused
+  // Of the jobs that run, by id.
+  std::map<std::string, RunSnapshot> snapshots() const;
+  unsigned jobs() const { return options_.jobs; }
   // Of a client's job that runs: what is under way. Nothing: none runs.
   std::optional<std::string> running_node(const std::string& client) const;
   // Between two jobs, and now where none runs.
@@ -49,10 +57,15 @@ class Runner {
     const RunMessages* messages = nullptr;
     std::string client;
     bool is_stopped = false;
+    std::shared_ptr<RunProgress> progress;
+    // As it is wanted: who asks may come before there is a run.
+    enum class Pause { none, paused, released } pause = Pause::none;
   };
   void work(std::stop_token stop);
   void carry_out(const Job& job);
-  JobOutcome run(const Job& job, RunMessages& messages);
+  JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
+  Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
+  static void set_pause(heddle::Run& run, Active::Pause pause);
   bool is_among_many() const;
   void begin(const JobClaim& claim, Active active);
   void set_run(const JobClaim& claim, const heddle::Run& run);

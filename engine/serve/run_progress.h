@@ -1,0 +1,44 @@
+// How far a run is, for whoever asks meanwhile. Fed by the run's observer; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "heddle/run_event.hpp"
+
+namespace heddle::engine {
+
+struct NodeProgress {
+  std::string id, class_type, device;
+  double fraction = 0;  // 0 to 1
+};
+
+// A run at one instant.
+struct RunSnapshot {
+  std::vector<NodeProgress> nodes;   // that have begun and not ended, by id
+  std::size_t nodes_done = 0;        // cached ones among them
+  std::vector<std::string> devices;  // that its plan keeps busy
+  bool is_paused = false;
+  // What it waits for before it begins; empty: nothing. A device, or "host".
+  std::string waits_for, waits_why;
+  std::uint64_t waits_bytes = 0;
+};
+
+class RunProgress {
+ public:
+  void take(const heddle::Event& event);
+  RunSnapshot snapshot() const;  // without devices and is_paused, which are the runner's to tell
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, NodeProgress> nodes_;  // mutex_
+  std::set<std::string, std::less<>> done_;    // mutex_
+  std::string waits_for_, waits_why_;          // mutex_
+  std::uint64_t waits_bytes_ = 0;              // mutex_
+};
+
+}  // namespace heddle::engine
