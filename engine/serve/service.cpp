@@ -4,6 +4,7 @@
 
 #include "engine/base/text.h"
 #include "engine/serve/log_lines.h"
+#include "engine/serve/v1.h"
 
 namespace heddle::engine {
 namespace {
@@ -70,10 +71,15 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_log_routes(router_, parts);
   add_info_routes(router_, parts);
   add_user_routes(router_, parts);
+  add_v1_submit_routes(router_, parts);
+  add_v1_job_routes(router_, parts);
+  add_v1_device_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
   handlers.check = [rules = rules_of(options_)](const HttpRequest& head) {
-    return check_access(head, rules);
+    std::optional<HttpResponse> refusal = check_access(head, rules);
+    if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
+    return refusal;
   };
   handlers.answer = [this](const HttpRequest& request) { return answer(request); };
   handlers.connect = [this](const HttpRequest& head, const std::shared_ptr<WebSocket>& socket) {
@@ -109,6 +115,7 @@ std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
 HttpResponse Service::answer(const HttpRequest& request) const {
   if (request.method == "OPTIONS") return {};
   HttpResponse response = router_.answer(request);
+  if (is_v1(request.path)) return as_v1(request, std::move(response));
   set_caching(request.path, response);
   return response;
 }

@@ -81,6 +81,9 @@ void add_job_routes(Router& router, const ServiceParts& parts);
 void add_log_routes(Router& router, const ServiceParts& parts);
 void add_info_routes(Router& router, const ServiceParts& parts);
 void add_user_routes(Router& router, const ServiceParts& parts);
+void add_v1_submit_routes(Router& router, const ServiceParts& parts);
+void add_v1_job_routes(Router& router, const ServiceParts& parts);
+void add_v1_device_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);
 

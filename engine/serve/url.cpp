@@ -38,6 +38,20 @@ std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_s
   return decoded;
 }
 
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF", kKept = "-._~";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool is_word = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (is_word || kKept.find(c) != kKept.npos)
+      encoded += c;
+    else
+      encoded += {'%', kDigits[byte / 16], kDigits[byte % 16]};
+  }
+  return encoded;
+}
+
 Query::Query(std::string_view text) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('&'), text.size());

@@ -13,6 +13,9 @@ namespace heddle::engine {
 // in queries.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space = false);
 
+// "a b" is "a%20b": all but letters, digits, "-", ".", "_" and "~".
+std::string percent_encoded(std::string_view text);
+
 // "a=1&b=%20" as pairs, decoded. What cannot be decoded is left as it is.
 class Query {
  public:

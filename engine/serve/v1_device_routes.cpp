@@ -1,0 +1,158 @@
+// Devices, the models on them, and the server itself: /v1/devices, /v1/models, /v1/health and
+// /v1/openapi.json.
+#include <algorithm>
+#include <map>
+
+#include "engine/base/text.h"
+#include "engine/serve/service.h"
+#include "engine/serve/v1.h"
+#include "engine/serve/v1_job.h"
+
+namespace heddle::engine {
+namespace {
+
+struct Resident {
+  std::uint64_t bytes = 0, pinned = 0;
+};
+
+// By name, in the order of names.
+std::map<std::string, Resident> models_of(const MemoryReport& memory) {
+  std::map<std::string, Resident> models;
+  for (const MemoryUsage& part : memory.held) {
+    if (part.kind != "weights" || part.owner.empty()) continue;
+    models[part.owner].bytes += part.bytes;
+    models[part.owner].pinned += part.pinned;
+  }
+  return models;
+}
+
+Json told_models(const MemoryReport& memory) {
+  Json list = Json::array();
+  for (const auto& [name, resident] : models_of(memory)) {
+    Json model = Json::object();
+    model.set("name", name).set("bytes", resident.bytes).set("bytes_in_use", resident.pinned);
+    list.push(std::move(model));
+  }
+  return list;
+}
+
+Json told_memory(const MemoryReport& memory) {
+  Json told = Json::object(), held = Json::array();
+  for (const MemoryUsage& part : memory.held) {
+    Json one = Json::object();
+    one.set("kind", part.kind).set("owner", text_or_null(part.owner)).set("bytes", part.bytes);
+    held.push(std::move(one.set("bytes_in_use", part.pinned)));
+  }
+  told.set("budget", memory.budget == 0 ? Json() : Json(memory.budget));
+  told.set("taken", memory.taken).set("reserved", memory.reserved);
+  told.set("available", memory.available).set("peak", memory.peak);
+  return std::move(told.set("held", std::move(held)));
+}
+
+bool is_working(const DeviceInfo& device) {
+  return device.trouble.empty() && device.service == "enabled" && device.state != "degraded";
+}
+
+Json told_device(const DeviceInfo& device, const JobTeller& teller) {
+  Json told = Json::object(), memory = told_memory(device.memory);
+  memory.set("total", device.memory_total).set("free", device.memory_free);
+  memory.set("ours", device.memory_ours).set("others", device.memory_others);
+  told.set("id", device.id).set("name", device.name).set("kind", device.kind);
+  told.set("state", device.state).set("service", device.service);
+  told.set("trouble", text_or_null(device.trouble));
+  told.set("failures", device.failures).set("last_failure", text_or_null(device.last_failure));
+  told.set("memory", std::move(memory)).set("models", told_models(device.memory));
+  return std::move(told.set("jobs", json_list(teller.jobs_on(device.id))));
+}
+
+HttpResponse list_devices(const ServiceParts& parts) {
+  const JobTeller teller(parts);
+  Json list = Json::array(), host = Json::object(), answer = Json::object();
+  for (const DeviceInfo& device : parts.engine.devices()) list.push(told_device(device, teller));
+  host.set("memory", told_memory(parts.engine.host_memory()));
+  return json_response(answer.set("devices", std::move(list)).set("host", std::move(host)));
+}
+
+DeviceInfo require_device(const heddle::Engine& engine, const std::string& id) {
+  const std::vector<DeviceInfo> devices = engine.devices();
+  const auto found = std::ranges::find(devices, id, &DeviceInfo::id);
+  if (found != devices.end()) return *found;
+  std::vector<std::string> ids;
+  for (const DeviceInfo& device : devices) ids.push_back(device.id);
+  refuse_v1(404, "not_found",
+            cat("there is no device ", quote(id), ". The devices are ", join(ids, ", "), "."));
+}
+
+HttpResponse serve_device(const Call& call, const ServiceParts& parts, std::string_view how) {
+  const Fields none(call, {});
+  const std::string& id = call.part("id");
+  require_device(parts.engine, id);
+  if (how == "enable")
+    parts.engine.enable(id);
+  else if (how == "disable")
+    parts.engine.disable(id);
+  else
+    parts.engine.drain(id, std::chrono::milliseconds(0));
+  return json_response(told_device(require_device(parts.engine, id), JobTeller(parts)));
+}
+
+// A model that is on several devices is told once.
+HttpResponse list_models(const heddle::Engine& engine) {
+  std::map<std::string, Json> places;
+  const auto add = [&](const std::string& device, const MemoryReport& memory) {
+    for (const auto& [name, resident] : models_of(memory)) {
+      Json place = Json::object();
+      place.set("device", device).set("bytes", resident.bytes);
+      place.set("bytes_in_use", resident.pinned);
+      places.try_emplace(name, Json::array()).first->second.push(std::move(place));
+    }
+  };
+  for (const DeviceInfo& device : engine.devices()) add(device.id, device.memory);
+  add("host", engine.host_memory());
+  Json list = Json::array(), answer = Json::object();
+  for (auto& [name, on] : places) {
+    Json model = Json::object();
+    list.push(std::move(model.set("name", name).set("devices", std::move(on))));
+  }
+  return json_response(answer.set("models", std::move(list)));
+}
+
+HttpResponse unload(const Call& call, heddle::Engine& engine) {
+  const Fields fields(call, {"device", "model"});
+  const std::uint64_t bytes = engine.unload(fields.text("device"), fields.text("model"));
+  return json_response(Json(Json::object().set("bytes", bytes)));
+}
+
+HttpResponse tell_ready(const ServiceParts& parts) {
+  const std::vector<DeviceInfo> devices = parts.engine.devices();
+  const auto working = std::ranges::count_if(devices, is_working);
+  parts.queue.counts();  // throws where its file cannot be read
+  if (working == 0)
+    refuse_v1(503, "not_ready",
+              "no device takes work: each is disabled or in trouble. GET /v1/devices tells more");
+  Json answer = Json::object();
+  return json_response(answer.set("status", "ready").set("devices", std::int64_t(working)));
+}
+
+}  // namespace
+
+void add_v1_device_routes(Router& router, const ServiceParts& parts) {
+  add_v1(router, "GET", "/v1/devices", [parts](const Call&) { return list_devices(parts); });
+  add_v1(router, "GET", "/v1/devices/{id}", [parts](const Call& call) {
+    return json_response(
+        told_device(require_device(parts.engine, call.part("id")), JobTeller(parts)));
+  });
+  for (const char* how : {"enable", "disable", "drain"})
+    add_v1(router, "POST", cat("/v1/devices/{id}/", how),
+           [parts, how](const Call& call) { return serve_device(call, parts, how); });
+  add_v1(router, "GET", "/v1/models", [parts](const Call&) { return list_models(parts.engine); });
+  add_v1(router, "POST", "/v1/models/unload",
+         [parts](const Call& call) { return unload(call, parts.engine); });
+  add_v1(router, "GET", "/v1/health/live",
+         [](const Call&) { return json_response(Json(Json::object().set("status", "live"))); });
+  add_v1(router, "GET", "/v1/openapi.json",
+         [](const Call&) { return json_response(std::string(v1_openapi())); });
+  add_v1(router, "GET", "/v1/health/ready", [parts](const Call&) { return tell_ready(parts); });
+}
+
+}  // namespace heddle::engine
