@@ -74,6 +74,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_submit_routes(router_, parts);
   add_v1_job_routes(router_, parts);
   add_v1_device_routes(router_, parts);
+  add_page_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
   handlers.check = [rules = rules_of(options_)](const HttpRequest& head) {

@@ -84,6 +84,7 @@ void add_user_routes(Router& router, const ServiceParts& parts);
 void add_v1_submit_routes(Router& router, const ServiceParts& parts);
 void add_v1_job_routes(Router& router, const ServiceParts& parts);
 void add_v1_device_routes(Router& router, const ServiceParts& parts);
+void add_page_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);
 

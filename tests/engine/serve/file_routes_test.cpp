@@ -244,9 +244,4 @@ BOOST_AUTO_TEST_CASE(templates_and_help_come_from_the_packages_beside_the_front_
                     engine::Error);
 }
 
-BOOST_AUTO_TEST_CASE(without_one_there_is_no_page) {
-  const Serving serving;
-  BOOST_TEST(serving.get("/").status == 404);
-}
-
 BOOST_AUTO_TEST_SUITE_END()
