@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 
 #include "engine/base/text.h"
 
@@ -20,14 +21,6 @@ bool is_port(std::string_view text) {
   return text.size() <= 5 && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// How long it takes says nothing of where the difference is.
-bool is_equal_secret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= unsigned(a[i]) ^ unsigned(b.empty() ? 0 : b[i % b.size()]);
-  return difference == 0;
-}
-
 std::string key_of(const HttpRequest& request) {
   if (const std::string* bearer = request.header("Authorization");
       bearer != nullptr && lower(bearer->substr(0, 7)) == "bearer ")
@@ -39,6 +32,50 @@ std::string key_of(const HttpRequest& request) {
 HttpResponse refusal(unsigned status, std::string_view what) {
   Json error = Json::object();
   return json_response(error.set("error", what), status);
+}
+
+constexpr std::string_view kCookie = "heddle_session";
+constexpr std::uint64_t kMostOfAKey = 4096;  // bytes of a body that comes without one
+
+// The page that asks for the key, and what it asks with.
+bool is_for_signing_in(const HttpRequest& request, const AccessRules& rules) {
+  const std::string_view path = request.path;
+  return path == "/heddle" || path.starts_with("/heddle/") || path == "/v1/session" ||
+         (path == "/" && !rules.has_front_end);
+}
+
+// What whoever is not known yet may send is little.
+bool has_small_body(const HttpRequest& request) {
+  if (request.header("Transfer-Encoding") != nullptr) return false;
+  const std::string* length = request.header("Content-Length");
+  if (length == nullptr) return true;
+  std::uint64_t bytes = 0;
+  const auto read = std::from_chars(length->data(), length->data() + length->size(), bytes);
+  return read.ec == std::errc() && bytes <= kMostOfAKey;
+}
+
+// A person who opens the front end is led to where the key is asked for, and back.
+bool is_visit(const HttpRequest& request) {
+  const std::string* accepts = request.header("Accept");
+  return request.method == "GET" && request.path == "/" && accepts != nullptr &&
+         accepts->find("text/html") != std::string::npos;
+}
+
+std::optional<HttpResponse> check_key(const HttpRequest& request, const AccessRules& rules) {
+  if (is_for_signing_in(request, rules)) {
+    if (has_small_body(request)) return {};
+    return refusal(413, cat("without a session at most ", kMostOfAKey, " bytes may be sent"));
+  }
+  if (rules.authenticator->has_session(session_of(request))) return {};
+  const std::string key = key_of(request);
+  if (key.empty() && is_visit(request)) {
+    HttpResponse response{303, {}, "", {}};
+    return std::move(response.set("Location", "heddle?then=front-end"));
+  }
+  const Authenticator::Checked checked =
+      key.empty() ? Authenticator::Checked{} : rules.authenticator->check_key(key, request.peer);
+  if (checked.verdict == Authenticator::Verdict::right) return {};
+  return key_refusal(checked);
 }
 
 bool is_of_this_site(const std::string& origin, const HostAndPort& host) {
@@ -84,6 +121,39 @@ bool is_loopback_name(std::string_view host) {
   return host == "localhost" || host == "::1" || (host.starts_with("127.") && is_address(host));
 }
 
+std::string session_of(const HttpRequest& request) {
+  const std::string* cookies = request.header("Cookie");
+  if (cookies == nullptr) return "";
+  const std::string name = cat(kCookie, "=");
+  for (std::size_t at = 0; at < cookies->size();) {
+    const std::size_t end = std::min(cookies->find(';', at), cookies->size());
+    std::string_view cookie = std::string_view(*cookies).substr(at, end - at);
+    while (cookie.starts_with(' ')) cookie.remove_prefix(1);
+    if (cookie.starts_with(name)) return std::string(cookie.substr(name.size()));
+    at = end + 1;
+  }
+  return "";
+}
+
+std::string session_cookie(const HttpRequest& request, std::string_view token) {
+  const std::string* scheme = request.header("X-Forwarded-Proto");
+  const bool is_secure = scheme != nullptr && *scheme == "https";
+  return cat(kCookie, "=", token, "; Path=/; HttpOnly; SameSite=Strict; Max-Age=",
+             token.empty() ? 0 : Authenticator::kSessionMs / 1000, is_secure ? "; Secure" : "");
+}
+
+HttpResponse key_refusal(const Authenticator::Checked& checked) {
+  if (checked.verdict == Authenticator::Verdict::wait) {
+    HttpResponse response =
+        refusal(429, cat("too many wrong keys came from this address. Try again in ",
+                         checked.wait_seconds, " s."));
+    return std::move(response.set("Retry-After", cat(checked.wait_seconds)));
+  }
+  HttpResponse response = refusal(
+      401, "this server wants its API key: Authorization: Bearer KEY, or sign in at /heddle");
+  return std::move(response.set("WWW-Authenticate", "Bearer"));
+}
+
 std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules) {
   const std::string* given = request.header("Host");
   const std::optional<HostAndPort> host = given == nullptr ? std::nullopt : parse_host(*given);
@@ -91,7 +161,7 @@ std::optional<HttpResponse> check_access(const HttpRequest& request, const Acces
   // A name that somebody else lets lead to this address would make their page one of ours.
   const bool is_ours = is_loopback_name(host->host) ||
                        (!rules.is_loopback_only && is_address(host->host)) ||
-                       !rules.api_key.empty();
+                       rules.authenticator != nullptr;
   if (!is_ours)
     return refusal(403, cat("the server is not asked under the name ", quote(host->host),
                             ". Use its address, or localhost."));
@@ -102,12 +172,7 @@ std::optional<HttpResponse> check_access(const HttpRequest& request, const Acces
   const std::string* mode = request.header("Sec-Fetch-Mode");
   if (site != nullptr && *site == "cross-site" && (mode == nullptr || *mode != "navigate"))
     return refusal(403, "pages of other sites may not ask this server");
-  if (!rules.api_key.empty() && !is_equal_secret(key_of(request), rules.api_key)) {
-    HttpResponse response =
-        refusal(401, "this server wants its API key: Authorization: Bearer KEY");
-    return std::move(response.set("WWW-Authenticate", "Bearer"));
-  }
-  return {};
+  return rules.authenticator == nullptr ? std::nullopt : check_key(request, rules);
 }
 
 }  // namespace heddle::engine

@@ -1,18 +1,20 @@
 // Who may ask a server: pages of other sites may not, neither directly nor under a name that leads
-// here. Pure; any thread.
+// here; and where there is a key, whoever has neither it nor a session. Any thread.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "engine/serve/authenticator.h"
 #include "engine/serve/http_message.h"
 
 namespace heddle::engine {
 
 struct AccessRules {
-  bool is_loopback_only = true;  // the server listens nowhere else
-  std::string api_key;           // that every request has to bring; empty: none
+  bool is_loopback_only = true;            // the server listens nowhere else
+  Authenticator* authenticator = nullptr;  // of the key that requests have to bring; none: no key
+  bool has_front_end = false;              // at "/", in the place of the page of our own
 };
 
 // "[::1]:8188" -> {"::1", "8188"}; the port may be missing. Nothing for what is no host.
@@ -23,6 +25,13 @@ std::optional<HostAndPort> parse_host(std::string_view text);
 // "localhost", 127.0.0.0/8, "::1".
 bool is_loopback_name(std::string_view host);
 bool is_address(std::string_view host);  // digits, not a name
+
+// The token of the session that a request names in its cookie; "": none.
+std::string session_of(const HttpRequest& request);
+// For the browser to keep; empty: it shall forget the one that it has.
+std::string session_cookie(const HttpRequest& request, std::string_view token);
+// Of a key that is not right.
+HttpResponse key_refusal(const Authenticator::Checked& checked);
 
 // The refusal, or nothing. A request without "Origin" comes from no page of another site, or cannot
 // be read there and changes nothing.

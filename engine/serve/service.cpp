@@ -9,11 +9,9 @@
 namespace heddle::engine {
 namespace {
 
-AccessRules rules_of(const ServiceOptions& options) {
-  const bool is_local =
-      std::ranges::all_of(options.server.addresses,
-                          [](const std::string& address) { return is_loopback_name(address); });
-  return {is_local, options.api_key};
+bool is_local(const ServiceOptions& options) {
+  return std::ranges::all_of(options.server.addresses,
+                             [](const std::string& address) { return is_loopback_name(address); });
 }
 
 bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> endings) {
@@ -58,13 +56,15 @@ Json status_message(const JobQueue& queue, const std::string& client) {
 
 Service::Service(heddle::Engine& engine, ServiceOptions options)
     : options_(std::move(options)),
+      authenticator_(options_.api_key.empty() ? nullptr
+                                              : std::make_unique<Authenticator>(options_.api_key)),
       clients_({[this](const std::string& client) { return greeting(client); },
                 [this] { return server_features(options_.server.limits); }}) {
   JobQueueOptions queue = options_.queue;
   queue.changed = [this] { clients_.send_to_all(status_message(*queue_)); };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   runner_ = std::make_unique<Runner>(engine, *queue_, clients_, options_.runner);
-  const ServiceParts parts{engine, *queue_, *runner_, clients_, options_};
+  const ServiceParts parts{engine, *queue_, *runner_, clients_, options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);
@@ -74,10 +74,12 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_submit_routes(router_, parts);
   add_v1_job_routes(router_, parts);
   add_v1_device_routes(router_, parts);
+  add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
-  handlers.check = [rules = rules_of(options_)](const HttpRequest& head) {
+  handlers.check = [rules = AccessRules{is_local(options_), authenticator_.get(),
+                                        options_.front_end.is_served()}](const HttpRequest& head) {
     std::optional<HttpResponse> refusal = check_access(head, rules);
     if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
     return refusal;

@@ -39,6 +39,7 @@ struct ServiceParts {
   Runner& runner;
   Clients& clients;
   const ServiceOptions& options;
+  Authenticator* authenticator = nullptr;  // none: everybody may ask
 };
 
 class Service {
@@ -62,6 +63,7 @@ class Service {
   HttpResponse answer(const HttpRequest& request) const;
 
   const ServiceOptions options_;
+  const std::unique_ptr<Authenticator> authenticator_;  // nullptr: no key
   Clients clients_;
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
@@ -84,6 +86,7 @@ void add_user_routes(Router& router, const ServiceParts& parts);
 void add_v1_submit_routes(Router& router, const ServiceParts& parts);
 void add_v1_job_routes(Router& router, const ServiceParts& parts);
 void add_v1_device_routes(Router& router, const ServiceParts& parts);
+void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);

@@ -1,5 +1,7 @@
 // The page as a whole: who is let in, what is begun, what is shown when something changes.
+import {onSignInWanted} from './api.js';
 import {announce, byId, setText, showProblem} from './dom.js';
+import {signIn} from './sign_in.js';
 import {connect} from './socket.js';
 import {startForm} from './form.js';
 import {findJob, onChange, refreshSoon, takeMessage, takePicture} from './jobs.js';
@@ -41,7 +43,6 @@ function listen() {
 }
 
 async function start() {
-  byId('work').hidden = byId('tabs').hidden = byId('skip').hidden = false;
   onChange(drawSoon);
   startRunning();
   startQueue();
@@ -54,4 +55,6 @@ async function start() {
   });
 }
 
-start().catch((error) => showProblem(error.message));
+// A session that has ended on the server: the page begins anew, and asks for the key.
+onSignInWanted(() => location.reload());
+signIn(start).catch((error) => showProblem(error.message));

@@ -1,5 +1,6 @@
 #include "engine/serve/access.h"
 
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 using namespace heddle::engine;
@@ -42,7 +43,7 @@ BOOST_AUTO_TEST_CASE(only_names_of_this_machine_lead_here) {
   BOOST_TEST(status_of(asked({})) == 400u);
   BOOST_TEST(status_of(asked({{"Host", "a/b"}})) == 400u);
   // A server for others is asked by its address; a name may lead anywhere.
-  const AccessRules open{.is_loopback_only = false, .api_key = ""};
+  const AccessRules open{.is_loopback_only = false};
   BOOST_TEST(status_of(asked({{"Host", "192.168.1.5:8188"}}), open) == 200u);
   BOOST_TEST(status_of(asked({{"Host", "evil.example"}}), open) == 403u);
 }
@@ -69,7 +70,8 @@ BOOST_AUTO_TEST_CASE(pages_of_other_sites_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
-  const AccessRules rules{.is_loopback_only = false, .api_key = "secret"};
+  Authenticator authenticator("secret", [] { return 0; });
+  const AccessRules rules{.is_loopback_only = false, .authenticator = &authenticator};
   const auto with = [&](const char* name, const char* value) {
     return status_of(asked({{"Host", "studio.example"}, {name, value}}), rules);
   };
@@ -81,6 +83,75 @@ BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
   BOOST_TEST(with("Authorization", "Basic secret") == 401u);
   BOOST_TEST(with("X-API-Key", "") == 401u);
   BOOST_TEST(with("Other", "secret") == 401u);
+}
+
+BOOST_AUTO_TEST_CASE(a_session_stands_for_the_key) {
+  Authenticator authenticator("secret", [] { return 0; });
+  const AccessRules rules{.is_loopback_only = false, .authenticator = &authenticator};
+  const std::string token = authenticator.open_session();
+  const auto with = [&](const std::string& cookie) {
+    return status_of(asked({{"Host", "studio.example"}, {"Cookie", cookie}}), rules);
+  };
+  BOOST_TEST(with("heddle_session=" + token) == 200u);
+  BOOST_TEST(with("a=b; heddle_session=" + token + "; c=d") == 200u);
+  BOOST_TEST(with("not_heddle_session=" + token) == 401u);
+  BOOST_TEST(with("heddle_session=" + token.substr(1)) == 401u);
+  BOOST_TEST(with("heddle_session=secret") == 401u);  // it is no key
+  // A session says nothing of where a request comes from.
+  BOOST_TEST(status_of(asked({{"Host", "studio.example"},
+                              {"Origin", "https://evil.example"},
+                              {"Cookie", "heddle_session=" + token}}),
+                       rules) == 403u);
+}
+
+BOOST_AUTO_TEST_CASE(the_way_to_sign_in_is_open) {
+  Authenticator authenticator("secret", [] { return 0; });
+  const auto to = [&](const char* path, bool has_front_end,
+                      std::vector<std::pair<std::string, std::string>> headers = {}) {
+    headers.emplace_back("Host", "studio.example");
+    HttpRequest request = asked(std::move(headers));
+    request.method = "GET";
+    request.path = path;
+    const AccessRules rules{false, &authenticator, has_front_end};
+    return check_access(request, rules).value_or(HttpResponse{});
+  };
+  for (const char* path : {"/heddle", "/heddle/main.js", "/v1/session"})
+    BOOST_TEST(to(path, true).status == 200u, path);
+  for (const char* path : {"/heddles", "/v1/sessions", "/v1/session/x", "/queue", "/main.js"})
+    BOOST_TEST(to(path, true).status == 401u, path);
+  BOOST_TEST(to("/", false).status == 200u);
+  BOOST_TEST(to("/", true).status == 401u);
+  const HttpResponse led = to("/", true, {{"Accept", "text/html,*/*"}});
+  BOOST_TEST(led.status == 303u);
+  BOOST_TEST((led.headers.front() ==
+              std::pair<std::string, std::string>("Location", "heddle?then=front-end")));
+  // Nobody fills the memory on that way.
+  BOOST_TEST(to("/v1/session", true, {{"Content-Length", "4096"}}).status == 200u);
+  BOOST_TEST(to("/v1/session", true, {{"Content-Length", "4097"}}).status == 413u);
+  BOOST_TEST(to("/v1/session", true, {{"Content-Length", "-1"}}).status == 413u);
+  BOOST_TEST(to("/v1/session", true, {{"Transfer-Encoding", "chunked"}}).status == 413u);
+}
+
+BOOST_AUTO_TEST_CASE(wrong_keys_are_slowed_down) {
+  std::int64_t now = 0;
+  Authenticator authenticator("secret", [&] { return now; });
+  const AccessRules rules{.is_loopback_only = false, .authenticator = &authenticator};
+  const auto with = [&](const std::string& key, const char* peer = "10.0.0.1") {
+    HttpRequest request = asked({{"Host", "10.0.0.9"}, {"X-API-Key", key}});
+    request.peer = peer;
+    return check_access(request, rules).value_or(HttpResponse{});
+  };
+  for (int i = 0; i < 5; ++i) BOOST_TEST(with("wrong").status == 401u);
+  const HttpResponse late = with("secret");
+  BOOST_TEST(late.status == 429u);
+  const std::pair<std::string, std::string> wait("Retry-After", "1");
+  BOOST_TEST(std::ranges::count(late.headers, wait) == 1);
+  BOOST_TEST(with("secret", "10.0.0.2").status == 200u);
+  now = 1000;
+  BOOST_TEST(with("secret").status == 200u);
+  // Without any key nobody guesses.
+  for (int i = 0; i < 20; ++i) BOOST_TEST(with("").status == 401u);
+  BOOST_TEST(with("secret").status == 200u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

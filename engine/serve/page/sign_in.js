@@ -1,0 +1,46 @@
+// Signing in and out: the key is shown once, and the browser keeps a cookie that scripts cannot read.
+import {ask, get} from './api.js';
+import {byId, guarded, setText} from './dom.js';
+
+// Where the front end stands, for whoever was on the way there.
+const isOnWayToFrontEnd = new URLSearchParams(location.search).get('then') === 'front-end';
+
+function show(isSigningIn) {
+  byId('sign-in').hidden = !isSigningIn;
+  byId('work').hidden = byId('tabs').hidden = byId('skip').hidden = isSigningIn;
+  if (isSigningIn) byId('api-key').focus();
+}
+
+function letIn(proceed) {
+  if (isOnWayToFrontEnd) {
+    location.replace('./');
+    return;
+  }
+  show(false);
+  proceed();
+}
+
+// Calls `proceed` as soon as the server lets this browser in.
+export async function signIn(proceed) {
+  const {needs_key: needsKey, is_signed_in: isSignedIn} = await get('v1/session');
+  byId('sign-out').hidden = !needsKey;
+  byId('sign-out').addEventListener('click', guarded(async () => {
+    await ask('DELETE', 'v1/session');
+    location.reload();
+  }));
+  byId('sign-in-form').addEventListener('submit', async (event) => {
+    event.preventDefault();
+    try {
+      await ask('POST', 'v1/session', {api_key: byId('api-key').value});
+    } catch (error) {
+      setText(byId('sign-in-problem'), error.status === 401 ? 'This is not the key.' : error.message);
+      byId('api-key').select();
+      return;
+    }
+    byId('api-key').value = '';
+    setText(byId('sign-in-problem'), '');
+    letIn(proceed);
+  });
+  if (!needsKey || isSignedIn) letIn(proceed);
+  else show(true);
+}
