@@ -47,6 +47,8 @@ std::string_view code_of_status(unsigned status) {
       return "method_not_allowed";
     case 413:
       return "too_large";
+    case 429:
+      return "too_many_requests";
     default:
       return status < 500 ? "invalid_argument" : "internal";
   }

@@ -74,6 +74,7 @@ BOOST_FIXTURE_TEST_CASE(wrong_keys_open_nothing, WithKey) {
   }
   const Reply late = sign_in("secret");
   BOOST_TEST(late.status == 429);
+  BOOST_TEST(late.json().at("error").at("code").as_string() == "too_many_requests");
   BOOST_TEST(late.header("retry-after") == "1");
   BOOST_TEST(late.header("set-cookie") == "");
 }
