@@ -1,43 +1,55 @@
-// The devices with their memory: ours, that of others, free.
-import {get} from './api.js';
-import {byId, bytesText, make, setText, showList} from './dom.js';
+// The devices with their memory: ours, that of other programs, free; and whether they take work.
+import {get, post} from './api.js';
+import {announce, byId, bytesText, guarded, make, setText, showList} from './dom.js';
 
 const kEvery = 3000;  // ms
+const kParts = ['ours', 'others', 'free'];
 
-function part(name) {
-  return make('span', {className: name});
+function stateText({service, state, trouble, last_failure: failure, jobs}) {
+  if (trouble) return trouble;
+  if (state === 'degraded') return `Takes no work for a while: ${failure}`;
+  if (service !== 'enabled') return {draining: 'Ends what it does', drained: 'Drained', disabled: 'Off'}[service] ?? service;
+  return jobs.length === 0 ? 'Idle' : jobs.length === 1 ? '1 job' : `${jobs.length} jobs`;
 }
 
 function deviceItem(device) {
-  const name = make('p', {className: 'title'}), facts = make('p', {className: 'facts'});
-  const parts = {ours: part('ours'), others: part('others'), free: part('free')};
+  const name = make('p', {className: 'title'}), facts = make('p', {className: 'facts'}), models = make('p', {className: 'facts'});
+  const parts = Object.fromEntries(kParts.map((key) => [key, make('span', {className: key})]));
+  const numbers = Object.fromEntries(kParts.map((key) => [key, make('span', {})]));
   const bar = make('div', {className: 'memory', role: 'img'}, ...Object.values(parts));
-  const numbers = Object.fromEntries(Object.keys(parts).map((key) => [key, make('span', {})]));
-  const legend = make('p', {className: 'legend'},
-                      ...Object.keys(parts).map((key) => make('span', {className: key}, `${key} `, numbers[key])));
-  const element = make('li', {className: 'device'}, make('div', {className: 'about'}, name, facts), bar, legend);
+  const legend = make('p', {className: 'legend'}, ...kParts.map((key) => make('span', {className: key}, `${key} `, numbers[key])));
+  const state = make('span', {});
+  const work = make('button', {type: 'button', className: 'quiet switch', role: 'switch', label: `${device.id} takes work`}, state);
+  let latest = device;
+  work.addEventListener('click', guarded(async () => {
+    const action = latest.service === 'enabled' ? 'drain' : 'enable';
+    await post(`v1/devices/${encodeURIComponent(device.id)}/${action}`);
+    announce(`${device.id} ${action === 'drain' ? 'takes no more work' : 'takes work again'}`);
+    await refresh();
+  }));
+  const element = make('li', {className: 'device'}, make('div', {className: 'top'}, make('div', {className: 'about'}, name, facts), work),
+                       bar, legend, models);
   element.update = (now) => {
+    latest = now;
+    const {memory} = now;
     setText(name, now.id);
     setText(facts, now.name);
-    for (const key of Object.keys(parts)) {
-      parts[key].style.flexGrow = String(now.total > 0 ? now[key] / now.total : 0);
-      setText(numbers[key], bytesText(now[key]));
+    setText(state, stateText(now));
+    work.setAttribute('aria-checked', String(now.service === 'enabled'));
+    for (const key of kParts) {
+      parts[key].style.flexGrow = String(memory.total > 0 ? memory[key] / memory.total : 0);
+      setText(numbers[key], bytesText(memory[key]));
     }
-    bar.setAttribute('aria-label', `Memory of ${now.id}: ${Object.keys(parts).map((key) => `${key} ${bytesText(now[key])}`).join(', ')}`);
+    const label = `Memory of ${now.id}: ${kParts.map((key) => `${key} ${bytesText(memory[key])}`).join(', ')}`;
+    if (bar.getAttribute('aria-label') !== label) bar.setAttribute('aria-label', label);
+    setText(models, now.models.length > 0 ? `Holds ${now.models.map((model) => `${model.name} (${bytesText(model.bytes)})`).join(', ')}` : '');
   };
   return element;
 }
 
-// {name: "cuda:0 NVIDIA H100", vram_total, vram_free, torch_vram_total}
-function deviceOf(told) {
-  const space = told.name.indexOf(' ');
-  const total = told.vram_total, free = told.vram_free, ours = Math.min(told.torch_vram_total, total - free);
-  return {id: told.name.slice(0, space), name: told.name.slice(space + 1), total, free, ours, others: total - free - ours};
-}
-
 async function refresh() {
-  const {devices} = await get('system_stats');
-  showList(byId('device-list'), devices.map(deviceOf), deviceItem);
+  const {devices} = await get('v1/devices');
+  showList(byId('device-list'), devices, deviceItem);
 }
 
 // While somebody looks.

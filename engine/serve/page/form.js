@@ -158,7 +158,7 @@ function rollSeeds() {
 // What the server says of nodes, at their fields; the rest is thrown.
 function showNodeErrors(error) {
   let isShown = false;
-  for (const [id, {errors}] of Object.entries(error.answer?.node_errors ?? {}))
+  for (const [id, {errors}] of Object.entries(error.answer?.error?.node_errors ?? {}))
     for (const one of errors ?? []) {
       const field = fields.find((other) => other.id === id && other.name === one.extra_info?.input_name);
       field?.fail(`${one.message}${one.details ? `: ${one.details}` : ''}`);
@@ -178,8 +178,8 @@ async function submit() {
   const copies = Math.min(100, Math.max(1, Number(byId('copies').value) || 1));
   for (let i = 0; i < copies; ++i) {
     rollSeeds();
-    const {prompt_id: id} = await post('prompt', {prompt, client_id: clientId()}).catch(showNodeErrors);
-    submitted(id);
+    const {jobs: [job]} = await post('v1/jobs', {workflow: prompt, client: clientId()}).catch(showNodeErrors);
+    submitted(job.id);
   }
   announce(copies > 1 ? `${copies} jobs are queued` : 'The job is queued');
 }

@@ -1,16 +1,16 @@
 // What jobs have made, newest first, and one of it at full size.
 import {viewPath} from './api.js';
 import {byId, guarded, icon, make, setText, showList, timeText} from './dom.js';
-import {filesOf, known, showOlder} from './jobs.js';
+import {known, showOlder} from './jobs.js';
 import {showWorkflow} from './form.js';
 
-let shown = [];      // {id, job, file, kind}
+let shown = [];      // {id, job, file}
 let current = null;  // the id of the one in the viewer
 
 function thumbnail(item) {
   const path = viewPath(item.file, 'webp;75');
-  const inside = item.kind === 'picture' ? make('img', {loading: 'lazy', decoding: 'async', alt: '', src: path})
-                                         : icon(item.kind === 'video' ? 'run' : 'gallery');
+  const inside = item.file.kind === 'picture' ? make('img', {loading: 'lazy', decoding: 'async', alt: '', src: path})
+                                         : icon(item.file.kind === 'video' ? 'run' : 'gallery');
   const button = make('button', {type: 'button', label: `${item.file.filename}: ${item.job.title}`,
                                  onclick: () => open(item.id)}, inside);
   const element = make('li', {}, button);
@@ -19,8 +19,8 @@ function thumbnail(item) {
 }
 
 export function showGallery() {
-  shown = known.ended.filter((job) => job.state === 'done').flatMap((job) =>
-    filesOf(job).map(({file, kind}) => ({id: `${job.id}/${file.type}/${file.subfolder}/${file.filename}`, job, file, kind})));
+  shown = known.pictured.flatMap((job) => job.files.map((file) =>
+    ({id: `${job.id}/${file.type}/${file.subfolder}/${file.filename}`, job, file})));
   showList(byId('pictures'), shown, thumbnail);
   byId('no-pictures').hidden = shown.length > 0;
   byId('more').hidden = !known.hasOlder;
@@ -38,11 +38,11 @@ function open(id) {
   if (!item) return;
   current = id;
   const path = viewPath(item.file), {job} = item;
-  const element = item.kind === 'picture' ? make('img', {src: path, alt: job.title})
-                                          : make(item.kind, {src: path, controls: true, label: job.title});
+  const element = item.file.kind === 'picture' ? make('img', {src: path, alt: job.title})
+                                          : make(item.file.kind, {src: path, controls: true, label: job.title});
   byId('viewer-picture').replaceChildren(element);
   setText(byId('viewer-title'), item.file.filename);
-  setText(byId('viewer-text'), `${job.title} · ${timeText(job.endedMs - job.startedMs)} · ${new Date(job.endedMs).toLocaleString()}`);
+  setText(byId('viewer-text'), `${job.title} · ${timeText(job.ended_ms - job.started_ms)} · ${new Date(job.ended_ms).toLocaleString()}`);
   byId('viewer-save').href = path;
   byId('viewer-save').download = item.file.filename;
   showNeighbours();

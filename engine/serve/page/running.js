@@ -1,9 +1,10 @@
-// A tile for each job that runs, and the last job of this page below its form.
+// A tile for each job that runs, and what became of the last ones of this page.
 import {post, viewPath} from './api.js';
 import {announce, byId, guarded, iconButton, make, setText, showList, timeText} from './dom.js';
-import {filesOf, findJob, known, liveOf, progressText, shareOf} from './jobs.js';
+import {filesOf, findJob, known, liveOf, progressText, refreshSoon, shareOf} from './jobs.js';
 
-const kTick = 500;  // ms, of the time that tiles show
+const kTick = 500;     // ms, of the time that tiles show
+const kFollowed = 50;  // jobs of this page
 
 function showBar(bar, share) {
   if (share === null) bar.removeAttribute('value');
@@ -16,23 +17,43 @@ function showPreview(picture, url, text) {
   picture.alt = `Preview: ${text}`;
 }
 
+// "cancel", "pause" and the like of one job; `said` is for screen readers.
+export function jobAction(job, action, said, body) {
+  return guarded(async () => {
+    await post(`v1/jobs/${encodeURIComponent(job.id)}/${action}`, body);
+    announce(said);
+    refreshSoon();
+  });
+}
+
+// Of this machine's clock, as that of the server may be another one.
+const firstSeen = new Map();
+function timeOf(job) {
+  if (!firstSeen.has(job.id)) firstSeen.set(job.id, Math.min(Date.now(), Math.max(job.started_ms ?? 0, Date.now() - 24 * 3600e3)));
+  return Date.now() - firstSeen.get(job.id);
+}
+
 function tile(job) {
+  const isPaused = (now) => now.progress?.state === 'paused';
   const picture = make('img', {alt: '', hidden: true});
   const title = make('p', {className: 'title', id: `tile-${job.id}`});
   const bar = make('progress', {max: 1, aria: {labelledby: title.id}});
-  const node = make('span', {className: 'node'}), time = make('span', {className: 'time'});
-  const cancel = iconButton('close', `Cancel: ${job.title}`, guarded(async () => {
-    await post(`api/jobs/${encodeURIComponent(job.id)}/cancel`);
-    announce('The job is being cancelled');
-  }));
+  const node = make('span', {className: 'node'}), device = make('span', {className: 'on'}), time = make('span', {className: 'time'});
+  let latest = job;
+  const pause = iconButton('pause', `Pause: ${job.title}`, () =>
+    jobAction(latest, ...(isPaused(latest) ? ['resume', 'The job goes on'] : ['pause', 'The job is paused']))());
+  const cancel = iconButton('close', `Cancel: ${job.title}`, jobAction(job, 'cancel', 'The job is being cancelled'));
   const element = make('li', {className: 'tile'}, make('div', {className: 'picture'}, picture),
-                       make('div', {className: 'about'}, title, bar, make('p', {className: 'facts'}, node, time)),
-                       make('div', {className: 'buttons'}, cancel));
-  const since = Date.now();
-  element.tick = () => setText(time, timeText(Date.now() - since));
+                       make('div', {className: 'about'}, title, bar, make('p', {className: 'facts'}, node), make('p', {className: 'facts'}, device, time)),
+                       make('div', {className: 'buttons'}, cancel, pause));
+  element.tick = () => setText(time, timeText(timeOf(latest)));
+  element.gone = () => firstSeen.delete(job.id);
   element.update = (now) => {
+    latest = now;
     setText(title, now.title);
     setText(node, progressText(now));
+    setText(device, now.progress?.devices?.join(', ') ?? '');
+    pause.relabel(`${isPaused(now) ? 'Resume' : 'Pause'}: ${now.title}`, isPaused(now) ? 'resume' : 'pause');
     showBar(bar, shareOf(now));
     showPreview(picture, liveOf(now.id).picture, now.title);
     element.tick();
@@ -50,37 +71,53 @@ export function startRunning() {
   setInterval(() => [...byId('tiles').children].forEach((element) => element.tick()), kTick);
 }
 
-// The job that this page queued last.
-let mine = sessionStorage.getItem('heddle-last') ?? '';
+// The jobs that this page queued, the last one first.
+let mine = JSON.parse(sessionStorage.getItem('heddle-mine') ?? '[]');
 export function follow(id) {
-  mine = id;
-  sessionStorage.setItem('heddle-last', id);
-  showResult();
+  mine = [id, ...mine].slice(0, kFollowed);
+  sessionStorage.setItem('heddle-mine', JSON.stringify(mine));
 }
 
-let shown = '';  // what the result's picture is of
-function showFile(job, url) {
-  const key = url || (job.state === 'done' ? `done ${job.id}` : '');
-  if (key === shown || key === '') return;
-  shown = key;
-  const [first] = url ? [] : filesOf(job);
-  const element = url ? make('img', {src: url, alt: `Preview: ${job.title}`})
-                : !first ? make('p', {className: 'empty'}, 'It made no picture.')
-                : first.kind === 'picture' ? make('img', {src: viewPath(first.file), alt: job.title})
-                : make(first.kind, {src: viewPath(first.file), controls: true, label: job.title});
-  byId('result-picture').replaceChildren(element);
+// One that runs, else the last one that ended, else the next one.
+function followed() {
+  const jobs = mine.map(findJob).filter(Boolean);
+  const ended = jobs.filter((job) => job.ended_ms).sort((a, b) => b.ended_ms - a.ended_ms);
+  return jobs.findLast((job) => job.state === 'running') ?? ended[0] ?? jobs.at(-1);
 }
+
+function resultElement(job, url) {
+  if (url) return make('img', {src: url, alt: `Preview: ${job.title}`});
+  const [file] = filesOf(job.id);
+  if (!file) return null;
+  return file.kind === 'picture' ? make('img', {src: viewPath(file), alt: job.title})
+                                 : make(file.kind, {src: viewPath(file), controls: true, label: job.title});
+}
+
+let shown = '';  // what the picture is of
+function showFile(job, url) {
+  const key = url || (job.ended_ms ? `${job.state} ${job.id}` : '');
+  if (key === shown || key === '') return;  // between two pictures the old one stays
+  const element = resultElement(job, url);
+  if (!element && job.state === 'done') return;  // its files are not known yet, or there are none
+  shown = key;
+  byId('result-picture').replaceChildren(...(element ? [element] : []));
+}
+
+const kTexts = {
+  pending: () => 'Waiting', paused: () => 'Paused', cancelled: () => 'Cancelled',
+  running: progressText,
+  failed: (job) => `Failed. ${job.error?.message ?? ''}`,
+  done: (job) => `${job.title} · done in ${timeText(job.ended_ms - job.started_ms)}`,
+};
 
 export function showResult() {
-  const job = mine ? findJob(mine) : null;
+  const job = followed();
   byId('result').hidden = !job;
   if (!job) return;
   const bar = byId('result-bar');
   bar.hidden = job.state !== 'running';
   showBar(bar, shareOf(job));
   showFile(job, job.state === 'running' ? liveOf(job.id).picture : '');
-  const text = {pending: 'Waiting', running: progressText(job), cancelled: 'Cancelled', failed: `Failed. ${job.error}`,
-                done: `Done in ${timeText(job.endedMs - job.startedMs)}`}[job.state] ?? job.state;
-  setText(byId('result-text'), text);
+  setText(byId('result-text'), kTexts[job.state](job));
   byId('result').dataset.state = job.state;
 }
