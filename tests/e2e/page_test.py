@@ -1,0 +1,368 @@
+#!/usr/bin/python3
+"""The page of our own over `heddle serve`, in a headless Chromium: what a person does with it.
+
+  page_test.py PROGRAM GRAPHS [--screenshots FOLDER]
+
+GRAPHS: the folder of the shipped workflows and their model. Needs Debian's chromium, chromium-driver and python3-selenium; where
+one of these is missing it says so and passes.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+SECONDS = 120  # until what is waited for has to be there; other tests run beside this one
+KEY = "a key of this test"
+WIDE, PHONE = (1440, 900), (360, 740)
+# Roles of what a person operates: each has to have a name.
+OPERATED = {"button", "link", "textbox", "combobox", "checkbox", "switch", "spinbutton", "listbox", "slider", "searchbox"}
+NAMED = {"progressbar", "progressIndicator", "img", "image", "region", "navigation", "form", "dialog", "group"}
+
+
+def skip(why):
+    print(f"skipped: the browser test of the page: {why}")
+    sys.exit(0)
+
+
+def arguments():
+    parser = argparse.ArgumentParser()
+    for name in ("program", "graphs"):
+        parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument("--screenshots", type=pathlib.Path)
+    return parser.parse_args()
+
+
+args = arguments()
+try:
+    from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    skip("python3-selenium is not installed")
+for tool in ("chromium", "chromedriver"):
+    if shutil.which(tool) is None:
+        skip(f"{tool} is not installed")
+
+
+class Server:
+    def __init__(self, folder, **more):
+        folder.mkdir()
+        (folder / "input").mkdir()
+        environment = dict(os.environ, HOME=str(folder), HEDDLE_PLUGINS="", **more)
+        for name in ("CONFIG", "CACHE", "STATE"):
+            environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
+        self.log = folder / "log"
+        command = [args.program, "serve", "--port", "0", "--json", "--devices", "cpu", "--output", folder / "output",
+                   "--input", folder / "input", "--models", args.graphs / "models"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log.open("w"), env=environment, text=True)
+        line = self.process.stdout.readline()
+        if not line:
+            raise AssertionError(f"no address: {self.log.read_text()}")
+        self.url = json.loads(line)["url"]
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path) as reply:
+            return json.load(reply)
+
+    def waiting(self):
+        return [job["id"] for job in self.get("/v1/queue")["waiting"]]
+
+    def ended(self, state):
+        return self.get(f"/v1/jobs?state={state}")["jobs"]
+
+    def stop(self):
+        self.process.terminate()
+        return self.process.wait(timeout=SECONDS)
+
+
+class Page:
+    def __init__(self, url):
+        options = webdriver.ChromeOptions()
+        options.binary_location = shutil.which("chromium")
+        for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=%d,%d" % WIDE):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        try:
+            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+        except WebDriverException as error:  # no fault of what is tested
+            skip(f"chromium does not start here: {error.msg}".replace("\n", " "))
+        self.shots = 0
+        self.driver.get(url)
+
+    def js(self, code, *values):
+        return self.driver.execute_script(code, *values)
+
+    def until(self, what, condition):
+        """What `condition` gives as soon as it is something; elements may vanish while they are looked at."""
+        error, end = None, time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            try:
+                if found := condition():
+                    return found
+            except Exception as problem:  # of the driver: asked again
+                error = problem
+            time.sleep(0.05)
+        self.shot("failed")
+        raise AssertionError(f"{what}: not within {SECONDS} s ({error})")
+
+    def all(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def find(self, selector):
+        return self.until(f"{selector} is shown", lambda: next((e for e in self.all(selector) if e.is_displayed()), None))
+
+    def click(self, selector):
+        def clicked():
+            self.find(selector).click()
+            return True
+        self.until(f"{selector} can be clicked", clicked)
+
+    def fill(self, selector, text):
+        field = self.find(selector)
+        self.js("arguments[0].scrollIntoView({block: 'center'})", field)
+        field.send_keys(Keys.CONTROL, "a")
+        field.send_keys(str(text))
+
+    def text(self, selector):
+        return self.js("return document.querySelector(arguments[0])?.textContent ?? ''", selector)
+
+    def ids(self, selector):
+        return self.js("return [...document.querySelectorAll(arguments[0])].map((element) => element.dataset.id)", selector)
+
+    def show(self, size=WIDE, scheme="light"):
+        width, height = size
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == PHONE})
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
+            "features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def shot(self, name):
+        if args.screenshots:
+            args.screenshots.mkdir(parents=True, exist_ok=True)
+            self.shots += 1
+            self.driver.save_screenshot(str(args.screenshots / f"{self.shots:02}_{name}.png"))
+
+    def nameless(self):
+        """What assistive technology sees without a name."""
+        nodes = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
+        seen = [(node["role"]["value"], node.get("name", {}).get("value", "").strip())
+                for node in nodes if not node.get("ignored") and "role" in node]
+        operated = [role for role, name in seen if role in OPERATED]
+        assert len(operated) > 2, f"the tree has only {operated}"
+        return [role for role, name in seen if role in OPERATED | NAMED and not name]
+
+    def complaints(self):
+        return [entry["message"] for entry in self.driver.get_log("browser")]
+
+
+def says(condition, what):
+    if not condition:
+        raise AssertionError(what)
+    print(what, flush=True)
+
+
+def small_scene(folder):
+    flow = json.loads((args.graphs / "scene.json").read_text())
+    flow["4"]["inputs"].update(width=128, height=128)
+    flow["5"]["inputs"].update(steps=16, seed=2**64 - 1)  # more than a number of a page holds
+    path = folder / "small.json"
+    path.write_text(json.dumps(flow))
+    return path
+
+
+def draw(page, server, folder):
+    page.find("#drop-hint")
+    page.until("a connection", lambda: page.text("#connection") == "Connected")
+    says(page.nameless() == [], "each control of the empty page has a name")
+    page.shot("empty")
+    page.all("#file")[0].send_keys(str(small_scene(folder)))
+    page.fill("textarea", "a red house on the left")
+    page.fill("[id='field-5-steps']", 20)
+    page.click("#queue-button")
+    page.until("a tile", lambda: page.ids("#tiles > li"))
+    page.until("progress and its preview", lambda: page.js("""
+        const tile = document.querySelector('#tiles > li');
+        const share = tile?.querySelector('progress').value, picture = tile?.querySelector('img');
+        return share > 0 && share < 1 && picture.naturalWidth > 0 && !picture.hidden && tile.textContent.includes('of 20')
+            && tile.textContent.includes('cpu:0');"""))
+    page.shot("running")
+    size = page.until("the picture", lambda: page.js("""
+        const picture = document.querySelector('#result-picture img');
+        return document.querySelector('#result').dataset.state === 'done' && picture?.src.includes('/view?') && picture.naturalWidth
+            ? [picture.naturalWidth, picture.naturalHeight] : null;"""))
+    says(size == [128, 128], "a changed workflow is drawn, with progress, preview and picture")
+    [job] = server.ended("done")
+    inputs = server.get(f"/v1/jobs/{job['id']}")["workflow"]["prompt"]
+    says(inputs["2"]["inputs"]["text"] == "a red house on the left" and inputs["5"]["inputs"]["steps"] == 20,
+         "the server ran what was typed")
+    says(inputs["5"]["inputs"]["seed"] == 2**64 - 1, "a seed of 64 bits stays whole")
+
+
+def drag(page, ids, first, last):
+    places = [page.find(f"#waiting > li[data-id='{ids[at]}'] .drag") for at in (first, last)]
+    page.js("arguments[0].scrollIntoView({block: 'center'})", places[0])
+    way = places[1].rect["y"] - places[0].rect["y"]
+    chain = ActionChains(page.driver, duration=50).click_and_hold(places[0])
+    chain.move_by_offset(0, int(way * 0.6)).move_by_offset(0, int(way * 0.5)).release().perform()
+
+
+def reorder(page, server):
+    page.click("#pause-queue")
+    page.until("a paused queue", lambda: server.get("/v1/queue")["is_paused"])
+    page.click(".dice input")
+    page.fill("#copies", 3)
+    page.click("#queue-button")
+    first = page.until("three jobs that wait", lambda: len(page.ids("#waiting > li")) == 3 and page.ids("#waiting > li"))
+    says(server.waiting() == first, "three are queued, in the server's order")
+    page.find("#queue-paused")
+
+    def is_order(order):
+        page.until(f"the order {order}", lambda: server.waiting() == order and page.ids("#waiting > li") == order)
+    page.click(f"#waiting > li[data-id='{first[2]}'] [title^='Move up']")
+    is_order([first[0], first[2], first[1]])
+    says(page.js("return document.activeElement.title.startsWith('Move up')"), "a button moves a job, and keeps the focus")
+    page.find(f"#waiting > li[data-id='{first[0]}'] .drag").send_keys(Keys.ARROW_DOWN)
+    is_order([first[2], first[0], first[1]])
+    drag(page, server.waiting(), 0, 2)
+    is_order([first[0], first[1], first[2]])
+    drag(page, server.waiting(), 2, 1)
+    is_order([first[0], first[2], first[1]])
+    says(True, "jobs are moved by keys and by dragging")
+    page.click(f"#waiting > li[data-id='{first[0]}'] [title^='Pause']")
+    page.until("a paused job", lambda: server.get(f"/v1/jobs/{first[0]}")["state"] == "paused")
+    page.find(f"#waiting > li[data-id='{first[0]}'] [title^='Resume']")
+    page.click(f"#waiting > li[data-id='{first[2]}'] [title^='Cancel']")
+    is_order([first[0], first[1]])
+    says(page.nameless() == [], "each control of the full page has a name")
+    page.shot("queue")
+    page.driver.refresh()
+    page.until("the queue after a reload", lambda: page.ids("#waiting > li") == [first[0], first[1]])
+    says(page.find("textarea").get_attribute("value") == "a red house on the left" and page.text("#pause-queue") == "Resume",
+         "one is cancelled, and a reload loses nothing")
+    page.click(f"#waiting > li[data-id='{first[0]}'] [title^='Resume']")
+    page.until("a job that waits", lambda: server.get(f"/v1/jobs/{first[0]}")["state"] == "pending")
+
+
+def drain(page, server):
+    def service():
+        return server.get("/v1/devices")["devices"][0]["service"]
+    page.click("#device-list [role=switch]")
+    page.until("a drained device", lambda: service() in ("draining", "drained"))
+    page.until("its switch", lambda: page.all("#device-list [role=switch][aria-checked=false]"))
+    says(page.js("return document.querySelector('.memory').getAttribute('aria-label')").startswith("Memory of cpu:0: ours "),
+         "a device is drained, and its memory is told")
+    page.click("#device-list [role=switch]")
+    page.until("an enabled device", lambda: service() == "enabled")
+
+
+def finish(page, server):
+    page.click("#pause-queue")
+    page.until("all jobs", lambda: len(server.ended("done")) == 3)
+    page.until("their pictures", lambda: page.js("""
+        const pictures = [...document.querySelectorAll('#pictures img')];
+        return pictures.length === 3 && pictures.every((picture) => picture.complete && picture.naturalWidth > 0);"""))
+    page.click("#pictures > li:last-child button")
+    page.until("the viewer", lambda: page.js("return document.querySelector('#viewer-picture img')?.naturalWidth > 0"))
+    says(page.nameless() == [], "each control of the viewer has a name")
+    page.shot("viewer")
+    title = page.text("#viewer-title")
+    page.driver.switch_to.active_element.send_keys(Keys.ARROW_LEFT)
+    page.until("the next picture", lambda: page.text("#viewer-title") not in ("", title))
+    page.click("#viewer-use")
+    says(page.text("#workflow-name").endswith(".png"), "pictures are in the gallery, and give their workflow back")
+
+
+def cancel_and_retry(page, server):
+    page.fill("[id='field-5-steps']", 2000)
+    page.fill("#copies", 1)
+    page.click("#queue-button")
+    [running] = page.until("a tile", lambda: page.ids("#tiles > li"))
+    page.click("#tiles [title^='Pause']")
+    page.until("a paused run", lambda: server.get(f"/v1/jobs/{running}")["progress"]["state"] == "paused")
+    page.click("#tiles [title^='Resume']")
+    page.click("#tiles [title^='Cancel']")
+    page.until("the cancelled job", lambda: page.all(f"#ended > li.cancelled[data-id='{running}']"))
+    says(not page.all("#tiles > li"), "one that runs is paused, goes on, and is cancelled")
+    page.click(f"#ended > li[data-id='{running}'] [title^='Run again']")
+    [again] = page.until("it again", lambda: page.ids("#tiles > li"))
+    says(server.get(f"/v1/jobs/{again}")["retry_of"] == running, "it is tried again")
+    page.until("its preview", lambda: page.js("return document.querySelector('#tiles img')?.naturalWidth > 0"))
+
+
+def looks(page):
+    page.js("scrollTo(0, 0)")
+    for size, scheme in ((WIDE, "light"), (WIDE, "dark"), ((900, 900), "light"), (PHONE, "light"), (PHONE, "dark")):
+        page.show(size, scheme)
+        width = page.until("no line that is too wide", lambda: page.js("return document.documentElement.scrollWidth"))
+        assert width <= size[0], f"{width} pixels are wide at {size[0]}"
+        page.shot(f"{size[0]}_{scheme}")
+    for part in ("running", "queue", "gallery", "devices"):
+        page.click(f"#tabs a[href='#{part}']")
+        top = page.js("return document.getElementById(arguments[0]).getBoundingClientRect().top", part)
+        assert top < PHONE[1], f"#{part} is at {top}"
+        page.shot(f"phone_{part}")
+    says(page.nameless() == [], "it fits on a phone, light and dark")
+    page.show()
+
+
+def sign_in(page, server):
+    page.driver.get(server.url)
+    page.fill("#api-key", "wrong")
+    page.find("#api-key").send_keys(Keys.ENTER)
+    page.until("a refusal", lambda: page.text("#sign-in-problem") == "This is not the key.")
+    says(page.nameless() == [] and not page.find("#sign-in").find_elements(By.CSS_SELECTOR, ".tile"), "a wrong key lets nobody in")
+    page.shot("sign_in")
+    page.fill("#api-key", KEY)
+    page.find("#api-key").send_keys(Keys.ENTER)
+    page.until("a connection", lambda: page.text("#connection") == "Connected")
+    cookie = page.driver.get_cookie("heddle_session")
+    says(cookie["httpOnly"] and cookie["sameSite"] == "Strict" and KEY not in cookie["value"], "the key lets a person in")
+    page.driver.refresh()
+    page.until("a connection after a reload", lambda: page.text("#connection") == "Connected")
+    page.click("#sign-out")
+    page.find("#api-key")
+    says(page.driver.get_cookie("heddle_session") is None, "whoever signs out has to sign in again")
+    lines = [line for line in page.complaints() if "/v1/session" not in line or "401" not in line]
+    says(not lines, f"signing in is all that the browser complains of {lines or ''}".rstrip())
+
+
+def main():
+    folder = pathlib.Path(tempfile.mkdtemp())
+    servers, page = [], None
+    try:
+        servers.append(Server(folder / "open"))
+        page = Page(servers[0].url)
+        draw(page, servers[0], folder)
+        reorder(page, servers[0])
+        drain(page, servers[0])
+        finish(page, servers[0])
+        cancel_and_retry(page, servers[0])
+        looks(page)
+        says(not (lines := page.complaints()), f"the browser has nothing to complain of {lines or ''}".rstrip())
+        servers.append(Server(folder / "key", HEDDLE_API_KEY=KEY))
+        sign_in(page, servers[1])
+        page.driver.quit()
+        page = None
+        says([server.stop() for server in servers] == [0, 0], "the servers end")
+        servers = []
+    finally:
+        if page:
+            print("\n".join(page.complaints()))
+            page.driver.quit()
+        for server in servers:
+            server.process.kill()
+            print(server.log.read_text())
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+main()
