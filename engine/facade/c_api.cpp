@@ -231,6 +231,13 @@ int32_t heddle_engine_unload(heddle_engine* engine, const char* device, const ch
   });
 }
 
+int32_t heddle_engine_drop_cached(heddle_engine* engine, uint64_t* bytes, char** error) {
+  return to_code(error, [&] {
+    const std::uint64_t dropped = given(engine, "engine").engine.drop_cached();
+    if (bytes != nullptr) *bytes = dropped;
+  });
+}
+
 int32_t heddle_engine_enable(heddle_engine* engine, const char* device, char** error) {
   return to_code(error, [&] { given(engine, "engine").engine.enable(view_of(device, "device")); });
 }

@@ -101,6 +101,10 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
   });
 }
 
+std::uint64_t Engine::drop_cached() {
+  return translate_errors([&] { return data_->environment->cache.clear(); });
+}
+
 void Engine::unload_idle() {
   translate_errors([&] { data_->unload_idle(); });
 }

@@ -254,7 +254,7 @@ void OutputCache::drop_if(
   state->is_ranked = false;
 }
 
-void OutputCache::clear() {
+std::uint64_t OutputCache::clear() {
   std::deque<Entry> dropped;
   const auto state = state_.lock();
   state->entries.swap(dropped);
@@ -262,7 +262,7 @@ void OutputCache::clear() {
   state->free_places.clear();
   state->candidates.clear();
   state->is_ranked = false;
-  state->bytes = 0;
+  return std::exchange(state->bytes, 0);
 }
 
 std::uint64_t OutputCache::bytes() const { return state_.lock()->bytes; }

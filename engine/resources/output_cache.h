@@ -44,7 +44,7 @@ class OutputCache {
 
   // Forgets every entry of which goes(key, outputs) is true.
   void drop_if(const std::function<bool(const Hash128& key, std::span<const Value> outputs)>& goes);
-  void clear();
+  std::uint64_t clear();  // gives the bytes that were held
   std::uint64_t bytes() const;
   std::size_t size() const;
 

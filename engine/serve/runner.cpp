@@ -144,6 +144,7 @@ std::optional<std::string> Runner::running_node(const std::string& client) const
 }
 
 void Runner::free(bool unload_models, bool drop_cached) {
+  if (drop_cached) engine_.drop_cached();  // first: devices give back what is nobody's then
   if (unload_models || drop_cached) engine_.unload();
 }
 

@@ -262,6 +262,12 @@ static void be_refused(heddle_engine* engine, heddle_engine_options options) {
          "no device, nothing to unload");
   done(heddle_engine_unload(engine, NULL, NULL, &bytes, &error), &error);
   expect(bytes == 0, "nothing is left to unload");
+  done(heddle_engine_drop_cached(engine, &bytes, &error), &error);
+  expect(bytes > 0, "results of the runs are kept");
+  done(heddle_engine_drop_cached(engine, &bytes, &error), &error);
+  expect(bytes == 0, "no result is kept any more");
+  expect(heddle_engine_drop_cached(NULL, NULL, NULL) == HEDDLE_INVALID_ARGUMENT,
+         "no engine, nothing to drop");
 }
 
 int main(int argc, char** argv) {

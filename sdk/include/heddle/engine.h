@@ -222,6 +222,10 @@ HEDDLE_EXPORT int32_t heddle_engine_resume(heddle_engine*, const heddle_run_chec
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
                                            uint64_t* bytes, char** error);
 
+/* Forgets the results that are kept for later runs, but those in cache_dir: their nodes run again.
+ * `bytes` that they had, may be NULL. */
+HEDDLE_EXPORT int32_t heddle_engine_drop_cached(heddle_engine*, uint64_t* bytes, char** error);
+
 /* Which devices get work. device: "auto", "cuda", "cuda:1", a UUID or a PCI address. One that is
  * disabled gets nothing new; runs that have begun finish there; what it holds stays. */
 HEDDLE_EXPORT int32_t heddle_engine_enable(heddle_engine*, const char* device, char** error);

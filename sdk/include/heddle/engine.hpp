@@ -279,10 +279,10 @@ struct StartOptions {
   // Seconds to wait for memory that other programs hold. Then weights that have no room are
   // streamed; where that will not do, the run fails with HEDDLE_OUT_OF_MEMORY.
   double memory_wait_seconds = 0;
-  // A file that the run is kept in as it goes, for Engine::resume(): written at every so many
-  // boundaries between two steps of samplers, whole or not at all, and when a node has ended that
-  // called a model or wrote files. It is removed when the run has succeeded. Empty: none. Content
-  // of model files is read once, for a hash that is remembered in EngineOptions::cache_dir.
+  // A file that the run is kept in for Engine::resume(): written whole or not at all, at every so
+  // many boundaries between two steps of samplers, when a node has ended that called a model or
+  // wrote files, and when the run releases its memory. Removed when it has succeeded. Empty: none.
+  // A hash of the content of model files is remembered in EngineOptions::cache_dir.
   std::filesystem::path checkpoint;
   unsigned checkpoint_every = 1;
   std::string checkpoint_note;       // is kept with it
@@ -363,6 +363,8 @@ class Engine {
   // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free
   // memory of pools, too. Gives the bytes that went back. Throws for names that are none.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
+  // Forgets the results that are kept for later runs, but those in cache_dir. Gives their bytes.
+  std::uint64_t drop_cached();
   // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls
   // it now and then, unless EngineOptions::clock is given: then its time passes when this is
   // called.

@@ -209,11 +209,23 @@ BOOST_FIXTURE_TEST_CASE(what_runs_is_interrupted_by_id_or_all_of_it, Serving) {
 }
 
 BOOST_FIXTURE_TEST_CASE(memory_is_freed_when_it_is_asked_for, Serving) {
-  ended(submit(showing(1)));
-  for (const char* target : {"/free", "/api/free"})
+  const auto cached = [&] {  // nodes of a prompt that had not to run
+    const Json messages = ended(submit(showing(1))).at("status").at("messages");
+    for (std::size_t i = 0; i < messages.size(); ++i)
+      if (messages.at(i).at(0).as_string() == "execution_cached")
+        return messages.at(i).at(1).at("nodes").size();
+    return std::size_t(0);
+  };
+  cached();
+  BOOST_TEST(cached() == 1u);
+  BOOST_TEST(post("/free", "{\"unload_models\": true}").status == 200);
+  BOOST_TEST(cached() == 1u);  // results are no models
+  for (const char* target : {"/free", "/api/free"}) {
     BOOST_TEST(post(target, "{\"unload_models\": true, \"free_memory\": true}").status == 200);
+    BOOST_TEST(cached() == 0u);
+    BOOST_TEST(cached() == 1u);
+  }
   BOOST_TEST(post("/free", "no json").status == 400);
-  ended(submit(showing(1)));
 }
 
 BOOST_AUTO_TEST_CASE(a_full_queue_asks_to_come_back) {
