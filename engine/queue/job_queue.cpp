@@ -272,6 +272,17 @@ std::int64_t JobQueue::prune(std::int64_t keep) {
   return gone;
 }
 
+std::int64_t JobQueue::prune_before(std::int64_t ended_ms) {
+  const std::int64_t gone = store_.write([&](Database& database) {
+    database.statement("DELETE FROM jobs WHERE finished IS NOT NULL AND ended < ?")
+        .bind(ended_ms)
+        .run();
+    return std::int64_t{database.changes()};
+  });
+  if (gone > 0) notify();
+  return gone;
+}
+
 JobCounts JobQueue::counts() const {
   return store_.read([&](Database& database) {
     return JobCounts{count(database, "SELECT jobs FROM counts WHERE state = 0"),

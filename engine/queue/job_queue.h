@@ -97,7 +97,8 @@ class JobQueue {
 
   // Forgets jobs that have ended; gives their number.
   std::int64_t forget(const std::vector<std::string>& ids);
-  std::int64_t prune(std::int64_t keep);  // all but the youngest
+  std::int64_t prune(std::int64_t keep);             // all but the youngest
+  std::int64_t prune_before(std::int64_t ended_ms);  // that have ended before
 
   // A copy in a new file, whole, while the queue is in use. Throws Error where the file is there.
   void back_up(const std::filesystem::path& to);

@@ -1,5 +1,7 @@
 #include "engine/queue/store.h"
 
+#include <iterator>
+
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -45,6 +47,12 @@ CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
   UPDATE counts SET jobs = jobs - 1 WHERE state = old.state;
 END;
 )";
+
+// From each schema to the next one, from 1 on. A new file is brought here the same way.
+constexpr std::string_view kUpgrades[] = {
+    // History goes by age, too.
+    "CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;"};
+static_assert(std::size(kUpgrades) + 1 == kQueueSchema);
 
 void refuse(const std::filesystem::path& file, std::string_view what) {
   throw Error(Code::invalid_argument,
@@ -92,8 +100,10 @@ Store::Store(const std::filesystem::path& file) : database_(file) {
   if (is_fresh) {
     database_.run(cat("PRAGMA application_id = ", kApplication));
     database_.run(kTables);
-    database_.run(cat("PRAGMA user_version = ", kQueueSchema));
+    database_.run("PRAGMA user_version = 1");
   }
+  for (std::int64_t schema = database_.ask("PRAGMA user_version"); schema < kQueueSchema; ++schema)
+    database_.run(cat(kUpgrades[schema - 1], "PRAGMA user_version = ", schema + 1));
   database_.run("COMMIT");
 }
 

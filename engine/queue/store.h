@@ -18,12 +18,13 @@
 
 namespace heddle::engine {
 
-inline constexpr int kQueueSchema = 1;
+inline constexpr int kQueueSchema = 2;
 
 class Store {
  public:
-  // Makes the file where there is none. Throws Error for one that is damaged, is no queue, is of a
-  // newer schema, or is used by another process; nothing is changed in it then.
+  // Makes the file where there is none, and upgrades one of an older schema, whose jobs stay.
+  // Throws Error for one that is damaged, is no queue, is of a newer schema, or is used by another
+  // process; nothing is changed in it then.
   explicit Store(const std::filesystem::path& file);
 
   // What `body` writes is on the disk when this comes back, all of it or, where anything throws,

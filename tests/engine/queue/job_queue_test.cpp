@@ -184,6 +184,51 @@ BOOST_AUTO_TEST_CASE(history_is_in_the_order_of_ends_whatever_the_clock_says) {
   BOOST_TEST(ids_of(queue.history(9, 9)) == "");
 }
 
+BOOST_AUTO_TEST_CASE(history_goes_by_age) {
+  const TemporaryFolder folder;
+  std::int64_t time = 1000;
+  JobQueueOptions options;
+  options.clock = [&] { return time; };
+  JobQueue queue(folder / "queue.db", options);
+  for (const char* id : {"a", "b", "c"}) {
+    queue.submit({job_of(id)});
+    BOOST_TEST(queue.finish(claim_of(*queue.claim()), {}));
+    time += 1000;
+  }
+  queue.submit({job_of("waits")});
+  BOOST_TEST(queue.prune_before(1000) == 0);
+  BOOST_TEST(queue.prune_before(2001) == 2);
+  BOOST_TEST(ids_of(queue.history()) == "c");
+  BOOST_TEST(queue.prune_before(time * 2) == 1);
+  BOOST_TEST(waiting(queue) == "waits");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_of_an_older_schema_is_upgraded_with_its_jobs) {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder / "queue.db";
+  {
+    JobQueue queue(file);
+    queue.submit({job_of("ended"), job_of("ran", "{\"1\": 2}"), job_of("waits")});
+    queue.finish(claim_of(*queue.claim()), {});
+    queue.claim();
+    queue.pause("waits");
+  }
+  {
+    Database database(file);
+    database.run("DROP INDEX ages; PRAGMA user_version = 1");
+  }
+  for (int times = 0; times < 2; ++times) {
+    JobQueue queue(file);
+    BOOST_TEST(waiting(queue) == "ran");
+    BOOST_TEST(queue.find("ran")->prompt == "{\"1\": 2}");
+    BOOST_TEST(ids_of(queue.history()) == "ended");
+    BOOST_TEST((queue.find("waits")->state == JobState::paused));
+  }
+  Database database(file);
+  BOOST_TEST(database.ask("PRAGMA user_version") == kQueueSchema);
+  BOOST_TEST(database.ask("SELECT count(*) FROM sqlite_master WHERE name = 'ages'") == 1);
+}
+
 BOOST_AUTO_TEST_CASE(threads_claim_each_job_once) {
   const TemporaryFolder folder;
   JobQueue queue(folder / "queue.db");
