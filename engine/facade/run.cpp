@@ -218,6 +218,7 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
     engine::write_disk_cached(run.ready.disk_cached.at(node), outputs, *engine.environment);
   result.to_cache_on_disk.clear();
   const bool is_suspended = result.is_suspended;
+  if (is_suspended && checkpoints) checkpoints->write(run.so_far.saved, teller);
   if (!is_suspended && !goes_on)
     run.so_far.results->remarks =
         engine::prediction_against_fact(run.ready.graph, run.ready.plan, result.timings,

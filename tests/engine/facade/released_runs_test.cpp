@@ -38,6 +38,35 @@ BOOST_AUTO_TEST_CASE(a_released_run_holds_nothing_and_another_takes_its_place) {
   BOOST_TEST(first.devices.size() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(a_released_run_leaves_a_checkpoint_of_where_it_is) {
+  Engine engine(options({"fake:0"}));
+  Steps first, second;
+  std::atomic<Run*> run{nullptr};
+  std::atomic<int> written{0};
+  first.at_step = [&](int step) {
+    if (step != 5) return;
+    while (run == nullptr) std::this_thread::yield();
+    run.load()->pause_and_release();
+  };
+  StartOptions o;
+  o.checkpoint = folder / "run.checkpoint";
+  o.checkpoint_every = 1000;  // not before
+  o.observer = [&written, tell = first.observer()](const Event& e) {
+    tell(e);
+    if (e.kind == Event::Kind::checkpoint_written) ++written;
+  };
+  Run one = begin(engine, a, 1, o);
+  run = &one;
+  while (written == 0) std::this_thread::yield();
+  BOOST_TEST(written == 1);
+  BOOST_TEST(first.now() == 5);
+  Engine other(options({"fake:0"}));
+  Run rest = other.resume(RunCheckpoint::load(o.checkpoint),
+                          {.observer = second.observer(), .fetch = {"keep.out"}});
+  BOOST_TEST((loop(rest.wait()) == whole(a, 1)));
+  BOOST_TEST(second.now() == kSteps - 5);
+}
+
 BOOST_AUTO_TEST_CASE(it_goes_on_on_another_device) {
   Engine engine(options({"fake:0", "fake:1"}));
   Steps first, second;
