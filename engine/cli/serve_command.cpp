@@ -77,6 +77,8 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.server.addresses = serve.addresses;
   options.server.port = serve.port;
   options.api_key = serve.api_key;
+  options.cors_origin = serve.cors_origin;
+  options.multi_user = serve.multi_user;
   options.runner.jobs = serve.jobs;
   options.runner.traces = traces_folder(serve.traces);
   options.arguments = {"heddle", "serve"};

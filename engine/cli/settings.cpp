@@ -248,6 +248,14 @@ ServeSettings read_serve_settings(const Layer& layer) {
     serve.api_key = given.text;
     if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");
   }
+  for (const Given& given : layer.of("enable-cors-header")) {
+    serve.cors_origin = given.text;
+    const bool is_origin = given.text.find("://") != given.text.npos && !given.text.ends_with('/');
+    if (given.text != "*" && !is_origin)
+      refuse(given, cat("expected an origin, as https://a.example, or *, got ",
+                        engine::quote(given.text), "."));
+  }
+  serve.multi_user = read_flag(layer, "multi-user");
   serve.insecure = read_flag(layer, "insecure");
   return serve;
 }

@@ -32,6 +32,8 @@ struct ServeSettings {
   unsigned jobs = 4;
   std::filesystem::path traces;  // a folder; empty: none are written
   std::string api_key;           // empty: none
+  std::string cors_origin;       // the same
+  bool multi_user = false;
   bool insecure = false;
 };
 

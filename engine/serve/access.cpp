@@ -86,6 +86,37 @@ bool is_of_this_site(const std::string& origin, const HostAndPort& host) {
   return from->port.empty() || host.port.empty() || from->port == host.port;
 }
 
+bool is_allowed(const std::string& origin, const AccessRules& rules) {
+  return !rules.cors_origin.empty() && (rules.cors_origin == "*" || origin == rules.cors_origin);
+}
+
+// The page that asks, where the browser says it: pictures in a page are asked for without "Origin".
+std::string origin_of(const HttpRequest& request) {
+  if (const std::string* origin = request.header("Origin")) return *origin;
+  const std::string* page = request.header("Referer");
+  if (page == nullptr) return "";
+  const std::size_t scheme = page->find("://");
+  return scheme == page->npos ? "" : page->substr(0, page->find('/', scheme + 3));
+}
+
+std::optional<HttpResponse> check_site(const HttpRequest& request, const AccessRules& rules,
+                                       const HostAndPort& host) {
+  if (is_allowed(origin_of(request), rules)) return {};
+  const auto refused = [] { return refusal(403, "pages of other sites may not ask this server"); };
+  const std::string* origin = request.header("Origin");
+  if (origin != nullptr && !is_of_this_site(*origin, host)) return refused();
+  const std::string* site = request.header("Sec-Fetch-Site");
+  const std::string* mode = request.header("Sec-Fetch-Mode");
+  if (site != nullptr && *site == "cross-site" && (mode == nullptr || *mode != "navigate"))
+    return refused();
+  return {};
+}
+
+// A browser asks this before a page of another site may ask, and brings no key.
+bool is_preflight(const HttpRequest& request) {
+  return request.method == "OPTIONS" && request.header("Access-Control-Request-Method") != nullptr;
+}
+
 }  // namespace
 
 std::optional<HostAndPort> parse_host(std::string_view text) {
@@ -165,14 +196,18 @@ std::optional<HttpResponse> check_access(const HttpRequest& request, const Acces
   if (!is_ours)
     return refusal(403, cat("the server is not asked under the name ", quote(host->host),
                             ". Use its address, or localhost."));
-  if (const std::string* origin = request.header("Origin");
-      origin != nullptr && !is_of_this_site(*origin, *host))
-    return refusal(403, "pages of other sites may not ask this server");
-  const std::string* site = request.header("Sec-Fetch-Site");
-  const std::string* mode = request.header("Sec-Fetch-Mode");
-  if (site != nullptr && *site == "cross-site" && (mode == nullptr || *mode != "navigate"))
-    return refusal(403, "pages of other sites may not ask this server");
+  if (std::optional<HttpResponse> refused = check_site(request, rules, *host)) return refused;
+  if (is_preflight(request) && is_allowed(origin_of(request), rules)) return {};
   return rules.authenticator == nullptr ? std::nullopt : check_key(request, rules);
+}
+
+void add_cors_headers(const AccessRules& rules, HttpResponse& response) {
+  if (rules.cors_origin.empty()) return;
+  response.set("Access-Control-Allow-Origin", rules.cors_origin);
+  response.set("Access-Control-Allow-Methods", "POST, GET, DELETE, PUT, OPTIONS, PATCH");
+  response.set("Access-Control-Allow-Headers", "Content-Type, Authorization, comfy-user");
+  // Browsers take no answer that allows them to all sites.
+  if (rules.cors_origin != "*") response.set("Access-Control-Allow-Credentials", "true");
 }
 
 }  // namespace heddle::engine

@@ -15,6 +15,7 @@ struct AccessRules {
   bool is_loopback_only = true;            // the server listens nowhere else
   Authenticator* authenticator = nullptr;  // of the key that requests have to bring; none: no key
   bool has_front_end = false;              // at "/", in the place of the page of our own
+  std::string cors_origin;  // whose pages may ask, too: "https://a.example"; "*": all; empty: none
 };
 
 // "[::1]:8188" -> {"::1", "8188"}; the port may be missing. Nothing for what is no host.
@@ -36,5 +37,8 @@ HttpResponse key_refusal(const Authenticator::Checked& checked);
 // The refusal, or nothing. A request without "Origin" comes from no page of another site, or cannot
 // be read there and changes nothing.
 std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules);
+
+// Tells browsers whose pages may read the answer. Nothing where the rules name none.
+void add_cors_headers(const AccessRules& rules, HttpResponse& response);
 
 }  // namespace heddle::engine

@@ -31,6 +31,14 @@ WebSocket::Message picture_with(const Json& about, bool is_jpeg, std::string_vie
   return std::make_shared<const std::string>(bytes.append(json).append(picture));
 }
 
+// Frame 3.
+WebSocket::Message text_about(std::string_view node, std::string_view text) {
+  std::string bytes;
+  add_number(3, bytes);
+  add_number(static_cast<std::uint32_t>(node.size()), bytes);
+  return std::make_shared<const std::string>(bytes.append(node).append(text));
+}
+
 std::string made_id() {
   std::string id = make_job_id();
   std::erase(id, '-');
@@ -114,6 +122,14 @@ void Clients::send_picture(const std::string& client, const Json& about, bool is
                                         ? picture_with(about, is_jpeg, picture)
                                         : plain_picture(is_jpeg, picture),
                                     true);
+}
+
+void Clients::send_text_of(const std::string& client, std::string_view node,
+                           std::string_view text) {
+  const WebSocket::Message message = text_about(node, text);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [id, to] : clients_)
+    if (client.empty() || id == client) to.socket->send_binary(message, true);
 }
 
 void Clients::forget_all() {

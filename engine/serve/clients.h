@@ -36,6 +36,9 @@ class Clients {
   void send_picture(const std::string& client, const Json& about, bool is_jpeg,
                     std::string_view picture);
 
+  // A text about what a node does, in place of the one before it. `client` empty: to all.
+  void send_text_of(const std::string& client, std::string_view node, std::string_view text);
+
   // Before the server goes.
   void forget_all();
   std::size_t count() const;

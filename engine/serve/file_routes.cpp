@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
-#include <semaphore>
 
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
+#include "engine/serve/converted_picture.h"
 #include "engine/serve/multipart.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/service.h"
@@ -61,24 +61,12 @@ NamedFile named_file(const heddle::Engine& engine, std::string_view filename, st
   return {*file, name};
 }
 
-// A file and its pixels are in memory while it is converted: so many at once, of all requests.
-constexpr int kPicturesAtOnce = 2;
-
 std::string converted(const heddle::Engine& engine, const fs::path& file,
                       const heddle::PictureConversion& conversion) {
   std::error_code error;
   if (!fs::is_regular_file(file, error)) refuse(404);
-  static std::counting_semaphore<> free(kPicturesAtOnce);
-  free.acquire();
-  const std::shared_ptr<void> release(&free, [](void*) { free.release(); });
-  try {
-    return engine.convert_picture(read_file(file, kUploadedFile), conversion);
-  } catch (const EngineError& error) {
-    // What is wrong with a file is for who sent it, or named it; all else is ours.
-    if (error.code() != int(Code::invalid_argument) && error.code() != int(Code::unsupported))
-      throw;
-    throw Refused{text_response(error.what(), 400)};
-  }
+  return converted_picture(
+      engine, [&] { return read_file(file, kUploadedFile); }, conversion);
 }
 
 // "webp;75": the last part is the quality where it is a number.

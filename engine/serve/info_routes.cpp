@@ -2,11 +2,13 @@
 #include <sys/sysinfo.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
-#include <fstream>
 #include <optional>
 
 #include "engine/base/text.h"
+#include "engine/serve/converted_picture.h"
+#include "engine/serve/model_files.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/service.h"
 
@@ -20,6 +22,8 @@ namespace fs = std::filesystem;
 constexpr const char* kComfyVersion = "0.3.64";
 constexpr const char* kFrontEndVersion = "1.27.10";
 constexpr const char* kTemplatesVersion = "0.1.95";
+
+constexpr std::uint64_t kMostMetadata = 1 << 20;  // bytes of a header that is shown
 
 Json list_of(const std::vector<std::string>& names) {
   Json list = Json::array();
@@ -82,26 +86,6 @@ HttpResponse files_of_models(const Call& call, const heddle::Engine& engine) {
   return json_response(all);
 }
 
-// What stands in the header of a safetensors file, of one that is of sensible size.
-std::optional<Json> metadata_of(const fs::path& file) {
-  constexpr std::uint64_t kMostBytes = 1 << 20;
-  std::ifstream in(file, std::ios::binary);
-  unsigned char length[8] = {};
-  if (!in.read(reinterpret_cast<char*>(length), sizeof length)) return {};
-  std::uint64_t bytes = 0;
-  for (int i = 7; i >= 0; --i) bytes = bytes << 8 | length[i];
-  if (bytes > kMostBytes) return {};
-  std::string text(bytes, ' ');
-  if (!in.read(text.data(), std::streamsize(bytes))) return {};
-  try {
-    const Json header = parse_json(text, file.string());
-    const Json* metadata = header.find("__metadata__");
-    return metadata == nullptr ? std::nullopt : std::optional(*metadata);
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // Files of models may be links: people keep them elsewhere.
 HttpResponse view_metadata(const Call& call, const heddle::Engine& engine) {
   const std::string& folder = call.part("folder");
@@ -111,10 +95,39 @@ HttpResponse view_metadata(const Call& call, const heddle::Engine& engine) {
     for (const fs::path& place : engine.folder_places(folder)) {
       std::error_code ignored;
       if (!fs::is_regular_file(place / name, ignored)) continue;
-      if (const std::optional<Json> metadata = metadata_of(place / name))
+      if (const std::optional<Json> metadata = model_metadata(place / name, kMostMetadata))
         return json_response(*metadata);
     }
   throw Refused{HttpResponse{404, {}, "", {}}};
+}
+
+// A picture of what a model makes, as WebP.
+HttpResponse preview_of_model(const Call& call, const heddle::Engine& engine) {
+  const HttpResponse none{404, {}, "", {}};
+  const std::string &folder = call.part("folder"), &name = call.part("file");
+  require_folder(engine, folder);
+  const std::vector<fs::path> places = engine.folder_places(folder);
+  const std::string& text = call.part("path_index");
+  std::size_t index = 0;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), index);
+  const bool is_number = read.ec == std::errc() && read.ptr == text.data() + text.size();
+  if (!is_number || index >= places.size() || !is_safe_name(name)) return none;
+  heddle::PictureConversion conversion;
+  conversion.format = "webp";
+  conversion.quality = 80;
+  const auto picture = [&] {
+    std::optional<std::string> preview = model_preview(places[index] / name);
+    if (!preview) throw Refused{none};
+    return *std::move(preview);
+  };
+  try {
+    HttpResponse response{200, {}, converted_picture(engine, picture, conversion), {}};
+    return std::move(response.set("Content-Type", "image/webp"));
+  } catch (const Refused&) {  // what is there is no picture
+    return none;
+  } catch (const Error&) {  // or cannot be read
+    return none;
+  }
 }
 
 Json devices_of(const heddle::Engine& engine) {
@@ -210,6 +223,8 @@ void add_info_routes(Router& router, const ServiceParts& parts) {
                    [&engine](const Call&) { return folders_of_models(engine); });
   router.add_twice("GET", "/experiment/models/{folder}",
                    [&engine](const Call& call) { return files_of_models(call, engine); });
+  router.add_twice("GET", "/experiment/models/preview/{folder}/{path_index}/{file...}",
+                   [&engine](const Call& call) { return preview_of_model(call, engine); });
   router.add_twice("GET", "/view_metadata/{folder}",
                    [&engine](const Call& call) { return view_metadata(call, engine); });
   router.add_twice("GET", "/system_stats", [parts](const Call&) { return system_stats(parts); });
@@ -220,6 +235,8 @@ void add_info_routes(Router& router, const ServiceParts& parts) {
   for (const char* path :
        {"/i18n", "/workflow_templates", "/node_replacements", "/global_subgraphs"})
     router.add_twice("GET", path, [](const Call&) { return json_response(Json::object()); });
+  router.add_twice("GET", "/global_subgraphs/{id}",
+                   [](const Call&) { return json_response(Json()); });
   router.add_twice("GET", "/extensions", [](const Call&) { return json_response(Json::array()); });
   router.add("GET", "/internal/folder_paths",
              [&engine](const Call&) { return folder_paths(engine); });

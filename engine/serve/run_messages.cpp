@@ -137,7 +137,7 @@ void RunMessages::take(const heddle::Event& event) {
       return started(node);
     case heddle::Event::Kind::node_progress:
       flush_cached();
-      return progressed(node, event.fraction);
+      return progressed(node, event.fraction, event.text);
     case heddle::Event::Kind::node_done:
       flush_cached();
       return done(node);
@@ -181,6 +181,7 @@ void RunMessages::started(const Node& node) {
   state.name = "running";
   state.step = {0, 1};
   state.counter = {};
+  state.text.clear();
   {
     const std::lock_guard lock(mutex_);
     running_ = node.display;
@@ -189,9 +190,13 @@ void RunMessages::started(const Node& node) {
   send("executing", of_this().set("node", node.id).set("display_node", node.display));
 }
 
-void RunMessages::progressed(const Node& node, double share) {
+void RunMessages::progressed(const Node& node, double share, std::string_view text) {
   State& state = state_of(node);
   if (std::string_view(state.name) != "running") return;  // late: its bar is not to move again
+  if (!text.empty() && text != state.text) {
+    state.text = text;
+    clients_.send_text_of(job_.client, node.id, text);
+  }
   state.step = state.counter.step_of(share);
   send_states();
   send("progress",

@@ -56,6 +56,7 @@ class RunMessages {
     StepCounter counter;
     StepCounter::Step step;
     const char* name = "running";
+    std::string text;  // that was told of it
   };
 
   static Node node_of(const heddle::Event& event);
@@ -67,7 +68,7 @@ class RunMessages {
   void record(std::string_view type, Json data, bool to_all_else = false);
   void flush_cached();
   void started(const Node& node);
-  void progressed(const Node& node, double share);
+  void progressed(const Node& node, double share, std::string_view text);
   void showed(const Node& node, std::string_view ui);
   void done(const Node& node);
   void blocked(const Node& node, std::string_view text);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/serve/compression.h"
 #include "engine/serve/log_lines.h"
 #include "engine/serve/v1.h"
 
@@ -58,6 +59,8 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
     : options_(std::move(options)),
       authenticator_(options_.api_key.empty() ? nullptr
                                               : std::make_unique<Authenticator>(options_.api_key)),
+      rules_{is_local(options_), authenticator_.get(), options_.front_end.is_served(),
+             options_.cors_origin},
       clients_({[this](const std::string& client) { return greeting(client); },
                 [this] { return server_features(options_.server.limits); }}) {
   JobQueueOptions queue = options_.queue;
@@ -78,9 +81,8 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_page_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
-  handlers.check = [rules = AccessRules{is_local(options_), authenticator_.get(),
-                                        options_.front_end.is_served()}](const HttpRequest& head) {
-    std::optional<HttpResponse> refusal = check_access(head, rules);
+  handlers.check = [this](const HttpRequest& head) {
+    std::optional<HttpResponse> refusal = check_access(head, rules_);
     if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
     return refusal;
   };
@@ -115,11 +117,22 @@ std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
   return clients_.connect(Query(head.query).get("clientId"), socket);
 }
 
-HttpResponse Service::answer(const HttpRequest& request) const {
+HttpResponse Service::routed(const HttpRequest& request) const {
   if (request.method == "OPTIONS") return {};
-  HttpResponse response = router_.answer(request);
-  if (is_v1(request.path)) return as_v1(request, std::move(response));
-  set_caching(request.path, response);
+  if (request.header("Content-Encoding") == nullptr) return router_.answer(request);
+  HttpRequest plain = request;
+  if (auto refusal = inflate_body(plain, options_.server.limits.body_bytes)) return *refusal;
+  return router_.answer(plain);
+}
+
+HttpResponse Service::answer(const HttpRequest& request) const {
+  HttpResponse response = routed(request);
+  if (is_v1(request.path))
+    response = as_v1(request, std::move(response));
+  else
+    set_caching(request.path, response);
+  compress_body(request, response);
+  add_cors_headers(rules_, response);
   return response;
 }
 

@@ -25,7 +25,9 @@ struct ServiceOptions {
   FrontEnd front_end;
   std::filesystem::path user_dir;  // of settings and workflows, by user; empty: none are kept
   ServerOptions server;
-  std::string api_key;  // that every request has to bring; empty: none
+  bool multi_user = false;  // each has a folder of their own there
+  std::string api_key;      // that every request has to bring; empty: none
+  std::string cors_origin;  // whose pages may ask, as AccessRules has it
   JobQueueOptions queue;
   RunnerOptions runner;
   std::vector<std::string> arguments;  // of the program, for people
@@ -61,9 +63,11 @@ class Service {
   std::optional<WebSocketEvents> connect(const HttpRequest& head,
                                          const std::shared_ptr<WebSocket>& socket);
   HttpResponse answer(const HttpRequest& request) const;
+  HttpResponse routed(const HttpRequest& request) const;
 
   const ServiceOptions options_;
   const std::unique_ptr<Authenticator> authenticator_;  // nullptr: no key
+  const AccessRules rules_;
   Clients clients_;
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;

@@ -1,55 +1,22 @@
-// What a front end keeps for its user: settings, workflows and other files. One user, "default".
+// What a front end keeps for its user: settings, workflows and other files; and who there is.
 #include <algorithm>
 #include <chrono>
 #include <mutex>
 
-#include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/service.h"
+#include "engine/serve/users.h"
 
 namespace heddle::engine {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr FileKind kSettingsFile{"a file of settings", 16 << 20};
 constexpr int kMostLevels = 32;  // of folders
 
 [[noreturn]] void refuse_with(unsigned status) { throw Refused{HttpResponse{status, {}, "", {}}}; }
-
-// The folder of the user, and whoever changes something in it one after another.
-class UserFolder {
- public:
-  explicit UserFolder(fs::path folder) : folder_(std::move(folder)) {}
-
-  const fs::path& folder() const { return folder_; }
-  std::mutex& mutex() { return mutex_; }
-
-  Json settings() const {
-    std::error_code ignored;
-    const fs::path file = folder_ / kSettings;
-    if (!fs::exists(file, ignored)) return Json::object();
-    Json read = parse_json(read_file(file, kSettingsFile), file.string());
-    return read.is_object() ? std::move(read) : Json::object();
-  }
-  void write_settings(const Json& settings) const {
-    fs::create_directories(folder_);
-    write_file(folder_ / kSettings, write_json(settings, 4), Lasting::yes);
-  }
-  // 403 for one that lies elsewhere.
-  fs::path path_of(const std::string& name) const {
-    const std::optional<fs::path> path = is_safe_name(name) ? inside(folder_, name) : std::nullopt;
-    if (!path) refuse_with(403);
-    return *path;
-  }
-
- private:
-  static constexpr const char* kSettings = "comfy.settings.json";
-  const fs::path folder_;
-  std::mutex mutex_;
-};
 
 Json any_body(const Call& call) {
   try {
@@ -198,18 +165,21 @@ HttpResponse send_file(const Call& call, const UserFolder& user) {
   return std::move(response->set("X-Content-Type-Options", "nosniff"));
 }
 
-void add_settings(Router& router, const std::shared_ptr<UserFolder>& user) {
-  router.add_twice("GET", "/settings", [user](const Call&) {
+void add_settings(Router& router, const std::shared_ptr<Users>& users) {
+  router.add_twice("GET", "/settings", [users](const Call& call) {
+    const auto user = users->folder_of(call.request);
     const std::lock_guard lock(user->mutex());
     return json_response(user->settings());
   });
-  router.add_twice("GET", "/settings/{id}", [user](const Call& call) {
+  router.add_twice("GET", "/settings/{id}", [users](const Call& call) {
+    const auto user = users->folder_of(call.request);
     const std::lock_guard lock(user->mutex());
     const Json settings = user->settings();
     const Json* value = settings.find(call.part("id"));
     return json_response(value == nullptr ? Json() : *value);
   });
-  router.add_twice("POST", "/settings", [user](const Call& call) {
+  router.add_twice("POST", "/settings", [users](const Call& call) {
+    const auto user = users->folder_of(call.request);
     const Json changes = any_body(call);
     if (!changes.is_object()) throw Refused{text_response("400: an object is expected", 400)};
     const std::lock_guard lock(user->mutex());
@@ -218,7 +188,8 @@ void add_settings(Router& router, const std::shared_ptr<UserFolder>& user) {
     user->write_settings(settings);
     return HttpResponse{};
   });
-  router.add_twice("POST", "/settings/{id}", [user](const Call& call) {
+  router.add_twice("POST", "/settings/{id}", [users](const Call& call) {
+    const auto user = users->folder_of(call.request);
     const Json value = any_body(call);
     const std::lock_guard lock(user->mutex());
     Json settings = user->settings();
@@ -228,30 +199,34 @@ void add_settings(Router& router, const std::shared_ptr<UserFolder>& user) {
   });
 }
 
+void add_users(Router& router, const std::shared_ptr<Users>& users) {
+  router.add_twice("GET", "/users", [users](const Call&) { return json_response(users->told()); });
+  router.add_twice("POST", "/users", [users](const Call& call) {
+    const Json body = any_body(call);
+    const Json* name = body.find("username");
+    return json_response(
+        Json(users->add(name != nullptr && name->is_string() ? name->as_string() : "")));
+  });
+}
+
 }  // namespace
 
 void add_user_routes(Router& router, const ServiceParts& parts) {
   if (parts.options.user_dir.empty()) return;
-  const auto user = std::make_shared<UserFolder>(parts.options.user_dir / "default");
-  router.add_twice("GET", "/users", [user](const Call&) {
-    std::error_code ignored;
-    Json answer = Json::object();
-    answer.set("storage", "server");
-    return json_response(answer.set("migrated", fs::is_directory(user->folder(), ignored)));
-  });
-  add_settings(router, user);
-  router.add_twice("GET", "/userdata",
-                   [user](const Call& call) { return list_files(call, *user); });
-  router.add_twice("GET", "/v2/userdata",
-                   [user](const Call& call) { return list_tree(call, *user); });
-  router.add_twice("GET", "/userdata/{file}",
-                   [user](const Call& call) { return send_file(call, *user); });
-  router.add_twice("POST", "/userdata/{file}",
-                   [user](const Call& call) { return save_file(call, *user); });
-  router.add_twice("DELETE", "/userdata/{file}",
-                   [user](const Call& call) { return remove_file(call, *user); });
-  router.add_twice("POST", "/userdata/{file}/move/{dest}",
-                   [user](const Call& call) { return move_file(call, *user); });
+  const auto users = std::make_shared<Users>(parts.options.user_dir, parts.options.multi_user);
+  add_users(router, users);
+  add_settings(router, users);
+  const auto add = [&](std::string_view method, std::string_view pattern, auto answer) {
+    router.add_twice(method, pattern, [users, answer](const Call& call) {
+      return answer(call, *users->folder_of(call.request));
+    });
+  };
+  add("GET", "/userdata", list_files);
+  add("GET", "/v2/userdata", list_tree);
+  add("GET", "/userdata/{file}", send_file);
+  add("POST", "/userdata/{file}", save_file);
+  add("DELETE", "/userdata/{file}", remove_file);
+  add("POST", "/userdata/{file}/move/{dest}", move_file);
 }
 
 }  // namespace heddle::engine

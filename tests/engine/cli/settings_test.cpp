@@ -81,6 +81,8 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
                                                    {"front-end", "pip"},
                                                    {"queue", "q.db"},
                                                    {"user", "u"},
+                                                   {"enable-cors-header", "https://a.example"},
+                                                   {"multi-user", "true"},
                                                    {"insecure", "true"}}))
                                   .serve;
   BOOST_TEST(serve.addresses == (std::vector<std::string>{"0.0.0.0", "::"}));
@@ -90,6 +92,10 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST(serve.queue == "q.db");
   BOOST_TEST(serve.user == "u");
   BOOST_TEST(serve.insecure);
+  BOOST_TEST(serve.multi_user);
+  BOOST_TEST(serve.cors_origin == "https://a.example");
+  BOOST_TEST(read_settings(given({{"enable-cors-header", "*"}})).serve.cors_origin == "*");
+  BOOST_TEST(refusal("enable-cors-header", "a.example").find("an origin") != std::string::npos);
   BOOST_TEST(refusal("port", "65536").find("a port from 0 to 65535") != std::string::npos);
   BOOST_TEST(refusal("jobs", "0").find("from 1 to 256") != std::string::npos);
   BOOST_TEST(refusal("api-key", "").find("an empty one") != std::string::npos);

@@ -69,6 +69,40 @@ BOOST_AUTO_TEST_CASE(pages_of_other_sites_are_refused) {
   BOOST_TEST(fetched("same-origin", "cors") == 200u);
 }
 
+BOOST_AUTO_TEST_CASE(pages_of_a_named_site_may_ask) {
+  const AccessRules rules{.api_key = "k", .cors_origin = "https://app.example"};
+  const AccessRules open{.cors_origin = "*"};
+  const auto from = [](const char* origin, const AccessRules& rules) {
+    return status_of(
+        asked({{"Host", "127.0.0.1"}, {"Origin", origin}, {"Authorization", "Bearer k"}}), rules);
+  };
+  BOOST_TEST(from("https://app.example", rules) == 200u);
+  for (const char* other :
+       {"https://app.example.evil.example", "http://app.example", "null", "https://evil.example"}) {
+    BOOST_TEST(from(other, rules) == 403u, other);
+    BOOST_TEST(from(other, open) == 200u, other);
+  }
+  // A picture in its page is asked for without an Origin.
+  const auto picture = [](const char* page, const AccessRules& rules) {
+    return status_of(asked({{"Host", "127.0.0.1"},
+                            {"Referer", page},
+                            {"Sec-Fetch-Site", "cross-site"},
+                            {"Sec-Fetch-Mode", "no-cors"},
+                            {"Authorization", "Bearer k"}}),
+                     rules);
+  };
+  BOOST_TEST(picture("https://app.example/gallery?x", rules) == 200u);
+  BOOST_TEST(picture("https://evil.example/https://app.example/", rules) == 403u);
+  // The key is not brought by what a browser asks beforehand, but by all that follows.
+  HttpRequest before = asked({{"Host", "127.0.0.1"},
+                              {"Origin", "https://app.example"},
+                              {"Access-Control-Request-Method", "POST"}});
+  BOOST_TEST(status_of(before, rules) == 401u);
+  before.method = "OPTIONS";
+  BOOST_TEST(status_of(before, rules) == 200u);
+  BOOST_TEST(status_of(before, AccessRules{.api_key = "k"}) == 403u);
+}
+
 BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
   Authenticator authenticator("secret", [] { return 0; });
   const AccessRules rules{.is_loopback_only = false, .authenticator = &authenticator};

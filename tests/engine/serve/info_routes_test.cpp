@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(the_list_of_routes_is_true) {
   for (const std::string& pattern : serving.service->router().patterns()) {
     const bool is_twin = pattern.find(" /api/") != std::string::npos &&
                          pattern.find(" /api/jobs") == std::string::npos;
-    if (!is_twin && !pattern.ends_with("...}")) there.insert(pattern);
+    if (!is_twin && !pattern.ends_with("{path...}")) there.insert(pattern);
   }
   BOOST_TEST(listed == there, boost::test_tools::per_element());
   BOOST_TEST_MESSAGE(there.size() << " routes");
@@ -137,6 +137,7 @@ BOOST_FIXTURE_TEST_CASE(what_there_is_none_of_is_empty, Serving) {
     for (const char* target :
          {"/i18n", "/workflow_templates", "/node_replacements", "/global_subgraphs"})
       BOOST_TEST(get(engine::cat(prefix, target)).body == "{}", target);
+    BOOST_TEST(get(engine::cat(prefix, "/global_subgraphs/some")).body == "null");
     BOOST_TEST(get(engine::cat(prefix, "/extensions")).body == "[]");
   }
   const Json features = get("/api/features").json();
@@ -173,6 +174,30 @@ BOOST_FIXTURE_TEST_CASE(other_sites_and_names_are_refused_everywhere, Serving) {
   BOOST_TEST(ask(port(), "OPTIONS", "/prompt").status == 200);
   BOOST_TEST(get("/none").status == 404);
   BOOST_TEST(ask(port(), "DELETE", "/prompt").status == 405);
+}
+
+BOOST_AUTO_TEST_CASE(pages_of_a_named_site_are_told_that_they_may_read) {
+  const Serving serving(
+      [](engine::ServiceOptions& options) { options.cors_origin = "https://app.example"; });
+  const auto asked = [&](const char* method, const char* origin) {
+    return ask(serving.port(), method, "/queue", "",
+               engine::cat("Host: 127.0.0.1\r\nOrigin: ", origin,
+                           "\r\nAccess-Control-Request-Method: POST\r\n"));
+  };
+  for (const char* method : {"GET", "OPTIONS"}) {
+    const Reply reply = asked(method, "https://app.example");
+    BOOST_TEST(reply.status == 200);
+    BOOST_TEST(reply.header("access-control-allow-origin") == "https://app.example");
+    BOOST_TEST(reply.header("access-control-allow-credentials") == "true");
+    BOOST_TEST(reply.header("access-control-allow-headers").starts_with("Content-Type"));
+    BOOST_TEST(asked(method, "https://evil.example").status == 403);
+  }
+  const Serving open([](engine::ServiceOptions& options) { options.cors_origin = "*"; });
+  const Reply any =
+      ask(open.port(), "GET", "/queue", "", "Host: 127.0.0.1\r\nOrigin: https://evil.example\r\n");
+  BOOST_TEST(any.header("access-control-allow-origin") == "*");
+  BOOST_TEST(any.header("access-control-allow-credentials") == "");
+  BOOST_TEST(Serving().get("/queue").header("access-control-allow-origin") == "");
 }
 
 BOOST_AUTO_TEST_CASE(a_key_is_asked_of_everybody) {

@@ -123,6 +123,23 @@ BOOST_AUTO_TEST_CASE(pictures_are_scaled_to_one_size) {
 }
 
 // A bar does not move again when its node is done.
+BOOST_AUTO_TEST_CASE(what_a_node_says_of_its_work_is_told_when_it_changes) {
+  OneRun run;
+  RunMessages messages = run.messages("plain"), of_nobody = run.messages("");
+  heddle::Event progress = event(heddle::Event::Kind::node_progress);
+  messages.take(event(heddle::Event::Kind::node_started));
+  for (const char* text : {"", "tiles", "tiles", "rows"}) {
+    progress.text = text;
+    messages.take(progress);
+  }
+  const std::string head("\0\0\0\x03\0\0\0\x01", 8);
+  BOOST_TEST(run.plain->binaries == (std::vector<std::string>{head + "1tiles", head + "1rows"}));
+  BOOST_TEST(run.knowing->binaries.empty());
+  of_nobody.take(event(heddle::Event::Kind::node_started));
+  of_nobody.take(progress);
+  BOOST_TEST(run.knowing->binaries == std::vector<std::string>{head + "1rows"});
+}
+
 BOOST_AUTO_TEST_CASE(late_progress_is_dropped) {
   OneRun run;
   RunMessages messages = run.messages("plain");

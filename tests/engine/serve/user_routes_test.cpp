@@ -39,6 +39,43 @@ BOOST_FIXTURE_TEST_CASE(settings_are_kept, OfUser) {
   BOOST_TEST(get("/settings/Comfy.Color%2FTheme").body == "\"dark\"");
 }
 
+BOOST_AUTO_TEST_CASE(several_users_have_folders_of_their_own) {
+  const TemporaryFolder users;
+  Serving serving([&](engine::ServiceOptions& options) {
+    options.user_dir = users.path();
+    options.multi_user = true;
+  });
+  const auto as = [&](const std::string& user, const char* method, const char* target,
+                      const char* body = "") {
+    return ask(serving.port(), method, target, body,
+               cat("Host: 127.0.0.1\r\ncomfy-user: ", user, "\r\n"));
+  };
+  BOOST_TEST(serving.get("/users").body == "{\"storage\":\"server\",\"users\":{}}");
+  BOOST_TEST(serving.get("/settings").status == 401);
+  const std::string ann =
+      serving.post("/users", "{\"username\": \" Ann / 1 \"}").json().as_string();
+  const std::string bob = serving.post("/api/users", "{\"username\": \"bob\"}").json().as_string();
+  BOOST_TEST(ann.starts_with("Ann-1_"), ann);
+  BOOST_TEST(serving.get("/users").json().at("users").at(ann).as_string() == "Ann / 1");
+  const Reply taken = serving.post("/users", "{\"username\": \"bob \"}");
+  BOOST_TEST(taken.status == 400);
+  BOOST_TEST(taken.body == "{\"error\":\"Duplicate username.\"}");
+  for (const char* none : {"{}", "{\"username\": \"  \"}", "{\"username\": 5}", "no json"})
+    BOOST_TEST(serving.post("/users", none).status == 400, none);
+  BOOST_TEST(as(ann, "POST", "/settings", "{\"a\": 1}").status == 200);
+  BOOST_TEST(as(ann, "POST", "/userdata/f.txt", "hers").status == 200);
+  BOOST_TEST(as(ann, "GET", "/settings").body == "{\"a\":1}");
+  BOOST_TEST(as(bob, "GET", "/settings").body == "{}");
+  BOOST_TEST(as(bob, "GET", "/userdata/f.txt").status == 404);
+  for (const char* nobody : {"default", "..", "../x", "", "users.json", "ann"})
+    for (const char* target : {"/settings", "/userdata/f.txt", "/v2/userdata"})
+      BOOST_TEST(as(nobody, "GET", target).status == 401, nobody);
+  serving.service.reset();
+  serving.start();
+  BOOST_TEST(as(ann, "GET", "/userdata/f.txt").body == "hers");
+  BOOST_TEST(std::filesystem::exists(users.path() / ann / "f.txt"));
+}
+
 BOOST_FIXTURE_TEST_CASE(files_come_and_go_under_one_encoded_name, OfUser) {
   for (const char* prefix : {"", "/api"}) {
     const std::string file = cat(prefix, "/userdata/workflows%2Fsub%2Fa.json");

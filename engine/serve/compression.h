@@ -1,0 +1,33 @@
+// Bodies in gzip and deflate (RFC 9110, section 8.4.1): those of requests are inflated under a
+// limit, answers are compressed for whoever accepts it. Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "engine/serve/http_message.h"
+
+namespace heddle::engine {
+
+struct Inflated {
+  enum class Outcome { done, too_large, broken } outcome = Outcome::broken;
+  std::string content;  // done
+};
+// gzip (of several members, too) or zlib. Never holds more than `limit` bytes and one piece.
+Inflated inflated(std::string_view compressed, std::uint64_t limit);
+std::string gzipped(std::string_view content);
+
+// Whether a request's Accept-Encoding takes gzip: "gzip", "br;q=1, *;q=0.5", not "gzip;q=0".
+bool accepts_gzip(std::string_view accept_encoding);
+
+// Inflates the body of a request with a Content-Encoding, which goes. The refusal, where that is
+// unknown (415), or the body is broken (400) or larger than `limit` (413).
+std::optional<HttpResponse> inflate_body(HttpRequest& request, std::uint64_t limit);
+
+// Compresses the body of an answer where that is worth it and the request accepts it: no parts of
+// files, nothing small, nothing that is compressed by its type.
+void compress_body(const HttpRequest& request, HttpResponse& response);
+
+}  // namespace heddle::engine
