@@ -79,8 +79,8 @@ constexpr OptionSpec kOptions[] = {
     {"checkpoint-every", OptionKind::number, "N",
      "write a checkpoint at every Nth step of a node that has steps, for resume (default: none; 1 "
      "with "
-     "--checkpoint)",
-     kGoing},
+     "--checkpoint); serve: of every job, beside the queue",
+     kGoing | kServe},
     {"checkpoint", OptionKind::path, "FILE",
      "the file of the checkpoint (default: NAME.checkpoint, of the workflow's name; resume: the "
      "one "
@@ -108,6 +108,14 @@ constexpr OptionSpec kOptions[] = {
     {"jobs", OptionKind::number, "N", "jobs that run at a time at most (default: 4)", kServe},
     {"traces", OptionKind::path, "DIR",
      "write a timeline of every job there, for a trace viewer: ID.json", kServe},
+    {"interrupted", OptionKind::word, "WHAT",
+     "jobs that ran when the server ended: resume from their checkpoints, run again, or fail "
+     "(resume, again, fail; default: resume)",
+     kServe},
+    {"shutdown-seconds", OptionKind::number, "N",
+     "how long jobs have to come to their next checkpoint when the server is told to end "
+     "(default: 10)",
+     kServe},
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
      kServe},

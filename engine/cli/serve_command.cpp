@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdlib>
 #include <mutex>
@@ -81,6 +82,11 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.multi_user = serve.multi_user;
   options.runner.jobs = serve.jobs;
   options.runner.traces = traces_folder(serve.traces);
+  options.runner.checkpoint_every = settings.checkpoints.every;
+  options.runner.resumes = serve.interrupted == ServeSettings::Interrupted::resume;
+  options.runner.shutdown = std::chrono::seconds(serve.shutdown_seconds);
+  if (serve.interrupted == ServeSettings::Interrupted::fail)
+    options.queue.interrupted = engine::JobQueueOptions::Interrupted::fail;
   options.arguments = {"heddle", "serve"};
   return options;
 }

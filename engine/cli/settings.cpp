@@ -244,6 +244,16 @@ ServeSettings read_serve_settings(const Layer& layer) {
     if (serve.jobs == 0) refuse(given, "expected a number of jobs from 1 to 256, got 0.");
   }
   for (const Given& given : layer.of("traces")) serve.traces = read_path(given);
+  for (const Given& given : layer.of("interrupted")) {
+    using Interrupted = ServeSettings::Interrupted;
+    if (given.text != "resume" && given.text != "again" && given.text != "fail")
+      refuse(given, cat("expected resume, again or fail, got ", engine::quote(given.text), "."));
+    serve.interrupted = given.text == "resume"  ? Interrupted::resume
+                        : given.text == "again" ? Interrupted::again
+                                                : Interrupted::fail;
+  }
+  for (const Given& given : layer.of("shutdown-seconds"))
+    serve.shutdown_seconds = read_number(given, 86'400, "seconds up to 86400");
   for (const Given& given : layer.of("api-key")) {
     serve.api_key = given.text;
     if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");

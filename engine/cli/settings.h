@@ -31,8 +31,11 @@ struct ServeSettings {
   std::filesystem::path queue;  // empty: the default
   unsigned jobs = 4;
   std::filesystem::path traces;  // a folder; empty: none are written
-  std::string api_key;           // empty: none
-  std::string cors_origin;       // the same
+  // What becomes of jobs that ran when the server before this one ended.
+  enum class Interrupted { resume, again, fail } interrupted = Interrupted::resume;
+  unsigned shutdown_seconds = 10;
+  std::string api_key;      // empty: none
+  std::string cors_origin;  // the same
   bool multi_user = false;
   bool insecure = false;
 };

@@ -218,6 +218,13 @@ void RunMessages::showed(const Node& node, std::string_view ui) {
   meta_.set(node.id, std::move(meta.set("real_node_id", node.real)));
 }
 
+void RunMessages::add_shown(std::string_view ui) {
+  const Json all = parse_json(ui, "ui");
+  for (const Json::Member& node : all.members())
+    if (outputs_.find(node.key) == nullptr)
+      showed({node.key, node.key, "", node.key, ""}, write_json(node.value));
+}
+
 void RunMessages::send_executed(const Node& node) {
   const Json* shown = outputs_.find(node.id);
   Json data = of_this();

@@ -41,6 +41,8 @@ class RunMessages {
   JobOutcome succeed();
   JobOutcome fail(const heddle::EngineError& error);
   JobOutcome interrupt();
+  // Before succeed(), of a run that went on: what nodes have shown before. JSON, by id.
+  void add_shown(std::string_view ui);
   // After that is written: clients wait for this.
   void end();
 

@@ -31,6 +31,14 @@ bool is_plain_name(const std::string& id) {
   });
 }
 
+// None is made where nothing is to be written; what is there is of use all the same.
+std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
+  std::error_code ignored;
+  const bool is_used =
+      options.checkpoint_every > 0 || std::filesystem::exists(options.checkpoint_dir, ignored);
+  return is_used ? options.checkpoint_dir : std::filesystem::path();
+}
+
 }  // namespace
 
 // Fewer jobs than devices are faster when each is divided over several devices. From there on each
@@ -50,11 +58,19 @@ std::string workflow_text(const Job& job) {
 }
 
 Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options)
-    : engine_(engine), queue_(queue), clients_(clients), options_(std::move(options)) {}
+    : engine_(engine),
+      queue_(queue),
+      clients_(clients),
+      options_(std::move(options)),
+      checkpoints_(folder_of_checkpoints(options_)) {}
 
 // Devices are counted once: to ask for their state takes a driver's locks, which runs need.
 void Runner::start() {
   devices_ = working_devices(engine_);
+  checkpoints_.forget_others([this](const std::string& id) {
+    const std::optional<Job> job = options_.resumes ? queue_.find(id) : std::nullopt;
+    return job && !has_ended(job->state);
+  });
   for (unsigned i = 0; i < std::max(1u, options_.jobs); ++i)
     threads_.push_back(
         start_thread("a thread that runs jobs", [this](std::stop_token stop) { work(stop); }));
@@ -63,6 +79,7 @@ void Runner::start() {
 Runner::~Runner() {
   is_ending_ = true;
   for (std::jthread& thread : threads_) thread.request_stop();
+  let_runs_leave();
   std::vector<heddle::Run> runs;  // whose last copy must not go under the lock
   {
     const std::lock_guard lock(mutex_);
@@ -73,6 +90,38 @@ Runner::~Runner() {
   }
   for (heddle::Run& run : runs) run.cancel();
   threads_.clear();
+}
+
+// What is between two steps of a node can go on from there: it comes there soon, and says so.
+void Runner::let_runs_leave() {
+  if (options_.checkpoint_every == 0) return;
+  const auto end = std::chrono::steady_clock::now() + options_.shutdown;
+  std::vector<heddle::Run> runs;  // whose last copy must not go under the lock
+  {
+    const std::lock_guard lock(mutex_);
+    for (auto& [claim, active] : active_) {
+      if (!active.run || !active.has_begun || active.is_stopped) continue;
+      active.is_leaving = true;
+      runs.push_back(*active.run);
+    }
+  }
+  for (heddle::Run& run : runs) run.pause_and_release();
+  std::unique_lock lock(mutex_);
+  left_.wait_until(lock, end, [&] {
+    return std::ranges::none_of(active_, [](const auto& one) { return one.second.is_leaving; });
+  });
+}
+
+void Runner::note(const JobClaim& claim, const heddle::Event& event) {
+  const bool begins = event.kind == heddle::Event::Kind::node_started;
+  if (!begins && event.kind != heddle::Event::Kind::checkpoint_written) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = active_.find(claim);
+  if (found == active_.end()) return;
+  if (begins) found->second.has_begun = true;
+  if (begins || !found->second.is_leaving) return;
+  found->second.is_leaving = false;
+  left_.notify_all();
 }
 
 void Runner::stop(const std::vector<JobClaim>& claims) {
@@ -183,6 +232,7 @@ void Runner::forget(const JobClaim& claim) {
   const auto found = active_.find(claim);
   last = std::move(found->second.run);
   active_.erase(found);
+  left_.notify_all();
 }
 
 void Runner::work(std::stop_token stop) {
@@ -213,7 +263,29 @@ void Runner::carry_out(const Job& job) {
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
   queue_.finish(claim, *outcome);
+  checkpoints_.forget(job.id);
   messages.end();
+}
+
+// One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model
+// is another one, or the devices are.
+heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on) {
+  if (options_.checkpoint_every > 0) {
+    start.checkpoint = checkpoints_.file_of(job.id);
+    start.checkpoint_every = options_.checkpoint_every;
+    start.checkpoint_note = job.id;
+  }
+  if (const std::optional<heddle::RunCheckpoint> checkpoint = checkpoints_.load(job.id)) {
+    try {
+      heddle::Run run = engine_.resume(*checkpoint, start);
+      log(Level::info, cat("job ", job.id, " goes on where it was interrupted"));
+      goes_on = true;
+      return run;
+    } catch (const heddle::EngineError& error) {
+      log(Level::warning, cat("job ", job.id, " begins anew: ", error.what()));
+    }
+  }
+  return engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
 }
 
 JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
@@ -221,7 +293,8 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
   messages.begin();
   try {
     StartOptions start;
-    start.observer = [&](const heddle::Event& event) {
+    start.observer = [&, claim](const heddle::Event& event) {
+      note(claim, event);
       progress.take(event);
       messages.take(event);
     };
@@ -230,9 +303,11 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
     if (!options_.traces.empty() && is_plain_name(job.id))
       start.trace = options_.traces / (job.id + ".json");
     start.previews = options_.previews && clients_.count() > 0;
-    heddle::Run run = engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
+    bool goes_on = false;
+    heddle::Run run = start_run(job, std::move(start), goes_on);
     set_run(claim, run);
-    run.wait();
+    const heddle::Results results = run.wait();
+    if (goes_on) messages.add_shown(results.ui());
     return messages.succeed();
   } catch (const heddle::EngineError& error) {
     // What a node says when it is told to stop is its own affair.

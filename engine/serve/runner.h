@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -15,6 +17,7 @@
 
 #include "engine/queue/job_queue.h"
 #include "engine/serve/clients.h"
+#include "engine/serve/job_checkpoints.h"
 #include "engine/serve/run_progress.h"
 #include "heddle/engine.hpp"
 
@@ -27,12 +30,20 @@ struct RunnerOptions {
   bool previews = true;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
+  // What a job goes on from after the server has ended in its midst is written at every so many
+  // steps, into a folder of nothing else. 0: nothing is, and such jobs run again.
+  unsigned checkpoint_every = 0;
+  std::filesystem::path checkpoint_dir;
+  bool resumes = true;  // false: what earlier servers have written there goes
+  // At the end jobs get so long to come to their next step, from which they go on later. Only where
+  // that is written; they are stopped at once else.
+  std::chrono::milliseconds shutdown{10'000};
 };
 
 class Runner {
  public:
   Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options);
-  // What runs is stopped and waits again in the queue.
+  // What runs is stopped and waits again in the queue, after RunnerOptions::shutdown at the latest.
   ~Runner();
   Runner(const Runner&) = delete;
 
@@ -60,12 +71,18 @@ class Runner {
     std::shared_ptr<RunProgress> progress;
     // As it is wanted: who asks may come before there is a run.
     enum class Pause { none, paused, released } pause = Pause::none;
+    bool has_begun = false;   // a node of it
+    bool is_leaving = false;  // the server ends, and waits until it can go on later
   };
   void work(std::stop_token stop);
   void carry_out(const Job& job);
   JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void set_pause(heddle::Run& run, Active::Pause pause);
+  // `goes_on` comes back true where it is the rest of an interrupted one.
+  heddle::Run start_run(const Job& job, StartOptions start, bool& goes_on);
+  void note(const JobClaim& claim, const heddle::Event& event);
+  void let_runs_leave();
   bool is_among_many() const;
   void begin(const JobClaim& claim, Active active);
   void set_run(const JobClaim& claim, const heddle::Run& run);
@@ -76,9 +93,11 @@ class Runner {
   JobQueue& queue_;
   Clients& clients_;
   const RunnerOptions options_;
+  const JobCheckpoints checkpoints_;
   std::size_t devices_ = 0;  // from start() on
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
+  std::condition_variable left_;       // an active one leaves no more
   std::atomic<bool> is_ending_ = false;
   std::vector<std::jthread> threads_;
 };

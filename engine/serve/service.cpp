@@ -66,7 +66,10 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   JobQueueOptions queue = options_.queue;
   queue.changed = [this] { clients_.send_to_all(status_message(*queue_)); };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
-  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, options_.runner);
+  RunnerOptions runner = options_.runner;
+  if (runner.checkpoint_dir.empty())
+    runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
+  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, std::move(runner));
   const ServiceParts parts{engine, *queue_, *runner_, clients_, options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);

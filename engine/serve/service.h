@@ -29,7 +29,7 @@ struct ServiceOptions {
   std::string api_key;      // that every request has to bring; empty: none
   std::string cors_origin;  // whose pages may ask, as AccessRules has it
   JobQueueOptions queue;
-  RunnerOptions runner;
+  RunnerOptions runner;                // checkpoint_dir: empty: beside the queue
   std::vector<std::string> arguments;  // of the program, for people
   std::shared_ptr<LogLines> log;       // what front ends show of the log; nullptr: nothing
 };

@@ -83,6 +83,8 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
                                                    {"user", "u"},
                                                    {"enable-cors-header", "https://a.example"},
                                                    {"multi-user", "true"},
+                                                   {"interrupted", "fail"},
+                                                   {"shutdown-seconds", "3"},
                                                    {"insecure", "true"}}))
                                   .serve;
   BOOST_TEST(serve.addresses == (std::vector<std::string>{"0.0.0.0", "::"}));
@@ -93,6 +95,10 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST(serve.user == "u");
   BOOST_TEST(serve.insecure);
   BOOST_TEST(serve.multi_user);
+  BOOST_TEST((serve.interrupted == ServeSettings::Interrupted::fail));
+  BOOST_TEST((usual.interrupted == ServeSettings::Interrupted::resume));
+  BOOST_TEST(serve.shutdown_seconds == 3u);
+  BOOST_TEST(refusal("interrupted", "no").find("resume, again or fail") != std::string::npos);
   BOOST_TEST(serve.cors_origin == "https://a.example");
   BOOST_TEST(read_settings(given({{"enable-cors-header", "*"}})).serve.cors_origin == "*");
   BOOST_TEST(refusal("enable-cors-header", "a.example").find("an origin") != std::string::npos);

@@ -140,6 +140,18 @@ BOOST_AUTO_TEST_CASE(what_a_node_says_of_its_work_is_told_when_it_changes) {
   BOOST_TEST(run.knowing->binaries == std::vector<std::string>{head + "1rows"});
 }
 
+BOOST_AUTO_TEST_CASE(what_a_run_has_shown_before_it_went_on_is_kept) {
+  OneRun run;
+  RunMessages messages = run.messages("plain");
+  heddle::Event shown = event(heddle::Event::Kind::node_shows);
+  shown.text = "{\"text\": [\"new\"]}";
+  messages.take(shown);
+  messages.add_shown("{\"1\": {\"text\": [\"old\"]}, \"2\": {\"text\": [\"old\"]}}");
+  const Json outputs = parse_json(messages.succeed().outputs, "outputs");
+  BOOST_TEST(outputs.at("1").at("text").at(0).as_string() == "new");
+  BOOST_TEST(outputs.at("2").at("text").at(0).as_string() == "old");
+}
+
 BOOST_AUTO_TEST_CASE(late_progress_is_dropped) {
   OneRun run;
   RunMessages messages = run.messages("plain");

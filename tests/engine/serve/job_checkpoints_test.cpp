@@ -1,0 +1,200 @@
+// Jobs that a server leaves in their midst, and the next one goes on with.
+#include "engine/serve/job_checkpoints.h"
+#include "tests/engine/serve/service_fixture.h"
+#include "tests/support/golden_files.h"
+#include "tests/support/layers_file.h"
+
+using namespace heddle;
+using namespace heddle::test;
+using engine::cat;
+using engine::Json;
+
+namespace {
+
+constexpr int kWide = 1000, kSteps = 1000;  // a second or so
+constexpr unsigned kNever = 1'000'000;      // steps: files are written at the end alone
+
+struct Kept : Serving {
+  Kept()
+      : Serving([](engine::ServiceOptions& options) {
+          options.runner.checkpoint_every = kNever;
+          options.runner.shutdown = std::chrono::minutes(2);
+          options.runner.jobs = 2;
+        }) {
+    folder.write("a.safetensors", LayersFile{"a", kWide, 1}.bytes());
+  }
+
+  // A loop, and `last`, a node that reads it.
+  std::string looping(const std::string& last) const {
+    return cat(
+        R"({"load": {"class_type": "test.load", "inputs": {"path": ")",
+        (folder / "a.safetensors").string(),
+        R"("}}, "loop": {"class_type": "test.planned_loop", "inputs": {"model": ["load", 0],)",
+        "\"width\": ", kWide, ", \"steps\": ", kSteps, "}}, ", last, "}");
+  }
+  std::string showing_loop() const {
+    return looping(R"("show": {"class_type": "PreviewAny", "inputs": {"source": ["loop", 0]}})");
+  }
+  std::filesystem::path file_of(const std::string& id) const {
+    return folder / "queue.db.checkpoints" / (id + ".checkpoint");
+  }
+  // The server ends, and nothing but its files is left. The next one waits to be told to go on.
+  void end() {
+    service->queue().pause_all(true);
+    service.reset();
+    engine.drop_cached();
+  }
+  void go_on() const { service->queue().pause_all(false); }
+};
+
+// What a client hears of a job.
+struct Listener {
+  SocketClient socket;
+  explicit Listener(const Serving& serving) : socket(serving.port(), "/ws?clientId=tab") {}
+
+  // The share of the loop that has been done, at its next step; 1 at the end of the job.
+  double next_share() {
+    while (true) {
+      const Json message = socket.read_json();
+      BOOST_TEST_REQUIRE(!message.is_null());
+      const std::string type = message.at("type").as_string();
+      const Json& data = message.at("data");
+      if (type == "progress" && data.at("node").as_string() == "loop")
+        return data.at("value").as_double() / data.at("max").as_double();
+      if (type == "executing" && data.at("node").is_null()) return 1;
+    }
+  }
+  // Whether the loop runs before this node does, or before the job is over.
+  bool hears_of_loop_before(const std::string& node) {
+    bool has_heard = false;
+    while (true) {
+      const Json message = socket.read_json();
+      BOOST_TEST_REQUIRE(!message.is_null());
+      if (message.at("type").as_string() != "executing") continue;
+      const Json& told = message.at("data").at("node");
+      if (told.is_null() || told.as_string() == node) return has_heard;
+      has_heard = has_heard || told.as_string() == "loop";
+    }
+  }
+};
+
+constexpr const char* kOfClient = ", \"client_id\": \"tab\"";
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(job_checkpoints)
+
+BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
+  Listener before(*this);
+  const std::string id = submit(showing_loop(), kOfClient);
+  double done = 0;
+  for (int steps = 0; steps < 5; ++steps) done = before.next_share();
+  BOOST_TEST(!std::filesystem::exists(file_of(id)));
+  end();
+  BOOST_TEST(std::filesystem::exists(file_of(id)));
+  start();
+  BOOST_TEST(pending() == 1u);
+  Listener after(*this);
+  go_on();
+  const double next = after.next_share();
+  BOOST_TEST(next > done);
+  BOOST_TEST(next < 1);
+  const Json entry = ended(id);
+  BOOST_TEST(entry.at("status").at("status_str").as_string() == "success");
+  BOOST_TEST(entry.at("outputs").at("show").at("text").at(0).as_string() ==
+             cat("tensor f32 (1, 1, ", kWide, ")"));
+  wait_until([&] { return !std::filesystem::exists(file_of(id)); });
+}
+
+BOOST_FIXTURE_TEST_CASE(what_cannot_be_gone_on_with_begins_anew, Kept) {
+  for (const bool is_torn : {true, false}) BOOST_TEST_CONTEXT(is_torn) {
+      Listener before(*this);
+      const std::string id = submit(showing_loop(), kOfClient);
+      before.next_share();
+      end();
+      const std::string kept = read_text(file_of(id).string());
+      BOOST_TEST_REQUIRE(kept.size() > 1000u);
+      if (is_torn) {
+        folder.write("queue.db.checkpoints/" + id + ".checkpoint", kept.substr(0, kept.size() / 2));
+        start();
+      } else {  // it is of another job
+        start();
+        service->queue().submit({{.id = "other", .client = "tab", .prompt = showing_loop()}});
+        std::filesystem::rename(file_of(id), file_of("other"));
+      }
+      Listener after(*this);
+      go_on();
+      BOOST_TEST(after.next_share() <= 2.0 / kSteps);
+      BOOST_TEST(ended(id).at("status").at("completed").as_bool());
+      if (!is_torn) BOOST_TEST(ended("other").at("status").at("completed").as_bool());
+      engine.drop_cached();
+    }
+}
+
+BOOST_FIXTURE_TEST_CASE(a_server_may_begin_all_anew, Kept) {
+  Listener before(*this);
+  const std::string id = submit(showing_loop(), kOfClient);
+  before.next_share();
+  end();
+  BOOST_TEST(std::filesystem::exists(file_of(id)));
+  options.runner.resumes = false;
+  start();
+  BOOST_TEST(!std::filesystem::exists(file_of(id)));
+  Listener after(*this);
+  go_on();
+  BOOST_TEST(after.next_share() <= 2.0 / kSteps);
+  BOOST_TEST(ended(id).at("status").at("completed").as_bool());
+}
+
+BOOST_FIXTURE_TEST_CASE(files_of_jobs_that_are_gone_are_removed, Kept) {
+  const std::string id = service->queue().submit({{.is_paused = true, .prompt = showing(1)}})[0].id;
+  service.reset();
+  for (const std::string& name : {id + ".checkpoint", std::string("gone.checkpoint"),
+                                  std::string(".torn"), std::string("readme")})
+    folder.write("queue.db.checkpoints/" + name, "x");
+  start();
+  std::vector<std::string> left;
+  for (const auto& file : std::filesystem::directory_iterator(folder / "queue.db.checkpoints"))
+    left.push_back(file.path().filename());
+  std::ranges::sort(left);
+  std::vector<std::string> expected{id + ".checkpoint", "readme"};
+  std::ranges::sort(expected);
+  BOOST_TEST(left == expected, boost::test_tools::per_element());
+}
+
+// A node without steps does not come to an end: nobody waits for it longer than is allowed.
+BOOST_FIXTURE_TEST_CASE(the_end_is_bounded_and_nodes_that_have_ended_are_not_run_again, Kept) {
+  service.reset();
+  options.runner.shutdown = std::chrono::milliseconds(50);
+  start();
+  const std::string flow = looping(
+      R"("meet": {"class_type": "t.Meet", "inputs": {"value": 5, "count": 2}},
+         "both": {"class_type": "t.Show", "inputs": {"value": ["meet", 0]}},
+         "show": {"class_type": "PreviewAny", "inputs": {"source": ["loop", 0]}})");
+  Listener before(*this);
+  const std::string id = submit(flow, kOfClient);
+  while (before.next_share() < 1) {
+  }
+  wait_until([&] { return std::filesystem::exists(file_of(id)); });
+  end();
+  start();
+  Listener after(*this);
+  go_on();
+  const std::string other = submit(meeting(6, 2));
+  BOOST_TEST(!after.hears_of_loop_before(""));
+  BOOST_TEST(ended(id).at("outputs").size() == 2u);
+  ended(other);
+}
+
+BOOST_AUTO_TEST_CASE(ids_that_make_no_name_have_no_file) {
+  const TemporaryFolder folder;
+  const engine::JobCheckpoints kept(folder / "kept");
+  BOOST_TEST(kept.file_of("a-B_1") == folder / "kept/a-B_1.checkpoint");
+  for (const std::string& id : {std::string(), std::string("../a"), std::string("a/b"),
+                                std::string("a.b"), std::string(201, 'a')})
+    BOOST_TEST(kept.file_of(id).empty(), id);
+  BOOST_TEST(!kept.load("none"));
+  BOOST_TEST(engine::JobCheckpoints({}).file_of("a").empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
