@@ -116,6 +116,21 @@ constexpr OptionSpec kOptions[] = {
      "how long jobs have to come to their next checkpoint when the server is told to end "
      "(default: 10)",
      kServe},
+    {"keep-temp-days", OptionKind::number, "N",
+     "remove temporary files, as previews are, after so many days (default: they stay)", kServe},
+    {"keep-temp-size", OptionKind::size, "SIZE",
+     "bytes of all temporary files; beyond, the oldest go", kServe},
+    {"keep-output-days", OptionKind::number, "N",
+     "remove files of the output folder after so many days (default: they stay)", kServe},
+    {"keep-output-size", OptionKind::size, "SIZE",
+     "bytes of the output folder; beyond, its oldest files go", kServe},
+    {"keep-history-days", OptionKind::number, "N",
+     "forget jobs so many days behind their end (default: the last 10,000 stay)", kServe},
+    {"keep-free", OptionKind::size, "SIZE",
+     "keep so much of the disk free: temporary files go first, then output, if one of its limits "
+     "is "
+     "given",
+     kServe},
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
      kServe},

@@ -69,6 +69,18 @@ void require_safety(const ServeSettings& serve) {
                       "in."));
 }
 
+engine::RetentionOptions retention_of(const ServeSettings::Keep& keep) {
+  const auto age = [](const std::optional<unsigned>& days) {
+    return days ? std::optional<std::chrono::seconds>(std::chrono::days(*days)) : std::nullopt;
+  };
+  engine::RetentionOptions retention;
+  retention.temp = {age(keep.temp_days), keep.temp_bytes};
+  retention.output = {age(keep.output_days), keep.output_bytes};
+  retention.history = age(keep.history_days);
+  retention.free_bytes = keep.free_bytes;
+  return retention;
+}
+
 engine::ServiceOptions options_of(const Settings& settings) {
   const ServeSettings& serve = settings.serve;
   engine::ServiceOptions options;
@@ -87,6 +99,7 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.runner.shutdown = std::chrono::seconds(serve.shutdown_seconds);
   if (serve.interrupted == ServeSettings::Interrupted::fail)
     options.queue.interrupted = engine::JobQueueOptions::Interrupted::fail;
+  options.retention = retention_of(serve.keep);
   options.arguments = {"heddle", "serve"};
   return options;
 }

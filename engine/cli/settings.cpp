@@ -230,6 +230,33 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
   return folders;
 }
 
+std::optional<unsigned> read_days(const Layer& layer, std::string_view option) {
+  std::optional<unsigned> days;
+  for (const Given& given : layer.of(option)) days = read_number(given, 36'500, "days up to 36500");
+  return days;
+}
+
+// A share of a disk would be of whichever lies there.
+std::optional<std::uint64_t> read_disk_size(const Layer& layer, std::string_view option) {
+  std::optional<std::uint64_t> bytes;
+  for (const Given& given : layer.of(option)) {
+    bytes = engine::parse_bytes(given.text);
+    if (!bytes) refuse(given, cat("expected a size such as 20GiB, got ", quote(given.text), "."));
+  }
+  return bytes;
+}
+
+ServeSettings::Keep read_keep(const Layer& layer) {
+  ServeSettings::Keep keep;
+  keep.temp_days = read_days(layer, "keep-temp-days");
+  keep.output_days = read_days(layer, "keep-output-days");
+  keep.history_days = read_days(layer, "keep-history-days");
+  keep.temp_bytes = read_disk_size(layer, "keep-temp-size");
+  keep.output_bytes = read_disk_size(layer, "keep-output-size");
+  keep.free_bytes = read_disk_size(layer, "keep-free").value_or(0);
+  return keep;
+}
+
 ServeSettings read_serve_settings(const Layer& layer) {
   ServeSettings serve;
   if (std::vector<std::string> addresses = read_words(layer, "listen"); !addresses.empty())
@@ -265,6 +292,7 @@ ServeSettings read_serve_settings(const Layer& layer) {
       refuse(given, cat("expected an origin, as https://a.example, or *, got ",
                         engine::quote(given.text), "."));
   }
+  serve.keep = read_keep(layer);
   serve.multi_user = read_flag(layer, "multi-user");
   serve.insecure = read_flag(layer, "insecure");
   return serve;

@@ -34,6 +34,12 @@ struct ServeSettings {
   // What becomes of jobs that ran when the server before this one ended.
   enum class Interrupted { resume, again, fail } interrupted = Interrupted::resume;
   unsigned shutdown_seconds = 10;
+  // What goes, so that a disk does not run full; nothing: all stays.
+  struct Keep {
+    std::optional<unsigned> temp_days, output_days, history_days;
+    std::optional<std::uint64_t> temp_bytes, output_bytes;
+    std::uint64_t free_bytes = 0;
+  } keep;
   std::string api_key;      // empty: none
   std::string cors_origin;  // the same
   bool multi_user = false;

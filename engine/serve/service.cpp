@@ -70,6 +70,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
   runner_ = std::make_unique<Runner>(engine, *queue_, clients_, std::move(runner));
+  retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
   const ServiceParts parts{engine, *queue_, *runner_, clients_, options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
@@ -95,11 +96,13 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   };
   server_ = std::make_unique<HttpServer>(options_.server, std::move(handlers));
   runner_->start();
+  retention_->start();
 }
 
 Service::~Service() {
   if (options_.log != nullptr) options_.log->listen({});
   server_->stop();  // routes use all the rest
+  retention_.reset();
   runner_.reset();
   clients_.forget_all();
 }

@@ -12,6 +12,7 @@
 #include "engine/serve/clients.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
+#include "engine/serve/retention.h"
 #include "engine/serve/router.h"
 #include "engine/serve/runner.h"
 #include "heddle/engine.hpp"
@@ -29,7 +30,8 @@ struct ServiceOptions {
   std::string api_key;      // that every request has to bring; empty: none
   std::string cors_origin;  // whose pages may ask, as AccessRules has it
   JobQueueOptions queue;
-  RunnerOptions runner;                // checkpoint_dir: empty: beside the queue
+  RunnerOptions runner;  // checkpoint_dir: empty: beside the queue
+  RetentionOptions retention;
   std::vector<std::string> arguments;  // of the program, for people
   std::shared_ptr<LogLines> log;       // what front ends show of the log; nullptr: nothing
 };
@@ -71,6 +73,7 @@ class Service {
   Clients clients_;
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
+  std::unique_ptr<Retention> retention_;
   Router router_;
   std::unique_ptr<HttpServer> server_;
 };

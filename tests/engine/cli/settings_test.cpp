@@ -85,6 +85,9 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
                                                    {"multi-user", "true"},
                                                    {"interrupted", "fail"},
                                                    {"shutdown-seconds", "3"},
+                                                   {"keep-temp-days", "2"},
+                                                   {"keep-output-size", "20GiB"},
+                                                   {"keep-free", "1GiB"},
                                                    {"insecure", "true"}}))
                                   .serve;
   BOOST_TEST(serve.addresses == (std::vector<std::string>{"0.0.0.0", "::"}));
@@ -98,6 +101,12 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST((serve.interrupted == ServeSettings::Interrupted::fail));
   BOOST_TEST((usual.interrupted == ServeSettings::Interrupted::resume));
   BOOST_TEST(serve.shutdown_seconds == 3u);
+  BOOST_TEST((serve.keep.temp_days == 2u && serve.keep.output_bytes == 20ull << 30));
+  BOOST_TEST((!serve.keep.output_days && !serve.keep.temp_bytes && !serve.keep.history_days));
+  BOOST_TEST(serve.keep.free_bytes == 1u << 30);
+  BOOST_TEST(usual.keep.free_bytes == 0u);
+  BOOST_TEST(refusal("keep-free", "10%").find("such as 20GiB") != std::string::npos);
+  BOOST_TEST(refusal("keep-temp-days", "x").find("days up to") != std::string::npos);
   BOOST_TEST(refusal("interrupted", "no").find("resume, again or fail") != std::string::npos);
   BOOST_TEST(serve.cors_origin == "https://a.example");
   BOOST_TEST(read_settings(given({{"enable-cors-header", "*"}})).serve.cors_origin == "*");
