@@ -361,7 +361,15 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& given, std::span<const
                    ")");
   };
   checked(library.set_stream(launcher_, stream), "cudnnSetStream");
+  stream_ = stream;
   checked(library.execute(launcher_, given.plan_, part), "cudnnBackendExecute");
+}
+
+void Cudnn::leave(cudaStream_t stream) noexcept {
+  const std::lock_guard lock(launching_);
+  if (launcher_ == nullptr || stream_ != stream) return;
+  handles_.library()->set_stream(launcher_, nullptr);
+  stream_ = nullptr;
 }
 
 }  // namespace heddle::cuda

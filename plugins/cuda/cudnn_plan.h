@@ -97,6 +97,9 @@ class Cudnn {
   };
   void execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings,
                void* workspace);
+  // A handle that changes its stream records an event on the one before: no stream may go while one
+  // is on it. REQUIRES: the stream's work is done.
+  void leave(cudaStream_t stream) noexcept;
 
  private:
   struct Slot {
@@ -126,6 +129,7 @@ class Cudnn {
   std::thread thread_;  // mutex_
   std::mutex launching_;
   cudnnHandle_t launcher_ = nullptr;  // launching_; a handle has one stream
+  cudaStream_t stream_ = nullptr;     // launching_: that one; nullptr: the default stream
 };
 
 }  // namespace heddle::cuda

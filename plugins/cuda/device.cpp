@@ -171,6 +171,12 @@ Cudnn* Device::cudnn() noexcept {
   }
 }
 
+void Device::leave([[maybe_unused]] cudaStream_t stream) noexcept {
+#if defined(HEDDLE_WITH_CUDNN)
+  if (cudnn_ != nullptr) cudnn_->leave(stream);
+#endif
+}
+
 void Device::release_context() {
   if (opening_.joinable()) opening_.join();
   const std::lock_guard lock(mutex_);

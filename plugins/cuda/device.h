@@ -59,6 +59,9 @@ class Device {
   // context; waits for it.
   Matmul* matmul() noexcept;
   Cudnn* cudnn() noexcept;  // nullptr: only our own kernels are wanted, or this build is without it
+  // Before a stream goes: no library knows it behind this. REQUIRES: its work is done, and this is
+  // the thread's device.
+  void leave(cudaStream_t stream) noexcept;
 
   // Makes this the calling thread's device, for the calls of the runtime that follow; by the first
   // call, its context. Throws when the context is lost.

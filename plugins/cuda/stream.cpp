@@ -93,6 +93,7 @@ Stream::Stream(Device& device) : device_(device) {
 Stream::~Stream() {
   cudaSetDevice(device_.ordinal());
   cudaStreamSynchronize(raw_);
+  device_.leave(raw_);
   cudaStreamDestroy(raw_);
   device_.remove_thing();
 }
