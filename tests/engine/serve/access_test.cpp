@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(pages_of_other_sites_are_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(pages_of_a_named_site_may_ask) {
-  const AccessRules rules{.api_key = "k", .cors_origin = "https://app.example"};
+  Authenticator authenticator("k", [] { return 0; });
+  const AccessRules rules{.authenticator = &authenticator, .cors_origin = "https://app.example"};
   const AccessRules open{.cors_origin = "*"};
   const auto from = [](const char* origin, const AccessRules& rules) {
     return status_of(
@@ -100,7 +101,7 @@ BOOST_AUTO_TEST_CASE(pages_of_a_named_site_may_ask) {
   BOOST_TEST(status_of(before, rules) == 401u);
   before.method = "OPTIONS";
   BOOST_TEST(status_of(before, rules) == 200u);
-  BOOST_TEST(status_of(before, AccessRules{.api_key = "k"}) == 403u);
+  BOOST_TEST(status_of(before, AccessRules{.authenticator = &authenticator}) == 403u);
 }
 
 BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
