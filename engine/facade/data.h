@@ -87,6 +87,8 @@ struct Engine::Data {
   std::mutex mutex;
   std::vector<std::weak_ptr<RunStatus>> runs;  // guarded by mutex
   std::vector<std::shared_ptr<RunStatus>> runs_under_way();
+  std::mutex placing;  // before `mutex`: of runs that begin, one is placed at a time
+  std::atomic<std::uint64_t> begun = 0;  // runs that have been placed
   std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
       sequencers;          // by run; guarded by mutex
   bool is_tuning = false;  // guarded by mutex

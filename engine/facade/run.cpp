@@ -281,7 +281,16 @@ Run Engine::resume(const RunCheckpoint& checkpoint, StartOptions options) {
 
 Run Engine::begin(std::shared_ptr<Run::Data> data) {
   data->id = ++last_run;
-  data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
+  // Several runs that begin at once would all go to the device that none of them is on yet. So a
+  // plan counts only if no other run was placed since it was begun. The first one is made without
+  // the lock: it may have to read headers of model files.
+  const std::uint64_t begun = data_->begun;
+  const auto plan = [&] {
+    data->ready = plan_run(*data, *data_, data->options.memory_wait_seconds > 0);
+  };
+  plan();
+  std::unique_lock placing(data_->placing);
+  if (data_->begun != begun && data_->environment->devices.size() > 1) plan();
   *data->status->work.lock() = data_->planned_work(data->ready.plan);
   auto promise = std::make_shared<std::promise<Results>>();
   data->outcome = promise->get_future().share();
@@ -296,6 +305,8 @@ Run Engine::begin(std::shared_ptr<Run::Data> data) {
     data_->write_after(data->options.writes_after, data->sequencer);
     data_->sequencers.emplace(data->id, data->sequencer);
   }
+  ++data_->begun;
+  placing.unlock();
   enter(*data, *data_);
   // The thread must not own the run's data, or the last copy of a Run could be dropped by its own
   // thread.
