@@ -153,7 +153,9 @@ JobQueue::Cancelled JobQueue::cancel(const JobSelection& selection) {
     }
     return done;
   });
-  if (!cancelled.ended.empty()) notify();
+  std::vector<std::string> ids = cancelled.ended;
+  for (const JobClaim& claim : cancelled.running) ids.push_back(claim.id);
+  if (!ids.empty()) notify(ids);
   return cancelled;
 }
 
@@ -162,7 +164,7 @@ bool JobQueue::change(std::string_view sql, const std::string& id) {
     database.statement(sql).bind(id).run();
     return database.changes() > 0;
   });
-  if (changed) notify();
+  if (changed) notify({id});
   return changed;
 }
 
@@ -199,21 +201,21 @@ bool JobQueue::move_before(const std::string& id, const std::string& other) {
     }
     throw Error(Code::internal, cat("job ", quote(id), " finds no place before ", quote(other)));
   });
-  if (moved) notify();
+  if (moved) notify({id});
   return moved;
 }
 
 bool JobQueue::move_to_front(const std::string& id) {
   const bool moved =
       store_.write([&](Database& database) { return move_to_end(database, id, true); });
-  if (moved) notify();
+  if (moved) notify({id});
   return moved;
 }
 
 bool JobQueue::move_to_back(const std::string& id) {
   const bool moved =
       store_.write([&](Database& database) { return move_to_end(database, id, false); });
-  if (moved) notify();
+  if (moved) notify({id});
   return moved;
 }
 
@@ -225,7 +227,7 @@ bool JobQueue::set_priority(const std::string& id, std::int64_t priority) {
         .run();
     return database.changes() > 0;
   });
-  if (set) notify();
+  if (set) notify({id});
   return set;
 }
 

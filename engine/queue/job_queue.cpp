@@ -84,13 +84,13 @@ std::int64_t JobQueue::now() const {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
-void JobQueue::notify() {
+void JobQueue::notify(const std::vector<std::string>& ids) {
   {
     const std::lock_guard lock(mutex_);
     ++changes_;
   }
   waiting_.notify_all();
-  if (options_.changed) options_.changed();
+  if (options_.changed) options_.changed(ids);
 }
 
 // Nobody else has the file open: whoever ran these is gone. What somebody has cancelled meanwhile
@@ -152,7 +152,9 @@ std::vector<Job> JobQueue::submit(const std::vector<NewJob>& jobs) {
     for (const NewJob& job : jobs) inserted.push_back(insert(database, job));
     return inserted;
   });
-  notify();
+  std::vector<std::string> ids;
+  for (const Job& job : made) ids.push_back(job.id);
+  notify(ids);
   return made;
 }
 
@@ -183,7 +185,7 @@ std::optional<Job> JobQueue::claim() {
     first.run();
     return job;
   });
-  if (claimed && options_.changed) options_.changed();
+  if (claimed && options_.changed) options_.changed({claimed->id});
   return claimed;
 }
 
@@ -216,7 +218,7 @@ bool JobQueue::end(Database& database, const JobClaim& claim, const JobOutcome& 
 bool JobQueue::finish(const JobClaim& claim, const JobOutcome& outcome) {
   const bool holds =
       store_.write([&](Database& database) { return end(database, claim, outcome); });
-  if (holds) notify();
+  if (holds) notify({claim.id});
   return holds;
 }
 
@@ -231,7 +233,7 @@ bool JobQueue::give_back(const JobClaim& claim) {
         .run();
     return database.changes() > 0;
   });
-  if (holds) notify();
+  if (holds) notify({claim.id});
   return holds;
 }
 
@@ -249,7 +251,7 @@ void JobQueue::pause_all(bool paused) {
   store_.write([&](Database& database) {
     database.statement("UPDATE counters SET value = ? WHERE name = 'paused'").bind(paused).run();
   });
-  notify();
+  notify({});
 }
 
 std::int64_t JobQueue::forget(const std::vector<std::string>& ids) {
@@ -261,14 +263,14 @@ std::int64_t JobQueue::forget(const std::vector<std::string>& ids) {
     }
     return forgotten;
   });
-  if (gone > 0) notify();
+  if (gone > 0) notify(ids);
   return gone;
 }
 
 std::int64_t JobQueue::prune(std::int64_t keep) {
   const std::int64_t gone =
       store_.write([&](Database& database) { return keep_youngest(database, keep); });
-  if (gone > 0) notify();
+  if (gone > 0) notify({});
   return gone;
 }
 

@@ -26,8 +26,8 @@ struct JobQueueOptions {
   std::int64_t history_limit = 10'000;  // jobs that have ended; the oldest go first
   std::function<std::int64_t()> clock;  // ms, of the system; any thread; empty: the system's own
   // Called behind every change that others may see, once it is on the disk; any thread, without a
-  // lock.
-  std::function<void()> changed;
+  // lock. `ids`: of jobs that came, went or changed; the history's limit takes others silently.
+  std::function<void(const std::vector<std::string>& ids)> changed;
 };
 
 struct JobCounts {
@@ -111,7 +111,7 @@ class JobQueue {
   Job insert(Database& database, const NewJob& job) const;
   bool end(Database& database, const JobClaim& claim, const JobOutcome& outcome) const;
   void recover();
-  void notify();
+  void notify(const std::vector<std::string>& ids);
   bool change(std::string_view sql, const std::string& id);
 
   const JobQueueOptions options_;

@@ -64,7 +64,9 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
       clients_({[this](const std::string& client) { return greeting(client); },
                 [this] { return server_features(options_.server.limits); }}) {
   JobQueueOptions queue = options_.queue;
-  queue.changed = [this] { clients_.send_to_all(status_message(*queue_)); };
+  queue.changed = [this](const std::vector<std::string>&) {
+    clients_.send_to_all(status_message(*queue_));
+  };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
   if (runner.checkpoint_dir.empty())
