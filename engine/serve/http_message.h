@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,11 +34,32 @@ struct FileSlice {
   std::uint64_t offset = 0, bytes = 0;
 };
 
+// The body of an answer, piece by piece, for as long as somebody reads it. Any thread; pieces go
+// out in the order of the calls. All of them go before the server does.
+class HttpStream {
+ public:
+  virtual ~HttpStream() = default;
+  // False: nobody reads any more.
+  virtual bool send(std::string piece) = 0;
+  virtual void close() = 0;  // behind all that was sent
+};
+
+// A body that comes by and by: it ends with its connection.
+struct StreamedBody {
+  // Called once, on one of the answering threads.
+  std::function<void(const std::shared_ptr<HttpStream>&)> begin;
+  std::string heartbeat;  // sent when nothing else was for ServerLimits::stream_idle_ms
+  // To a reader for whom more than ServerLimits::stream_backlog_bytes wait: instead of them, and
+  // the last that it gets.
+  std::string farewell;
+};
+
 struct HttpResponse {
   unsigned status = 200;
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  std::optional<FileSlice> file;  // instead of `body`
+  std::optional<FileSlice> file = {};       // instead of `body`
+  std::optional<StreamedBody> stream = {};  // the same
 
   HttpResponse& set(std::string name, std::string value);
 };

@@ -178,6 +178,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // Before the answer is there: who has it may send the next body at once.
     std::string().swap(request_.body);
     release_body();
+    if (response.stream && request_.method != "HEAD")
+      return start_stream(server_, count_, std::move(stream_), std::move(response));
     const std::uint64_t bytes = response.file ? response.file->bytes : response.body.size();
     message_.emplace();
     message_->version(11);

@@ -14,7 +14,7 @@
 
 namespace heddle::engine {
 
-// Each a limit by itself.
+// Over 15 members: each a limit by itself, with a default.
 struct ServerLimits {
   std::size_t connections = 2048;            // further ones are closed at once
   std::uint32_t header_bytes = 64 << 10;     // else 431
@@ -28,6 +28,8 @@ struct ServerLimits {
   std::size_t socket_backlog_bytes = 32 << 20;  // that wait for a slow one; then it is cut off
   std::size_t socket_drop_bytes = 1 << 20;      // beyond, what may be dropped is
   unsigned socket_idle_ms = 60'000;             // silent ones are pinged after half of it
+  std::size_t stream_backlog_bytes = 4 << 20;   // that wait for the reader of a streamed body
+  unsigned stream_idle_ms = 15'000;             // between two signs of life on one
 };
 
 struct ServerOptions {

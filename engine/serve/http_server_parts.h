@@ -1,4 +1,5 @@
-// What the parts of the server share. Heavy: for http_server.cpp and web_socket.cpp alone.
+// What the parts of the server share. Heavy: for http_server.cpp, http_stream.cpp and
+// web_socket.cpp alone.
 #pragma once
 
 #include <atomic>
@@ -51,5 +52,9 @@ class ConnectionCount {
 void start_web_socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
                       beast::tcp_stream stream, http::request<http::string_body> request,
                       HttpRequest head);
+
+// Goes on with a connection whose answer is streamed.
+void start_stream(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
+                  beast::tcp_stream stream, HttpResponse response);
 
 }  // namespace heddle::engine
