@@ -7,6 +7,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
+#include "engine/serve/run_events.h"
 #include "engine/serve/run_messages.h"
 
 namespace heddle::engine {
@@ -57,10 +58,12 @@ std::string workflow_text(const Job& job) {
   return text + "}";
 }
 
-Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options)
+Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
+               RunnerOptions options)
     : engine_(engine),
       queue_(queue),
       clients_(clients),
+      events_(events),
       options_(std::move(options)),
       checkpoints_(folder_of_checkpoints(options_)) {}
 
@@ -290,19 +293,21 @@ heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on)
 
 JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
+  RunEvents events(job.id, events_);
   messages.begin();
   try {
     StartOptions start;
     start.observer = [&, claim](const heddle::Event& event) {
       note(claim, event);
       progress.take(event);
+      events.take(event);
       messages.take(event);
     };
     start.partly = true;
     start.among_many = is_among_many();
     if (!options_.traces.empty() && is_plain_name(job.id))
       start.trace = options_.traces / (job.id + ".json");
-    start.previews = options_.previews && clients_.count() > 0;
+    start.previews = options_.previews && clients_.count() + events_.readers() > 0;
     bool goes_on = false;
     heddle::Run run = start_run(job, std::move(start), goes_on);
     set_run(claim, run);

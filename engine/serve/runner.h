@@ -17,6 +17,7 @@
 
 #include "engine/queue/job_queue.h"
 #include "engine/serve/clients.h"
+#include "engine/serve/event_log.h"
 #include "engine/serve/job_checkpoints.h"
 #include "engine/serve/run_progress.h"
 #include "heddle/engine.hpp"
@@ -42,7 +43,8 @@ struct RunnerOptions {
 
 class Runner {
  public:
-  Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, RunnerOptions options);
+  Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
+         RunnerOptions options);
   // What runs is stopped and waits again in the queue, after RunnerOptions::shutdown at the latest.
   ~Runner();
   Runner(const Runner&) = delete;
@@ -92,6 +94,7 @@ class Runner {
   heddle::Engine& engine_;
   JobQueue& queue_;
   Clients& clients_;
+  EventLog& events_;
   const RunnerOptions options_;
   const JobCheckpoints checkpoints_;
   std::size_t devices_ = 0;  // from start() on

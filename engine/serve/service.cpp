@@ -1,6 +1,7 @@
 #include "engine/serve/service.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/base/text.h"
 #include "engine/serve/compression.h"
@@ -37,6 +38,17 @@ void set_caching(std::string_view path, HttpResponse& response) {
   }
 }
 
+// In time, so that no later server begins with a number that was given away already.
+std::uint64_t first_event(const ServiceOptions& options) {
+  constexpr std::uint64_t kEventsOfOneMs = 1000;
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const std::int64_t ms = options.queue.clock
+                              ? options.queue.clock()
+                              : std::chrono::duration_cast<milliseconds>(now).count();
+  return std::uint64_t(std::max<std::int64_t>(ms, 1)) * kEventsOfOneMs;
+}
+
 }  // namespace
 
 Json server_features(const ServerLimits& limits) {
@@ -62,18 +74,21 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
       rules_{is_local(options_), authenticator_.get(), options_.front_end.is_served(),
              options_.cors_origin},
       clients_({[this](const std::string& client) { return greeting(client); },
-                [this] { return server_features(options_.server.limits); }}) {
+                [this] { return server_features(options_.server.limits); }}),
+      events_(first_event(options_)) {
   JobQueueOptions queue = options_.queue;
-  queue.changed = [this](const std::vector<std::string>&) {
+  queue.changed = [this](const std::vector<std::string>& ids) {
+    tell_change(ids);
     clients_.send_to_all(status_message(*queue_));
   };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
-  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, std::move(runner));
+  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, events_, std::move(runner));
   retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
-  const ServiceParts parts{engine, *queue_, *runner_, clients_, options_, authenticator_.get()};
+  const ServiceParts parts{
+      engine, *queue_, *runner_, clients_, events_, options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);
@@ -85,6 +100,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_device_routes(router_, parts);
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
+  add_v1_event_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
   handlers.check = [this](const HttpRequest& head) {
@@ -107,6 +123,26 @@ Service::~Service() {
   retention_.reset();
   runner_.reset();
   clients_.forget_all();
+  events_.forget_all();
+}
+
+void Service::tell_change(const std::vector<std::string>& ids) {
+  const std::lock_guard lock(telling_);
+  for (const std::string& id : ids) {
+    const std::optional<Job> job = queue_->find(id);
+    Json told = Json::object();
+    told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
+    if (job) {
+      told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
+      told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
+    }
+    events_.publish("job", id, told, !job || has_ended(job->state));
+  }
+  const JobCounts jobs = queue_->counts();
+  Json counts = Json::object();
+  counts.set("pending", jobs.pending).set("running", jobs.running).set("paused", jobs.paused);
+  counts.set("ended", jobs.ended).set("is_paused", queue_->is_paused());
+  events_.publish("queue", "", counts);
 }
 
 std::vector<Json> Service::greeting(const std::string& client) const {

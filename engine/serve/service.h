@@ -4,12 +4,14 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "engine/queue/job_queue.h"
 #include "engine/serve/access.h"
 #include "engine/serve/clients.h"
+#include "engine/serve/event_log.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
 #include "engine/serve/retention.h"
@@ -42,6 +44,7 @@ struct ServiceParts {
   JobQueue& queue;
   Runner& runner;
   Clients& clients;
+  EventLog& events;
   const ServiceOptions& options;
   Authenticator* authenticator = nullptr;  // none: everybody may ask
 };
@@ -59,6 +62,7 @@ class Service {
   JobQueue& queue() { return *queue_; }
   const Router& router() const { return router_; }
   const Clients& clients() const { return clients_; }
+  const EventLog& events() const { return events_; }
 
  private:
   std::vector<Json> greeting(const std::string& client) const;
@@ -66,11 +70,14 @@ class Service {
                                          const std::shared_ptr<WebSocket>& socket);
   HttpResponse answer(const HttpRequest& request) const;
   HttpResponse routed(const HttpRequest& request) const;
+  void tell_change(const std::vector<std::string>& ids);
 
   const ServiceOptions options_;
   const std::unique_ptr<Authenticator> authenticator_;  // nullptr: no key
   const AccessRules rules_;
   Clients clients_;
+  EventLog events_;
+  std::mutex telling_;  // so that what is told of a job last is what is true last
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Retention> retention_;
@@ -95,6 +102,7 @@ void add_v1_job_routes(Router& router, const ServiceParts& parts);
 void add_v1_device_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
+void add_v1_event_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);
 

@@ -93,7 +93,10 @@ HttpResponse serve_device(const Call& call, const ServiceParts& parts, std::stri
     parts.engine.disable(id);
   else
     parts.engine.drain(id, std::chrono::milliseconds(0));
-  return json_response(told_device(require_device(parts.engine, id), JobTeller(parts)));
+  const DeviceInfo device = require_device(parts.engine, id);
+  parts.events.publish("device", "",
+                       Json(Json::object().set("device", id).set("service", device.service)));
+  return json_response(told_device(device, JobTeller(parts)));
 }
 
 // A model that is on several devices is told once.

@@ -78,4 +78,10 @@ BOOST_AUTO_TEST_CASE(queries_are_taken_apart) {
   BOOST_TEST(query.is_true("none", true));
 }
 
+BOOST_AUTO_TEST_CASE(names_are_encoded_for_urls) {
+  BOOST_TEST(percent_encoded("a-Z_0.~") == "a-Z_0.~");
+  BOOST_TEST(percent_encoded("a b/c?d&e=\xc3\xa4%") == "a%20b%2Fc%3Fd%26e%3D%C3%A4%25");
+  BOOST_TEST(percent_decoded(percent_encoded("\x01 +\xff")).value() == "\x01 +\xff");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,69 @@
+#include "engine/serve/event_log.h"
+
+#include <algorithm>
+
+#include "engine/base/text.h"
+
+namespace heddle::engine {
+namespace {
+
+// JSON of one line has no line end that would end it early.
+std::string event_text(std::string_view type, const Json& data) {
+  return cat("event: ", type, "\ndata: ", write_json(data), "\n\n");
+}
+
+}  // namespace
+
+void EventLog::publish(std::string_view type, const std::string& job, const Json& data,
+                       bool is_last) {
+  const std::string text = event_text(type, data);
+  const std::lock_guard lock(mutex_);
+  kept_.push_back({next_, job, cat("id: ", next_, "\n", text)});
+  ++next_;
+  kept_bytes_ += kept_.back().text.size();
+  std::erase_if(readers_, [&](const Reader& reader) {
+    if (!reader.job.empty() && reader.job != job) return false;
+    if (!reader.stream->send(kept_.back().text)) return true;
+    const bool ends = is_last && !reader.job.empty();
+    if (ends) reader.stream->close();
+    return ends;
+  });
+  while (kept_.size() > 1 && (kept_.size() > most_events_ || kept_bytes_ > most_bytes_)) {
+    kept_bytes_ -= kept_.front().text.size();
+    kept_.pop_front();
+  }
+}
+
+void EventLog::follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
+                      const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  readers_.push_back({stream, job});
+  if (!after) return;
+  const std::uint64_t oldest = next_ - kept_.size();
+  const bool is_known = *after + 1 >= oldest && *after < next_;
+  if (*after > 0 && !is_known) {
+    Json lost = Json::object();
+    stream->send(event_text("lost", lost.set("after", *after).set("next", oldest)));
+  }
+  for (const Kept& event : kept_)
+    if ((!is_known || event.number > *after) && (job.empty() || job == event.job))
+      stream->send(event.text);
+}
+
+void EventLog::close(const std::shared_ptr<HttpStream>& stream) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(readers_, [&](const Reader& reader) { return reader.stream == stream; });
+  stream->close();
+}
+
+void EventLog::forget_all() {
+  const std::lock_guard lock(mutex_);
+  readers_.clear();
+}
+
+std::size_t EventLog::readers() const {
+  const std::lock_guard lock(mutex_);
+  return readers_.size();
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,61 @@
+// What happens in a server, numbered, for whoever wants to follow it: as server-sent events (HTML's
+// EventSource). The last ones are kept, so that a reader who was away misses nothing. Any thread.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "engine/serve/http_message.h"
+
+namespace heddle::engine {
+
+class EventLog {
+ public:
+  // `first`: the number of the first event. Higher than those of earlier servers, so that a reader
+  // who comes back after a restart is told that something is lost.
+  explicit EventLog(std::uint64_t first, std::size_t most_events = 20'000,
+                    std::size_t most_bytes = 16 << 20)
+      : most_events_(most_events), most_bytes_(most_bytes), next_(first) {}
+
+  // `job`: its id; "": of none. `is_last`: of this job nothing follows, which ends its streams.
+  void publish(std::string_view type, const std::string& job, const Json& data,
+               bool is_last = false);
+
+  // Sends what came after the event `after`, and all that comes; nothing: what comes alone. 0: from
+  // the first that is kept. `job`: of this one alone; "": all. What is not kept any more is told by
+  // an event "lost" without a number.
+  void follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
+              const std::string& job);
+  // Behind what was sent.
+  void close(const std::shared_ptr<HttpStream>& stream);
+
+  // Before the server goes.
+  void forget_all();
+  std::size_t readers() const;
+
+ private:
+  struct Kept {
+    std::uint64_t number = 0;
+    std::string job, text;
+  };
+  struct Reader {
+    std::shared_ptr<HttpStream> stream;
+    std::string job;
+  };
+
+  const std::size_t most_events_, most_bytes_;
+  mutable std::mutex mutex_;
+  std::uint64_t next_;           // mutex_
+  std::deque<Kept> kept_;        // mutex_
+  std::size_t kept_bytes_ = 0;   // mutex_
+  std::vector<Reader> readers_;  // mutex_
+};
+
+}  // namespace heddle::engine

@@ -1,0 +1,56 @@
+// GET /v1/events and GET /v1/jobs/{id}/events.
+#include <limits>
+
+#include "engine/base/text.h"
+#include "engine/serve/event_log.h"
+#include "engine/serve/service.h"
+#include "engine/serve/v1.h"
+
+namespace heddle::engine {
+namespace {
+
+// What a browser's EventSource sends when it comes back counts before what its URL says.
+std::optional<std::uint64_t> after_of(const Call& call) {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  if (const std::string* last = call.request.header("Last-Event-ID"); last != nullptr)
+    return whole_number(Query(cat("Last-Event-ID=", *last)), "Last-Event-ID", 0, kMost, 0);
+  if (call.query.find("after") == nullptr) return {};
+  return whole_number(call.query, "after", 0, kMost, 0);
+}
+
+HttpResponse stream_of(std::function<void(const std::shared_ptr<HttpStream>&)> begin) {
+  HttpResponse response;
+  response.set("Content-Type", "text/event-stream; charset=utf-8");
+  response.set("Cache-Control", "no-store").set("X-Accel-Buffering", "no");
+  response.stream = StreamedBody{
+      std::move(begin), ": \n\n",
+      "event: too_slow\ndata: {\"message\":\"too many events wait for this reader: come back with "
+      "Last-Event-ID\"}\n\n"};
+  return response;
+}
+
+HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
+  const std::string id = call.part("id");
+  if (!parts.queue.find(id)) refuse_v1(404, "not_found", cat("there is no job ", quote(id)));
+  return stream_of(
+      [parts, id, after = after_of(call).value_or(0)](const std::shared_ptr<HttpStream>& stream) {
+        parts.events.follow(stream, after, id);
+        // It may have ended before it was followed.
+        const std::optional<Job> job = parts.queue.find(id);
+        if (!job || has_ended(job->state)) parts.events.close(stream);
+      });
+}
+
+}  // namespace
+
+void add_v1_event_routes(Router& router, const ServiceParts& parts) {
+  add_v1(router, "GET", "/v1/events", [parts](const Call& call) {
+    return stream_of([parts, after = after_of(call)](const std::shared_ptr<HttpStream>& stream) {
+      parts.events.follow(stream, after, "");
+    });
+  });
+  add_v1(router, "GET", "/v1/jobs/{id}/events",
+         [parts](const Call& call) { return events_of_job(call, parts); });
+}
+
+}  // namespace heddle::engine
