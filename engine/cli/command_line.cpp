@@ -18,6 +18,7 @@ struct CommandSpec {
   std::uint32_t options;  // of Commands; 0: none
   const char* operand;    // how help calls it; nullptr: none
   const char* operand_help;
+  bool takes_several = false;
 };
 
 constexpr CommandSpec kCommands[] = {
@@ -41,6 +42,15 @@ constexpr CommandSpec kCommands[] = {
      "a workflow as ComfyUI's interface saves it, or a picture or video with one inside"},
     {Command::serve, "serve", "run jobs for ComfyUI's front end and its clients, over HTTP", kServe,
      nullptr, nullptr},
+    {Command::submit, "submit", "give workflows to a server, as jobs", kSubmit, "FILE",
+     "workflows, as JSON in either form, or pictures or videos with one inside", true},
+    {Command::ps, "ps", "list the jobs of a server that run and wait, and why they wait", kPs,
+     nullptr, nullptr},
+    {Command::queue, "queue", "look at a server's queue, or change it", kQueue, "ACTION",
+     "pause, resume (the queue, or jobs by ID), cancel, retry, delete (jobs by ID), move (one job)",
+     true},
+    {Command::models, "models", "list the models in a server's memory, or unload one", kModels,
+     "ACTION", "unload, or unload MODEL", true},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
 
@@ -130,9 +140,13 @@ class Parser {
     CLI::App* app = app_.add_subcommand(spec.name, spec.help);
     app->footer(spec.options == 0 ? "" : kFooter);
     if (spec.operand != nullptr) {
-      CLI::Option* operand = app->add_option(spec.operand, line_.operand, spec.operand_help);
+      CLI::Option* operand = spec.takes_several
+                                 ? app->add_option(spec.operand, line_.operands, spec.operand_help)
+                                 : app->add_option(spec.operand, line_.operand, spec.operand_help);
       operand->type_name("");
-      if (spec.command != Command::nodes && spec.command != Command::bench) operand->required();
+      const bool is_optional = spec.command == Command::nodes || spec.command == Command::bench ||
+                               spec.command == Command::queue || spec.command == Command::models;
+      if (!is_optional) operand->required();
     }
     if (spec.command == Command::bench) add_bench_options(*app);
     for (const OptionSpec& option : all_options())

@@ -21,6 +21,10 @@ enum class Command {
   bench,
   convert,
   serve,
+  submit,
+  ps,
+  queue,
+  models,
   version
 };
 
@@ -35,6 +39,7 @@ struct CommandLine {
   Command command = Command::run;
   std::string
       operand;  // the workflow's file, a class, or a model's shape; empty when there is none
+  std::vector<std::string> operands;  // of submit, queue and models, which take several
   BenchArguments bench;
   Layer options;
 };

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "engine/cli/command_line.h"
 #include "engine/cli/output.h"
@@ -19,9 +20,10 @@ inline constexpr int kExitDone = 0, kExitFailed = 1, kExitUsage = 2;
 struct Request {
   Workflow flow;  // of run, resume, plan and convert; no engine has adopted it
   std::optional<RunCheckpoint> checkpoint;  // of resume
-  std::filesystem::path file;  // of fetch: the workflow, which need not be one that can run
-  std::string class_type;      // of nodes; empty: all
-  std::string model;           // of bench; empty: list them
+  std::filesystem::path file;         // of fetch: the workflow, which need not be one that can run
+  std::string class_type;             // of nodes; empty: all
+  std::string model;                  // of bench; empty: list them
+  std::vector<std::string> operands;  // of submit, queue and models
   BenchArguments bench;
   Settings settings;
 };
@@ -32,7 +34,12 @@ int fetch_models(const Request& request, Output& output);
 int tune_devices(const Request& request, Output& output);
 int convert_workflow(const Request& request, Output& output);
 int bench_model(const Request& request, Output& output);
-int serve_jobs(const Request& request, Output& output);  // until a signal comes
+int serve_jobs(const Request& request, Output& output);   // until a signal comes
+int submit_jobs(const Request& request, Output& output);  // these five ask a server
+int list_jobs(const Request& request, Output& output);
+int change_queue(const Request& request, Output& output);
+int list_models(const Request& request, Output& output);
+int list_server_devices(const Request& request, Output& output);
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

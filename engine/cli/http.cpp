@@ -208,29 +208,117 @@ class Transfer {
   std::exception_ptr failure_;
 };
 
+class ApiTransfer {
+ public:
+  explicit ApiTransfer(const HttpCall& call) : call_(call), handle_(library().init()) {
+    if (handle_ == nullptr) throw std::bad_alloc();
+  }
+  ~ApiTransfer() {
+    library().free_all(headers_);
+    library().cleanup(handle_);
+  }
+  ApiTransfer(const ApiTransfer&) = delete;
+
+  HttpReply run() {
+    set(CURLOPT_URL, call_.url.c_str());
+    set(CURLOPT_PROTOCOLS_STR, "http,https");
+    set(CURLOPT_CUSTOMREQUEST, call_.method.c_str());
+    set(CURLOPT_NOSIGNAL, 1L);
+    set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
+    set(CURLOPT_USERAGENT, "heddle");
+    if (!call_.body.empty()) {
+      add_header("Content-Type: application/json");
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call_.body.size()));
+      set(CURLOPT_POSTFIELDS, call_.body.c_str());
+    } else if (call_.method == "POST") {
+      set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(0));
+      set(CURLOPT_POSTFIELDS, "");
+    }
+    if (!call_.token.empty()) add_header(cat("Authorization: Bearer ", call_.token));
+    set(CURLOPT_HTTPHEADER, headers_);
+    set(CURLOPT_WRITEFUNCTION, &ApiTransfer::take);
+    set(CURLOPT_WRITEDATA, this);
+    const CURLcode code = library().perform(handle_);
+    if (failure_) std::rethrow_exception(failure_);
+    if (code != CURLE_OK && !is_enough_)
+      throw Error(Code::io, cat(call_.url, ": ", library().error_text(code)));
+    library().get_info(handle_, CURLINFO_RESPONSE_CODE, &reply_.status);
+    return std::move(reply_);
+  }
+
+ private:
+  template <class Value>
+  void set(CURLoption option, Value value) {
+    library().set(handle_, option, value);
+  }
+  void add_header(const std::string& line) { headers_ = library().append(headers_, line.c_str()); }
+
+  // An exception must not pass through libcurl; fewer bytes than came end the transfer.
+  static std::size_t take(char* data, std::size_t size, std::size_t count, void* self) {
+    auto& me = *static_cast<ApiTransfer*>(self);
+    try {
+      long status = 0;
+      library().get_info(me.handle_, CURLINFO_RESPONSE_CODE, &status);
+      if (me.call_.bytes && status == 200)
+        me.is_enough_ = !me.call_.bytes({data, size * count});
+      else
+        me.reply_.body.append(data, size * count);
+      return me.is_enough_ ? 0 : size * count;
+    } catch (...) {
+      me.failure_ = std::current_exception();
+      return 0;
+    }
+  }
+
+  const HttpCall& call_;
+  CURL* const handle_;
+  curl_slist* headers_ = nullptr;
+  HttpReply reply_;
+  bool is_enough_ = false;
+  std::exception_ptr failure_;
+};
+
+void require_http(const std::string& url) {
+  if (!url.starts_with("http://") && !url.starts_with("https://"))
+    throw Error(Code::invalid_argument, cat(engine::quote(url),
+                                            " is no address that begins with https:// or "
+                                            "http://."));
+}
+
 }  // namespace
 
 bool can_fetch() { return true; }
 
+HttpReply http_call(const HttpCall& call) {
+  require_http(call.url);
+  return ApiTransfer(call).run();
+}
+
 HttpAnswer http_get(const HttpRequest& request, const std::function<void(const HttpAnswer&)>& begin,
                     const std::function<void(std::string_view)>& bytes) {
-  if (!request.url.starts_with("http://") && !request.url.starts_with("https://"))
-    throw Error(Code::invalid_argument, cat(engine::quote(request.url),
-                                            " is no address that begins with https:// or "
-                                            "http://."));
+  require_http(request.url);
   return Transfer(request, begin, bytes).run();
 }
 
 #else
 
+namespace {
+
+Error without_libcurl() {
+  return {Code::unsupported,
+          "heddle was built without libcurl. Install libcurl4-openssl-dev and libmd-dev, and build "
+          "again."};
+}
+
+}  // namespace
+
 bool can_fetch() { return false; }
 
 HttpAnswer http_get(const HttpRequest&, const std::function<void(const HttpAnswer&)>&,
                     const std::function<void(std::string_view)>&) {
-  throw Error(Code::unsupported,
-              "heddle was built without libcurl. Install libcurl4-openssl-dev and libmd-dev, and "
-              "build again.");
+  throw without_libcurl();
 }
+HttpReply http_call(const HttpCall&) { throw without_libcurl(); }
 
 #endif
 

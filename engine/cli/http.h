@@ -1,5 +1,5 @@
-// One HTTP request for the bytes of a file, by libcurl, which is opened when it is first used. Any
-// thread.
+// HTTP requests for the bytes of a file, and of an API, by libcurl, which is opened when it is
+// first used. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -32,5 +32,23 @@ bool can_fetch();
 // kind, io for what goes wrong on the way; what came until then has been given to `bytes`.
 HttpAnswer http_get(const HttpRequest& request, const std::function<void(const HttpAnswer&)>& begin,
                     const std::function<void(std::string_view)>& bytes);
+
+// A request to an API.
+struct HttpCall {
+  std::string method, url;
+  std::string body;   // JSON; empty: none
+  std::string token;  // for "Authorization: Bearer"; empty: none
+  // The bytes of an answer of status 200 as they come, instead of HttpReply::body: of one without
+  // an end. False: no more of it is wanted. Empty: all of it is kept.
+  std::function<bool(std::string_view)> bytes;
+};
+
+struct HttpReply {
+  long status = 0;
+  std::string body;
+};
+
+// Follows no redirection. Throws as http_get().
+HttpReply http_call(const HttpCall& call);
 
 }  // namespace heddle::cli

@@ -9,11 +9,13 @@ constexpr std::uint32_t kFlows = kRun | kPlan;
 constexpr std::uint32_t kGoing = kFlows | kResume;
 constexpr std::uint32_t kRuns = kGoing | kServe;
 constexpr std::uint32_t kUsers = kRuns | kDevices | kBench;
+constexpr std::uint32_t kAsking = kSubmit | kPs | kQueue | kModels;  // a server
 constexpr std::uint32_t kAll = kRuns | kNodes | kDevices | kPlugins | kTune | kBench | kConvert;
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
-     "give an input another value; 1..8 or [3,5,8] on a number makes several runs", kFlows},
+     "give an input another value; 1..8 or [3,5,8] on a number makes several runs (not: submit)",
+     kFlows | kSubmit},
     {"place", OptionKind::pairs, "NODE=DEVICE",
      "run a node on this device, kind of device or list of devices", kFlows},
     {"parallel", OptionKind::pairs, "NODE=MODE",
@@ -22,7 +24,7 @@ constexpr OptionSpec kOptions[] = {
      kFlows},
     {"only", OptionKind::words, "NODE",
      "run only this node that saves or shows something, and what it needs; several with commas",
-     kFlows},
+     kFlows | kSubmit},
     {"fidelity", OptionKind::word, "exact|rounding",
      "divide models only in ways that keep every byte (default), or also in faster ones that "
      "change the rounding",
@@ -133,16 +135,35 @@ constexpr OptionSpec kOptions[] = {
      kServe},
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
-     kServe},
+     kServe | kAsking | kDevices},
     {"enable-cors-header", OptionKind::word, "ORIGIN",
      "let pages of this site ask, too, as https://a.example; *: of all sites", kServe},
     {"multi-user", OptionKind::flag, "", "a folder for each user, whom the front end asks for",
      kServe},
     {"insecure", OptionKind::flag, "", "listen where others can ask, without a key", kServe},
+    {"server", OptionKind::word, "URL",
+     "the server to ask (default: http://127.0.0.1:8188; devices: this machine, without a server)",
+     kAsking | kDevices},
+    {"priority", OptionKind::word, "N", "jobs of higher priority run first (default: 0)",
+     kSubmit | kQueue},
+    {"front", OptionKind::flag, "", "before all other jobs of its priority; move: before all",
+     kSubmit | kQueue},
+    {"back", OptionKind::flag, "", "move: behind all other jobs", kQueue},
+    {"before", OptionKind::word, "ID", "move: before this job", kQueue},
+    {"tag", OptionKind::word, "TAG", "a name that jobs can be found by; cancel: jobs of it",
+     kSubmit | kQueue},
+    {"batch", OptionKind::word, "ID", "jobs that belong together; cancel: jobs of it",
+     kSubmit | kQueue},
+    {"repeats", OptionKind::number, "N", "so many jobs of each workflow (default: 1)", kSubmit},
+    {"paused", OptionKind::flag, "", "the job waits until it is resumed", kSubmit},
+    {"wait", OptionKind::flag, "", "wait until the jobs have ended, and tell what they made",
+     kSubmit},
+    {"all", OptionKind::flag, "", "cancel: all jobs", kQueue},
+    {"but-running", OptionKind::flag, "", "cancel: only those that wait", kQueue},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
-     kAll | kFetch},
+     kAll | kFetch | kAsking},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kGoing | kTune | kBench | kFetch},
+     kGoing | kTune | kBench | kFetch | kSubmit},
 };
 
 }  // namespace

@@ -22,6 +22,10 @@ enum Commands : std::uint32_t {
   kConvert = 256,
   kResume = 512,
   kServe = 1024,
+  kSubmit = 2048,
+  kPs = 4096,
+  kQueue = 8192,
+  kModels = 16384,
 };
 
 enum class OptionKind {

@@ -53,6 +53,14 @@ std::uint32_t options_of(Command command) {
       return kConvert;
     case Command::serve:
       return kServe;
+    case Command::submit:
+      return kSubmit;
+    case Command::ps:
+      return kPs;
+    case Command::queue:
+      return kQueue;
+    case Command::models:
+      return kModels;
     default:
       return 0;
   }
@@ -134,7 +142,8 @@ int carry_out(Command command, const Request& request, Output& output) {
     case Command::nodes:
       return list_nodes(request, output);
     case Command::devices:
-      return list_devices(request, output);
+      return request.settings.server.is_given ? list_server_devices(request, output)
+                                              : list_devices(request, output);
     case Command::plugins:
       return list_plugins(request, output);
     case Command::tune:
@@ -145,6 +154,14 @@ int carry_out(Command command, const Request& request, Output& output) {
       return convert_workflow(request, output);
     case Command::serve:
       return serve_jobs(request, output);
+    case Command::submit:
+      return submit_jobs(request, output);
+    case Command::ps:
+      return list_jobs(request, output);
+    case Command::queue:
+      return change_queue(request, output);
+    case Command::models:
+      return list_models(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;
@@ -164,6 +181,7 @@ int run_command(const CommandLine& line, Output& output) {
   if (line.command == Command::nodes) request.class_type = line.operand;
   if (line.command == Command::bench) request.model = line.operand;
   request.bench = line.bench;
+  request.operands = line.operands;
   if (options_of(line.command) != 0) read_settings_of(line, workflow, request);
   try {
     return carry_out(line.command, request, output);

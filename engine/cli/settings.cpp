@@ -298,6 +298,47 @@ ServeSettings read_serve_settings(const Layer& layer) {
   return serve;
 }
 
+ServerSettings read_server_settings(const Layer& layer) {
+  ServerSettings server;
+  for (const Given& given : layer.of("server")) {
+    server.url =
+        given.text.find("://") == std::string::npos ? cat("http://", given.text) : given.text;
+    while (server.url.ends_with('/')) server.url.pop_back();
+    server.is_given = true;
+    if (given.text.empty()) refuse(given, "expected an address, got an empty one.");
+  }
+  for (const Given& given : layer.of("api-key")) server.api_key = given.text;
+  return server;
+}
+
+std::int64_t read_priority(const Given& given) {
+  std::int64_t number = 0;
+  const char* const end = given.text.data() + given.text.size();
+  const auto read = std::from_chars(given.text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end)
+    refuse(given, cat("expected a whole number, got ", quote(given.text), "."));
+  return number;
+}
+
+JobSettings read_job_settings(const Layer& layer) {
+  JobSettings job;
+  for (const Given& given : layer.of("priority")) job.priority = read_priority(given);
+  for (const Given& given : layer.of("tag")) job.tag = given.text;
+  for (const Given& given : layer.of("batch")) job.batch = given.text;
+  for (const Given& given : layer.of("before")) job.before = given.text;
+  for (const Given& given : layer.of("repeats")) {
+    job.repeats = read_number(given, 1000, "a number of jobs from 1 to 1000");
+    if (job.repeats == 0) refuse(given, "expected a number of jobs from 1 to 1000, got 0.");
+  }
+  job.front = read_flag(layer, "front");
+  job.back = read_flag(layer, "back");
+  job.paused = read_flag(layer, "paused");
+  job.wait = read_flag(layer, "wait");
+  job.all = read_flag(layer, "all");
+  job.but_running = read_flag(layer, "but-running");
+  return job;
+}
+
 }  // namespace
 
 std::filesystem::path numbered(const std::filesystem::path& file, std::size_t run,
@@ -376,6 +417,8 @@ Settings read_settings(const Layer& layer) {
     settings.checkpoints.every =
         read_number(given, kMostSteps, cat("steps up to ", kMostSteps, "; 0: no checkpoints"));
   settings.serve = read_serve_settings(layer);
+  settings.server = read_server_settings(layer);
+  settings.job = read_job_settings(layer);
   settings.json = read_flag(layer, "json");
   settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");

@@ -46,6 +46,21 @@ struct ServeSettings {
   bool insecure = false;
 };
 
+// Of the commands that ask a server.
+struct ServerSettings {
+  std::string url = "http://127.0.0.1:8188";  // without a "/" at its end
+  bool is_given = false;
+  std::string api_key;  // empty: none
+};
+
+// Of submit and queue.
+struct JobSettings {
+  std::optional<std::int64_t> priority;
+  std::string tag, batch, before;  // empty: not given
+  unsigned repeats = 1;
+  bool front = false, back = false, paused = false, wait = false, all = false, but_running = false;
+};
+
 // Over 15 members: what options say, each by itself and with a default.
 struct Settings {
   std::vector<Pair> sets, places,
@@ -61,6 +76,8 @@ struct Settings {
   // Where the options of `engine` were given, by engine::option_frame().
   std::map<std::string, std::string> places_of_options;
   ServeSettings serve;
+  ServerSettings server;
+  JobSettings job;
   unsigned memory_wait = 0;  // seconds
   // Of run and resume.
   struct Checkpoints {

@@ -70,6 +70,16 @@ BOOST_AUTO_TEST_CASE(each_command_is_known) {
   const CommandLine serve = parse({"serve", "--listen", "127.0.0.1,::1", "--port", "0"});
   BOOST_TEST((serve.command == Command::serve));
   BOOST_TEST(texts(serve, "port") == Texts{"0"}, boost::test_tools::per_element());
+  const CommandLine submit = parse({"submit", "a.json", "--wait", "b.json", "--tag", "t"});
+  BOOST_TEST((submit.command == Command::submit));
+  BOOST_TEST(submit.operands == (Texts{"a.json", "b.json"}), boost::test_tools::per_element());
+  BOOST_TEST(has(refusal({"submit"}), "FILE is required"));
+  BOOST_TEST((parse({"ps", "--server", "gpu:8188"}).command == Command::ps));
+  const CommandLine queue = parse({"queue", "move", "7", "--priority", "-1"});
+  BOOST_TEST((queue.command == Command::queue));
+  BOOST_TEST(queue.operands == (Texts{"move", "7"}), boost::test_tools::per_element());
+  BOOST_TEST(parse({"queue"}).operands.empty());
+  BOOST_TEST((parse({"models", "unload", "m"}).command == Command::models));
   BOOST_TEST((parse({"version"}).command == Command::version));
   BOOST_TEST((parse({"--version"}).command == Command::version));
 }
@@ -98,8 +108,9 @@ BOOST_AUTO_TEST_CASE(wrong_usage_says_what_is_wrong_and_what_was_meant) {
 BOOST_AUTO_TEST_CASE(help_names_every_option) {
   const ParsedArguments parsed = parse_arguments({"plan", "--help"});
   BOOST_TEST(parsed.answer.is_help);
-  const std::string help = parsed.answer.text + parse_arguments({"convert", "--help"}).answer.text +
-                           parse_arguments({"serve", "--help"}).answer.text;
+  std::string help = parsed.answer.text;
+  for (const char* command : {"convert", "serve", "submit", "queue"})
+    help += parse_arguments({command, "--help"}).answer.text;
   for (const OptionSpec& option : all_options())
     BOOST_TEST(has(help, "--" + std::string(option.name)));
   BOOST_TEST(parse_arguments({"--help"}).answer.is_help);

@@ -116,6 +116,40 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST(refusal("api-key", "").find("an empty one") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_server_is_asked_at_its_address_with_its_key) {
+  const ServerSettings usual = read_settings({}).server;
+  BOOST_TEST(usual.url == "http://127.0.0.1:8188");
+  BOOST_TEST(!usual.is_given);
+  const ServerSettings server =
+      read_settings(given({{"server", "https://gpu.example/"}, {"api-key", "k"}})).server;
+  BOOST_TEST(server.url == "https://gpu.example");
+  BOOST_TEST(server.api_key == "k");
+  BOOST_TEST(server.is_given);
+  BOOST_TEST(read_settings(given({{"server", "gpu:8188"}})).server.url == "http://gpu:8188");
+  BOOST_TEST(refusal("server", "").find("an empty one") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(jobs_have_a_priority_a_tag_and_a_number) {
+  const JobSettings usual = read_settings({}).job;
+  BOOST_TEST(!usual.priority.has_value());
+  BOOST_TEST(usual.repeats == 1u);
+  const JobSettings job = read_settings(given({{"priority", "-3"},
+                                               {"tag", "t"},
+                                               {"batch", "b"},
+                                               {"repeats", "4"},
+                                               {"wait", "true"}}))
+                              .job;
+  BOOST_TEST(job.priority.value() == -3);
+  BOOST_TEST(job.tag + job.batch == "tb");
+  BOOST_TEST(job.repeats == 4u);
+  BOOST_TEST(job.wait);
+  BOOST_TEST(!job.front);
+  for (const char* bad : {"x", "", "1.5", "1 "})
+    BOOST_TEST(refusal("priority", bad).find("a whole number") != std::string::npos);
+  for (const char* bad : {"0", "1001", "-1"})
+    BOOST_TEST(refusal("repeats", bad).find("from 1 to 1000") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(an_assignment_may_be_of_an_empty_text_but_a_node_goes_to_a_device) {
   BOOST_TEST(read_settings(given({{"set", "text.text="}})).sets.at(0).value == "");
   BOOST_TEST(refusal("place", "node=") == "--place: expected NODE=DEVICE, got 'node='.");

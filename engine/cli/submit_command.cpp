@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "engine/base/error.h"
+#include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+#include "engine/cli/server_client.h"
+
+namespace heddle::cli {
+namespace {
+
+using engine::cat;
+using engine::Json;
+
+// A value of --set: JSON, or else a text.
+Json value_of(const std::string& text) {
+  try {
+    return engine::parse_json(text, "value");
+  } catch (const engine::Error&) {
+    return text;
+  }
+}
+
+Json submission_of(const std::string& file, const Settings& settings) {
+  const JobSettings& job = settings.job;
+  Json body = Json::object(), sets = Json::object(), only = Json::array();
+  body.set("workflow", engine::parse_json(Workflow::load(file).text(), file));
+  for (const Pair& pair : settings.sets) sets.set(pair.key, value_of(pair.value));
+  if (sets.size() > 0) body.set("set", std::move(sets));
+  for (const Given& given : settings.only) only.push(given.text);
+  if (only.size() > 0) body.set("only", std::move(only));
+  if (job.priority) body.set("priority", *job.priority);
+  if (job.front) body.set("front", true);
+  if (job.paused) body.set("paused", true);
+  if (!job.tag.empty()) body.set("tag", job.tag);
+  if (!job.batch.empty()) body.set("batch", job.batch);
+  if (job.repeats > 1) body.set("repeats", job.repeats);
+  return body;
+}
+
+void tell_submitted(const Json& job, const Settings& settings, Output& output) {
+  if (settings.json) {
+    Json told = Json::object();
+    told.set("event", "submitted").set("job", job);
+    output.write(cat(engine::write_json(told), "\n"));
+  } else {
+    output.write(cat(job.at("id").as_string(), "\n"));
+  }
+}
+
+void tell_progress(std::string_view type, const Json& data) {
+  if (type == "node_started")
+    to_stderr(
+        cat("node ", data.at("node").as_string(), " (", data.at("class_type").as_string(), ")"));
+  if (type == "run_waiting") to_stderr(data.at("message").as_string());
+  if (type == "warning") to_stderr(cat("warning: ", data.at("message").as_string()));
+}
+
+bool has_ended(const std::string& state) {
+  return state == "done" || state == "failed" || state == "cancelled";
+}
+
+// A stream that breaks off is taken up again where it was: a server may be restarted meanwhile.
+Json wait_for(const ServerClient& server, const std::string& id, bool quiet) {
+  std::string last;
+  while (true) {
+    server.follow(id, last, [&](std::string_view type, const Json& data) {
+      if (!quiet) tell_progress(type, data);
+    });
+    Json job = server.get(job_path(id));
+    if (has_ended(job.at("state").as_string())) return job;
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+}
+
+void tell_ended(const Json& job, const ServerClient& server, const Settings& settings,
+                Output& output) {
+  if (settings.json) {
+    Json told = Json::object();
+    told.set("event", "job_ended").set("job", job);
+    output.write(cat(engine::write_json(told), "\n"));
+    return;
+  }
+  std::string text = cat(job.at("id").as_string(), " ", job.at("state").as_string());
+  if (!job.at("started_ms").is_null())
+    text += cat(
+        " ", format_seconds(
+                 double(job.at("ended_ms").as_int64() - job.at("started_ms").as_int64()) / 1000));
+  output.write(cat(text, "\n"));
+  for (const Json& made : job.at("outputs").as_array())
+    output.write(cat("  ",
+                     made.find("url") != nullptr ? server.url(made.at("url").as_string())
+                                                 : cat(made.at("kind").as_string(), ": ",
+                                                       engine::write_json(made.at("value"))),
+                     "\n"));
+  if (!job.at("error").is_null()) to_stderr(job.at("error").at("message").as_string());
+}
+
+}  // namespace
+
+int submit_jobs(const Request& request, Output& output) {
+  const Settings& settings = request.settings;
+  const ServerClient server(settings.server);
+  std::vector<Json> bodies;  // all of them are read before one is taken
+  for (const std::string& file : request.operands) bodies.push_back(submission_of(file, settings));
+  std::vector<std::string> ids;
+  for (const Json& body : bodies) {
+    const Json answer = server.post("/v1/jobs", body);
+    if (!settings.quiet)
+      for (const Json& warning : answer.at("warnings").as_array())
+        to_stderr(cat("warning: ", warning.as_string()));
+    for (const Json& job : answer.at("jobs").as_array()) {
+      ids.push_back(job.at("id").as_string());
+      tell_submitted(job, settings, output);
+    }
+  }
+  int code = kExitDone;
+  if (!settings.job.wait) return code;
+  for (const std::string& id : ids) {
+    const Json job = wait_for(server, id, settings.quiet || settings.json);
+    tell_ended(job, server, settings, output);
+    if (job.at("state").as_string() != "done") code = kExitFailed;
+  }
+  return code;
+}
+
+}  // namespace heddle::cli
