@@ -9,6 +9,7 @@
 #include "engine/base/thread.h"
 #include "engine/serve/run_events.h"
 #include "engine/serve/run_messages.h"
+#include "engine/serve/v1.h"
 
 namespace heddle::engine {
 namespace {
@@ -59,11 +60,12 @@ std::string workflow_text(const Job& job) {
 }
 
 Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
-               RunnerOptions options)
+               Metrics& metrics, RunnerOptions options)
     : engine_(engine),
       queue_(queue),
       clients_(clients),
       events_(events),
+      metrics_(metrics),
       options_(std::move(options)),
       checkpoints_(folder_of_checkpoints(options_)) {}
 
@@ -254,6 +256,7 @@ void Runner::carry_out(const Job& job) {
   const JobClaim claim{job.id, job.generation};
   const Json prompt = parse_json(job.prompt, "prompt");
   RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
+  metrics_.job_began(double(job.started_ms - job.created_ms) / 1000);
   const auto progress = std::make_shared<RunProgress>();
   begin(claim, {std::nullopt, &messages, job.client, false, progress});
   std::optional<JobOutcome> outcome;
@@ -265,9 +268,17 @@ void Runner::carry_out(const Job& job) {
   }
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
-  queue_.finish(claim, *outcome);
+  if (queue_.finish(claim, *outcome)) count(job, *outcome);
   checkpoints_.forget(job.id);
   messages.end();
+}
+
+void Runner::count(const Job& job, const JobOutcome& outcome) {
+  const std::int64_t now = options_.clock ? options_.clock() : system_ms();
+  std::string code;
+  if (outcome.state == JobState::failed)
+    code = v1_code(int(parse_json(outcome.status, "status").at("error").at("code").as_int64()));
+  metrics_.job_ended(outcome.state, double(now - job.started_ms) / 1000, code);
 }
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model
@@ -301,6 +312,7 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
       note(claim, event);
       progress.take(event);
       events.take(event);
+      metrics_.take(event);
       messages.take(event);
     };
     start.partly = true;

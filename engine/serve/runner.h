@@ -19,6 +19,7 @@
 #include "engine/serve/clients.h"
 #include "engine/serve/event_log.h"
 #include "engine/serve/job_checkpoints.h"
+#include "engine/serve/metrics.h"
 #include "engine/serve/run_progress.h"
 #include "heddle/engine.hpp"
 
@@ -44,7 +45,7 @@ struct RunnerOptions {
 class Runner {
  public:
   Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
-         RunnerOptions options);
+         Metrics& metrics, RunnerOptions options);
   // What runs is stopped and waits again in the queue, after RunnerOptions::shutdown at the latest.
   ~Runner();
   Runner(const Runner&) = delete;
@@ -78,6 +79,7 @@ class Runner {
   };
   void work(std::stop_token stop);
   void carry_out(const Job& job);
+  void count(const Job& job, const JobOutcome& outcome);
   JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void set_pause(heddle::Run& run, Active::Pause pause);
@@ -95,6 +97,7 @@ class Runner {
   JobQueue& queue_;
   Clients& clients_;
   EventLog& events_;
+  Metrics& metrics_;
   const RunnerOptions options_;
   const JobCheckpoints checkpoints_;
   std::size_t devices_ = 0;  // from start() on

@@ -85,10 +85,11 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   RunnerOptions runner = options_.runner;
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
-  runner_ = std::make_unique<Runner>(engine, *queue_, clients_, events_, std::move(runner));
+  runner_ =
+      std::make_unique<Runner>(engine, *queue_, clients_, events_, metrics_, std::move(runner));
   retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
-  const ServiceParts parts{
-      engine, *queue_, *runner_, clients_, events_, options_, authenticator_.get()};
+  const ServiceParts parts{engine,  *queue_,  *runner_, clients_,
+                           events_, metrics_, options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);
@@ -101,6 +102,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_v1_event_routes(router_, parts);
+  add_metrics_routes(router_, parts);
   add_file_routes(router_, parts);
   ServerHandlers handlers;
   handlers.check = [this](const HttpRequest& head) {
@@ -169,8 +171,9 @@ HttpResponse Service::routed(const HttpRequest& request) const {
   return router_.answer(plain);
 }
 
-HttpResponse Service::answer(const HttpRequest& request) const {
+HttpResponse Service::answer(const HttpRequest& request) {
   HttpResponse response = routed(request);
+  metrics_.answered(response.status);
   if (is_v1(request.path))
     response = as_v1(request, std::move(response));
   else

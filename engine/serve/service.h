@@ -14,6 +14,7 @@
 #include "engine/serve/event_log.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
+#include "engine/serve/metrics.h"
 #include "engine/serve/retention.h"
 #include "engine/serve/router.h"
 #include "engine/serve/runner.h"
@@ -45,6 +46,7 @@ struct ServiceParts {
   Runner& runner;
   Clients& clients;
   EventLog& events;
+  Metrics& metrics;
   const ServiceOptions& options;
   Authenticator* authenticator = nullptr;  // none: everybody may ask
 };
@@ -68,7 +70,7 @@ class Service {
   std::vector<Json> greeting(const std::string& client) const;
   std::optional<WebSocketEvents> connect(const HttpRequest& head,
                                          const std::shared_ptr<WebSocket>& socket);
-  HttpResponse answer(const HttpRequest& request) const;
+  HttpResponse answer(const HttpRequest& request);
   HttpResponse routed(const HttpRequest& request) const;
   void tell_change(const std::vector<std::string>& ids);
 
@@ -77,6 +79,7 @@ class Service {
   const AccessRules rules_;
   Clients clients_;
   EventLog events_;
+  Metrics metrics_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
@@ -103,6 +106,7 @@ void add_v1_device_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
 void add_v1_event_routes(Router& router, const ServiceParts& parts);
+void add_metrics_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);
 
