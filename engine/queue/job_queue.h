@@ -76,6 +76,8 @@ class JobQueue {
   bool set_priority(const std::string& id, std::int64_t priority);
 
   std::optional<Job> find(const std::string& id) const;
+  // Without the long texts: prompt, extra_data, targets, outputs and status.
+  std::optional<Job> find_brief(const std::string& id) const;
   // Pending ones or paused ones, in the order in which they would run; or running ones, in the
   // order of their submission.
   std::vector<Job> list(JobState state,
@@ -91,8 +93,10 @@ class JobQueue {
   // Youngest first, without the long texts that were submitted: prompt, extra_data and targets.
   std::vector<Job> search(const JobSearch& search) const;
   std::int64_t count_of(const JobSearch& search) const;  // without its limit and `before`
-  // How many pending ones run before this pending one; nothing where it is none.
+  // How many pending ones run before this pending one; nothing where it is none. Takes a look at
+  // each of them: for several, ask for pending_ids().
   std::optional<std::int64_t> position(const std::string& id) const;
+  std::vector<std::string> pending_ids() const;  // in the order in which they would run
   JobCounts counts() const;
 
   // Forgets jobs that have ended; gives their number.

@@ -67,4 +67,30 @@ std::optional<std::int64_t> JobQueue::position(const std::string& id) const {
   });
 }
 
+std::vector<std::string> JobQueue::pending_ids() const {
+  return store_.read([&](Database& database) {
+    std::vector<std::string> ids;
+    Statement& rows = database.statement(
+        "SELECT id FROM jobs WHERE state = 0 ORDER BY priority DESC, number, rank");
+    while (rows.step()) ids.push_back(rows.text(0));
+    return ids;
+  });
+}
+
+std::optional<Job> JobQueue::find_brief(const std::string& id) const {
+  return store_.read([&](Database& database) -> std::optional<Job> {
+    Statement& row =
+        database
+            .statement(
+                "SELECT id, state, seq, generation, priority, number, cancel, created, started, "
+                "ended, user, tag, batch, client, retry_of, '', '', '', '', '' FROM jobs WHERE id "
+                "= ?")
+            .bind(id);
+    if (!row.step()) return {};
+    std::optional<Job> job = read_job(row);
+    row.reset();
+    return job;
+  });
+}
+
 }  // namespace heddle::engine

@@ -131,7 +131,7 @@ Service::~Service() {
 void Service::tell_change(const std::vector<std::string>& ids) {
   const std::lock_guard lock(telling_);
   for (const std::string& id : ids) {
-    const std::optional<Job> job = queue_->find(id);
+    const std::optional<Job> job = queue_->find_brief(id);
     Json told = Json::object();
     told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
     if (job) {

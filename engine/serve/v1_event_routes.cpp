@@ -31,12 +31,12 @@ HttpResponse stream_of(std::function<void(const std::shared_ptr<HttpStream>&)> b
 
 HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
   const std::string id = call.part("id");
-  if (!parts.queue.find(id)) refuse_v1(404, "not_found", cat("there is no job ", quote(id)));
+  if (!parts.queue.find_brief(id)) refuse_v1(404, "not_found", cat("there is no job ", quote(id)));
   return stream_of(
       [parts, id, after = after_of(call).value_or(0)](const std::shared_ptr<HttpStream>& stream) {
         parts.events.follow(stream, after, id);
         // It may have ended before it was followed.
-        const std::optional<Job> job = parts.queue.find(id);
+        const std::optional<Job> job = parts.queue.find_brief(id);
         if (!job || has_ended(job->state)) parts.events.close(stream);
       });
 }

@@ -65,6 +65,12 @@ BOOST_FIXTURE_TEST_CASE(long_texts_are_left_out_and_outputs_are_not, Mixed) {
   BOOST_TEST(done.prompt == "");
   BOOST_TEST(done.outputs == "{\"1\":{}}");
   BOOST_TEST(queue.find("a")->prompt != "");
+  const Job brief = queue.find_brief("a").value();
+  BOOST_TEST(brief.prompt + brief.outputs + brief.status == "");
+  BOOST_TEST(brief.tag == "early");
+  BOOST_TEST((brief.state == JobState::done));
+  BOOST_TEST(brief.sequence == done.sequence);
+  BOOST_TEST(!queue.find_brief("none"));
 }
 
 BOOST_FIXTURE_TEST_CASE(places_are_those_of_the_order, Mixed) {
@@ -73,6 +79,7 @@ BOOST_FIXTURE_TEST_CASE(places_are_those_of_the_order, Mixed) {
   BOOST_TEST(queue.position("e").value() == 0);
   BOOST_TEST(queue.position("c").value() == 1);
   for (const char* none : {"a", "b", "d", "none"}) BOOST_TEST(!queue.position(none), none);
+  BOOST_TEST(join(queue.pending_ids(), " ") == "e c");
   queue.resume("d");
   BOOST_TEST(queue.position("d").value() == 2);
   queue.move_to_front("d");
