@@ -32,7 +32,8 @@ constexpr CommandSpec kCommands[] = {
      kFetch, "FILE", "the workflow, as JSON"},
     {Command::nodes, "nodes", "list the node types, or describe one", kNodes, "CLASS",
      "the node type to describe"},
-    {Command::devices, "devices", "list the devices", kDevices, nullptr, nullptr},
+    {Command::devices, "devices", "list the devices, or take a server's out of service", kDevices,
+     "ACTION", "with --server: enable, disable or drain, and the id of a device", true},
     {Command::plugins, "plugins", "list the plugins, and why one was refused", kPlugins, nullptr,
      nullptr},
     {Command::tune, "tune", "measure the devices, for better plans", kTune, nullptr, nullptr},
@@ -144,9 +145,10 @@ class Parser {
                                  ? app->add_option(spec.operand, line_.operands, spec.operand_help)
                                  : app->add_option(spec.operand, line_.operand, spec.operand_help);
       operand->type_name("");
-      const bool is_optional = spec.command == Command::nodes || spec.command == Command::bench ||
-                               spec.command == Command::queue || spec.command == Command::models;
-      if (!is_optional) operand->required();
+      const bool is_needed = spec.command != Command::nodes && spec.command != Command::bench &&
+                             spec.command != Command::queue && spec.command != Command::models &&
+                             spec.command != Command::devices;
+      if (is_needed) operand->required();
     }
     if (spec.command == Command::bench) add_bench_options(*app);
     for (const OptionSpec& option : all_options())

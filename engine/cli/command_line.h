@@ -39,7 +39,7 @@ struct CommandLine {
   Command command = Command::run;
   std::string
       operand;  // the workflow's file, a class, or a model's shape; empty when there is none
-  std::vector<std::string> operands;  // of submit, queue and models, which take several
+  std::vector<std::string> operands;  // of submit, queue, models and devices, which take several
   BenchArguments bench;
   Layer options;
 };

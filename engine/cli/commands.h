@@ -23,7 +23,7 @@ struct Request {
   std::filesystem::path file;         // of fetch: the workflow, which need not be one that can run
   std::string class_type;             // of nodes; empty: all
   std::string model;                  // of bench; empty: list them
-  std::vector<std::string> operands;  // of submit, queue and models
+  std::vector<std::string> operands;  // of submit, queue, models and devices
   BenchArguments bench;
   Settings settings;
 };

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -183,6 +184,10 @@ std::string identity_table(const std::vector<DeviceInfo>& devices) {
 }  // namespace
 
 int list_devices(const Request& request, Output& output) {
+  if (!request.operands.empty())
+    throw engine::Error(engine::Code::invalid_argument,
+                        cat("heddle devices ", request.operands.front(),
+                            ": changes the devices of a server. Name it with --server URL."));
   const Engine engine(request.settings.engine);
   if (request.settings.json) {
     output.write(cat(engine.devices_json(), "\n"));

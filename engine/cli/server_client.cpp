@@ -105,16 +105,21 @@ void ServerClient::follow(
   require_success(url(path), reply);
 }
 
-std::string job_path(std::string_view id, std::string_view what) {
+std::string url_segment(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string path = "/v1/jobs/";
-  for (const char c : id) {
+  std::string encoded;
+  for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-')
-      path += c;
+      encoded += c;
     else
-      path += {'%', kDigits[byte / 16], kDigits[byte % 16]};
+      encoded += {'%', kDigits[byte / 16], kDigits[byte % 16]};
   }
+  return encoded;
+}
+
+std::string job_path(std::string_view id, std::string_view what) {
+  const std::string path = cat("/v1/jobs/", url_segment(id));
   return what.empty() ? path : cat(path, "/", what);
 }
 

@@ -43,6 +43,8 @@ class ServerClient {
   const ServerSettings settings_;
 };
 
+// A part of a path, encoded.
+std::string url_segment(std::string_view text);
 // "/v1/jobs/ID/WHAT"; the id is encoded.
 std::string job_path(std::string_view id, std::string_view what = {});
 

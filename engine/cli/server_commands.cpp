@@ -1,4 +1,5 @@
 // ps, queue, models and devices --server: what a server has, and how it is changed.
+#include <algorithm>
 #include <cstdio>
 
 #include "engine/base/error.h"
@@ -180,8 +181,29 @@ int list_models(const Request& request, Output& output) {
   return kExitDone;
 }
 
+namespace {
+
+void change_device(const Request& request, const ServerClient& server, Output& output) {
+  static const std::vector<std::string> kActions = {"enable", "disable", "drain"};
+  const std::vector<std::string>& words = request.operands;
+  if (words.size() != 2 || std::ranges::find(kActions, words[0]) == kActions.end())
+    throw Error(
+        Code::invalid_argument,
+        cat("heddle devices: expected enable, disable or drain, and the id of a device, got ",
+            engine::quote(engine::join(words, " ")), "."));
+  const Json device = server.post(cat("/v1/devices/", url_segment(words[1]), "/", words[0]));
+  if (!tell_json(device, request.settings, output))
+    output.write(cat(device.at("id").as_string(), " ", device.at("service").as_string(), "\n"));
+}
+
+}  // namespace
+
 int list_server_devices(const Request& request, Output& output) {
   const ServerClient server(request.settings.server);
+  if (!request.operands.empty()) {
+    change_device(request, server, output);
+    return kExitDone;
+  }
   const Json answer = server.get("/v1/devices");
   if (tell_json(answer, request.settings, output)) return kExitDone;
   Table table;

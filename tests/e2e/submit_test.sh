@@ -109,6 +109,13 @@ run 0 models unload; has out "given back"
 run 2 models load; has err "unload MODEL"
 run 0 devices; has out "cpu:0 +cpu"; has out "jobs"
 run 0 devices --json; has out '"devices":\[\{"id":"cpu:0"'
+run 0 devices disable cpu:0; has out "cpu:0 disabled"
+run 0 devices; has out "cpu:0 .* disabled "
+run 0 devices enable cpu:0; has out "cpu:0 enabled"
+run 2 devices drain; has err "the id of a device"
+run 2 devices drain none; has err "there is no device 'none'"
+unset HEDDLE_SERVER
+run 2 devices drain cpu:0; has err "--server"
 
 [ $failures -eq 0 ] || exit 1
 echo "all right"

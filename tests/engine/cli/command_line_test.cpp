@@ -59,6 +59,8 @@ BOOST_AUTO_TEST_CASE(each_command_is_known) {
   BOOST_TEST((parse({"nodes"}).command == Command::nodes));
   BOOST_TEST(parse({"nodes", "KSampler", "--json"}).operand == "KSampler");
   BOOST_TEST((parse({"devices", "--json"}).command == Command::devices));
+  BOOST_TEST(parse({"devices", "drain", "cuda:1"}).operands == (Texts{"drain", "cuda:1"}),
+             boost::test_tools::per_element());
   BOOST_TEST((parse({"plugins"}).command == Command::plugins));
   BOOST_TEST((parse({"tune"}).command == Command::tune));
   BOOST_TEST((parse({"bench", "flux-dev", "--steps", "4"}).command == Command::bench));
