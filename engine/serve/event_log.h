@@ -19,9 +19,10 @@ namespace heddle::engine {
 class EventLog {
  public:
   // `first`: the number of the first event. Higher than those of earlier servers, so that a reader
-  // who comes back after a restart is told that something is lost.
+  // who comes back after a restart is told that something is lost. `most_bytes`: of all that are
+  // kept, and are sent at once to who asks for them; well below what may wait for a reader.
   explicit EventLog(std::uint64_t first, std::size_t most_events = 20'000,
-                    std::size_t most_bytes = 16 << 20)
+                    std::size_t most_bytes = 2 << 20)
       : most_events_(most_events), most_bytes_(most_bytes), next_(first) {}
 
   // `job`: its id; "": of none. `is_last`: of this job nothing follows, which ends its streams.

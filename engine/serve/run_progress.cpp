@@ -22,6 +22,9 @@ void RunProgress::take(const heddle::Event& event) {
       if (const auto node = nodes_.find(id); node != nodes_.end())
         node->second.fraction = std::clamp(event.fraction, 0.0, 1.0);
       break;
+    case Kind::preview:
+      keep(*event.preview);
+      break;
     case Kind::node_done:
     case Kind::node_cached:
       nodes_.erase(id);
@@ -33,11 +36,25 @@ void RunProgress::take(const heddle::Event& event) {
   waits_for_.clear();  // it has begun
 }
 
+void RunProgress::keep(const heddle::Preview& picture) {
+  preview_.width = picture.width;
+  preview_.height = picture.height;
+  const std::size_t bytes = std::size_t(picture.width) * picture.height * 3;
+  preview_.pixels.assign(picture.pixels, picture.pixels + bytes);
+  ++previews_;
+}
+
+std::optional<RgbPicture> RunProgress::preview() const {
+  const std::lock_guard lock(mutex_);
+  return previews_ == 0 ? std::nullopt : std::optional(preview_);
+}
+
 RunSnapshot RunProgress::snapshot() const {
   const std::lock_guard lock(mutex_);
   RunSnapshot told;
   for (const auto& [id, node] : nodes_) told.nodes.push_back(node);
   told.nodes_done = done_.size();
+  told.previews = previews_;
   told.waits_for = waits_for_;
   if (waits_for_.empty()) return told;
   told.waits_why = waits_why_;

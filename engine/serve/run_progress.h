@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "engine/serve/preview_image.h"
 #include "heddle/run_event.hpp"
 
 namespace heddle::engine {
@@ -23,6 +25,7 @@ struct RunSnapshot {
   std::size_t nodes_done = 0;        // cached ones among them
   std::vector<std::string> devices;  // that its plan keeps busy
   bool is_paused = false;
+  std::uint64_t previews = 0;  // so many have been made
   // What it waits for before it begins; empty: nothing. A device, or "host".
   std::string waits_for, waits_why;
   std::uint64_t waits_bytes = 0;
@@ -32,12 +35,17 @@ class RunProgress {
  public:
   void take(const heddle::Event& event);
   RunSnapshot snapshot() const;  // without devices and is_paused, which are the runner's to tell
+  std::optional<RgbPicture> preview() const;  // the last one
 
  private:
+  void keep(const heddle::Preview& picture);
+
   mutable std::mutex mutex_;
   std::map<std::string, NodeProgress> nodes_;  // mutex_
   std::set<std::string, std::less<>> done_;    // mutex_
   std::string waits_for_, waits_why_;          // mutex_
+  RgbPicture preview_;                         // mutex_
+  std::uint64_t previews_ = 0;                 // mutex_
   std::uint64_t waits_bytes_ = 0;              // mutex_
 };
 

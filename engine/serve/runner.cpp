@@ -190,6 +190,17 @@ std::map<std::string, RunSnapshot> Runner::snapshots() const {
   return all;
 }
 
+std::optional<RgbPicture> Runner::preview(const std::string& id) const {
+  std::shared_ptr<RunProgress> progress;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = active_.lower_bound({id, 0});
+    if (found == active_.end() || found->first.id != id) return {};
+    progress = found->second.progress;
+  }
+  return progress->preview();
+}
+
 std::optional<std::string> Runner::running_node(const std::string& client) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [claim, active] : active_)

@@ -59,6 +59,7 @@ class Runner {
   bool resume(const std::string& id);  // false: it does not run, or is not paused
   // Of the jobs that run, by id.
   std::map<std::string, RunSnapshot> snapshots() const;
+  std::optional<RgbPicture> preview(const std::string& id) const;  // the last one, if there is one
   unsigned jobs() const { return options_.jobs; }
   // Of a client's job that runs: what is under way. Nothing: none runs.
   std::optional<std::string> running_node(const std::string& client) const;

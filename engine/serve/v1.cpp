@@ -139,6 +139,8 @@ HttpResponse as_v1(const HttpRequest& request, HttpResponse response) {
   if (response.status == 500)
     log(Level::error, cat(request.method, " ", printable(request.path), ", request ", id, ": ",
                           printable(response.body)));
+  const auto is_caching = [](const auto& header) { return header.first == "Cache-Control"; };
+  if (std::ranges::none_of(response.headers, is_caching)) response.set("Cache-Control", "no-store");
   return std::move(response.set("X-Request-Id", id));
 }
 

@@ -1,6 +1,7 @@
 #include "engine/serve/v1_job.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "engine/base/text.h"
 #include "engine/serve/v1.h"
@@ -111,11 +112,13 @@ Json JobTeller::progress_of(const Job& job) const {
   }
   progress.set("state", state_of_run(job)).set("devices", json_list(now.devices));
   progress.set("nodes_done", now.nodes_done);
+  progress.set("preview", now.previews == 0 ? Json()
+                                            : Json(cat("/v1/jobs/", percent_encoded(job.id),
+                                                       "/preview?number=", now.previews)));
   return std::move(progress.set("nodes", std::move(nodes)));
 }
 
-Json JobTeller::tell(const Job& job, std::optional<std::int64_t> position, bool is_whole) const {
-  if (!position && job.state == JobState::pending) position = parts_.queue.position(job.id);
+Json JobTeller::tell(const Job& job, std::optional<std::int64_t> position) const {
   Json told = Json::object();
   told.set("id", job.id).set("state", job_state_name(job.state)).set("sequence", job.sequence);
   told.set("priority", job.priority).set("number", job.number);
@@ -128,16 +131,27 @@ Json JobTeller::tell(const Job& job, std::optional<std::int64_t> position, bool 
   told.set("position", position ? Json(*position) : Json());
   told.set("waiting", waiting_of(job, position)).set("progress", progress_of(job));
   told.set("outputs", outputs_of(job)).set("error", error_of(job));
-  if (!is_whole) return told;
-  Json workflow = Json::object();
+  return told;
+}
+
+Json JobTeller::tell_whole(const Job& job) const {
+  Json told = tell(job, parts_.queue.position(job.id)), workflow = Json::object();
   workflow.set("prompt", read_text(job.prompt)).set("extra_data", read_text(job.extra_data));
   workflow.set("targets", job.targets.empty() ? Json::array() : parse_json(job.targets, "job"));
   return std::move(told.set("workflow", std::move(workflow)));
 }
 
+// The order is asked for once: each place takes a look at all that wait.
 Json JobTeller::tell(const std::vector<Job>& jobs) const {
+  std::unordered_map<std::string, std::int64_t> positions;
+  if (std::ranges::any_of(jobs, [](const Job& job) { return job.state == JobState::pending; }))
+    for (std::string& id : parts_.queue.pending_ids())
+      positions.emplace(std::move(id), std::int64_t(positions.size()));
   Json list = Json::array();
-  for (const Job& job : jobs) list.push(tell(job));
+  for (const Job& job : jobs) {
+    const auto place = positions.find(job.id);
+    list.push(tell(job, place == positions.end() ? std::nullopt : std::optional(place->second)));
+  }
   return list;
 }
 

@@ -15,9 +15,9 @@ class JobTeller {
  public:
   explicit JobTeller(const ServiceParts& parts);
 
-  // `position`: how many wait before it; nothing: asked for where it is needed. `is_whole`: with
-  // the workflow.
-  Json tell(const Job& job, std::optional<std::int64_t> position = {}, bool is_whole = false) const;
+  // `position`: how many run before it, of one that waits.
+  Json tell(const Job& job, std::optional<std::int64_t> position) const;
+  Json tell_whole(const Job& job) const;  // with its place and its workflow
   Json tell(const std::vector<Job>& jobs) const;
   // Ids of the jobs that run on a device.
   std::vector<std::string> jobs_on(const std::string& device) const;

@@ -1,7 +1,9 @@
 // Jobs are looked at and changed: /v1/jobs, /v1/queue and /v1/cancel.
 #include <algorithm>
+#include <limits>
 
 #include "engine/base/text.h"
+#include "engine/serve/preview_image.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
@@ -48,7 +50,7 @@ Job require_job(const ServiceParts& parts, const std::string& id) {
 }
 
 HttpResponse told(const ServiceParts& parts, const Job& job, unsigned status = 200) {
-  return json_response(JobTeller(parts).tell(job, {}, true), status);
+  return json_response(JobTeller(parts).tell_whole(job), status);
 }
 
 HttpResponse told(const ServiceParts& parts, const std::string& id) {
@@ -127,6 +129,23 @@ HttpResponse delete_job(const Call& call, const ServiceParts& parts) {
   return {204, {}, "", {}};
 }
 
+HttpResponse show_preview(const Call& call, const ServiceParts& parts) {
+  const std::string& id = call.part("id");
+  const std::optional<RgbPicture> picture = parts.runner.preview(id);
+  if (!picture)
+    refuse_v1(404, "not_found",
+              cat("job ", quote(id),
+                  " has no preview: either it does not run, "
+                  "or no node has made one yet"));
+  HttpResponse response;
+  response.body =
+      preview_jpeg(picture->pixels.data(), picture->width, picture->height, kPreviewSide);
+  if (response.body.empty())
+    refuse_v1(422, "unsupported", "heddle was built without libjpeg: it makes no previews");
+  response.set("Content-Type", "image/jpeg").set("Cache-Control", "no-store");
+  return response;
+}
+
 HttpResponse show_queue(const Call& call, const ServiceParts& parts) {
   const std::int64_t limit = whole_number(call.query, "limit", 0, kMostOfAPage, 100);
   const JobTeller teller(parts);
@@ -182,6 +201,8 @@ void add_v1_job_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "GET", "/v1/jobs", [parts](const Call& call) { return list_jobs(call, parts); });
   add_v1(router, "GET", "/v1/jobs/{id}",
          [parts](const Call& call) { return told(parts, call.part("id")); });
+  add_v1(router, "GET", "/v1/jobs/{id}/preview",
+         [parts](const Call& call) { return show_preview(call, parts); });
   add_v1(router, "DELETE", "/v1/jobs/{id}",
          [parts](const Call& call) { return delete_job(call, parts); });
   add_v1(router, "POST", "/v1/jobs/{id}/cancel",

@@ -61,4 +61,23 @@ BOOST_FIXTURE_TEST_CASE(a_run_waits_until_its_first_node, Told) {
   BOOST_TEST(now.waits_bytes == 0u);
 }
 
+BOOST_FIXTURE_TEST_CASE(the_last_preview_is_kept, Told) {
+  BOOST_TEST(!progress.preview().has_value());
+  for (std::uint8_t shade : {7, 9}) {
+    const std::vector<std::uint8_t> pixels(2 * 3 * 3, shade);
+    heddle::Preview picture;
+    picture.width = 2;
+    picture.height = 3;
+    picture.pixels = pixels.data();
+    heddle::Event event{Kind::preview};
+    event.preview = &picture;
+    progress.take(event);
+  }
+  const RgbPicture last = progress.preview().value();
+  BOOST_TEST(last.width == 2u);
+  BOOST_TEST(last.height == 3u);
+  BOOST_TEST(last.pixels == std::vector<std::uint8_t>(18, 9), boost::test_tools::per_element());
+  BOOST_TEST(progress.snapshot().previews == 2u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

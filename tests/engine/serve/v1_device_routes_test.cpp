@@ -73,6 +73,7 @@ BOOST_AUTO_TEST_CASE(every_answer_has_an_id_and_every_error_the_same_shape) {
   BOOST_TEST(wrong.status == 405);
   BOOST_TEST(code(wrong) == "method_not_allowed");
   BOOST_TEST(wrong.header("allow").find("GET") != std::string::npos);
+  BOOST_TEST(wrong.header("cache-control") == "no-store");
   const Reply odd = get("/v1/queue", cat(key, "X-Request-Id: a b\r\n"));
   BOOST_TEST(odd.header("x-request-id") != "a b");
   BOOST_TEST(odd.header("x-request-id").size() == 36u);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/engine/serve/openapi_check.h"
 #include "tests/engine/serve/service_fixture.h"
 
 namespace heddle::test {
@@ -11,12 +12,15 @@ namespace heddle::test {
 struct V1Serving : Serving {
   using Serving::Serving;
 
-  // The JSON of an answer that has this status.
+  // The JSON of an answer that has this status, and is as the document says.
   engine::Json expect(int status, const std::string& method, const std::string& target,
                       const std::string& body = "") const {
     const Reply reply = ask(port(), method, target, body);
     BOOST_TEST_REQUIRE(reply.status == status, method << " " << target << ": " << reply.body);
     BOOST_TEST(!reply.header("x-request-id").empty());
+    BOOST_TEST(openapi_problem(method, target, body, status, reply.body) == "",
+               method << " " << target << ": "
+                      << openapi_problem(method, target, body, status, reply.body));
     return reply.body.empty() ? engine::Json() : reply.json();
   }
   // The code of an error.

@@ -129,6 +129,8 @@ BOOST_AUTO_TEST_CASE(a_job_behind_others_says_so) {
   const Json& node = running.at("progress").at("nodes").at(std::size_t{0});
   BOOST_TEST(node.at("id").as_string() == "1");
   BOOST_TEST(node.at("class_type").as_string() == "t.Meet");
+  BOOST_TEST(running.at("progress").at("preview").is_null());
+  BOOST_TEST(serving.refused(404, "GET", cat("/v1/jobs/", runs, "/preview")) == "not_found");
   const Json cancelled = serving.expect(202, "POST", cat("/v1/jobs/", runs, "/cancel"));
   BOOST_TEST(cancelled.at("id").as_string() == runs);
   serving.wait_for(last, "done");
