@@ -12,8 +12,29 @@ function stateText({service, state, trouble, last_failure: failure, jobs}) {
   return jobs.length === 0 ? 'Idle' : jobs.length === 1 ? '1 job' : `${jobs.length} jobs`;
 }
 
+// What it holds, at a wish.
+function modelsElement() {
+  const summary = make('summary'), list = make('ul');
+  const element = make('details', {className: 'models', label: 'Models'}, summary, list);
+  element.update = (models) => {
+    const bytes = models.reduce((sum, model) => sum + model.bytes, 0);
+    element.hidden = models.length === 0;
+    setText(summary, `Holds ${models.length === 1 ? '1 model' : `${models.length} models`}, ${bytesText(bytes)}`);
+    showList(list, models.map((model) => ({...model, id: model.name})), () => {
+      const name = make('span'), size = make('span');
+      const item = make('li', {}, name, size);
+      item.update = (model) => {
+        setText(name, model.name);
+        setText(size, bytesText(model.bytes));
+      };
+      return item;
+    });
+  };
+  return element;
+}
+
 function deviceItem(device) {
-  const name = make('p', {className: 'title'}), facts = make('p', {className: 'facts'}), models = make('p', {className: 'facts'});
+  const name = make('p', {className: 'title'}), facts = make('p', {className: 'facts'}), models = modelsElement();
   const parts = Object.fromEntries(kParts.map((key) => [key, make('span', {className: key})]));
   const numbers = Object.fromEntries(kParts.map((key) => [key, make('span', {})]));
   const bar = make('div', {className: 'memory', role: 'img'}, ...Object.values(parts));
@@ -42,7 +63,7 @@ function deviceItem(device) {
     }
     const label = `Memory of ${now.id}: ${kParts.map((key) => `${key} ${bytesText(memory[key])}`).join(', ')}`;
     if (bar.getAttribute('aria-label') !== label) bar.setAttribute('aria-label', label);
-    setText(models, now.models.length > 0 ? `Holds ${now.models.map((model) => `${model.name} (${bytesText(model.bytes)})`).join(', ')}` : '');
+    models.update(now.models);
   };
   return element;
 }

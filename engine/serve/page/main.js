@@ -4,7 +4,7 @@ import {announce, byId, setText, showProblem} from './dom.js';
 import {signIn} from './sign_in.js';
 import {connect} from './socket.js';
 import {startForm} from './form.js';
-import {findJob, onChange, refreshSoon, takeMessage, takePicture} from './jobs.js';
+import {findJob, known, onChange, refreshSoon, takeMessage, takePicture} from './jobs.js';
 import {follow, showResult, showRunning, startRunning} from './running.js';
 import {showQueue, startQueue} from './queue.js';
 import {showGallery, startGallery} from './gallery.js';
@@ -21,6 +21,8 @@ function drawSoon() {
     showResult();
     showQueue();
     showGallery();
+    const active = (known.counts.running ?? 0) + (known.counts.pending ?? 0);
+    document.title = active > 0 ? `(${active}) heddle` : 'heddle';
   });
 }
 

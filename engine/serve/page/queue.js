@@ -2,7 +2,7 @@
 import {post} from './api.js';
 import {announce, byId, guarded, icon, iconButton, make, setText, showList, timeText} from './dom.js';
 import {known, refreshSoon} from './jobs.js';
-import {jobAction} from './running.js';
+import {follow, jobAction} from './running.js';
 import {isDragging, startDrag} from './reorder.js';
 
 const kEndedText = {done: 'Done', failed: 'Failed', cancelled: 'Cancelled'};
@@ -67,7 +67,7 @@ function waitingItem(job) {
 
 function endedItem(job) {
   const title = make('p', {className: 'title'}), facts = make('p', {className: 'facts'});
-  const retry = iconButton('retry', `Run again: ${job.title}`, jobAction(job, 'retry', 'The job is queued again'));
+  const retry = iconButton('retry', `Run again: ${job.title}`, jobAction(job, 'retry', 'The job is queued again', (made) => follow(made.id)));
   const element = make('li', {className: `job ended ${job.state}`}, icon(job.state),
                        make('div', {className: 'about'}, title, facts), make('div', {className: 'buttons'}, retry));
   element.update = (now) => {

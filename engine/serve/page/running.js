@@ -18,9 +18,9 @@ function showPreview(picture, url, text) {
 }
 
 // "cancel", "pause" and the like of one job; `said` is for screen readers.
-export function jobAction(job, action, said, body) {
+export function jobAction(job, action, said, isDone = () => {}) {
   return guarded(async () => {
-    await post(`v1/jobs/${encodeURIComponent(job.id)}/${action}`, body);
+    isDone(await post(`v1/jobs/${encodeURIComponent(job.id)}/${action}`));
     announce(said);
     refreshSoon();
   });
@@ -78,9 +78,9 @@ export function follow(id) {
   sessionStorage.setItem('heddle-mine', JSON.stringify(mine));
 }
 
-// One that runs, else the last one that ended, else the next one.
+// One that runs, else the last one that has ended by itself, else the next one.
 function followed() {
-  const jobs = mine.map(findJob).filter(Boolean);
+  const jobs = mine.map(findJob).filter((job) => job && job.state !== 'cancelled');
   const ended = jobs.filter((job) => job.ended_ms).sort((a, b) => b.ended_ms - a.ended_ms);
   return jobs.findLast((job) => job.state === 'running') ?? ended[0] ?? jobs.at(-1);
 }
@@ -104,7 +104,7 @@ function showFile(job, url) {
 }
 
 const kTexts = {
-  pending: () => 'Waiting', paused: () => 'Paused', cancelled: () => 'Cancelled',
+  pending: () => 'Waiting', paused: () => 'Paused',
   running: progressText,
   failed: (job) => `Failed. ${job.error?.message ?? ''}`,
   done: (job) => `${job.title} · done in ${timeText(job.ended_ms - job.started_ms)}`,

@@ -5,9 +5,12 @@ import {byId, guarded, setText} from './dom.js';
 // Where the front end stands, for whoever was on the way there.
 const isOnWayToFrontEnd = new URLSearchParams(location.search).get('then') === 'front-end';
 
+let hasKey = false;  // the server, one that it asks for
+
 function show(isSigningIn) {
   byId('sign-in').hidden = !isSigningIn;
-  byId('work').hidden = byId('tabs').hidden = byId('skip').hidden = isSigningIn;
+  for (const part of ['work', 'tabs', 'skip', 'connection']) byId(part).hidden = isSigningIn;
+  byId('sign-out').hidden = isSigningIn || !hasKey;
   if (isSigningIn) byId('api-key').focus();
 }
 
@@ -23,7 +26,7 @@ function letIn(proceed) {
 // Calls `proceed` as soon as the server lets this browser in.
 export async function signIn(proceed) {
   const {needs_key: needsKey, is_signed_in: isSignedIn} = await get('v1/session');
-  byId('sign-out').hidden = !needsKey;
+  hasKey = needsKey;
   byId('sign-out').addEventListener('click', guarded(async () => {
     await ask('DELETE', 'v1/session');
     location.reload();
