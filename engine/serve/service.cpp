@@ -149,9 +149,11 @@ void Service::tell_change(const std::vector<std::string>& ids) {
 
 std::vector<Json> Service::greeting(const std::string& client) const {
   std::vector<Json> messages{status_message(*queue_, client)};
-  if (const std::optional<std::string> node = runner_->running_node(client)) {
+  // Without a node it would say that the job is over.
+  const std::optional<std::string> node = runner_->running_node(client);
+  if (node && !node->empty()) {
     Json data = Json::object(), message = Json::object();
-    data.set("node", node->empty() ? Json() : Json(*node));
+    data.set("node", *node);
     messages.push_back(message.set("type", "executing").set("data", std::move(data)));
   }
   return messages;

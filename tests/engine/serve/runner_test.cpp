@@ -126,6 +126,19 @@ BOOST_FIXTURE_TEST_CASE(jobs_of_one_client_have_each_their_own_progress, Serving
   for (const std::string& id : ids) BOOST_TEST(finished[id].size() == 2u);
 }
 
+// A node that is null would say that the job is over.
+BOOST_FIXTURE_TEST_CASE(who_comes_before_the_first_node_is_told_of_none, BetweenClaimAndStart) {
+  std::unique_ptr<SocketClient> client;
+  at_first_claim = [&] {
+    client = std::make_unique<SocketClient>(port(), "/ws?clientId=tab");
+    BOOST_TEST(client->read_json().at("type").as_string() == "status");
+  };
+  ended(submit(showing(1), ", \"client_id\": \"tab\""));
+  std::string type = "status";
+  while (type == "status") type = client->read_json().at("type").as_string();
+  BOOST_TEST(type == "execution_start");
+}
+
 // Wherever the end falls: between a submission and a claim, within a claim, or behind a run.
 BOOST_AUTO_TEST_CASE(an_end_at_any_moment_loses_no_job_and_repeats_none) {
   Serving serving;
