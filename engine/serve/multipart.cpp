@@ -14,27 +14,39 @@ bool begins_with(std::string_view text, std::string_view begin) {
          std::ranges::equal(text.substr(0, begin.size()), begin, {}, low, low);
 }
 
-// NAME=VALUE or NAME="VALUE" of a header, with the backslashes of browsers and of old clients.
+// The value that begins at `at`, which comes behind it: in quotes, with the backslashes of browsers
+// and of old clients, or without. Nothing where the quotes do not end.
+std::optional<std::string> value_at(std::string_view header, std::size_t& at) {
+  std::string value;
+  if (header.substr(at, 1) != "\"") {
+    const std::size_t end = std::min(header.find(';', at), header.size());
+    value = header.substr(at, end - at);
+    while (value.ends_with(' ')) value.pop_back();
+    at = end;
+    return value;
+  }
+  for (++at; at < header.size() && header[at] != '"'; ++at) {
+    const bool is_escape = header[at] == '\\' && at + 1 < header.size() &&
+                           (header[at + 1] == '"' || header[at + 1] == '\\');
+    value += header[is_escape ? ++at : at];
+  }
+  if (at >= header.size()) return {};
+  ++at;
+  return value;
+}
+
+// NAME=VALUE of a header. What stands in the quotes of another value is none.
 std::optional<std::string> parameter(std::string_view header, std::string_view name) {
-  for (std::size_t at = header.find(';'); at != header.npos; at = header.find(';', at)) {
+  for (std::size_t at = header.find(';'); at < header.size(); at = header.find(';', at)) {
     ++at;
     while (at < header.size() && header[at] == ' ') ++at;
-    if (!begins_with(header.substr(at), name) || header.substr(at + name.size(), 1) != "=")
-      continue;
-    at += name.size() + 1;
-    std::string value;
-    if (header.substr(at, 1) != "\"") {
-      value = header.substr(at, std::min(header.find(';', at), header.size()) - at);
-      while (value.ends_with(' ')) value.pop_back();
-      return value;
-    }
-    for (++at; at < header.size() && header[at] != '"'; ++at) {
-      const bool is_escape = header[at] == '\\' && at + 1 < header.size() &&
-                             (header[at + 1] == '"' || header[at + 1] == '\\');
-      value += header[is_escape ? ++at : at];
-    }
-    if (at >= header.size()) return {};
-    return value;
+    const std::size_t end = std::min(header.find_first_of("=;", at), header.size());
+    const std::string_view found = header.substr(at, end - at);
+    at = end;
+    if (header.substr(at, 1) != "=") continue;
+    ++at;
+    std::optional<std::string> value = value_at(header, at);
+    if (!value || (found.size() == name.size() && begins_with(found, name))) return value;
   }
   return {};
 }

@@ -30,6 +30,21 @@ BOOST_AUTO_TEST_CASE(parts_are_found) {
     BOOST_TEST(!read_form("multipart/form-data; boundary=b0", body.substr(0, size)), size);
 }
 
+BOOST_AUTO_TEST_CASE(what_stands_in_quotes_is_no_name) {
+  const auto name_of = [](const std::string& parameters) -> std::string {
+    const std::string body =
+        "--b\r\nContent-Disposition: form-data" + parameters + "\r\n\r\nx\r\n--b--";
+    const auto parts = read_form("multipart/form-data; boundary=b", body);
+    return parts ? parts->at(0).name + "|" + parts->at(0).file_name : "none";
+  };
+  BOOST_TEST(name_of("; filename=\"a; name=b\"; name=\"c\"") == "c|a; name=b");
+  BOOST_TEST(name_of(";name = a") == "none");
+  BOOST_TEST(name_of(";x;name=a; ;filename=b ") == "a|b");
+  BOOST_TEST(name_of("; filename=\"a; name=b") == "none");
+  BOOST_TEST(name_of("; filename=a; name=\"b") == "none");
+  BOOST_TEST(name_of("; name*=x; name=y") == "y|");
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_form_is_refused) {
   const std::string body = "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\nx\r\n--b--";
   BOOST_TEST(read_form("Multipart/Form-Data; charset=utf-8; boundary=\"b\"", body).has_value());
