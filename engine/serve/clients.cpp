@@ -50,10 +50,11 @@ std::string made_id() {
 WebSocketEvents Clients::connect(std::string id, const std::shared_ptr<WebSocket>& socket) {
   if (id.empty()) id = made_id();
   std::uint64_t number = 0;
+  Client before;  // whose end is not ours to hold the lock for
   {
     const std::lock_guard lock(mutex_);
     number = ++last_;
-    clients_[id] = {socket, number};
+    before = std::exchange(clients_[id], {socket, number});
   }
   for (const Json& message : greeting_.messages(id)) socket->send_text(text_of(message));
   return {[this, id, number](std::string_view text, bool is_text) {
@@ -88,7 +89,7 @@ void Clients::received(const std::string& id, std::uint64_t number, std::string_
 
 // By now another connection may have the id.
 void Clients::closed(const std::string& id, std::uint64_t number) {
-  std::shared_ptr<WebSocket> gone;  // its end is not ours to hold the lock for
+  std::shared_ptr<WebSocket> gone;
   const std::lock_guard lock(mutex_);
   const auto found = clients_.find(id);
   if (found == clients_.end() || found->second.number != number) return;
@@ -133,8 +134,9 @@ void Clients::send_text_of(const std::string& client, std::string_view node,
 }
 
 void Clients::forget_all() {
+  std::map<std::string, Client> gone;
   const std::lock_guard lock(mutex_);
-  clients_.clear();
+  gone.swap(clients_);
 }
 
 std::size_t Clients::count() const {
