@@ -95,6 +95,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_job_routes(router_, parts);
   add_log_routes(router_, parts);
   add_info_routes(router_, parts);
+  add_backup_routes(router_, parts);
   add_user_routes(router_, parts);
   add_v1_submit_routes(router_, parts);
   add_v1_job_routes(router_, parts);

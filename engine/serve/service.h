@@ -99,6 +99,7 @@ void add_history_routes(Router& router, const ServiceParts& parts);
 void add_job_routes(Router& router, const ServiceParts& parts);
 void add_log_routes(Router& router, const ServiceParts& parts);
 void add_info_routes(Router& router, const ServiceParts& parts);
+void add_backup_routes(Router& router, const ServiceParts& parts);
 void add_user_routes(Router& router, const ServiceParts& parts);
 void add_v1_submit_routes(Router& router, const ServiceParts& parts);
 void add_v1_job_routes(Router& router, const ServiceParts& parts);
