@@ -1,0 +1,82 @@
+// A server for fuzzers, and connections to it over loopback that leave nothing behind.
+#pragma once
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace heddle::test {
+
+inline void require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "broken promise: %s\n", what);
+  std::abort();
+}
+
+// libFuzzer's alarm interrupts whatever waits.
+template <class Call>
+auto uninterrupted(Call call) {
+  while (true) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
+class FuzzConnection {
+ public:
+  explicit FuzzConnection(std::uint16_t port)
+      : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    // A port that waits for what is late would be missing soon: thousands are used in a second.
+    const linger at_once{1, 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int connected = uninterrupted(
+        [&] { return ::connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address); });
+    require(connected == 0 || errno == EISCONN, "the server takes a connection");
+  }
+  ~FuzzConnection() { ::close(socket_); }
+  FuzzConnection(const FuzzConnection&) = delete;
+
+  void send(std::string_view text) const {
+    while (!text.empty()) {
+      const ssize_t sent =
+          uninterrupted([&] { return ::send(socket_, text.data(), text.size(), MSG_NOSIGNAL); });
+      if (sent <= 0) return;  // the server has heard enough
+      text.remove_prefix(std::size_t(sent));
+    }
+  }
+  void end() const { ::shutdown(socket_, SHUT_WR); }
+
+  // What comes until the text ends with `end`; empty: until the server is done.
+  std::string read(std::string_view end = {}) const {
+    std::string text;
+    while (end.empty() || !text.ends_with(end)) {
+      pollfd wait{socket_, POLLIN, 0};
+      require(uninterrupted([&] { return ::poll(&wait, 1, 30'000); }) > 0,
+              "the server answers, or ends the connection");
+      char piece[4096];
+      const ssize_t got =
+          uninterrupted([&] { return ::recv(socket_, piece, end.empty() ? sizeof piece : 1, 0); });
+      if (got <= 0) break;
+      text.append(piece, std::size_t(got));
+    }
+    return text;
+  }
+
+ private:
+  const int socket_;
+};
+
+}  // namespace heddle::test
