@@ -118,6 +118,10 @@ void Runner::let_runs_leave() {
 }
 
 void Runner::note(const JobClaim& claim, const heddle::Event& event) {
+  if (event.kind == heddle::Event::Kind::warning)
+    return log(Level::warning,
+               cat("job ", printable(claim.id), ": ",
+                   event.node.empty() ? "" : cat("node ", quote(event.node), ": "), event.text));
   const bool begins = event.kind == heddle::Event::Kind::node_started;
   if (!begins && event.kind != heddle::Event::Kind::checkpoint_written) return;
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,9 @@
 // Jobs that a server leaves in their midst, and the next one goes on with.
 #include "engine/serve/job_checkpoints.h"
+
+#include <mutex>
+
+#include "engine/base/log.h"
 #include "tests/engine/serve/service_fixture.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/layers_file.h"
@@ -160,6 +164,28 @@ BOOST_FIXTURE_TEST_CASE(files_of_jobs_that_are_gone_are_removed, Kept) {
   std::vector<std::string> expected{id + ".checkpoint", "readme"};
   std::ranges::sort(expected);
   BOOST_TEST(left == expected, boost::test_tools::per_element());
+}
+
+// A disk that is full is no reason to fail.
+BOOST_FIXTURE_TEST_CASE(a_job_whose_checkpoint_cannot_be_written_is_done_all_the_same, Kept) {
+  service.reset();
+  options.runner.checkpoint_every = 1;
+  start();
+  std::filesystem::remove_all(folder / "queue.db.checkpoints");
+  folder.write("queue.db.checkpoints", "no folder");
+  std::mutex mutex;
+  std::string logged;
+  engine::set_log_sink([&](engine::Level, std::string_view message) {
+    const std::lock_guard lock(mutex);
+    logged += cat(message, "\n");
+  });
+  const std::string id = submit(showing_loop());
+  const Json entry = ended(id);
+  engine::set_log_sink({});
+  BOOST_TEST(entry.at("status").at("completed").as_bool());
+  const std::lock_guard lock(mutex);
+  BOOST_TEST(logged.find(cat("job ", id, ": no checkpoint was written: ")) != std::string::npos,
+             logged);
 }
 
 // A node without steps does not come to an end: nobody waits for it longer than is allowed.
