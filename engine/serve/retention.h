@@ -28,7 +28,7 @@ struct RetentionOptions {
   // Bytes that are to be free on the disks. Where they are not, the oldest files of the temp folder
   // go, then those of the output folder, if that has a rule.
   std::uint64_t free_bytes = 0;
-  std::chrono::seconds period{60};
+  std::chrono::seconds period{300};     // all of both folders is looked at
   std::function<std::int64_t()> clock;  // ms of the system; empty: the system's own
   // Bytes that are free where a folder lies; empty: as the system says.
   std::function<std::uint64_t(const std::filesystem::path&)> free_at;
