@@ -281,7 +281,7 @@ std::int64_t JobQueue::prune_before(std::int64_t ended_ms) {
         .run();
     return std::int64_t{database.changes()};
   });
-  if (gone > 0) notify();
+  if (gone > 0) notify({});
   return gone;
 }
 
