@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """`heddle serve` killed by SIGKILL at random instants, under load: no job that it took is lost, none is done twice.
 
-  killed_server_test.py PROGRAM KILLS [--seed N]
+  killed_server_test.py PROGRAM KILLS [--seed N] [--checkpoint-every N]
 
 Jobs are sent and cancelled by several threads while the server runs; it is killed after up to half a second, begins again on the
 same queue, and is killed again. In the end it is left to finish. Then every job that was answered with an id stands in the history once, done or
@@ -38,14 +38,15 @@ def prompt(number):
 
 
 class Server:
-    def __init__(self, program, folder):
+    def __init__(self, program, folder, every):
         environment = dict(os.environ, HOME=str(folder), HEDDLE_PLUGINS="")
         for name in ("CONFIG", "CACHE", "STATE"):
             environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
         (folder / "input").mkdir(exist_ok=True)
         self.log = folder / "log"
         self.process = subprocess.Popen(
-            [program, "serve", "--port", "0", "--json", "--devices", "cpu", "--output", folder / "output", "--input", folder / "input"],
+            [program, "serve", "--port", "0", "--json", "--devices", "cpu", "--output", folder / "output", "--input", folder / "input",
+             "--checkpoint-every", str(every)],
             stdout=subprocess.PIPE, stderr=self.log.open("a"), env=environment, text=True)
         line = self.process.stdout.readline()
         if not line:
@@ -153,6 +154,7 @@ def main():
     parser.add_argument("program", type=pathlib.Path)
     parser.add_argument("kills", type=int)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--checkpoint-every", type=int, default=0, help="steps; then jobs go on where they were")
     args = parser.parse_args()
     print(f"seed {args.seed}", flush=True)
     folder = pathlib.Path(tempfile.mkdtemp())
@@ -164,7 +166,7 @@ def main():
         for thread in threads:
             thread.start()
         for _ in range(args.kills):
-            server = Server(args.program, folder)
+            server = Server(args.program, folder, args.checkpoint_every)
             load.server = server
             time.sleep(chance.random() ** 2 / 2)
             load.server = None if chance.random() < 0.5 else server  # killed while it is idle, and while it is asked
@@ -173,12 +175,13 @@ def main():
         load.is_over = True
         for thread in threads:
             thread.join()
-        server = Server(args.program, folder)
+        server = Server(args.program, folder, args.checkpoint_every)
         end = time.monotonic() + SECONDS
         while server.ask("/prompt")["exec_info"]["queue_remaining"]:
             assert time.monotonic() < end, f"still in the queue: {server.ask('/queue')}"
             time.sleep(0.05)
         check(load, server.ask("/history"), folder / "output", args.kills)
+        assert not list(folder.glob("state/heddle/*.checkpoints/*")), "checkpoints are left of jobs that have ended"
         assert server.stop() == 0, "the server does not end"
     except BaseException:
         load.is_over = True
