@@ -173,23 +173,48 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_paused_and_go_on, Held) {
   BOOST_TEST(refused(409, "POST", cat("/v1/jobs/", ids[0], "/pause")) == "wrong_state");
 }
 
+namespace {
+
+// A job that is paused between its two nodes.
+struct PausedRun : V1Serving {
+  std::string paused;
+  PausedRun() {
+    paused = submit_v1(meeting(1, 2));
+    wait_until([&] {
+      const Json now = job(paused);
+      return !now.at("progress").is_null() && now.at("progress").at("nodes").size() == 1u;
+    });
+    const Json answer = expect(200, "POST", cat("/v1/jobs/", paused, "/pause"));
+    BOOST_TEST(answer.at("progress").at("state").as_string() == "paused");
+    const std::string other = submit_v1(meeting(2, 2));
+    wait_for(other, "done");
+    wait_until([&] { return job(paused).at("progress").at("nodes_done").as_int64() == 1; });
+  }
+};
+
+}  // namespace
+
 // The node that is under way ends; the next one does not begin before the job goes on.
-BOOST_FIXTURE_TEST_CASE(a_job_that_runs_is_paused_where_it_is, V1Serving) {
-  const std::string paused = submit_v1(meeting(1, 2));
-  wait_until([&] {
-    const Json now = job(paused);
-    return !now.at("progress").is_null() && now.at("progress").at("nodes").size() == 1u;
-  });
-  const Json answer = expect(200, "POST", cat("/v1/jobs/", paused, "/pause"));
-  BOOST_TEST(answer.at("progress").at("state").as_string() == "paused");
-  const std::string other = submit_v1(meeting(2, 2));
-  wait_for(other, "done");
+BOOST_FIXTURE_TEST_CASE(a_job_that_runs_is_paused_where_it_is, PausedRun) {
   const Json held = job(paused);
   BOOST_TEST(held.at("state").as_string() == "running");
   BOOST_TEST(held.at("progress").at("state").as_string() == "paused");
+  BOOST_TEST(held.at("progress").at("nodes").size() == 0u);
   expect(200, "POST", cat("/v1/jobs/", paused, "/resume"));
   wait_for(paused, "done");
   BOOST_TEST(refused(409, "POST", cat("/v1/jobs/", paused, "/resume")) == "wrong_state");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_run_that_is_paused_is_cancelled, PausedRun) {
+  expect(202, "POST", cat("/v1/jobs/", paused, "/cancel"));
+  wait_for(paused, "cancelled");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_service_ends_while_a_run_is_paused_and_runs_it_again, PausedRun) {
+  service.reset();
+  start();
+  wait_for(paused, "done");
+  BOOST_TEST(job(paused).at("attempts").as_int64() == 2);
 }
 
 BOOST_FIXTURE_TEST_CASE(ended_jobs_are_tried_again_and_deleted, Held) {
