@@ -37,6 +37,7 @@ void EventLog::publish(std::string_view type, const std::string& job, const Json
 void EventLog::follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
                       const std::string& job) {
   const std::lock_guard lock(mutex_);
+  std::erase_if(readers_, [](const Reader& reader) { return !reader.stream->is_read(); });
   readers_.push_back({stream, job});
   if (!after) return;
   const std::uint64_t oldest = next_ - kept_.size();
@@ -63,7 +64,8 @@ void EventLog::forget_all() {
 
 std::size_t EventLog::readers() const {
   const std::lock_guard lock(mutex_);
-  return readers_.size();
+  return std::size_t(std::ranges::count_if(
+      readers_, [](const Reader& reader) { return reader.stream->is_read(); }));
 }
 
 }  // namespace heddle::engine

@@ -39,7 +39,7 @@ class EventLog {
 
   // Before the server goes.
   void forget_all();
-  std::size_t readers() const;
+  std::size_t readers() const;  // that are still there
 
  private:
   struct Kept {

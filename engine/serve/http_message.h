@@ -41,7 +41,8 @@ class HttpStream {
   virtual ~HttpStream() = default;
   // False: nobody reads any more.
   virtual bool send(std::string piece) = 0;
-  virtual void close() = 0;  // behind all that was sent
+  virtual void close() = 0;          // behind all that was sent
+  virtual bool is_read() const = 0;  // false: nobody does any more
 };
 
 // A body that comes by and by: it ends with its connection.

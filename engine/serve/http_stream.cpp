@@ -45,6 +45,7 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
                });
     return true;
   }
+  bool is_read() const override { return !is_over_; }
   void close() override {
     asio::post(stream_.get_executor(), [self = shared_from_this()] {
       self->is_last_ = true;

@@ -35,6 +35,7 @@ struct ServiceOptions {
   JobQueueOptions queue;
   RunnerOptions runner;  // checkpoint_dir: empty: beside the queue
   RetentionOptions retention;
+  std::size_t event_readers = 256;     // that follow events at a time; further ones get 503
   std::vector<std::string> arguments;  // of the program, for people
   std::shared_ptr<LogLines> log;       // what front ends show of the log; nullptr: nothing
 };

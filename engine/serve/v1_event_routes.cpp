@@ -29,9 +29,19 @@ HttpResponse stream_of(std::function<void(const std::shared_ptr<HttpStream>&)> b
   return response;
 }
 
+// Each holds a connection, which others want, too.
+void require_room(const ServiceParts& parts) {
+  if (parts.events.readers() < parts.options.event_readers) return;
+  HttpResponse refusal =
+      v1_error(503, "too_many_readers",
+               cat("events are followed by ", parts.options.event_readers, " readers already"));
+  throw Refused{std::move(refusal.set("Retry-After", "10"))};
+}
+
 HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
   const std::string id = call.part("id");
   if (!parts.queue.find_brief(id)) refuse_v1(404, "not_found", cat("there is no job ", quote(id)));
+  require_room(parts);
   return stream_of(
       [parts, id, after = after_of(call).value_or(0)](const std::shared_ptr<HttpStream>& stream) {
         parts.events.follow(stream, after, id);
@@ -45,6 +55,7 @@ HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
 
 void add_v1_event_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "GET", "/v1/events", [parts](const Call& call) {
+    require_room(parts);
     return stream_of([parts, after = after_of(call)](const std::shared_ptr<HttpStream>& stream) {
       parts.events.follow(stream, after, "");
     });

@@ -11,12 +11,13 @@ namespace {
 // Keeps what it gets, until nobody reads any more.
 struct Kept : HttpStream {
   std::string text;
-  bool is_read = true, is_closed = false;
+  bool is_there = true, is_closed = false;
   bool send(std::string piece) override {
-    if (is_read) text += piece;
-    return is_read;
+    if (is_there) text += piece;
+    return is_there;
   }
   void close() override { is_closed = true; }
+  bool is_read() const override { return is_there; }
 
   // "1:a 2:b", and the types of those without a number.
   std::string events() const {
@@ -103,8 +104,10 @@ BOOST_FIXTURE_TEST_CASE(the_events_of_one_job_end_with_it, Log) {
 
 BOOST_FIXTURE_TEST_CASE(whoever_has_gone_is_forgotten, Log) {
   const auto gone = follow({}), closed = follow({});
-  gone->is_read = false;
+  BOOST_TEST(log.readers() == 2u);
+  gone->is_there = false;
   log.close(closed);
+  BOOST_TEST(log.readers() == 0u);
   BOOST_TEST(closed->is_closed);
   publish("a");
   BOOST_TEST(log.readers() == 0u);

@@ -127,6 +127,23 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_followed_is_refused, V1Serving) {
   BOOST_TEST(EventReader(port(), "/v1/events", "Last-Event-ID: x\r\n").head.status == 400);
 }
 
+BOOST_AUTO_TEST_CASE(readers_are_limited) {
+  V1Serving serving([](engine::ServiceOptions& options) { options.event_readers = 1; });
+  const std::string id = serving.submit_v1(showing(1));
+  serving.wait_for(id, "done");
+  {
+    EventReader first(serving.port(), "/v1/events");
+    serving.wait_until([&] { return serving.service->events().readers() == 1; });
+    const Reply refused = EventReader(serving.port(), "/v1/events").head;
+    BOOST_TEST(refused.status == 503);
+    BOOST_TEST(refused.header("retry-after") == "10");
+    BOOST_TEST(EventReader(serving.port(), cat("/v1/jobs/", id, "/events")).head.status == 503);
+  }
+  // Whoever has gone makes room.
+  serving.wait_until([&] { return serving.service->events().readers() == 0; });
+  BOOST_TEST(EventReader(serving.port(), "/v1/events").head.status == 200);
+}
+
 BOOST_FIXTURE_TEST_CASE(a_service_ends_while_somebody_follows, V1Serving) {
   EventReader reader(port(), "/v1/events");
   wait_until([&] { return service->events().readers() == 1; });
