@@ -101,6 +101,7 @@ export function showQueue() {
 
 export function startQueue() {
   byId('clear').addEventListener('click', guarded(async () => {
+    if (!confirm('Cancel all jobs that wait?')) return;
     await post('v1/cancel', {all: true, but_running: true});
     announce('All waiting jobs are cancelled');
     refreshSoon();
