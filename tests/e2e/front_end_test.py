@@ -11,25 +11,19 @@ says so and passes.
 import argparse
 import base64
 import json
-import os
 import pathlib
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
 
-SECONDS = 180  # until what is waited for has to be there; other tests run beside this one
+import browser
+from browser import By, says, skip
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
 LISTENED_TO = ["execution_start", "progress", "executed", "b_preview", "execution_success", "execution_error",
                "execution_interrupted"]
 # What the front end asks for although it need not be there, and what it asks of other sites.
 MAY_BE_MISSING = ["/user.css", "/api/userdata", "/templates/index_logo.json", "https://"]
-
-
-def skip(why):
-    print(f"skipped: the browser test of ComfyUI's front end: {why}")
-    sys.exit(0)
 
 
 def arguments():
@@ -41,28 +35,16 @@ def arguments():
 
 
 args = arguments()
-try:
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError:
-    skip("python3-selenium is not installed")
-for tool in ("chromium", "chromedriver"):
-    if shutil.which(tool) is None:
-        skip(f"{tool} is not installed")
 if not (args.front_end / "comfyui_frontend_package/static/index.html").exists():
     skip("comfyui-frontend-package is not installed")
 
 
 def by_test_id(name):
-    return By.CSS_SELECTOR, f"[data-testid={name}]"
+    return f"[data-testid={name}]"
 
 
 def by_label(name):
-    return By.CSS_SELECTOR, f"[aria-label='{name}']"
+    return f"[aria-label='{name}']"
 
 
 def template_package(folder):
@@ -83,75 +65,15 @@ def template_package(folder):
     return folder
 
 
-class Server:
+class Server(browser.Server):
     def __init__(self, folder):
-        environment = dict(os.environ, HOME=str(folder), HEDDLE_PLUGINS="")
-        for name in ("CONFIG", "CACHE", "STATE"):
-            environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
-        self.log = folder / "log"
-        command = [args.program, "serve", "--port", "0", "--json", "--devices", "cpu", "--output", folder / "output",
-                   "--input", folder / "input", "--models", args.graphs / "models",
-                   "--front-end", template_package(folder / "pip")]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log.open("w"), env=environment, text=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError(f"no address: {self.log.read_text()}")
-        self.url = json.loads(line)["url"]
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path) as reply:
-            return json.load(reply)
+        super().__init__(args.program, args.graphs, folder, "--front-end", template_package(folder / "pip"))
 
     def ended(self, status="success"):
         return [job for job in self.get("/history").values() if job["status"]["status_str"] == status]
 
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(timeout=SECONDS)
 
-
-class Page:
-    def __init__(self, url):
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1600,1000"):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        try:
-            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        except WebDriverException as error:  # no fault of what is tested
-            skip(f"chromium does not start here: {error.msg}".replace("\n", " "))
-        self.driver.set_script_timeout(SECONDS)
-        self.shots = 0
-        self.driver.get(url)
-
-    def js(self, code, *values):
-        return self.driver.execute_script(code, *values)
-
-    def until(self, what, condition):
-        """What `condition` gives as soon as it is something; elements may vanish while they are looked at."""
-        error, end = None, time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            try:
-                if found := condition():
-                    return found
-            except Exception as problem:  # of the driver: asked again
-                error = problem
-            time.sleep(0.1)
-        self.shot("failed")
-        raise AssertionError(f"{what}: not within {SECONDS} s ({error})")
-
-    def find(self, by, what=""):
-        def shown():
-            return next((e for e in self.driver.find_elements(*by) if e.is_displayed()), None)
-        return self.until(what or f"{by[1]} is shown", shown)
-
-    def click(self, by):
-        def clicked():
-            self.find(by).click()
-            return True
-        self.until(f"{by[1]} can be clicked", clicked)
-
+class Page(browser.Browser):
     def opened(self):
         self.until("the canvas", lambda: self.js("return !!(window.app && app.canvas && app.graph)"))
         self.js("""window.seen = [];
@@ -172,22 +94,10 @@ class Page:
             const widget = node.widgets.find(widget => widget.name === arguments[1]);
             widget.value = arguments[2]; widget.callback?.(arguments[2]);""", node, name, value)
 
-    def shot(self, name):
-        if args.screenshots:
-            args.screenshots.mkdir(parents=True, exist_ok=True)
-            self.shots += 1
-            self.driver.save_screenshot(str(args.screenshots / f"{self.shots:02}_{name}.png"))
-
     def complaints(self):
         """What the browser could not load, and what failed in the page."""
-        lines = [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] == "SEVERE"]
+        lines = [line for level, line in super().complaints() if level == "SEVERE"]
         return [line for line in lines if not any(part in line for part in MAY_BE_MISSING)]
-
-
-def says(condition, what):
-    if not condition:
-        raise AssertionError(what)
-    print(what, flush=True)
 
 
 def draw_a_template(page, server):
@@ -264,7 +174,7 @@ def queue_ten(page, server):
     before = len(server.ended())
     page.set_widget("sampler", "steps", 4)
     page.set_widget("sampler", "control_after_generate", "increment")
-    count = page.find((By.CSS_SELECTOR, "input[aria-label='Batch Count'], [aria-label='Batch Count'] input"))
+    count = page.find("input[aria-label='Batch Count'], [aria-label='Batch Count'] input")
     count.click()
     count.send_keys(Keys.CONTROL, "a")
     count.send_keys("10", Keys.TAB)
@@ -285,9 +195,8 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp())
     server = page = None
     try:
-        (folder / "input").mkdir()
         server = Server(folder)
-        page = Page(server.url)
+        page = Page(server.url, args.screenshots)
         draw_a_template(page, server)
         open_from_queue(page)
         drop_picture(page, folder)

@@ -10,28 +10,22 @@ one of these is missing it says so and passes.
 import argparse
 import base64
 import json
-import os
 import pathlib
 import shutil
 import socket
-import subprocess
-import sys
 import tempfile
-import time
-import urllib.request
 
-SECONDS = 120  # until what is waited for has to be there; other tests run beside this one
+import browser
+from browser import By, says
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
 TITLE = "a red house <img src=none>"  # text, whatever stands in it
 KEY = "a key of this test"
 WIDE, PHONE = (1440, 900), (360, 740)
-# Roles of what a person operates: each has to have a name.
+# Roles of what a person operates: each has to have a name; and so do these others.
 OPERATED = {"button", "link", "textbox", "combobox", "checkbox", "switch", "spinbutton", "listbox", "slider", "searchbox"}
 NAMED = {"progressbar", "progressIndicator", "img", "image", "region", "navigation", "form", "dialog", "group"}
-
-
-def skip(why):
-    print(f"skipped: the browser test of the page: {why}")
-    sys.exit(0)
 
 
 def arguments():
@@ -43,18 +37,6 @@ def arguments():
 
 
 args = arguments()
-try:
-    from selenium import webdriver
-    from selenium.common.exceptions import WebDriverException
-    from selenium.webdriver.chrome.service import Service
-    from selenium.webdriver.common.action_chains import ActionChains
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-except ImportError:
-    skip("python3-selenium is not installed")
-for tool in ("chromium", "chromedriver"):
-    if shutil.which(tool) is None:
-        skip(f"{tool} is not installed")
 
 
 def own_address():
@@ -67,25 +49,9 @@ def own_address():
             return "127.0.0.1"
 
 
-class Server:
-    def __init__(self, folder, address="127.0.0.1", **more):
-        folder.mkdir()
-        (folder / "input").mkdir()
-        environment = dict(os.environ, HOME=str(folder), HEDDLE_PLUGINS="", **more)
-        for name in ("CONFIG", "CACHE", "STATE"):
-            environment[f"XDG_{name}_HOME"] = str(folder / name.lower())
-        self.log = folder / "log"
-        command = [args.program, "serve", "--listen", address, "--port", "0", "--json", "--devices", "cpu", "--output", folder / "output",
-                   "--input", folder / "input", "--models", args.graphs / "models"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log.open("w"), env=environment, text=True)
-        line = self.process.stdout.readline()
-        if not line:
-            raise AssertionError(f"no address: {self.log.read_text()}")
-        self.url = json.loads(line)["url"]
-
-    def get(self, path):
-        with urllib.request.urlopen(self.url + path) as reply:
-            return json.load(reply)
+class Server(browser.Server):
+    def __init__(self, folder, *options, **environment):
+        super().__init__(args.program, args.graphs, folder, *options, **environment)
 
     def waiting(self):
         return [job["id"] for job in self.get("/v1/queue")["waiting"]]
@@ -93,55 +59,8 @@ class Server:
     def ended(self, state):
         return self.get(f"/v1/jobs?state={state}")["jobs"]
 
-    def stop(self):
-        self.process.terminate()
-        return self.process.wait(timeout=SECONDS)
 
-
-class Page:
-    def __init__(self, url):
-        options = webdriver.ChromeOptions()
-        options.binary_location = shutil.which("chromium")
-        for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=%d,%d" % WIDE):
-            options.add_argument(flag)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-        try:
-            self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-        except WebDriverException as error:  # no fault of what is tested
-            skip(f"chromium does not start here: {error.msg}".replace("\n", " "))
-        self.shots = 0
-        self.driver.get(url)
-
-    def js(self, code, *values):
-        return self.driver.execute_script(code, *values)
-
-    def until(self, what, condition):
-        """What `condition` gives as soon as it is something; elements may vanish while they are looked at."""
-        error, end = None, time.monotonic() + SECONDS
-        while time.monotonic() < end:
-            try:
-                if found := condition():
-                    return found
-            except Exception as problem:  # of the driver: asked again
-                error = problem
-            time.sleep(0.05)
-        self.shot("failed")
-        raise AssertionError(f"{what}: not within {SECONDS} s ({error})")
-
-    def all(self, selector):
-        return self.driver.find_elements(By.CSS_SELECTOR, selector)
-
-    def find(self, selector):
-        return self.until(f"{selector} is shown", lambda: next((e for e in self.all(selector) if e.is_displayed()), None))
-
-    def click(self, selector):
-        def clicked():
-            element = self.find(selector)
-            self.js("arguments[0].scrollIntoView({block: 'center'})", element)
-            element.click()
-            return True
-        self.until(f"{selector} can be clicked", clicked)
-
+class Page(browser.Browser):
     def fill(self, selector, text):
         field = self.find(selector)
         self.js("arguments[0].scrollIntoView({block: 'center'})", field)
@@ -161,12 +80,6 @@ class Page:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
             "features": [{"name": "prefers-color-scheme", "value": scheme}]})
 
-    def shot(self, name):
-        if args.screenshots:
-            args.screenshots.mkdir(parents=True, exist_ok=True)
-            self.shots += 1
-            self.driver.save_screenshot(str(args.screenshots / f"{self.shots:02}_{name}.png"))
-
     def nameless(self):
         """What assistive technology sees without a name."""
         nodes = self.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
@@ -175,15 +88,6 @@ class Page:
         operated = [role for role, name in seen if role in OPERATED]
         assert len(operated) > 1, f"the tree has only {operated}"
         return [role for role, name in seen if role in OPERATED | NAMED and not name]
-
-    def complaints(self):
-        return [entry["message"] for entry in self.driver.get_log("browser")]
-
-
-def says(condition, what):
-    if not condition:
-        raise AssertionError(what)
-    print(what, flush=True)
 
 
 def all_named(page, what):
@@ -233,6 +137,20 @@ def draw(page, server, folder):
     says(inputs["5"]["inputs"]["seed"] == 2**64 - 1, "a seed of 64 bits stays whole")
     page.until("the job's title", lambda: page.text("#ended .title") == TITLE)
     says(not page.all("img[src=none]"), "what a job says stays text")
+
+
+def refuse(page, server, folder):
+    """What the server does not take is told at its field."""
+    flow = json.loads((folder / "small.json").read_text())
+    flow["1"]["inputs"]["model_path"] = "lost"
+    (folder / "lost.json").write_text(json.dumps(flow))
+    page.all("#file")[0].send_keys(str(folder / "lost.json"))
+    page.until("the other workflow", lambda: page.text("#workflow-name") == "lost.json")
+    page.click("#queue-button")
+    page.until("the fault", lambda: page.text("[id='field-1-model_path-fault']") and "marked" in page.text("#problem"))
+    says(not server.waiting() and len(server.ended("done")) == 1, "what the server refuses is told at its field")
+    [(_, line)] = page.complaints()
+    says("/v1/jobs" in line and "422" in line, "the browser complains of that alone")
 
 
 def drop(page, folder):
@@ -345,6 +263,23 @@ def cancel_and_retry(page, server):
     page.until("its preview", lambda: page.js("return document.querySelector('#tiles img')?.naturalWidth > 0"))
 
 
+def watch_others(page, server):
+    """Of another client's job there are no messages: the page asks how far it is."""
+    [mine] = page.ids("#tiles > li")
+    flow = server.get(f"/v1/jobs/{mine}")["workflow"]["prompt"]
+    page.click("#tiles [title^='Cancel']")
+    page.until("the end of its own one", lambda: not page.ids("#tiles > li"))
+    flow["5"]["inputs"].update(seed=7, steps=1000)
+    [job] = server.get("/v1/jobs", {"workflow": flow, "client": "another"})["jobs"]
+    page.until("its progress", lambda: page.js("""
+        const tile = document.querySelector('#tiles > li');
+        return tile?.dataset.id === arguments[0] && tile.querySelector('progress').value > 0 && tile.textContent.includes('%');""",
+                                                   job["id"]))
+    says(True, "what others run is shown, too")
+    server.get(f"/v1/jobs/{job['id']}/cancel", {})
+    page.until("its end", lambda: not page.ids("#tiles > li"))
+
+
 def looks(page):
     page.js("scrollTo(0, 0)")
     for size, scheme in ((WIDE, "light"), (WIDE, "dark"), ((900, 900), "light"), (PHONE, "light"), (PHONE, "dark")):
@@ -370,6 +305,8 @@ def sign_in(page, server, picture):
     page.shot("sign_in")
     page.fill("#api-key", KEY)
     page.find("#api-key").send_keys(Keys.ENTER)
+    page.until("the front end", lambda: page.text("body") == "front end")
+    page.driver.get(f"{server.url}/heddle")
     page.until("a connection", lambda: page.text("#connection") == "Connected")
     cookie = page.driver.get_cookie("heddle_session")
     says(cookie["httpOnly"] and cookie["sameSite"] == "Strict" and KEY not in cookie["value"], "the key lets a person in")
@@ -382,7 +319,7 @@ def sign_in(page, server, picture):
     page.click("#sign-out")
     page.find("#api-key")
     says(page.driver.get_cookie("heddle_session") is None, "whoever signs out has to sign in again")
-    lines = [line for line in page.complaints() if "/v1/session" not in line or "401" not in line]
+    lines = [line for _, line in page.complaints() if "/v1/session" not in line or "401" not in line]
     says(not lines, f"signing in is all that the browser complains of {lines or ''}".rstrip())
 
 
@@ -391,17 +328,22 @@ def main():
     servers, page = [], None
     try:
         servers.append(Server(folder / "open"))
-        page = Page(servers[0].url)
+        page = Page(servers[0].url, args.screenshots)
+        page.show()
         draw(page, servers[0], folder)
+        refuse(page, servers[0], folder)
         drop(page, folder)
         reorder(page, servers[0])
         drain(page, servers[0])
         finish(page, servers[0])
         cancel_and_retry(page, servers[0])
         looks(page)
+        watch_others(page, servers[0])
         says(not (lines := page.complaints()), f"the browser has nothing to complain of {lines or ''}".rstrip())
         picture = sorted((folder / "open/output").glob("*.png"))[0]
-        servers.append(Server(folder / "key", own_address(), HEDDLE_API_KEY=KEY))
+        (folder / "front_end").mkdir()
+        (folder / "front_end/index.html").write_text("<!DOCTYPE html><link rel=icon href=data:,><body>front end</body>")
+        servers.append(Server(folder / "key", "--listen", own_address(), "--front-end", folder / "front_end", HEDDLE_API_KEY=KEY))
         sign_in(page, servers[1], picture)
         page.driver.quit()
         page = None
@@ -409,7 +351,7 @@ def main():
         servers = []
     finally:
         if page:
-            print("\n".join(page.complaints()))
+            print(page.complaints())
             page.driver.quit()
         for server in servers:
             server.process.kill()
