@@ -62,16 +62,24 @@ bool has_ended(const std::string& state) {
   return state == "done" || state == "failed" || state == "cancelled";
 }
 
-// A stream that breaks off is taken up again where it was: a server may be restarted meanwhile.
+// A stream that breaks off is taken up again where it was: a server may be restarted meanwhile, and
+// still has the job.
 Json wait_for(const ServerClient& server, const std::string& id, bool quiet) {
+  constexpr int kMostFailures = 60;
+  constexpr std::chrono::seconds kBetweenTries{1};
   std::string last;
-  while (true) {
-    server.follow(id, last, [&](std::string_view type, const Json& data) {
-      if (!quiet) tell_progress(type, data);
-    });
-    Json job = server.get(job_path(id));
-    if (has_ended(job.at("state").as_string())) return job;
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  for (int failures = 0;;) {
+    try {
+      server.follow(id, last, [&](std::string_view type, const Json& data) {
+        if (!quiet) tell_progress(type, data);
+      });
+      Json job = server.get(job_path(id));
+      if (has_ended(job.at("state").as_string())) return job;
+      failures = 0;
+    } catch (const ServerFailure&) {
+      if (++failures > kMostFailures) throw;
+    }
+    std::this_thread::sleep_for(kBetweenTries);
   }
 }
 

@@ -50,14 +50,18 @@ for command in ps queue models "submit sum.json" "devices"; do
 done
 run 2 ps --server ftp://127.0.0.1; has err "https?://"
 
-touch server.out
-HEDDLE_API_KEY=secret HEDDLE_PLUGINS=$samples "$program" serve --port 0 --jobs 1 --json --devices cpu >server.out 2>server.err </dev/null &
-pid=$!
-left=1200
-until grep -q '"url"' server.out || ! kill -0 "$pid" 2>/dev/null || ((--left == 0)); do sleep 0.05; done
-HEDDLE_SERVER=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' server.out)
-export HEDDLE_SERVER
-[ -n "$HEDDLE_SERVER" ] || { cat server.out server.err; exit 1; }
+# start PORT: a server; its address is in HEDDLE_SERVER.
+start() {
+  local left=1200
+  : >server.out
+  HEDDLE_API_KEY=secret HEDDLE_PLUGINS=$samples "$program" serve --port "$1" --jobs 1 --json --devices cpu >server.out 2>server.err </dev/null &
+  pid=$!
+  until grep -q '"url"' server.out || ! kill -0 "$pid" 2>/dev/null || ((--left == 0)); do sleep 0.05; done
+  HEDDLE_SERVER=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' server.out)
+  export HEDDLE_SERVER
+  [ -n "$HEDDLE_SERVER" ] || { cat server.out server.err; exit 1; }
+}
+start 0
 
 # A key is wanted, from the environment or an option.
 run 2 ps; has err "HEDDLE_API_KEY"
@@ -103,6 +107,19 @@ run 0 queue cancel --all; has out "$running cancelling"
 run 0 queue resume; has_not out "paused; the queue"
 until "$program" queue | grep -q "running 0"; do sleep 0.05; done
 run 0 queue delete "$high"; run 2 queue delete "$high"; has err "there is no job"
+
+# Whoever waits for a job goes on waiting while the server is killed and comes back.
+run 0 queue pause
+timeout 120 "$program" submit sum.json --wait >waited 2>waited.err </dev/null &
+waits=$!
+until grep -q . waited; do sleep 0.05; done
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null
+start "${HEDDLE_SERVER##*:}"
+run 0 queue; has out "the queue is paused"
+run 0 queue resume
+wait "$waits" || wrong "submit --wait over a restart: $(cat waited waited.err)"
+grep -q " done " waited || wrong "submit --wait over a restart: $(cat waited)"
 
 run 0 models; has out "^device"
 run 0 models unload; has out "given back"
