@@ -110,6 +110,7 @@ run 0 queue delete "$high"; run 2 queue delete "$high"; has err "there is no job
 
 # Whoever waits for a job goes on waiting while the server is killed and comes back.
 run 0 queue pause
+: >waited
 timeout 120 "$program" submit sum.json --wait >waited 2>waited.err </dev/null &
 waits=$!
 until grep -q . waited; do sleep 0.05; done
@@ -133,6 +134,10 @@ run 2 devices drain; has err "the id of a device"
 run 2 devices drain none; has err "there is no device 'none'"
 unset HEDDLE_SERVER
 run 2 devices drain cpu:0; has err "--server"
+
+kill -TERM "$pid"
+wait "$pid" || wrong "the server's exit code is $?"
+pid=
 
 [ $failures -eq 0 ] || exit 1
 echo "all right"
