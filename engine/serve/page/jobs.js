@@ -154,6 +154,11 @@ export function takePicture({about, blob}) {
   tell();
 }
 
+// Where its last preview is: what a message brought, else what the server has of another client's.
+export function previewOf(job) {
+  return liveOf(job.id).picture || (job.progress?.preview ?? '').replace(/^\//, '');
+}
+
 // "prompt · 12 of 28", or what is known of it.
 export function progressText(job) {
   const {node, value, max} = liveOf(job.id);

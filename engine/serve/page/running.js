@@ -1,7 +1,7 @@
 // A tile for each job that runs, and what became of the last ones of this page.
 import {post, viewPath} from './api.js';
 import {announce, byId, guarded, iconButton, make, setText, showList, timeText} from './dom.js';
-import {filesOf, findJob, known, liveOf, progressText, refreshSoon, shareOf} from './jobs.js';
+import {filesOf, findJob, known, previewOf, progressText, refreshSoon, shareOf} from './jobs.js';
 
 const kTick = 500;     // ms, of the time that tiles show
 const kFollowed = 50;  // jobs of this page
@@ -55,7 +55,7 @@ function tile(job) {
     setText(device, now.progress?.devices?.join(', ') ?? '');
     pause.relabel(`${isPaused(now) ? 'Resume' : 'Pause'}: ${now.title}`, isPaused(now) ? 'resume' : 'pause');
     showBar(bar, shareOf(now));
-    showPreview(picture, liveOf(now.id).picture, now.title);
+    showPreview(picture, previewOf(now), now.title);
     element.tick();
   };
   return element;
@@ -85,8 +85,7 @@ function followed() {
   return jobs.findLast((job) => job.state === 'running') ?? ended[0] ?? jobs.at(-1);
 }
 
-function resultElement(job, url) {
-  if (url) return make('img', {src: url, alt: `Preview: ${job.title}`});
+function resultElement(job) {
   const [file] = filesOf(job.id);
   if (!file) return null;
   return file.kind === 'picture' ? make('img', {src: viewPath(file), alt: job.title})
@@ -94,13 +93,20 @@ function resultElement(job, url) {
 }
 
 let shown = '';  // what the picture is of
-function showFile(job, url) {
-  const key = url || (job.ended_ms ? `${job.state} ${job.id}` : '');
+function showFile(job, preview) {
+  const key = preview || (job.ended_ms ? `${job.state} ${job.id}` : '');
   if (key === shown || key === '') return;  // between two pictures the old one stays
-  const element = resultElement(job, url);
-  if (!element && job.state === 'done') return;  // its files are not known yet, or there are none
+  const place = byId('result-picture'), old = place.firstElementChild;
+  if (preview) {
+    const picture = old?.tagName === 'IMG' ? old : make('img');  // it shows the old one until the new one is there
+    Object.assign(picture, {src: preview, alt: `Preview: ${job.title}`});
+    if (picture !== old) place.replaceChildren(picture);
+  } else {
+    const element = resultElement(job);
+    if (!element && job.state === 'done') return;  // its files are not known yet, or there are none
+    place.replaceChildren(...(element ? [element] : []));
+  }
   shown = key;
-  byId('result-picture').replaceChildren(...(element ? [element] : []));
 }
 
 const kTexts = {
@@ -117,7 +123,7 @@ export function showResult() {
   const bar = byId('result-bar');
   bar.hidden = job.state !== 'running';
   showBar(bar, shareOf(job));
-  showFile(job, job.state === 'running' ? liveOf(job.id).picture : '');
+  showFile(job, job.state === 'running' ? previewOf(job) : '');
   setText(byId('result-text'), kTexts[job.state](job));
   byId('result').dataset.state = job.state;
 }
