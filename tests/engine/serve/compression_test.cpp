@@ -12,9 +12,7 @@ using Outcome = engine::Inflated::Outcome;
 
 namespace {
 
-constexpr const char* kHost = "Host: 127.0.0.1\r\n";
-
-std::string headers(const std::string& more) { return kHost + more + "\r\n"; }
+std::string headers(const std::string& more) { return "Host: 127.0.0.1\r\n" + more + "\r\n"; }
 
 // What no compressor makes smaller.
 std::string noise(std::size_t bytes) {
