@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iterator>
 
 #include "engine/base/error.h"
@@ -10,6 +9,8 @@
 #include "engine/base/own_folder.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
+#include "engine/cli/read_values.h"
+#include "engine/cli/serve_settings.h"
 
 namespace heddle::cli {
 namespace {
@@ -22,30 +23,6 @@ using engine::quote;
 constexpr unsigned kMostSeconds = 1'000'000'000;
 constexpr unsigned kMostSteps = 1'000'000'000;
 constexpr unsigned kMostThreads = 4096;
-
-[[noreturn]] void refuse(const Given& given, std::string_view what) {
-  throw Error(Code::invalid_argument, cat(given.where, ": ", what));
-}
-
-bool read_flag(const Layer& layer, std::string_view option) {
-  for (const Given& given : layer.of(option)) {
-    for (const std::string_view yes : {"true", "1", "yes", "on"})
-      if (given.text == yes) return true;
-    for (const std::string_view no : {"false", "0", "no", "off"})
-      if (given.text == no) return false;
-    refuse(given, cat("expected true or false, got ", quote(given.text), "."));
-  }
-  return false;
-}
-
-unsigned read_number(const Given& given, unsigned most, std::string_view what) {
-  unsigned number = 0;
-  const char* end = given.text.data() + given.text.size();
-  const auto read = std::from_chars(given.text.data(), end, number);
-  if (given.text.empty() || read.ec != std::errc() || read.ptr != end || number > most)
-    refuse(given, cat("expected ", what, ", got ", quote(given.text), "."));
-  return number;
-}
 
 unsigned read_threads(const Layer& layer) {
   unsigned threads = 0;
@@ -138,27 +115,6 @@ std::map<std::string, std::string> read_compute(const Layer& layer) {
   return compute;
 }
 
-std::vector<std::string> separate(const Given& given) {
-  std::vector<std::string> words;
-  std::string_view rest = given.text;
-  while (true) {
-    const std::size_t comma = rest.find(',');
-    const std::string_view word = rest.substr(0, comma);
-    if (word.empty())
-      refuse(given, cat("expected names with commas between, got ", quote(given.text), "."));
-    words.emplace_back(word);
-    if (comma == std::string_view::npos) return words;
-    rest.remove_prefix(comma + 1);
-  }
-}
-
-std::vector<std::string> read_words(const Layer& layer, std::string_view option) {
-  std::vector<std::string> words;
-  for (const Given& given : layer.of(option))
-    std::ranges::move(separate(given), std::back_inserter(words));
-  return words;
-}
-
 std::map<std::string, std::string> places_of(const Layer& layer) {
   std::map<std::string, std::string> places;
   for (const Given& given : layer.of("threads"))
@@ -179,23 +135,6 @@ std::map<std::string, std::string> places_of(const Layer& layer) {
     for (const Pair& pair : read_pairs(layer, option))
       places[engine::option_frame(field, pair.key)] = pair.where;
   return places;
-}
-
-std::filesystem::path read_path(const Given& given) {
-  if (given.text.empty()) refuse(given, "expected a path, got an empty one.");
-  return given.text;
-}
-
-// Of a file that will be written in the end: by then it is too late to learn that it has no folder.
-std::filesystem::path read_new_file(const Given& given) {
-  const std::filesystem::path path = read_path(given);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
-    refuse(given, cat("there is no folder ", quote(folder.string()), " to write the file into."));
-  if (std::filesystem::is_directory(path, ignored))
-    refuse(given, cat(quote(path.string()), " is a folder; name a file in it."));
-  return path;
 }
 
 std::uint64_t read_size(const Given& given) {
@@ -228,115 +167,6 @@ std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_
     folders.push_back(std::move(folder));
   }
   return folders;
-}
-
-std::optional<unsigned> read_days(const Layer& layer, std::string_view option) {
-  std::optional<unsigned> days;
-  for (const Given& given : layer.of(option)) days = read_number(given, 36'500, "days up to 36500");
-  return days;
-}
-
-// A share of a disk would be of whichever lies there.
-std::optional<std::uint64_t> read_disk_size(const Layer& layer, std::string_view option) {
-  std::optional<std::uint64_t> bytes;
-  for (const Given& given : layer.of(option)) {
-    bytes = engine::parse_bytes(given.text);
-    if (!bytes) refuse(given, cat("expected a size such as 20GiB, got ", quote(given.text), "."));
-  }
-  return bytes;
-}
-
-ServeSettings::Keep read_keep(const Layer& layer) {
-  ServeSettings::Keep keep;
-  keep.temp_days = read_days(layer, "keep-temp-days");
-  keep.output_days = read_days(layer, "keep-output-days");
-  keep.history_days = read_days(layer, "keep-history-days");
-  keep.temp_bytes = read_disk_size(layer, "keep-temp-size");
-  keep.output_bytes = read_disk_size(layer, "keep-output-size");
-  keep.free_bytes = read_disk_size(layer, "keep-free").value_or(0);
-  return keep;
-}
-
-ServeSettings read_serve_settings(const Layer& layer) {
-  ServeSettings serve;
-  if (std::vector<std::string> addresses = read_words(layer, "listen"); !addresses.empty())
-    serve.addresses = std::move(addresses);
-  for (const Given& given : layer.of("port"))
-    serve.port = std::uint16_t(read_number(given, 65'535, "a port from 0 to 65535"));
-  for (const Given& given : layer.of("front-end")) serve.front_end = read_path(given).string();
-  for (const Given& given : layer.of("user")) serve.user = read_path(given);
-  for (const Given& given : layer.of("queue")) serve.queue = read_new_file(given);
-  for (const Given& given : layer.of("jobs")) {
-    serve.jobs = read_number(given, 256, "a number of jobs from 1 to 256");
-    if (serve.jobs == 0) refuse(given, "expected a number of jobs from 1 to 256, got 0.");
-  }
-  for (const Given& given : layer.of("traces")) serve.traces = read_path(given);
-  for (const Given& given : layer.of("interrupted")) {
-    using Interrupted = ServeSettings::Interrupted;
-    if (given.text != "resume" && given.text != "again" && given.text != "fail")
-      refuse(given, cat("expected resume, again or fail, got ", engine::quote(given.text), "."));
-    serve.interrupted = given.text == "resume"  ? Interrupted::resume
-                        : given.text == "again" ? Interrupted::again
-                                                : Interrupted::fail;
-  }
-  for (const Given& given : layer.of("shutdown-seconds"))
-    serve.shutdown_seconds = read_number(given, 86'400, "seconds up to 86400");
-  for (const Given& given : layer.of("api-key")) {
-    serve.api_key = given.text;
-    if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");
-  }
-  for (const Given& given : layer.of("enable-cors-header")) {
-    serve.cors_origin = given.text;
-    const bool is_origin = given.text.find("://") != given.text.npos && !given.text.ends_with('/');
-    if (given.text != "*" && !is_origin)
-      refuse(given, cat("expected an origin, as https://a.example, or *, got ",
-                        engine::quote(given.text), "."));
-  }
-  serve.keep = read_keep(layer);
-  serve.multi_user = read_flag(layer, "multi-user");
-  serve.insecure = read_flag(layer, "insecure");
-  return serve;
-}
-
-ServerSettings read_server_settings(const Layer& layer) {
-  ServerSettings server;
-  for (const Given& given : layer.of("server")) {
-    server.url =
-        given.text.find("://") == std::string::npos ? cat("http://", given.text) : given.text;
-    while (server.url.ends_with('/')) server.url.pop_back();
-    server.is_given = true;
-    if (given.text.empty()) refuse(given, "expected an address, got an empty one.");
-  }
-  for (const Given& given : layer.of("api-key")) server.api_key = given.text;
-  return server;
-}
-
-std::int64_t read_priority(const Given& given) {
-  std::int64_t number = 0;
-  const char* const end = given.text.data() + given.text.size();
-  const auto read = std::from_chars(given.text.data(), end, number);
-  if (read.ec != std::errc() || read.ptr != end)
-    refuse(given, cat("expected a whole number, got ", quote(given.text), "."));
-  return number;
-}
-
-JobSettings read_job_settings(const Layer& layer) {
-  JobSettings job;
-  for (const Given& given : layer.of("priority")) job.priority = read_priority(given);
-  for (const Given& given : layer.of("tag")) job.tag = given.text;
-  for (const Given& given : layer.of("batch")) job.batch = given.text;
-  for (const Given& given : layer.of("before")) job.before = given.text;
-  for (const Given& given : layer.of("repeats")) {
-    job.repeats = read_number(given, 1000, "a number of jobs from 1 to 1000");
-    if (job.repeats == 0) refuse(given, "expected a number of jobs from 1 to 1000, got 0.");
-  }
-  job.front = read_flag(layer, "front");
-  job.back = read_flag(layer, "back");
-  job.paused = read_flag(layer, "paused");
-  job.wait = read_flag(layer, "wait");
-  job.all = read_flag(layer, "all");
-  job.but_running = read_flag(layer, "but-running");
-  return job;
 }
 
 }  // namespace
