@@ -97,9 +97,9 @@ void enter(Run::Data& run, Engine::Data& engine) {
 void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
   run.so_far.saved.set_places(
       engine::places_of(run.ready.graph, run.ready.plan, run.ready.topology));
-  run.ready = {};
   *run.status->work.lock() = {};
-  run.ticket->give_back();
+  run.ticket->give_back();  // first: another run that comes may be counting what this one needs
+  run.ready = {};
   engine.finish_drains();
   const engine::Error cancelled(engine::Code::cancelled, "cancelled");
   if (!run.status->control.rearm()) throw cancelled;
