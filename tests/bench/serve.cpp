@@ -134,6 +134,7 @@ void measure_first_node(const Server& server, int jobs) {
   SocketClient socket(server.port(), "/ws?clientId=first");
   Connection connection(server.port());
   std::vector<double> times;
+  const double processor = server.processor_seconds();
   for (int i = 0; i < jobs + 20; ++i) {
     const std::string body = prompt(small_graph(i), "first");
     const Clock::time_point began = Clock::now();
@@ -149,13 +150,17 @@ void measure_first_node(const Server& server, int jobs) {
       if (is_end(message)) break;
     }
   }
-  std::printf("POST /prompt to the first node: median %.2f ms, p99 %.2f ms, most %.2f ms (%d)\n",
-              quantile(times, 0.5), quantile(times, 0.99), quantile(times, 1), jobs);
+  std::printf(
+      "POST /prompt to the first node: median %.2f ms, p99 %.2f ms, most %.2f ms (%d); %.0f us of "
+      "the server's processor time for each job\n",
+      quantile(times, 0.5), quantile(times, 0.99), quantile(times, 1), jobs,
+      (server.processor_seconds() - processor) / (jobs + 20) * 1e6);
 }
 
 void measure_requests(const Server& server, const std::string& target) {
   constexpr int kConnections = 8, kRequests = 1000;
   std::atomic<int> failures = 0;
+  const double processor = server.processor_seconds();
   const Clock::time_point began = Clock::now();
   {
     std::vector<std::jthread> threads;
@@ -167,8 +172,12 @@ void measure_requests(const Server& server, const std::string& target) {
       });
   }
   const double seconds = ms_since(began) / 1000;
-  std::printf("GET %s: %.0f requests/s over %d connections, %d failed\n", target.c_str(),
-              kConnections * kRequests / seconds, kConnections, failures.load());
+  std::printf(
+      "GET %s: %.0f requests/s over %d connections, %.0f us of the server's processor time each, "
+      "%d "
+      "failed\n",
+      target.c_str(), kConnections * kRequests / seconds, kConnections,
+      (server.processor_seconds() - processor) / (kConnections * kRequests) * 1e6, failures.load());
 }
 
 struct Cost {
