@@ -51,16 +51,26 @@ struct Kept : Serving {
   void go_on() const { service->queue().pause_all(false); }
 };
 
-// What a client hears of a job.
+// What a client hears of a job. It may still be told the end of one before.
 struct Listener {
   SocketClient socket;
-  explicit Listener(const Serving& serving) : socket(serving.port(), "/ws?clientId=tab") {}
+  std::string job;  // that is listened for
+  explicit Listener(const Serving& serving, std::string id = {})
+      : socket(serving.port(), "/ws?clientId=tab"), job(std::move(id)) {}
 
+  // The next message of the job.
+  Json next() {
+    while (true) {
+      Json message = socket.read_json();
+      BOOST_TEST_REQUIRE(!message.is_null());
+      const Json* id = message.at("data").find("prompt_id");
+      if (id && id->as_string() == job) return message;
+    }
+  }
   // The share of the loop that has been done, at its next step; 1 at the end of the job.
   double next_share() {
     while (true) {
-      const Json message = socket.read_json();
-      BOOST_TEST_REQUIRE(!message.is_null());
+      const Json message = next();
       const std::string type = message.at("type").as_string();
       const Json& data = message.at("data");
       if (type == "progress" && data.at("node").as_string() == "loop")
@@ -72,8 +82,7 @@ struct Listener {
   bool hears_of_loop_before(const std::string& node) {
     bool has_heard = false;
     while (true) {
-      const Json message = socket.read_json();
-      BOOST_TEST_REQUIRE(!message.is_null());
+      const Json message = next();
       if (message.at("type").as_string() != "executing") continue;
       const Json& told = message.at("data").at("node");
       if (told.is_null() || told.as_string() == node) return has_heard;
@@ -90,7 +99,7 @@ BOOST_AUTO_TEST_SUITE(job_checkpoints)
 
 BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
   Listener before(*this);
-  const std::string id = submit(showing_loop(), kOfClient);
+  const std::string id = before.job = submit(showing_loop(), kOfClient);
   double done = 0;
   for (int steps = 0; steps < 5; ++steps) done = before.next_share();
   BOOST_TEST(!std::filesystem::exists(file_of(id)));
@@ -98,7 +107,7 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
   BOOST_TEST(std::filesystem::exists(file_of(id)));
   start();
   BOOST_TEST(pending() == 1u);
-  Listener after(*this);
+  Listener after(*this, id);
   go_on();
   const double next = after.next_share();
   BOOST_TEST(next > done);
@@ -113,7 +122,7 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_gone_on_with_begins_anew, Kept) {
   for (const bool is_torn : {true, false}) BOOST_TEST_CONTEXT(is_torn) {
       Listener before(*this);
-      const std::string id = submit(showing_loop(), kOfClient);
+      const std::string id = before.job = submit(showing_loop(), kOfClient);
       before.next_share();
       end();
       const std::string kept = read_text(file_of(id).string());
@@ -126,7 +135,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_gone_on_with_begins_anew, Kept) {
         service->queue().submit({{.id = "other", .client = "tab", .prompt = showing_loop()}});
         std::filesystem::rename(file_of(id), file_of("other"));
       }
-      Listener after(*this);
+      Listener after(*this, id);
       go_on();
       BOOST_TEST(after.next_share() <= 2.0 / kSteps);
       BOOST_TEST(ended(id).at("status").at("completed").as_bool());
@@ -137,14 +146,14 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_be_gone_on_with_begins_anew, Kept) {
 
 BOOST_FIXTURE_TEST_CASE(a_server_may_begin_all_anew, Kept) {
   Listener before(*this);
-  const std::string id = submit(showing_loop(), kOfClient);
+  const std::string id = before.job = submit(showing_loop(), kOfClient);
   before.next_share();
   end();
   BOOST_TEST(std::filesystem::exists(file_of(id)));
   options.runner.resumes = false;
   start();
   BOOST_TEST(!std::filesystem::exists(file_of(id)));
-  Listener after(*this);
+  Listener after(*this, id);
   go_on();
   BOOST_TEST(after.next_share() <= 2.0 / kSteps);
   BOOST_TEST(ended(id).at("status").at("completed").as_bool());
@@ -198,13 +207,13 @@ BOOST_FIXTURE_TEST_CASE(the_end_is_bounded_and_nodes_that_have_ended_are_not_run
          "both": {"class_type": "t.Show", "inputs": {"value": ["meet", 0]}},
          "show": {"class_type": "PreviewAny", "inputs": {"source": ["loop", 0]}})");
   Listener before(*this);
-  const std::string id = submit(flow, kOfClient);
+  const std::string id = before.job = submit(flow, kOfClient);
   while (before.next_share() < 1) {
   }
   wait_until([&] { return std::filesystem::exists(file_of(id)); });
   end();
   start();
-  Listener after(*this);
+  Listener after(*this, id);
   go_on();
   const std::string other = submit(meeting(6, 2));
   BOOST_TEST(!after.hears_of_loop_before(""));
