@@ -15,6 +15,7 @@ namespace heddle::engine {
 namespace {
 
 constexpr double kStreamingGain = 0.98;  // of the time without it: what streaming has to gain
+constexpr double kMixingGain = 0.98;     // of the time on devices that are alike
 
 // Devices that compute equal bytes at equal speed, in the order of the topology.
 std::vector<std::vector<std::uint32_t>> equal_devices(const Topology& topology) {
@@ -93,11 +94,12 @@ class Placer {
       std::ranges::sort(together);
       consider(together, 1 + 1e-9);  // where nothing gains, it tells what was compared
     }
-    if (refused_ && classes.size() > 1) {
+    // Nodes on several kinds of device at once: their results are not those of any one device.
+    if (classes.size() > 1 && (refused_ || request_.fidelity == Fidelity::rounding)) {
       std::vector<std::uint32_t> every;
       for (std::uint32_t d = 0; d < request_.topology.devices.size(); ++d)
         if (request_.topology.devices[d].left_out.empty()) every.push_back(d);
-      consider(every);
+      consider(every, best ? kMixingGain : 1.0);
     }
     if (best) return finish(std::move(*best));
     if (request_.misfits == PlaceRequest::Misfits::refused) throw *refused_;

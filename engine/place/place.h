@@ -36,7 +36,8 @@ struct PlaceRequest {
 // where everything together is done soonest, among ways that fit and, but for Fidelity::rounding,
 // that give the same bytes: computing nodes stay on devices of one kind, model and compute type,
 // unless memory is short there: then weights are pooled over other models of the kind, and where
-// nothing fits, over other kinds. The same question always has the same answer.
+// nothing fits, over other kinds. Fidelity::rounding spreads work over all kinds where that is
+// faster. The same question always has the same answer.
 Placement place(const PlaceRequest& request);
 
 // A loader's own input called "device" is a hint, too, where it names something and the node has no

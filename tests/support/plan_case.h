@@ -1,6 +1,7 @@
 // A planning question as a JSON file: devices, costs, models and a graph of nodes that say what
 // they cost. Placed and planned without a device. The form is what tests/golden/plans/*.json show:
-//   devices   [{name, kind, model, memory, budget, compute, host, flops, bandwidth, left_out}]
+//   devices   [{name, kind, model, memory, budget, compute, host, flops, bandwidth, busy,
+//              left_out}]
 //   pinned    bytes of streamed weights that host memory may pin for those that are not the host's
 //   links     {"gpu:0 -> gpu:1": {kind, bytes_per_second, latency_seconds}}, one direction unless
 //             "both" is true
@@ -51,6 +52,7 @@ class PlanCase {
                                                          .inferred = inferred_,
                                                          .topology = topology_,
                                                          .costs = costs_,
+                                                         .device_load = load_,
                                                          .fidelity = fidelity_}),
                                           inferred_, topology_);
     engine::add_steps(graph_, inferred_, topology_, plan);
@@ -107,6 +109,8 @@ class PlanCase {
            bytes_of(d, "budget"), number_of(d, "flops"), number_of(d, "bandwidth"),
            text_of(d, "left_out"), json.find("pinned") != nullptr && !flag_of(d, "host")});
     }
+    for (const Json& d : json.find("devices")->as_array())
+      load_.busy_seconds.push_back(number_of(d, "busy"));
     topology_.pinned_bytes = bytes_of(json, "pinned");
     const std::size_t n = topology_.devices.size();
     const auto side = [&](std::string_view name) {
@@ -234,6 +238,7 @@ class PlanCase {
   decltype(heddle_node_desc::execute) const execute_;
   engine::Topology topology_;
   engine::Costs costs_;
+  engine::DeviceLoad load_;
   engine::Fidelity fidelity_ = engine::Fidelity::exact;
   std::map<std::string, engine::Value> models_;
   std::map<std::string, std::string> kinds_;
