@@ -43,6 +43,11 @@ void AdmissionQueue::give_back(Id id) {
 }
 
 void AdmissionQueue::remove(Id id) {
+  const Entry* const removed = find(id);
+  if (removed == nullptr) return;
+  const Id before = removed->after;
+  for (Entry& each : entries_)
+    if (each.after == id) each.after = before;
   std::erase_if(entries_, [&](const Entry& each) { return each.id == id; });
 }
 
@@ -151,6 +156,12 @@ bool AdmissionQueue::waits_for_another(const Entry& entry) const {
   return before != nullptr && !before->is_admitted;
 }
 
+bool AdmissionQueue::comes_after(const Entry& entry, Id before) const {
+  const Entry* at = &entry;
+  while (at != nullptr && at->after != before) at = find(at->after);
+  return at != nullptr;
+}
+
 // The lowest first, of equals the one that has come last, until the run fits; then those that need
 // not go after all stay, the highest first.
 std::vector<AdmissionQueue::Entry*> AdmissionQueue::victims_for(const Entry& run,
@@ -158,7 +169,8 @@ std::vector<AdmissionQueue::Entry*> AdmissionQueue::victims_for(const Entry& run
                                                                 const MemoryCapacity& capacity) {
   std::vector<Entry*> victims;
   for (auto at = entries_.rbegin(); at != entries_.rend() && !fits(run, beside, capacity); ++at) {
-    if (!at->is_admitted || at->is_preempted || at->priority >= run.priority) continue;
+    if (!at->is_admitted || at->is_preempted) continue;
+    if (at->priority >= run.priority && !comes_after(*at, run.id)) continue;
     victims.push_back(&*at);
     std::erase(beside, &*at);
   }

@@ -6,8 +6,9 @@
 // pass that take of what it waits for, kMostPassed of them, and then nobody: what becomes free from
 // then on is its own, so it does not starve. No deadlock: a run has all that it needs when it
 // begins and never waits for more memory, and what else it waits for has begun before it (`after`,
-// and nodes that other runs compute), so runs under way end; and the first that waits begins when
-// none is under way, since what does not fit even then is not asked to wait for runs.
+// and nodes that other runs compute; one that it comes after and that gave back what it had takes
+// that back from it), so runs under way end; and the first that waits begins when none is under
+// way, since what does not fit even then is not asked to wait for runs.
 #pragma once
 
 #include <cstdint>
@@ -60,9 +61,9 @@ class AdmissionQueue {
   // Admits whoever may begin now; in their order.
   std::vector<Id> admit(const MemoryCapacity& capacity);
 
-  // Runs under way that are to give back what they have, because one of a higher priority waits and
-  // would fit then: as few and as low ones as will do. Each is told once, and nobody passes the one
-  // that it makes room for.
+  // Runs under way that are to give back what they have, because one of a higher priority, or one
+  // that they come `after`, waits and would fit then: as few and as low ones as will do. Each is
+  // told once, and nobody passes the one that it makes room for.
   std::vector<Id> preempt(const MemoryCapacity& capacity);
 
   bool is_admitted(Id id) const;
@@ -102,6 +103,7 @@ class AdmissionQueue {
   static bool fits(const Entry& run, const std::vector<const Entry*>& beside,
                    const MemoryCapacity& capacity);
   bool waits_for_another(const Entry& entry) const;
+  bool comes_after(const Entry& entry, Id before) const;  // through others, too
   // Of those under way, to make room for the run; empty: that will not do.
   std::vector<Entry*> victims_for(const Entry& run, std::vector<const Entry*> beside,
                                   const MemoryCapacity& capacity);

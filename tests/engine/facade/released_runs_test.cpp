@@ -2,11 +2,13 @@
 // because another of a higher priority needs the devices.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
 #include "heddle/abi/base.h"
 #include "tests/engine/facade/stepped_runs.h"
+#include "tests/support/golden_files.h"
 
 using namespace heddle;
 using test::kSteps, test::Steps;
@@ -118,6 +120,56 @@ BOOST_AUTO_TEST_CASE(a_run_of_higher_priority_takes_the_device_at_the_next_step)
   BOOST_TEST(first.devices.size() == 2u);
   BOOST_TEST(first.now() == kSteps);
   BOOST_TEST(second.devices.size() == 1u);
+}
+
+// The third has its result, and waits for its turn to write with what the first needs to go on.
+BOOST_AUTO_TEST_CASE(a_run_gives_way_to_one_that_it_writes_after) {
+  EngineOptions o = options({"fake:0"});
+  o.output_dir = folder.path();
+  o.budgets["fake"] = 5 * test::kBytes / 2;  // for two runs
+  Engine engine(o);
+  const test::LayersFile c{"c", test::kWide, test::kDeep};
+  folder.write("c.safetensors", c.bytes());
+  Steps first, second, third;
+  std::atomic<Run*> run{nullptr};
+  std::atomic<bool> has_second_begun{false};
+  first.at_step = [&](int step) {
+    if (step != 5) return;
+    while (run == nullptr || !has_second_begun) std::this_thread::yield();
+    run.load()->pause_and_release();
+  };
+  second.at_step = [&](int) { has_second_begun = true; };
+  const auto save = [&](const test::LayersFile& model, Steps& steps, std::uint64_t after) {
+    const std::string path = (folder / (model.name + ".safetensors")).string();
+    return engine.start(
+        engine.parse(test::workflow(
+            {{"load",
+              (R"({"class_type": "test.load", "inputs": {"path": ")" + path + R"("}})").c_str()},
+             {"loop", R"({"class_type": "test.planned_loop",
+                          "inputs": {"model": ["load", 0], "width": 80, "steps": 40}})"},
+             {"save", R"({"class_type": "test.save", "inputs": {"value": ["loop", 0]}})"}})),
+        {.observer = steps.observer(), .writes_after = after});
+  };
+  Run one = save(a, first, 0);
+  run = &one;
+  Run two = save(b, second, one.id());
+  second.await(kSteps);
+  Run three = save(c, third, two.id());
+  third.await(kSteps);
+  BOOST_TEST(first.now() == 5);
+  one.resume();
+  one.wait();
+  two.wait();
+  three.wait();
+  const auto saved = [&](const char* file) {
+    const std::string bytes = test::read_text((folder / file).string());
+    std::vector<float> values(bytes.size() / sizeof(float));
+    std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+    return values;
+  };
+  BOOST_TEST((saved("1") == whole(a, 0)));
+  BOOST_TEST((saved("2") == whole(b, 0)));
+  BOOST_TEST((saved("3") == whole(c, 0)));
 }
 
 BOOST_AUTO_TEST_CASE(one_of_the_same_priority_waits_as_before) {

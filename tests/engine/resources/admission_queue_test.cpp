@@ -137,6 +137,29 @@ BOOST_AUTO_TEST_CASE(a_run_that_writes_after_another_begins_after_it) {
   BOOST_TEST((queue.admit(hundred) == Ids{2, 3}));
 }
 
+// It may wait for its turn to write, and never gets it while the other lacks what it has.
+BOOST_AUTO_TEST_CASE(a_run_gives_back_what_one_that_it_writes_after_lacks) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 60)});
+  queue.add(2, 3, {need(0, 10)}, 1);
+  queue.add(3, 3, {need(0, 30)}, 2);
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  BOOST_TEST((queue.admit(hundred) == Ids{2, 3}));
+  queue.give_back(1);
+  queue.add(4, 0, {need(0, 30)});
+  BOOST_TEST((queue.admit(hundred) == Ids{4}));
+  BOOST_TEST(queue.preempt(hundred).empty());  // it is paused, and they may wait for it
+  queue.set_needs(1, {need(0, 60)});
+  queue.set_paused(1, false);
+  BOOST_TEST(queue.admit(hundred).empty());
+  queue.remove(2);  // its turn has not come for all that
+  queue.add(5, 0, {need(0, 10)});
+  BOOST_TEST((queue.admit(hundred) == Ids{5}));
+  BOOST_TEST((queue.preempt(hundred) == Ids{3}));
+  queue.give_back(3);
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+}
+
 // Whatever comes and goes in whatever order: never more than there is, nobody is passed more often
 // than he may be, and all end.
 BOOST_AUTO_TEST_CASE(nobody_starves_and_nobody_waits_for_ever) {
