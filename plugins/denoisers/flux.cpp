@@ -160,6 +160,8 @@ void add_settings(const Dimensions& d, Blocks& graph) {
   graph.setting("latent_channels", d.streams.out_width / kPatchArea);
   graph.setting("latent_downscale", std::int64_t{8});
   graph.setting("patch", std::int64_t{2});
+  if (const std::int64_t more = d.streams.in_width - d.streams.out_width; more > 0)
+    graph.setting("concat_channels", more / kPatchArea);
   graph.setting("guidance_embedded", d.guided);
   graph.setting("context_width", d.streams.context_width);
   graph.setting("pooled_width", d.pooled_width);

@@ -38,13 +38,7 @@ struct CondScope {
   bool counts_at(double sigma) const;
 };
 
-// Fields of an entry that are told before a run, besides its tensors: those that scopes are read
-// from, and what decides what the model reads.
-inline constexpr const char* kScopeFields[] = {
-    "area",        "area_fractions", "strength",           "start_percent",
-    "end_percent", "mask_strength",  "set_area_to_bounds", "default",
-    "unguided",    "hooks",          "clip_start_percent", "clip_end_percent"};
-// `entry`: a record with these fields, and a mask if it has one.
+// `entry`: a record with blocks::kScopeFields, and a mask if it has one.
 CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid, const NoiseLevels& levels);
 
 // An entry for the model: what it reads is that of entry `item` of list `list`.

@@ -91,6 +91,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kUnguided, name});
     else if (name == "positions" && model_settings(model).has("positions"))
       inputs.push_back({Kind::kPositions, name});
+    else if (name == "concat" && concat_layout(model_settings(model)))
+      inputs.push_back({Kind::kConcat, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
                                           "', which the samplers cannot give it yet. Use a model "
@@ -105,10 +107,11 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry) {
   return kind == Kind::kGuidance ? !unguided : kind != Kind::kUnguided || unguided;
 }
 
-Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items) {
+Value constants_of(Context& ctx, const Value& entry, const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   refuse_unsupported(entry);
   const Value settings = model_settings(model);
+  const std::int64_t items = place.items;
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
     if (!is_given(kind, entry)) continue;
@@ -122,6 +125,9 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, std::in
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
+    } else if (kind == Kind::kConcat) {
+      constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
+                                             latent_format(settings), place)));
     } else if (kind == Kind::kUnguided) {
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {

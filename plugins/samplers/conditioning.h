@@ -6,15 +6,17 @@
 
 #include <heddle/model.hpp>
 
+#include "concat_input.h"
+
 namespace heddle::samplers {
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
-  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions } kind;
+  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions, kConcat } kind;
   std::string name;  // the model's
 };
-// Throws when the model reads something that the samplers cannot give it. Positions are only among
-// them where the model's settings have some.
+// Throws when the model reads something that the samplers cannot give it. Positions, and what it
+// reads beside the point, are only among them where the model's settings tell of them.
 std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 
 // Whether the model is given this input for an entry: a record with "unguided", or empty.
@@ -26,10 +28,10 @@ constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
   return rows == 1 ? 1 : items;
 }
 
-// What the model reads of an entry, for a batch of `items`: a record by the model's input names.
+// What the model reads of an entry, for the batch of a place: a record by the model's input names.
 // Throws when the entry asks for something that the samplers do not do, or lacks something that the
 // model reads.
-Value constants_of(Context& ctx, const Value& entry, const Value& model, std::int64_t items);
+Value constants_of(Context& ctx, const Value& entry, const Value& model, const ConcatPlace& place);
 // The entries of a list, at least one.
 std::vector<Value> entries_of(const Value& list);
 

@@ -17,7 +17,8 @@ namespace {
 // The constants of one set; none when an entry lacks what the model reads.
 std::optional<Constants> constants_of(const EntryShapes& entry,
                                       const std::vector<ConditioningInput>& inputs,
-                                      std::int64_t items) {
+                                      const std::optional<ConcatLayout>& concat,
+                                      const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   Constants constants;
   for (const auto& [kind, name] : inputs) {
@@ -30,10 +31,14 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {1}});
       continue;
     }
+    if (kind == Kind::kConcat) {
+      constants.push_back({name, HEDDLE_F32, concat_shape(entry, *concat, place)});
+      continue;
+    }
     const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
     if (!tensor || tensor->rank == 0) return {};
     Shape shape = shape_of(*tensor);
-    shape[0] = fitted_rows(shape[0], items);
+    shape[0] = fitted_rows(shape[0], place.items);
     constants.push_back({name, tensor->dtype, shape});
   }
   return constants;
@@ -99,8 +104,9 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     const Value entry = list.item(i);
     const std::optional<heddle_tensor_info> text = info_of(entry.field("cross_attn"));
     if (!text) return {};
-    entries.push_back(
-        {*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")), entry});
+    entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
+                       entry, info_of(entry.field("concat_latent_image")),
+                       info_of(entry.field("concat_mask"))});
   }
   return entries;
 }
@@ -180,11 +186,13 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
   const std::int64_t items = job.latent.front();
   std::vector<Constants> constants(wanted.size());
   for (const ModelCall& call : asked) {
-    const auto inputs = conditioning_inputs(plan.models()[call.model].model);
+    const Value& model = plan.models()[call.model].model;
+    const auto inputs = conditioning_inputs(model);
+    const auto concat = concat_layout(model_settings(model));
     for (const std::size_t place : call.sets) {
       const ModelSet& set = wanted[place];
       const std::optional<Constants> made =
-          constants_of(entries[set.list][set.item], inputs, items);
+          constants_of(entries[set.list][set.item], inputs, concat, {items, grid, set.box});
       if (!made) return {};
       constants[place] = *made;
     }
@@ -244,6 +252,8 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     record.set("cross_attn", told_info(entry.text));
     if (entry.pooled) record.set("pooled_output", told_info(*entry.pooled));
     if (entry.mask) record.set("mask", told_info(*entry.mask));
+    if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
+    if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
     told.push_back(record.value());
   }
   return list_of(told);

@@ -67,10 +67,14 @@ void ScopedConditionings::read_list(Context& ctx, const Value& conditioning,
 }
 
 const Value& ScopedConditionings::constants(Context& ctx, const Value& model, const ModelSet& set) {
-  const Place place{set.list, set.item};
+  ConcatPlace where{.items = items_, .grid = grid_, .box = {}};
+  if (set.box && concat_layout(model_settings(model))) where.box = set.box;
+  const auto box =
+      where.box ? std::pair(where.box->begin, where.box->size) : std::pair<Shape, Shape>();
+  const auto place = std::pair(Place{set.list, set.item}, box);
   const auto found = constants_.find(place);
   if (found != constants_.end()) return found->second;
-  return constants_.emplace(place, constants_of(ctx, entries_[set.list][set.item], model, items_))
+  return constants_.emplace(place, constants_of(ctx, entries_[set.list][set.item], model, where))
       .first->second;
 }
 

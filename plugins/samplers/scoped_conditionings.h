@@ -35,7 +35,8 @@ class ScopedConditionings {
   ScopedLists lists_;
   std::vector<std::vector<Value>> entries_;  // as they came, by list
   std::map<Place, GridMask> masks_;
-  std::map<Place, Value> constants_;
+  // Where the model reads something beside the point, by boxes, too.
+  std::map<std::pair<Place, std::pair<Shape, Shape>>, Value> constants_;
 };
 
 }  // namespace heddle::samplers

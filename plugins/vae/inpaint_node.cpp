@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 #include <memory>
 
+#include "plugins/blocks/entry_shapes.h"
 #include "plugins/blocks/resample.h"
 #include "plugins/vae/autoencoder.h"
 
@@ -147,6 +148,68 @@ Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, co
   return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
 }
 
+Value each_with(const Value& list, const std::vector<std::pair<const char*, Value>>& fields) {
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    Record entry(list.item(i));
+    for (const auto& [name, value] : fields) entry.set(name, value);
+    entries.push_back(entry.value());
+  }
+  return list_of(entries);
+}
+
+// What is known of pictures that are encoded before they are.
+struct EncodedShapes {
+  Shape picture, samples;  // of the part that whole cells cover
+  Value encoder;
+};
+template <class Pixels, class Vae>
+std::optional<EncodedShapes> encoded_shapes(const Infer& question, const Pixels& pixels,
+                                            const Vae& vae) {
+  const auto shape = question.shape(pixels);
+  const std::optional<Value> value = question[vae];
+  if (!shape || shape->size() != 4 || !value) return {};
+  const std::optional<Autoencoder> autoencoder = usable(*value);
+  if (!autoencoder || autoencoder->channels == 0) return {};
+  const std::int64_t rows = autoencoder->cells((*shape)[1]);
+  const std::int64_t columns = autoencoder->cells((*shape)[2]);
+  if (rows == 0 || columns == 0) return {};
+  const std::int64_t factor = autoencoder->downscale;
+  return EncodedShapes{{(*shape)[0], rows * factor, columns * factor, kColours},
+                       {(*shape)[0], autoencoder->channels, rows, columns},
+                       value->field("encoder")};
+}
+
+void infer_encoding(Infer& question, const EncodedShapes& encoded, std::int64_t times) {
+  if (encoded.encoder.is(HEDDLE_KIND_MODEL))
+    for (std::int64_t i = 0; i < times; ++i)
+      question.call(encoded.encoder,
+                    {{.constants = {{"image", HEDDLE_F32, encoded.picture}}, .steps = {}}});
+  const std::int64_t numbers =
+      checked_sum({count_of(encoded.picture), count_of(encoded.samples)}, "the pictures");
+  const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(numbers), "bytes");
+  question.cost(8 * double(times * numbers), 4 * double(times) * double(bytes), bytes);
+}
+
+// Of the pictures, and of some masks of their size before they are cut.
+std::uint64_t mask_bytes(const Shape& pixels, const Shape& picture, std::int64_t items) {
+  const std::int64_t masks = checked_product({items, pixels[1], pixels[2]}, "the mask");
+  return checked_cast<std::uint64_t>(
+      double(sizeof(float)) * (double(count_of(picture)) + 3 * double(masks)), "bytes");
+}
+
+// Entries that also have a picture, and perhaps a mask of its size.
+template <class In, class Out>
+void infer_with_picture(Infer& question, const In& in, const Out& out, const EncodedShapes& encoded,
+                        const std::optional<Shape>& mask) {
+  std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, in);
+  for (blocks::EntryShapes& entry : entries) {
+    entry.concat_image = tensor_info(HEDDLE_F32, encoded.samples);
+    if (mask) entry.concat_mask = tensor_info(HEDDLE_F32, *mask);
+  }
+  blocks::infer_entries(question, out, entries);
+}
+
 }  // namespace
 
 void VaeEncodeForInpaint::execute(Context& ctx) {
@@ -166,29 +229,15 @@ void VaeEncodeForInpaint::execute(Context& ctx) {
 }
 
 void VaeEncodeForInpaint::infer(Infer& question) {
-  const auto shape = question.shape(pixels), drawn = question.shape(mask);
-  const std::optional<Value> value = question[vae];
-  if (!shape || shape->size() != 4 || !drawn || !value) return;
-  const std::optional<Autoencoder> autoencoder = usable(*value);
-  const std::optional<MaskShape> given = mask_shape(*drawn);
-  if (!autoencoder || autoencoder->channels == 0 || !given) return;
-  const std::int64_t rows = autoencoder->cells((*shape)[1]);
-  const std::int64_t columns = autoencoder->cells((*shape)[2]);
-  if (rows == 0 || columns == 0) return;
-  const std::int64_t factor = autoencoder->downscale;
-  const Shape picture{(*shape)[0], rows * factor, columns * factor, kColours};
-  const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
-  question.out(latent, "samples", HEDDLE_F32, samples);
+  const auto drawn = question.shape(mask);
+  const std::optional<EncodedShapes> encoded = encoded_shapes(question, pixels, vae);
+  const std::optional<MaskShape> given = drawn ? mask_shape(*drawn) : std::nullopt;
+  if (!encoded || !given) return;
+  const Shape& picture = encoded->picture;
+  question.out(latent, "samples", HEDDLE_F32, encoded->samples);
   question.out(latent, "noise_mask", HEDDLE_F32, {given->items, 1, picture[1], picture[2]});
-  const Value encoder = value->field("encoder");
-  if (encoder.is(HEDDLE_KIND_MODEL))
-    question.call(encoder, {{.constants = {{"image", HEDDLE_F32, picture}}, .steps = {}}});
-  const std::int64_t numbers = checked_sum({count_of(picture), count_of(samples)}, "the pictures");
-  const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(numbers), "bytes");
-  const std::int64_t masks = checked_product({given->items, (*shape)[1], (*shape)[2]}, "the mask");
-  question.cost(8 * double(numbers), 4 * double(bytes), bytes);
-  question.host_scratch(checked_cast<std::uint64_t>(
-      double(sizeof(float)) * (double(count_of(picture)) + 3 * double(masks)), "bytes"));
+  infer_encoding(question, *encoded, 1);
+  question.host_scratch(mask_bytes(*question.shape(pixels), picture, given->items));
 }
 
 void InpaintModelConditioning::execute(Context& ctx) {
@@ -203,18 +252,52 @@ void InpaintModelConditioning::execute(Context& ctx) {
   const Value encoder = model_of(value, "encoder");
   const Tensor rest = mean_of(ctx, encoder, blanked(ctx, pictures, part, selected));
   const Value kept = latent_of(ctx, rest, autoencoder).value().field("samples");
-  const auto with_picture = [&](const Value& list) {
-    std::vector<Value> entries;
-    for (std::uint32_t i = 0; i < list.count(); ++i)
-      entries.push_back(
-          Record(list.item(i)).set("concat_latent_image", kept).set("concat_mask", drawn).value());
-    return list_of(entries);
-  };
-  ctx[positive_out] = with_picture(ctx[positive]);
-  ctx[negative_out] = with_picture(ctx[negative]);
+  const std::vector<std::pair<const char*, Value>> fields{{"concat_latent_image", kept},
+                                                          {"concat_mask", drawn}};
+  ctx[positive_out] = each_with(ctx[positive], fields);
+  ctx[negative_out] = each_with(ctx[negative], fields);
   Record whole = latent_of(ctx, mean_of(ctx, encoder, uploaded(ctx, pictures, part)), autoencoder);
   if (ctx[noise_mask]) whole.set("noise_mask", drawn);
   ctx[latent] = whole.value();
+}
+
+void InpaintModelConditioning::infer(Infer& question) {
+  const auto drawn = question.shape(mask);
+  const std::optional<EncodedShapes> encoded = encoded_shapes(question, pixels, vae);
+  const std::optional<MaskShape> given = drawn ? mask_shape(*drawn) : std::nullopt;
+  if (!encoded || !given) return;
+  const Shape planes{given->items, 1, encoded->picture[1], encoded->picture[2]};
+  infer_with_picture(question, positive, positive_out, *encoded, planes);
+  infer_with_picture(question, negative, negative_out, *encoded, planes);
+  question.out(latent, "samples", HEDDLE_F32, encoded->samples);
+  if (question[noise_mask].value_or(true)) question.out(latent, "noise_mask", HEDDLE_F32, planes);
+  infer_encoding(question, *encoded, 2);
+  question.host_scratch(mask_bytes(*question.shape(pixels), encoded->picture, given->items));
+}
+
+void InstructPixToPixConditioning::execute(Context& ctx) {
+  const Value value = ctx[vae];
+  const Autoencoder autoencoder(value);
+  const Tensor pictures = ctx[pixels];
+  const CoveredPart part = covered_part(pictures.shape(), autoencoder);
+  const Tensor mean = mean_of(ctx, model_of(value, "encoder"), uploaded(ctx, pictures, part));
+  const Value shown = latent_of(ctx, mean, autoencoder).value().field("samples");
+  ctx[positive_out] = each_with(ctx[positive], {{"concat_latent_image", shown}});
+  ctx[negative_out] = each_with(ctx[negative], {{"concat_latent_image", shown}});
+  const Shape shape = shown.as<Tensor>().shape();
+  const std::vector<float> zeros(std::size_t(count_of(shape)), 0.0f);
+  ctx[latent] =
+      Record().set("samples", value_of(ctx.upload(shape, HEDDLE_F32, zeros.data()))).value();
+}
+
+void InstructPixToPixConditioning::infer(Infer& question) {
+  const std::optional<EncodedShapes> encoded = encoded_shapes(question, pixels, vae);
+  if (!encoded) return;
+  infer_with_picture(question, positive, positive_out, *encoded, {});
+  infer_with_picture(question, negative, negative_out, *encoded, {});
+  question.out(latent, "samples", HEDDLE_F32, encoded->samples);
+  infer_encoding(question, *encoded, 1);
+  question.host_scratch(mask_bytes(*question.shape(pixels), encoded->picture, 0));
 }
 
 }  // namespace heddle::vae

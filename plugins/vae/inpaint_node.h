@@ -41,6 +41,25 @@ struct InpaintModelConditioning {
   static constexpr auto ports = heddle::ports(positive, negative, vae, pixels, mask, noise_mask,
                                               positive_out, negative_out, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct InstructPixToPixConditioning {
+  static constexpr Info info{"InstructPixToPixConditioning", 1, "", "conditioning/instructpix2pix",
+                             "A picture as conditioning, for models that draw by it, and an empty "
+                             "latent of its size."};
+  static constexpr Input<Value> positive{"positive", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> negative{"negative", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
+  static constexpr Input<Tensor> pixels{"pixels", HEDDLE_PORT_HOST, "(B, H, W, C) f32, 0 to 1",
+                                        "IMAGE"};
+  static constexpr Output<Value> positive_out{"positive", 0, "", "CONDITIONING"};
+  static constexpr Output<Value> negative_out{"negative", 0, "", "CONDITIONING"};
+  static constexpr Output<Value> latent{"latent", 0, "", "LATENT"};
+  static constexpr auto ports =
+      heddle::ports(positive, negative, vae, pixels, positive_out, negative_out, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::vae

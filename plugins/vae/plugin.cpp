@@ -11,6 +11,7 @@ namespace heddle::vae {
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, VaeBench, VaeModules)
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning, VaeBench,
+              VaeModules)
 
 }  // namespace heddle::vae

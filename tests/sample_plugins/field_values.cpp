@@ -34,10 +34,11 @@ struct Conditioning {
   static constexpr auto ports = heddle::ports(path, prefix, option, out);
   void execute(Context& ctx) {
     Record entry;
-    const std::string text = ctx[prefix] + ".cross_attn", pooled = ctx[prefix] + ".pooled_output";
-    entry.set("cross_attn", value_of(load(ctx, ctx[path], text)));
-    if (heddle::test::TensorFile(ctx[path]).has(pooled))
-      entry.set("pooled_output", value_of(load(ctx, ctx[path], pooled)));
+    entry.set("cross_attn", value_of(load(ctx, ctx[path], ctx[prefix] + ".cross_attn")));
+    for (const char* field : {"pooled_output", "concat_latent_image", "concat_mask"})
+      if (const std::string name = ctx[prefix] + "." + field;
+          heddle::test::TensorFile(ctx[path]).has(name))
+        entry.set(field, value_of(load(ctx, ctx[path], name)));
     if (const std::string key = ctx[option]; !key.empty()) entry.set(key, value_of(1.0));
     ctx[out] = heddle::list_of({entry.value()});
   }

@@ -44,6 +44,22 @@ struct InferFixture {
   void check(const std::string& more, int batch = 1) {
     check_inference(engine, pipeline(more, batch));
   }
+  // A model that reads a picture, which a node of the type gives it.
+  void check_with_picture(const std::string& model, const std::string& type,
+                          const std::string& more) {
+    nodes.write_wider_model(model);
+    check(R"("wider": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" + model +
+          R"(.safetensors", "weight_dtype": "default"}},
+            "picture": {"class_type": "EmptyImage", "inputs": {"width": 17, "height": 12, "batch_size": 2, "color": 255}},
+            "hole": {"class_type": "SolidMask", "inputs": {"value": 1.0, "width": 9, "height": 5}},
+            "by": {"class_type": ")" +
+          type + R"(", "inputs": {"positive": ["text", 0], "negative": ["not", 0],
+                   "vae": ["loader", 2], "pixels": ["picture", 0])" +
+          more + R"(}},
+            "out": {"class_type": "KSampler", "inputs": {"model": ["wider", 0], "seed": 1, "steps": 2, "cfg": 2.0,
+                    "sampler_name": "euler", "scheduler": "simple", "positive": ["by", 0], "negative": ["by", 1],
+                    "latent_image": ["by", 2], "denoise": 1.0}})");
+  }
 };
 
 }  // namespace
@@ -157,6 +173,15 @@ BOOST_AUTO_TEST_CASE(pictures_and_rearranged_latents_are_told_as_they_are_run) {
       "drawn": )" +
       ksampler("euler", "1.0", "last") +
       R"(, "out": {"class_type": "VAEDecode", "inputs": {"samples": ["drawn", 0], "vae": ["loader", 2]}})");
+}
+
+BOOST_AUTO_TEST_CASE(a_picture_that_a_model_reads_is_told_as_it_is_run) {
+  check_with_picture("canny", "InstructPixToPixConditioning", "");
+}
+
+BOOST_AUTO_TEST_CASE(a_picture_with_a_hole_that_a_model_reads_is_told_as_it_is_run) {
+  check_with_picture("fill", "InpaintModelConditioning",
+                     R"(, "mask": ["hole", 0], "noise_mask": false)");
 }
 
 BOOST_AUTO_TEST_CASE(a_text_made_in_the_run_leaves_calls_untold_and_the_latent_told) {

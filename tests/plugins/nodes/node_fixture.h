@@ -121,6 +121,19 @@ struct NodeFixture {
     return tensors;
   }
 
+  // The random model whose first layer reads more, of make_concat_goldens.py: "canny" or "fill".
+  void write_wider_model(const std::string& name) const {
+    const TensorFile wider(here() / "concat_goldens.safetensors");
+    std::vector<FileTensor> tensors;
+    const TensorFile plain(random() / "flux_diffusers.safetensors");
+    for (const auto& [tensor, entry] : plain.entries()) {
+      const TensorFile::Entry& taken =
+          tensor == "x_embedder.weight" ? wider.at(name + "." + tensor) : entry;
+      tensors.push_back({tensor, taken.dtype, taken.shape, taken.bytes});
+    }
+    write_safetensors(folder / ("models/unet/" + name + ".safetensors"), tensors);
+  }
+
   // A node of the golden file: "in.one" and so on.
   static std::string conditioning(const std::string& name, const std::string& option = "") {
     return R"({"class_type": "test.conditioning", "inputs": {"path": ")" + golden_path() +

@@ -1,0 +1,76 @@
+// plugins/blocks/entry_shapes.h - what infer() of a node knows of a CONDITIONING, entry by entry,
+// and tells of the one that it gives. Any thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <heddle/node.hpp>
+
+namespace heddle::blocks {
+
+// Fields of an entry that are told before a run, besides its tensors: those that decide where, when
+// and how much it counts, and what the model reads.
+inline constexpr const char* kScopeFields[] = {
+    "area",        "area_fractions", "strength",           "start_percent",
+    "end_percent", "mask_strength",  "set_area_to_bounds", "default",
+    "unguided",    "hooks",          "clip_start_percent", "clip_end_percent"};
+
+// One entry of a CONDITIONING.
+struct EntryShapes {
+  heddle_tensor_info text{};                 // of cross_attn
+  std::optional<heddle_tensor_info> pooled;  // of pooled_output
+  std::optional<heddle_tensor_info> mask;
+  Value scope;  // a record of those of kScopeFields that are known; or empty
+  std::optional<heddle_tensor_info> concat_image,
+      concat_mask;  // of concat_latent_image, concat_mask
+};
+
+inline Shape shape_of(const heddle_tensor_info& info) {
+  return {info.shape, info.shape + info.rank};
+}
+// "positive" and "0" make "positive.0".
+inline std::string path_join(const std::string& above, const std::string& name) {
+  return above.empty() ? name : above + "." + name;
+}
+
+// The entries of the CONDITIONING at a path of an input; none: it is not known. Who tells of a list
+// tells of all its entries.
+template <class T>
+std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& input,
+                                      const std::string& path = "") {
+  std::vector<EntryShapes> entries;
+  while (true) {
+    const std::string at = path_join(path, std::to_string(entries.size()));
+    const auto text = question.tensor(input, at + ".cross_attn");
+    if (!text) return entries;
+    Record scope;
+    for (const char* field : kScopeFields)
+      if (const Value known = question.part(input, path_join(at, field))) scope.set(field, known);
+    entries.push_back({*text, question.tensor(input, at + ".pooled_output"),
+                       question.tensor(input, at + ".mask"), scope.value(),
+                       question.tensor(input, at + ".concat_latent_image"),
+                       question.tensor(input, at + ".concat_mask")});
+  }
+}
+template <class T>
+void infer_entries(Infer& question, const Output<T>& output,
+                   const std::vector<EntryShapes>& entries, const std::string& path = "") {
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const std::string at = path_join(path, std::to_string(i));
+    const EntryShapes& entry = entries[i];
+    question.out(output, at + ".cross_attn", entry.text.dtype, shape_of(entry.text));
+    const auto tell = [&](const char* field, const std::optional<heddle_tensor_info>& info) {
+      if (info) question.out(output, path_join(at, field), info->dtype, shape_of(*info));
+    };
+    tell("pooled_output", entry.pooled);
+    tell("mask", entry.mask);
+    tell("concat_latent_image", entry.concat_image);
+    tell("concat_mask", entry.concat_mask);
+    for (std::uint32_t k = 0; k < entry.scope.count(); ++k)
+      question.known(output, path_join(at, entry.scope.key(k)), entry.scope.item(k));
+  }
+}
+
+}  // namespace heddle::blocks

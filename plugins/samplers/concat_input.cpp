@@ -1,0 +1,181 @@
+#include "concat_input.h"
+
+#include <algorithm>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+
+#include "conditioning.h"
+#include "plugins/blocks/resample.h"
+
+namespace heddle::samplers {
+namespace {
+
+// Planes of one size, `count` of each row.
+struct Planes {
+  std::int64_t rows = 1, count = 1;
+  blocks::GridSize size;
+  std::pmr::vector<float> values;
+
+  // Of the row that item `item` of a batch has.
+  const float* of(std::int64_t item, std::int64_t plane) const {
+    return values.data() + (item % rows * count + plane) * size.height * size.width;
+  }
+};
+
+Planes read_planes(Context& ctx, const Tensor& tensor, std::pmr::memory_resource& memory) {
+  const Tensor floats = tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
+  Planes planes{.rows = tensor.rank() > 2 ? tensor.size(0) : 1,
+                .count = tensor.rank() > 3 ? tensor.size(1) : 1,
+                .size = {tensor.size(-2), tensor.size(-1)},
+                .values = std::pmr::vector<float>(std::size_t(tensor.count()), &memory)};
+  read_to<float>(ctx, floats, planes.values);
+  return planes;
+}
+
+void resize(Planes& planes, const blocks::GridSize& to, std::pmr::memory_resource& memory) {
+  if (planes.size == to) return;
+  const std::int64_t outer = planes.rows * planes.count;
+  std::pmr::vector<float> resized(
+      std::size_t(checked_product({outer, to.height, to.width}, "what the model reads")), &memory);
+  const auto all = blocks::Source::of(planes.values.data(), {outer, planes.size, 1});
+  blocks::resample(blocks::centre_cropped(all, to), to, blocks::Resampling::bilinear,
+                   resized.data(), memory);
+  planes.values = std::move(resized);
+  planes.size = to;
+}
+
+Planes image_planes(Context& ctx, const Value& entry, const ConcatLayout& layout,
+                    const LatentFormat& format, const blocks::GridSize& to,
+                    std::pmr::memory_resource& memory) {
+  if (entry.has("concat_latent_image")) {
+    const Tensor image = entry.field("concat_latent_image").as<Tensor>();
+    if (image.rank() != 4 || image.size(1) != layout.image || image.count() == 0)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "the conditioning's picture has " +
+                      std::to_string(image.rank() > 1 ? image.size(1) : 0) +
+                      " latent channels; the model reads " + std::to_string(layout.image) +
+                      " of a picture. Encode it with the autoencoder that belongs to this model.");
+    Planes planes = read_planes(ctx, image, memory);
+    resize(planes, to, memory);
+    return planes;
+  }
+  Planes nothing{
+      .rows = 1, .count = layout.image, .size = to, .values = std::pmr::vector<float>(&memory)};
+  for (std::int64_t channel = 0; channel < layout.image; ++channel) {
+    const LatentFormat::Units& units = format.of(channel);
+    nothing.values.insert(nothing.values.end(), std::size_t(to.height * to.width),
+                          (0.0f - float(units.shift)) * float(units.scale));
+  }
+  return nothing;
+}
+
+// The mean of its channels, with a number for each pixel.
+Planes mask_planes(Context& ctx, const Value& entry, const blocks::GridSize& pixels,
+                   std::pmr::memory_resource& memory) {
+  const Tensor given =
+      entry.has("concat_mask") ? entry.field("concat_mask").as<Tensor>() : Tensor();
+  if (!given) {
+    const auto count = std::size_t(checked_product({pixels.height, pixels.width}, "the mask"));
+    return {1, 1, pixels, std::pmr::vector<float>(count, 1.0f, &memory)};
+  }
+  if (given.rank() < 2 || given.rank() > 4 || given.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning's 'concat_mask' is no tensor (batch, 1, height, width). Link a "
+                "MASK to the node that sets it.");
+  Planes planes = read_planes(ctx, given, memory);
+  if (planes.count > 1) {
+    Planes mean{.rows = planes.rows,
+                .count = 1,
+                .size = planes.size,
+                .values = std::pmr::vector<float>(&memory)};
+    const std::int64_t size = planes.size.height * planes.size.width;
+    for (std::int64_t row = 0; row < planes.rows; ++row)
+      for (std::int64_t i = 0; i < size; ++i) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < planes.count; ++c) sum += double(planes.of(row, c)[i]);
+        mean.values.push_back(float(sum / double(planes.count)));
+      }
+    planes = std::move(mean);
+  }
+  resize(planes, pixels, memory);
+  return planes;
+}
+
+// The part of the grid that is wanted.
+struct Window {
+  std::int64_t y = 0, x = 0, height = 0, width = 0;
+};
+Window window_of(const ConcatPlace& place) {
+  if (!place.box) return {0, 0, place.grid[0], place.grid[1]};
+  return {place.box->begin[0], place.box->begin[1], place.box->size[0], place.box->size[1]};
+}
+
+// Copies every `step`-th number of every `step`-th row, from an offset on.
+float* copy_cells(const float* plane, std::int64_t width, std::int64_t step, std::int64_t row,
+                  std::int64_t column, const Window& window, float* to) {
+  for (std::int64_t y = 0; y < window.height; ++y) {
+    const float* from = plane + ((window.y + y) * step + row) * width + window.x * step + column;
+    for (std::int64_t x = 0; x < window.width; ++x) *to++ = from[x * step];
+  }
+  return to;
+}
+
+}  // namespace
+
+std::optional<ConcatLayout> concat_layout(const Value& settings) {
+  const auto channels = settings.get<std::int64_t>("concat_channels", 0);
+  if (channels == 0) return {};
+  ConcatLayout layout{.image = settings.get<std::int64_t>("latent_channels", 0)};
+  if (channels == layout.image) return layout;
+  layout.downscale = settings.get<std::int64_t>("latent_downscale", 0);
+  if (channels == layout.channels()) return layout;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "the model reads " + std::to_string(channels) +
+                  " channels beside the picture that it draws. Those of a picture are " +
+                  std::to_string(layout.image) + ", with a mask " +
+                  std::to_string(layout.channels()) + ". Use a model that reads one of these.");
+}
+
+Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
+                   const ConcatPlace& place) {
+  const auto has_rows = [&](const std::optional<heddle_tensor_info>& info) {
+    return info && info->rank > 2 && info->shape[0] > 1;
+  };
+  const bool is_batch =
+      has_rows(entry.concat_image) || (layout.downscale > 0 && has_rows(entry.concat_mask));
+  Shape shape{is_batch ? place.items : 1, layout.channels()};
+  const Shape& cells = place.box ? place.box->size : place.grid;
+  shape.insert(shape.end(), cells.begin(), cells.end());
+  return shape;
+}
+
+Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
+                 const LatentFormat& format, const ConcatPlace& place) {
+  if (place.grid.size() != 2)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the model reads a picture beside the one that it draws, and the latent is a "
+                "video's. Give it the latent of a picture.");
+  HostMemory memory(ctx);
+  const blocks::GridSize cells{place.grid[0], place.grid[1]};
+  const Planes image = image_planes(ctx, entry, layout, format, cells, memory);
+  const Window window = window_of(place);
+  const std::int64_t step = layout.downscale;
+  std::optional<Planes> mask;
+  if (step > 0) mask = mask_planes(ctx, entry, {cells.height * step, cells.width * step}, memory);
+  const bool is_batch = image.rows > 1 || (mask && mask->rows > 1);
+  const Shape shape{is_batch ? place.items : 1, layout.channels(), window.height, window.width};
+  const Tensor made = ctx.make_host(shape, HEDDLE_F32);
+  float* to = made.data<float>();
+  for (std::int64_t item = 0; item < shape[0]; ++item) {
+    for (std::int64_t channel = 0; channel < layout.image; ++channel)
+      to = copy_cells(image.of(item, channel), cells.width, 1, 0, 0, window, to);
+    for (std::int64_t row = 0; row < step; ++row)
+      for (std::int64_t column = 0; column < step; ++column)
+        to = copy_cells(mask->of(item, 0), mask->size.width, step, row, column, window, to);
+  }
+  return ctx.upload(shape, HEDDLE_F32, made.data<float>());
+}
+
+}  // namespace heddle::samplers

@@ -1,0 +1,39 @@
+// What some models read beside the point, channel for channel (their input "concat"): the latent of
+// a picture, and with some where it is drawn anew. FLUX.1's Fill, Canny and Depth. As ComfyUI gives
+// it: resized to the point from the middle, in the model's units. One call's thread.
+#pragma once
+
+#include <optional>
+
+#include "cond_scope.h"
+#include "model_sampling.h"
+#include "plugins/blocks/entry_shapes.h"
+
+namespace heddle::samplers {
+
+struct ConcatLayout {
+  std::int64_t image = 0;      // channels of the latent
+  std::int64_t downscale = 0;  // the mask has this square of pixels in each cell, a channel for
+                               // each of them; 0: no mask
+
+  std::int64_t channels() const { return image + downscale * downscale; }
+};
+// None: a model that reads nothing of this. Throws where its settings ask for another number of
+// channels than either of these.
+std::optional<ConcatLayout> concat_layout(const Value& settings);
+
+// Where it is put: the point's grid, and the box of it that is wanted, or all of it.
+struct ConcatPlace {
+  std::int64_t items = 1;
+  Shape grid;
+  std::optional<Box> box;
+};
+// (1 or items, channels, height, width), by what is told of an entry.
+Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
+                   const ConcatPlace& place);
+// On the device of the call, f32. An entry without a picture has one of zeros, without a mask all
+// is drawn anew. Throws where the picture has other channels, and for videos.
+Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
+                 const LatentFormat& format, const ConcatPlace& place);
+
+}  // namespace heddle::samplers
