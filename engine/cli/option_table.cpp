@@ -14,7 +14,7 @@ constexpr std::uint32_t kAll = kRuns | kNodes | kDevices | kPlugins | kTune | kB
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
-     "give an input another value; 1..8 or [3,5,8] on a number makes several runs (not: submit)",
+     "give an input another value; 1..8 or [3,5,8] on a number makes several runs, or jobs",
      kFlows | kSubmit},
     {"place", OptionKind::pairs, "NODE=DEVICE",
      "run a node on this device, kind of device or list of devices", kFlows},
@@ -155,6 +155,10 @@ constexpr OptionSpec kOptions[] = {
     {"batch", OptionKind::word, "ID", "jobs that belong together; cancel: jobs of it",
      kSubmit | kQueue},
     {"repeats", OptionKind::number, "N", "so many jobs of each workflow (default: 1)", kSubmit},
+    {"zip", OptionKind::flag, "",
+     "of several lists of --set take the first values together, then the second ones, instead of "
+     "every combination",
+     kSubmit},
     {"paused", OptionKind::flag, "", "the job waits until it is resumed", kSubmit},
     {"wait", OptionKind::flag, "", "wait until the jobs have ended, and tell what they made",
      kSubmit},

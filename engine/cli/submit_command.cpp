@@ -7,38 +7,13 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/server_client.h"
+#include "engine/cli/submission.h"
 
 namespace heddle::cli {
 namespace {
 
 using engine::cat;
 using engine::Json;
-
-// A value of --set: JSON, or else a text.
-Json value_of(const std::string& text) {
-  try {
-    return engine::parse_json(text, "value");
-  } catch (const engine::Error&) {
-    return text;
-  }
-}
-
-Json submission_of(const std::string& file, const Settings& settings) {
-  const JobSettings& job = settings.job;
-  Json body = Json::object(), sets = Json::object(), only = Json::array();
-  body.set("workflow", engine::parse_json(Workflow::load(file).text(), file));
-  for (const Pair& pair : settings.sets) sets.set(pair.key, value_of(pair.value));
-  if (sets.size() > 0) body.set("set", std::move(sets));
-  for (const Given& given : settings.only) only.push(given.text);
-  if (only.size() > 0) body.set("only", std::move(only));
-  if (job.priority) body.set("priority", *job.priority);
-  if (job.front) body.set("front", true);
-  if (job.paused) body.set("paused", true);
-  if (!job.tag.empty()) body.set("tag", job.tag);
-  if (!job.batch.empty()) body.set("batch", job.batch);
-  if (job.repeats > 1) body.set("repeats", job.repeats);
-  return body;
-}
 
 void tell_submitted(const Json& job, const Settings& settings, Output& output) {
   if (settings.json) {
@@ -112,7 +87,8 @@ int submit_jobs(const Request& request, Output& output) {
   const Settings& settings = request.settings;
   const ServerClient server(settings.server);
   std::vector<Json> bodies;  // all of them are read before one is taken
-  for (const std::string& file : request.operands) bodies.push_back(submission_of(file, settings));
+  for (const std::string& file : request.operands)
+    bodies.push_back(submission_of(Workflow::load(file), file, settings, server).body);
   std::vector<std::string> ids;
   for (const Json& body : bodies) {
     const Json answer = server.post("/v1/jobs", body);
