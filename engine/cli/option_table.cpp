@@ -159,6 +159,9 @@ constexpr OptionSpec kOptions[] = {
      "of several lists of --set take the first values together, then the second ones, instead of "
      "every combination",
      kSubmit},
+    {"background", OptionKind::flag, "",
+     "behind all jobs that are not, and paused while they need its place; for half an hour",
+     kSubmit},
     {"paused", OptionKind::flag, "", "the job waits until it is resumed", kSubmit},
     {"wait", OptionKind::flag, "", "wait until the jobs have ended, and tell what they made",
      kSubmit},

@@ -136,6 +136,7 @@ Submission submission_of(const Workflow& flow, const std::string& where, const S
   if (only.size() > 0) body.set("only", std::move(only));
   if (job.priority) body.set("priority", *job.priority);
   if (job.front) body.set("front", true);
+  if (job.background) body.set("background", true);
   if (job.paused) body.set("paused", true);
   if (!job.tag.empty()) body.set("tag", job.tag);
   if (!job.batch.empty()) body.set("batch", job.batch);

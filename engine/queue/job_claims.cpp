@@ -73,19 +73,23 @@ std::optional<Job> JobQueue::claim(const ClaimWish& wish) {
 }
 
 // A change that comes while claim() looks is not missed: it is counted before.
-std::optional<Job> JobQueue::wait_and_claim(std::stop_token stop,
-                                            const std::function<std::optional<ClaimWish>()>& wish) {
+std::optional<Job> JobQueue::wait_and_claim(std::stop_token stop) {
   while (!stop.stop_requested()) {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t seen = changes_;
-    lock.unlock();
-    const std::optional<ClaimWish> wanted = wish ? wish() : ClaimWish{};
-    if (wanted)
-      if (std::optional<Job> job = claim(*wanted)) return job;
-    lock.lock();
-    waiting_.wait(lock, stop, [&] { return changes_ != seen; });
+    const std::uint64_t seen = changes();
+    if (std::optional<Job> job = claim()) return job;
+    wait_for_change(seen, stop);
   }
   return {};
+}
+
+std::uint64_t JobQueue::changes() const {
+  const std::lock_guard lock(mutex_);
+  return changes_;
+}
+
+void JobQueue::wait_for_change(std::uint64_t seen, std::stop_token stop) {
+  std::unique_lock lock(mutex_);
+  waiting_.wait(lock, stop, [&] { return changes_ != seen; });
 }
 
 void JobQueue::wake() {
@@ -115,7 +119,7 @@ bool JobQueue::end(Database& database, const JobClaim& claim, const JobOutcome& 
       outcome.device_seconds ? std::llround(*outcome.device_seconds * 1000) : ran;
   settle(database, user, charged, used);
   // One whose results were all there already says nothing of others.
-  if (outcome.state == JobState::done && used > 0)
+  if (outcome.state == JobState::done && outcome.device_seconds.value_or(1) > 0)
     RunTimes(database).learn(kind, model, double(ran) / 1000, used);
   keep_youngest(database, options_.history_limit);
   return true;

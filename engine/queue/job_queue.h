@@ -52,10 +52,11 @@ class JobQueue {
   // The job whose turn it is of those that wait (job_turns.h says which), now running; nothing
   // where none does, or where the queue is paused.
   std::optional<Job> claim(const ClaimWish& wish = {});
-  // Waits for one; nothing when a stop is asked for. `wish` is asked before each look at the queue:
-  // nothing: not now. It is asked again after every change, and after wake(); without a lock.
-  std::optional<Job> wait_and_claim(std::stop_token stop,
-                                    const std::function<std::optional<ClaimWish>()>& wish = {});
+  // Waits for one; nothing when a stop is asked for.
+  std::optional<Job> wait_and_claim(std::stop_token stop);
+  // For those who wait in another way: what came after `seen` is not missed.
+  std::uint64_t changes() const;  // so far; wake() is one
+  void wait_for_change(std::uint64_t seen, std::stop_token stop);
   void wake();
   // Whether it is a background job that interactive ones still come before.
   bool gives_way(const Job& job) const;
@@ -137,7 +138,7 @@ class JobQueue {
 
   const JobQueueOptions options_;
   mutable Store store_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any waiting_;
   std::uint64_t changes_ = 0;  // mutex_
   std::atomic<std::uint64_t> claim_steps_ = 0;

@@ -3,6 +3,7 @@
 
 #include "engine/base/text.h"
 #include "engine/serve/batch.h"
+#include "engine/serve/job_kind.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
@@ -92,6 +93,7 @@ NewJob job_of(const Fields& fields) {
   job.tag = fields.text("tag");
   job.batch = fields.text("batch");
   job.client = fields.text("client");
+  job.is_background = fields.flag("background");
   job.is_paused = fields.flag("paused");
   job.extra_data = write_json(extra_data_of(fields, job.client));
   return job;
@@ -122,6 +124,7 @@ std::vector<NewJob> jobs_of(const Fields& fields, const heddle::Engine& engine,
       const heddle::Engine::Problems problems = require_sound(engine, variant);
       add_new(warnings, problems.warnings);
       job.targets = write_json(json_list(problems.outputs));
+      note_kind(job, engine);
     }
     jobs.push_back(job);
   }
@@ -137,8 +140,9 @@ std::vector<NewJob> jobs_of(const Fields& fields, const heddle::Engine& engine,
 }
 
 HttpResponse submit(const Call& call, const ServiceParts& parts) {
-  const Fields fields(call, {"workflow", "set", "only", "id", "priority", "front", "tag", "batch",
-                             "user", "client", "paused", "repeats", "sweep", "extra_data"});
+  const Fields fields(
+      call, {"workflow", "set", "only", "id", "priority", "front", "tag", "batch", "user", "client",
+             "background", "paused", "repeats", "sweep", "extra_data"});
   std::vector<std::string> warnings;
   const std::vector<NewJob> jobs = jobs_of(fields, parts.engine, warnings);
   const NewJob& first = jobs.front();
