@@ -36,14 +36,11 @@ class InputTypes {
   InputTypes(const Json& workflow, const ServerClient& server)
       : workflow_(workflow), server_(server) {}
 
+  bool has_node(const std::string& name) { return prompt().find(name).has_value(); }
+
   // `other` also where there is no such node or input: the server refuses it.
   InputKind kind_of(const InputName& name) {
-    if (!prompt_) {
-      Json body = Json::object();
-      const Json told = server_.post("/v1/validate", body.set("workflow", workflow_));
-      prompt_ = Workflow::parse(engine::write_json(told.at("prompt")));
-    }
-    const std::optional<Workflow::Node> node = prompt_->find(name.node);
+    const std::optional<Workflow::Node> node = prompt().find(name.node);
     if (!node) return InputKind::other;
     const auto [at, is_new] = classes_.try_emplace(node->class_type);
     if (is_new) at->second = declared(node->class_type);
@@ -59,6 +56,14 @@ class InputTypes {
   }
 
  private:
+  const Workflow& prompt() {
+    if (!prompt_) {
+      Json body = Json::object();
+      const Json told = server_.post("/v1/validate", body.set("workflow", workflow_));
+      prompt_ = Workflow::parse(engine::write_json(told.at("prompt")));
+    }
+    return *prompt_;
+  }
   Json declared(const std::string& type) const {
     const Json all = server_.get(cat("/object_info/", url_segment(type)));
     const Json* info = all.find(type);
@@ -122,6 +127,9 @@ Submission submission_of(const Workflow& flow, const std::string& where, const S
   const Json workflow = engine::parse_json(flow.text(), where);
   InputTypes types(workflow, server);
   for (const Pair& pair : settings.sets) {
+    // A configuration file serves workflows of all sorts.
+    if (pair.origin == Origin::configuration && !types.has_node(split_input_name(pair.key).node))
+      continue;
     std::vector<std::string> values = values_for(pair, types);
     made.sweep.remove(pair.key);
     if (values.size() > 1)

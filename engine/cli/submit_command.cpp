@@ -1,7 +1,3 @@
-#include <algorithm>
-#include <chrono>
-#include <thread>
-
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -31,31 +27,6 @@ void tell_progress(std::string_view type, const Json& data) {
         cat("node ", data.at("node").as_string(), " (", data.at("class_type").as_string(), ")"));
   if (type == "run_waiting") to_stderr(data.at("message").as_string());
   if (type == "warning") to_stderr(cat("warning: ", data.at("message").as_string()));
-}
-
-bool has_ended(const std::string& state) {
-  return state == "done" || state == "failed" || state == "cancelled";
-}
-
-// A stream that breaks off is taken up again where it was: a server may be restarted meanwhile, and
-// still has the job.
-Json wait_for(const ServerClient& server, const std::string& id, bool quiet) {
-  constexpr int kMostFailures = 60;
-  constexpr std::chrono::seconds kBetweenTries{1};
-  std::string last;
-  for (int failures = 0;;) {
-    try {
-      server.follow(id, last, [&](std::string_view type, const Json& data) {
-        if (!quiet) tell_progress(type, data);
-      });
-      Json job = server.get(job_path(id));
-      if (has_ended(job.at("state").as_string())) return job;
-      failures = 0;
-    } catch (const ServerFailure&) {
-      if (++failures > kMostFailures) throw;
-    }
-    std::this_thread::sleep_for(kBetweenTries);
-  }
 }
 
 void tell_ended(const Json& job, const ServerClient& server, const Settings& settings,
@@ -103,7 +74,9 @@ int submit_jobs(const Request& request, Output& output) {
   int code = kExitDone;
   if (!settings.job.wait) return code;
   for (const std::string& id : ids) {
-    const Json job = wait_for(server, id, settings.quiet || settings.json);
+    const Json job = server.wait_for(id, [&](std::string_view type, const Json& data) {
+      if (!settings.quiet && !settings.json) tell_progress(type, data);
+    });
     tell_ended(job, server, settings, output);
     if (job.at("state").as_string() != "done") code = kExitFailed;
   }
