@@ -211,9 +211,8 @@ ClaimWish Runner::wish_of(Seats::Open open) const {
   return {warm_.waiting(busy), open == Seats::Open::interactive};
 }
 
-// One at a time: between the look at the seats and the claim nobody takes one.
+// With the turn: between the look at the seats and the claim nobody takes one.
 std::optional<Job> Runner::take_job() {
-  const std::lock_guard taking(taking_);
   Seats::Open open = Seats::Open::none;
   {
     const std::lock_guard lock(mutex_);
@@ -241,17 +240,19 @@ void Runner::work(std::stop_token stop) {
   while (!stop.stop_requested()) {
     const std::uint64_t seen = queue_.changes();
     std::optional<Job> job;
+    Turn turn(beginning_);
     try {
       job = take_job();
     } catch (const Error& error) {  // its disk is full, perhaps
       log(Level::error, cat("no job is taken from the queue: ", error.full()));
     }
     if (!job) {
+      turn.unlock();
       queue_.wait_for_change(seen, stop);
       continue;
     }
     try {
-      carry_out(*job);
+      carry_out(*job, std::move(turn));
     } catch (const Error& error) {
       log(Level::error, cat("job ", printable(job->id), ": ", error.full()));
     } catch (const std::exception& error) {
@@ -262,7 +263,7 @@ void Runner::work(std::stop_token stop) {
   }
 }
 
-void Runner::carry_out(const Job& job) {
+void Runner::carry_out(const Job& job, Turn turn) {
   const JobClaim claim{job.id, job.generation};
   const Json prompt = parse_json(job.prompt, "prompt");
   RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
@@ -276,7 +277,7 @@ void Runner::carry_out(const Job& job) {
   }
   std::optional<JobOutcome> outcome;
   try {
-    outcome = run(job, messages, *progress);
+    outcome = run(job, std::move(turn), messages, *progress);
     outcome->device_seconds = device_seconds(claim, *progress);
   } catch (...) {
     forget(claim);  // before the messages go
@@ -310,7 +311,7 @@ void Runner::count(const Job& job, const JobOutcome& outcome) {
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model
 // is another one, or the devices are.
-heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on) {
+heddle::Run Runner::start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on) {
   if (options_.checkpoint_every > 0) {
     start.checkpoint = checkpoints_.file_of(job.id);
     start.checkpoint_every = options_.checkpoint_every;
@@ -318,6 +319,7 @@ heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on)
     start.keeps_checkpoint = true;
   }
   if (const std::optional<heddle::RunCheckpoint> checkpoint = checkpoints_.load(job.id)) {
+    turn = {};  // whole model files may be read to compare them
     try {
       heddle::Run run = engine_.resume(*checkpoint, start);
       log(Level::info, cat("job ", job.id, " goes on where it was interrupted"));
@@ -327,10 +329,11 @@ heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on)
       log(Level::warning, cat("job ", job.id, " begins anew: ", error.what()));
     }
   }
-  return engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
+  const Workflow flow = engine_.parse(workflow_text(job), "prompt");
+  return engine_.start(flow, std::move(start));
 }
 
-JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
+JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
   RunEvents events(job.id, events_);
   messages.begin();
@@ -350,8 +353,9 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
       start.trace = options_.traces / (job.id + ".json");
     start.previews = options_.previews && clients_.count() + events_.readers() > 0;
     bool goes_on = false;
-    heddle::Run run = start_run(job, std::move(start), goes_on);
+    heddle::Run run = start_run(job, turn, std::move(start), goes_on);
     set_run(claim, run);
+    turn = {};
     const heddle::Results results = run.wait();
     if (goes_on) messages.add_shown(results.ui());
     return messages.succeed();

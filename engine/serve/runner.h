@@ -89,14 +89,16 @@ class Runner {
   void work(std::stop_token stop);
   std::optional<Job> take_job();
   ClaimWish wish_of(Seats::Open open) const;
-  void carry_out(const Job& job);
+  // Held from before a job is claimed until its run has begun.
+  using Turn = std::unique_lock<std::mutex>;
+  void carry_out(const Job& job, Turn turn);
   void count(const Job& job, const JobOutcome& outcome);
-  JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
+  JobOutcome run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void apply_pause(Active& active);
   void let_give_way();
   // `goes_on` comes back true where it is the rest of an interrupted one.
-  heddle::Run start_run(const Job& job, StartOptions start, bool& goes_on);
+  heddle::Run start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on);
   void note(const JobClaim& claim, const heddle::Event& event);
   void let_runs_leave();
   bool is_among_many() const;
@@ -112,7 +114,9 @@ class Runner {
   Metrics& metrics_;
   const RunnerOptions options_;
   const JobCheckpoints checkpoints_;
-  std::mutex taking_;  // a job: one at a time, so that all seats are seen
+  // Jobs are claimed and begun one after another: who comes first has devices and memory first,
+  // and the next claim sees where that is.
+  std::mutex beginning_;
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
   Seats seats_;                        // mutex_
