@@ -236,21 +236,21 @@ std::optional<Job> Runner::take_job() {
   return job;
 }
 
+// Who has the turn waits for a job: one thread is woken by a change, and not all of them.
 void Runner::work(std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    const std::uint64_t seen = queue_.changes();
+  while (true) {
     std::optional<Job> job;
     Turn turn(beginning_);
-    try {
-      job = take_job();
-    } catch (const Error& error) {  // its disk is full, perhaps
-      log(Level::error, cat("no job is taken from the queue: ", error.full()));
+    while (!job && !stop.stop_requested()) {
+      const std::uint64_t seen = queue_.changes();
+      try {
+        job = take_job();
+      } catch (const Error& error) {  // its disk is full, perhaps
+        log(Level::error, cat("no job is taken from the queue: ", error.full()));
+      }
+      if (!job) queue_.wait_for_change(seen, stop);
     }
-    if (!job) {
-      turn.unlock();
-      queue_.wait_for_change(seen, stop);
-      continue;
-    }
+    if (!job) return;
     try {
       carry_out(*job, std::move(turn));
     } catch (const Error& error) {

@@ -120,6 +120,22 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
   wait_until([&] { return !std::filesystem::exists(file_of(id)); });
 }
 
+// Its file is written when it has given its memory back.
+BOOST_FIXTURE_TEST_CASE(a_background_job_gives_way_at_its_next_step, Kept) {
+  const std::string id = "night";
+  Listener listener(*this, id);
+  service->queue().submit(
+      {{.id = id, .client = "tab", .is_background = true, .prompt = showing_loop()}});
+  listener.next_share();
+  BOOST_TEST(!std::filesystem::exists(file_of(id)));
+  const std::string first = submit(meeting(1, 2));
+  wait_until([&] { return std::filesystem::exists(file_of(id)); });
+  BOOST_TEST(running() == 2u);
+  const std::string second = submit(meeting(2, 2));
+  for (const std::string& one : {first, second, id})
+    BOOST_TEST(ended(one).at("status").at("status_str").as_string() == "success");
+}
+
 // A server that is killed in between goes on from it: the queue asks for the time when it writes
 // the end.
 BOOST_FIXTURE_TEST_CASE(a_checkpoint_stays_until_the_end_is_stored, Kept) {
