@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 
@@ -26,8 +27,10 @@ constinit std::atomic<bool> has_runs{false};
 constinit std::atomic<bool> ends_when_done{false};
 constinit std::atomic<int> signal_pipe{-1};
 constinit std::atomic<timer_t> grace_timer{};
+constinit std::atomic<std::int64_t> grace_ms{kGrace.count()};
 static_assert(std::atomic<int>::is_always_lock_free);
 static_assert(std::atomic<timer_t>::is_always_lock_free);
+static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 constexpr char kSignal = 's', kQuit = 'q';
 
@@ -39,10 +42,9 @@ constexpr char kSignal = 's', kQuit = 'q';
 void on_signal(int) {
   const int saved = errno;
   if (!has_runs.load() || signal_count.fetch_add(1) > 0) end_program();
-  constexpr auto kNanoseconds = std::chrono::nanoseconds(kGrace).count();
-  static_assert(kNanoseconds < 1'000'000'000);
   itimerspec once{};
-  once.it_value.tv_nsec = kNanoseconds;
+  once.it_value.tv_sec = grace_ms.load() / 1000;
+  once.it_value.tv_nsec = grace_ms.load() % 1000 * 1'000'000;
   ::timer_settime(grace_timer.load(), 0, &once, nullptr);
   [[maybe_unused]] const ssize_t ignored = ::write(signal_pipe.load(), &kSignal, 1);
   errno = saved;
@@ -74,7 +76,9 @@ void done() noexcept {
   end_program();
 }
 
-Interrupt::Interrupt(std::function<void()> notice) : notice_(std::move(notice)) {
+Interrupt::Interrupt(std::function<void()> notice, std::chrono::milliseconds grace)
+    : notice_(std::move(notice)) {
+  grace_ms = grace.count();
   if (::pipe2(pipe_, O_CLOEXEC) != 0) throw engine::system_error("pipe", errno);
   signal_pipe = pipe_[1];
   set_handler(SIGALRM, &on_timer);

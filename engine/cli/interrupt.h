@@ -1,6 +1,6 @@
 // Ctrl-C and SIGTERM. Where nothing is under way that wants to be put in order, a signal ends the
 // program at once; while there are runs it cancels them, and the program ends in the common way as
-// soon as they have stopped. Whatever does not stop within kGrace is left as it is: files become
+// soon as they have stopped. Whatever does not stop within the grace is left as it is: files become
 // visible under their names when they are whole, so nothing half is left behind. A second signal
 // ends the program at once.
 //
@@ -41,8 +41,9 @@ void done() noexcept;
 // One object at a time, made before other threads; methods may be called by any thread.
 class Interrupt {
  public:
-  // `notice` tells the user that the runs are being stopped; called once, on the watching thread.
-  explicit Interrupt(std::function<void()> notice);
+  // `notice` tells the user that the runs are being stopped; called once, on the watching thread,
+  // and may stop what is no Run. The program ends so long after the signal, whatever goes on.
+  explicit Interrupt(std::function<void()> notice, std::chrono::milliseconds grace = kGrace);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
 

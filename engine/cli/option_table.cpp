@@ -14,8 +14,8 @@ constexpr std::uint32_t kAll = kRuns | kNodes | kDevices | kPlugins | kTune | kB
 
 constexpr OptionSpec kOptions[] = {
     {"set", OptionKind::assignments, "NODE.INPUT=VALUE",
-     "give an input another value; 1..8 or [3,5,8] on a number makes several runs (not: submit)",
-     kFlows | kSubmit},
+     "give an input another value; 1..8 or [3,5,8] on a number makes several runs, or jobs",
+     kFlows | kSubmit | kRunThere},
     {"place", OptionKind::pairs, "NODE=DEVICE",
      "run a node on this device, kind of device or list of devices", kFlows},
     {"parallel", OptionKind::pairs, "NODE=MODE",
@@ -24,7 +24,7 @@ constexpr OptionSpec kOptions[] = {
      kFlows},
     {"only", OptionKind::words, "NODE",
      "run only this node that saves or shows something, and what it needs; several with commas",
-     kFlows | kSubmit},
+     kFlows | kSubmit | kRunThere},
     {"fidelity", OptionKind::word, "exact|rounding",
      "divide models only in ways that keep every byte (default), or also in faster ones that "
      "change the rounding",
@@ -59,7 +59,7 @@ constexpr OptionSpec kOptions[] = {
     {"input", OptionKind::path, "DIR",
      "where pictures to load are (default: input, or that of --comfyui)", kAll},
     {"output", OptionKind::path, "DIR",
-     "where files are written (default: output, or that of --comfyui)", kRuns},
+     "where files are written (default: output, or that of --comfyui)", kRuns | kRunThere},
     {"cache", OptionKind::path, "DIR",
      "where results are kept between runs, in conditionings/; none: nowhere (default: "
      "$XDG_CACHE_HOME/heddle)",
@@ -135,15 +135,16 @@ constexpr OptionSpec kOptions[] = {
      kServe},
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
-     kServe | kAsking | kDevices},
+     kServe | kAsking | kDevices | kRun | kRunThere},
     {"enable-cors-header", OptionKind::word, "ORIGIN",
      "let pages of this site ask, too, as https://a.example; *: of all sites", kServe},
     {"multi-user", OptionKind::flag, "", "a folder for each user, whom the front end asks for",
      kServe},
     {"insecure", OptionKind::flag, "", "listen where others can ask, without a key", kServe},
     {"server", OptionKind::word, "URL",
-     "the server to ask (default: http://127.0.0.1:8188; devices: this machine, without a server)",
-     kAsking | kDevices},
+     "the server to ask (default: http://127.0.0.1:8188; devices and run: this machine, without a "
+     "server; run takes it from the command line alone)",
+     kAsking | kDevices | kRun | kRunThere},
     {"priority", OptionKind::word, "N", "jobs of higher priority run first (default: 0)",
      kSubmit | kQueue},
     {"front", OptionKind::flag, "", "before all other jobs of its priority; move: before all",
@@ -155,15 +156,22 @@ constexpr OptionSpec kOptions[] = {
     {"batch", OptionKind::word, "ID", "jobs that belong together; cancel: jobs of it",
      kSubmit | kQueue},
     {"repeats", OptionKind::number, "N", "so many jobs of each workflow (default: 1)", kSubmit},
+    {"zip", OptionKind::flag, "",
+     "of several lists of --set take the first values together, then the second ones, instead of "
+     "every combination",
+     kSubmit},
+    {"background", OptionKind::flag, "",
+     "behind all jobs that are not, and paused while they need its place; for half an hour",
+     kSubmit},
     {"paused", OptionKind::flag, "", "the job waits until it is resumed", kSubmit},
     {"wait", OptionKind::flag, "", "wait until the jobs have ended, and tell what they made",
      kSubmit},
     {"all", OptionKind::flag, "", "cancel: all jobs", kQueue},
     {"but-running", OptionKind::flag, "", "cancel: only those that wait", kQueue},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
-     kAll | kFetch | kAsking},
+     kAll | kFetch | kAsking | kRunThere},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kGoing | kTune | kBench | kFetch | kSubmit},
+     kGoing | kTune | kBench | kFetch | kSubmit | kRunThere},
 };
 
 }  // namespace

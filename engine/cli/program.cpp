@@ -76,6 +76,30 @@ Layer only_of(const Layer& layer, std::uint32_t commands) {
   return kept;
 }
 
+// A variable that other commands go by moves no run to another machine.
+bool runs_there(const CommandLine& line) {
+  return line.command == Command::run && !line.options.of("server").empty();
+}
+
+// What would have an effect here alone is refused where somebody writes it beside --server.
+Layer options_for(const CommandLine& line, const Layer& all) {
+  if (line.command != Command::run) return only_of(all, options_of(line.command));
+  const bool is_there = runs_there(line);
+  for (const OptionSpec& option : all_options())
+    for (const Given& given : line.options.of(option.name))
+      if (is_there && (option.commands & kRunThere) == 0)
+        throw engine::Error(Code::invalid_argument,
+                            cat(given.where,
+                                ": the server decides this. It is no option beside "
+                                "--server."));
+  if (is_there) return only_of(all, kRunThere);
+  Layer here, kept = only_of(all, kRun);
+  for (const OptionSpec& option : all_options())
+    if (option.name != "server" && option.name != "api-key")
+      for (const Given& given : kept.of(option.name)) here.add(option, given);
+  return here;
+}
+
 // A name that leads nowhere from here may be that of a workflow which ComfyUI's user has saved.
 std::filesystem::path find_workflow(const std::filesystem::path& file, const Settings& settings) {
   std::error_code ignored;
@@ -95,7 +119,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   for (const std::filesystem::path& file : configuration_files(workflow, &environment))
     layers.push_back(read_configuration(engine::read_file(file, engine::kConfigurationFile), file));
   Settings& settings = request.settings;
-  const Layer options = only_of(lay_over(layers), options_of(line.command));
+  const Layer options = options_for(line, lay_over(layers));
   settings = read_settings(options);
   if (line.command == Command::run || line.command == Command::resume)
     settings.checkpoints.options = kept_options(options);

@@ -81,11 +81,11 @@ class Bars final : public Reporter {
     }
   }
 
-  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
+  void run_done(const RunHeading& heading, const RunReport& report, double seconds) override {
     engine::MutexLock lock(mutex_);
     std::erase_if(bars_, [&](const Bar& bar) { return bar.run == heading.number; });
     erase();  // bars of other runs must not stand where stdout goes on
-    output_.write(summary(heading, results, seconds));
+    output_.write(summary(heading, report, seconds));
     redraw();
   }
 

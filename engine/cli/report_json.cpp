@@ -81,22 +81,22 @@ class JsonLines final : public Reporter {
     write(json);
   }
 
-  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
+  void run_done(const RunHeading& heading, const RunReport& report, double seconds) override {
     Json files = Json::array();
-    for (const std::string& file : results.files()) files.push(file);
+    for (const std::string& file : report.files) files.push(file);
     Json stages = Json::array();
-    for (const Stage& stage : results.stages())
+    for (const Stage& stage : report.stages)
       stages.push(std::move(Json::object()
                                 .set("node", stage.node)
                                 .set("class", stage.class_type)
                                 .set("seconds", stage.seconds)
                                 .set("cached", stage.cached)));
     Json remarks = Json::array();
-    for (const std::string& remark : results.remarks()) remarks.push(remark);
+    for (const std::string& remark : report.remarks) remarks.push(remark);
     write(begin("run_done", heading.number)
               .set("seconds", seconds)
               .set("files", std::move(files))
-              .set("ui", engine::parse_json(results.ui(), "ui"))
+              .set("ui", engine::parse_json(report.ui, "ui"))
               .set("stages", std::move(stages))
               .set("remarks", std::move(remarks)));
   }
@@ -115,6 +115,16 @@ class JsonLines final : public Reporter {
 };
 
 }  // namespace
+
+void write_json_error(Output& output, std::string_view code, const std::vector<std::string>& trail,
+                      std::string_view message, std::optional<std::size_t> run) {
+  Json frames = Json::array(), json = Json::object();
+  for (const std::string& frame : trail) frames.push(frame);
+  json.set("event", "error").set("code", code);
+  if (run) json.set("run", *run);
+  json.set("trail", std::move(frames)).set("message", message);
+  output.write(engine::cat(engine::write_json(json), "\n"));
+}
 
 std::unique_ptr<Reporter> make_json(Output& output) { return std::make_unique<JsonLines>(output); }
 

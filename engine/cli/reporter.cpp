@@ -54,8 +54,8 @@ class Lines final : public Reporter {
     }
   }
 
-  void run_done(const RunHeading& heading, const Results& results, double seconds) override {
-    output_.write(summary(heading, results, seconds));
+  void run_done(const RunHeading& heading, const RunReport& report, double seconds) override {
+    output_.write(summary(heading, report, seconds));
   }
 
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
@@ -88,15 +88,15 @@ class Quiet final : public Reporter {
     if (event.kind == Event::Kind::warning)
       message(cat("warning: ", engine::printable(event.text)));
   }
-  void run_done(const RunHeading&, const Results&, double) override {}
+  void run_done(const RunHeading&, const RunReport&, double) override {}
   void message(std::string_view text) override { to_stderr(cat("heddle: ", text)); }
 };
 
 // The texts that nodes show, which have no other place to be seen.
-std::string shown_texts(const Results& results) {
+std::string shown_texts(const RunReport& report) {
   std::map<std::string, std::string> class_of;
-  for (const Stage& stage : results.stages()) class_of[stage.node] = stage.class_type;
-  const engine::Json ui = engine::parse_json(results.ui(), "ui");
+  for (const Stage& stage : report.stages) class_of[stage.node] = stage.class_type;
+  const engine::Json ui = engine::parse_json(report.ui, "ui");
   std::string shown;
   for (const engine::Json::Member& node : ui.members()) {
     const engine::Json* texts = node.value.find("text");
@@ -112,6 +112,10 @@ std::string shown_texts(const Results& results) {
 
 }  // namespace
 
+RunReport report_of(const Results& results) {
+  return {results.files(), results.stages(), results.ui(), results.remarks()};
+}
+
 std::string node_label(const Event& event) {
   if (event.title.empty() || event.title == event.class_type)
     return engine::printable(cat(event.node, " ", event.class_type));
@@ -124,19 +128,18 @@ std::string heading_text(const RunHeading& heading) {
   return engine::printable(cat("run ", heading.number, " of ", heading.count, ": ", heading.label));
 }
 
-std::string summary(const RunHeading& heading, const Results& results, double seconds) {
+std::string summary(const RunHeading& heading, const RunReport& report, double seconds) {
   Table table;
-  for (const Stage& stage : results.stages())
+  for (const Stage& stage : report.stages)
     table.row({"", stage.cached ? "unchanged" : format_seconds(stage.seconds),
                cat(stage.node, " ", stage.class_type)});
   table.row({"", format_seconds(seconds), "in all"});
   std::string text = heading_text(heading);
   if (!text.empty()) text += "\n";
-  for (const std::string& file : results.files())
-    text += cat("wrote ", engine::printable(file), "\n");
-  text += shown_texts(results);
+  for (const std::string& file : report.files) text += cat("wrote ", engine::printable(file), "\n");
+  text += shown_texts(report);
   text += table.text();
-  for (const std::string& remark : results.remarks()) text += cat(engine::printable(remark), "\n");
+  for (const std::string& remark : report.remarks) text += cat(engine::printable(remark), "\n");
   return text;
 }
 

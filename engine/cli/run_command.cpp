@@ -8,6 +8,7 @@
 #include "engine/cli/commands.h"
 #include "engine/cli/reporter.h"
 #include "engine/cli/runs.h"
+#include "engine/cli/server_run.h"
 
 namespace heddle::cli {
 namespace {
@@ -41,7 +42,8 @@ class LogThrough {
 int run_workflow(const Request& request, Output& output) {
   const std::unique_ptr<Reporter> reporter = make_reporter(request.settings, output);
   const LogThrough log(*reporter);
-  return run_all(request, output, *reporter);
+  return request.settings.server.is_given ? run_on_server(request, output, *reporter)
+                                          : run_all(request, output, *reporter);
 }
 
 }  // namespace heddle::cli

@@ -220,7 +220,7 @@ class Runs {
     const Outcome outcome = std::move(state_.lock()->over.extract(run).mapped());
     const RunHeading heading = heading_of(run);
     if (outcome.results) {
-      reporter_.run_done(heading, *outcome.results, outcome.seconds);
+      reporter_.run_done(heading, report_of(*outcome.results), outcome.seconds);
       return kExitDone;
     }
     reporter_.run_stopped(run + 1);
@@ -236,14 +236,9 @@ class Runs {
 
   void print_json_error(int code, const std::vector<std::string>& trail, std::string_view message,
                         std::optional<std::size_t> run) {
-    if (!settings_.json) return;
-    Json frames = Json::array();
-    for (const std::string& frame : trail) frames.push(frame);
-    Json json = Json::object();
-    json.set("event", "error").set("code", engine::code_name(static_cast<engine::Code>(code)));
-    if (run) json.set("run", *run);
-    json.set("trail", std::move(frames)).set("message", message);
-    output_.write(cat(engine::write_json(json), "\n"));
+    if (settings_.json)
+      write_json_error(output_, engine::code_name(static_cast<engine::Code>(code)), trail, message,
+                       run);
   }
 
   int interrupted() {

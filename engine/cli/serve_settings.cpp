@@ -117,6 +117,8 @@ JobSettings read_job_settings(const Layer& layer) {
   }
   job.front = read_flag(layer, "front");
   job.back = read_flag(layer, "back");
+  job.background = read_flag(layer, "background");
+  job.zip = read_flag(layer, "zip");
   job.paused = read_flag(layer, "paused");
   job.wait = read_flag(layer, "wait");
   job.all = read_flag(layer, "all");

@@ -1,5 +1,8 @@
 #include "engine/cli/server_client.h"
 
+#include <chrono>
+#include <thread>
+
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/cli/http.h"
@@ -100,6 +103,36 @@ void ServerClient::follow(
   const HttpReply reply =
       call_server({"GET", url(path), "", settings_.api_key, [&](std::string_view bytes) {
                      lines.take(bytes);
+                     return true;
+                   }});
+  require_success(url(path), reply);
+}
+
+Json ServerClient::wait_for(
+    const std::string& job,
+    const std::function<void(std::string_view type, const Json& data)>& event) const {
+  constexpr int kMostFailures = 60;
+  constexpr std::chrono::seconds kBetweenTries{1};
+  std::string last;
+  for (int failures = 0;;) {
+    try {
+      follow(job, last, event);
+      Json told = get(job_path(job));
+      const std::string& state = told.at("state").as_string();
+      if (state == "done" || state == "failed" || state == "cancelled") return told;
+      failures = 0;
+    } catch (const ServerFailure&) {
+      if (++failures > kMostFailures) throw;
+    }
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+void ServerClient::download(const std::string& path,
+                            const std::function<void(std::string_view)>& bytes) const {
+  const HttpReply reply =
+      call_server({"GET", url(path), "", settings_.api_key, [&](std::string_view some) {
+                     bytes(some);
                      return true;
                    }});
   require_success(url(path), reply);

@@ -34,6 +34,15 @@ class ServerClient {
       const std::string& job, std::string& last,
       const std::function<void(std::string_view type, const engine::Json& data)>& event) const;
 
+  // The same until the job has ended, over breaks: a server may be restarted meanwhile, and still
+  // has the job. Gives the job as it is then. Throws ServerFailure after a minute without a server.
+  engine::Json wait_for(
+      const std::string& job,
+      const std::function<void(std::string_view type, const engine::Json& data)>& event) const;
+
+  // The bytes of an answer, as they come.
+  void download(const std::string& path, const std::function<void(std::string_view)>& bytes) const;
+
   std::string url(const std::string& path) const { return settings_.url + path; }
 
  private:

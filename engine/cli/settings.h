@@ -59,6 +59,8 @@ struct JobSettings {
   std::string tag, batch, before;  // empty: not given
   unsigned repeats = 1;
   bool front = false, back = false, paused = false, wait = false, all = false, but_running = false;
+  bool background = false;
+  bool zip = false;  // lists of --set together, instead of each with each
 };
 
 // Over 15 members: what options say, each by itself and with a default.

@@ -1,44 +1,15 @@
-#include <algorithm>
-#include <chrono>
-#include <thread>
-
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/server_client.h"
+#include "engine/cli/submission.h"
 
 namespace heddle::cli {
 namespace {
 
 using engine::cat;
 using engine::Json;
-
-// A value of --set: JSON, or else a text.
-Json value_of(const std::string& text) {
-  try {
-    return engine::parse_json(text, "value");
-  } catch (const engine::Error&) {
-    return text;
-  }
-}
-
-Json submission_of(const std::string& file, const Settings& settings) {
-  const JobSettings& job = settings.job;
-  Json body = Json::object(), sets = Json::object(), only = Json::array();
-  body.set("workflow", engine::parse_json(Workflow::load(file).text(), file));
-  for (const Pair& pair : settings.sets) sets.set(pair.key, value_of(pair.value));
-  if (sets.size() > 0) body.set("set", std::move(sets));
-  for (const Given& given : settings.only) only.push(given.text);
-  if (only.size() > 0) body.set("only", std::move(only));
-  if (job.priority) body.set("priority", *job.priority);
-  if (job.front) body.set("front", true);
-  if (job.paused) body.set("paused", true);
-  if (!job.tag.empty()) body.set("tag", job.tag);
-  if (!job.batch.empty()) body.set("batch", job.batch);
-  if (job.repeats > 1) body.set("repeats", job.repeats);
-  return body;
-}
 
 void tell_submitted(const Json& job, const Settings& settings, Output& output) {
   if (settings.json) {
@@ -56,31 +27,6 @@ void tell_progress(std::string_view type, const Json& data) {
         cat("node ", data.at("node").as_string(), " (", data.at("class_type").as_string(), ")"));
   if (type == "run_waiting") to_stderr(data.at("message").as_string());
   if (type == "warning") to_stderr(cat("warning: ", data.at("message").as_string()));
-}
-
-bool has_ended(const std::string& state) {
-  return state == "done" || state == "failed" || state == "cancelled";
-}
-
-// A stream that breaks off is taken up again where it was: a server may be restarted meanwhile, and
-// still has the job.
-Json wait_for(const ServerClient& server, const std::string& id, bool quiet) {
-  constexpr int kMostFailures = 60;
-  constexpr std::chrono::seconds kBetweenTries{1};
-  std::string last;
-  for (int failures = 0;;) {
-    try {
-      server.follow(id, last, [&](std::string_view type, const Json& data) {
-        if (!quiet) tell_progress(type, data);
-      });
-      Json job = server.get(job_path(id));
-      if (has_ended(job.at("state").as_string())) return job;
-      failures = 0;
-    } catch (const ServerFailure&) {
-      if (++failures > kMostFailures) throw;
-    }
-    std::this_thread::sleep_for(kBetweenTries);
-  }
 }
 
 void tell_ended(const Json& job, const ServerClient& server, const Settings& settings,
@@ -112,7 +58,8 @@ int submit_jobs(const Request& request, Output& output) {
   const Settings& settings = request.settings;
   const ServerClient server(settings.server);
   std::vector<Json> bodies;  // all of them are read before one is taken
-  for (const std::string& file : request.operands) bodies.push_back(submission_of(file, settings));
+  for (const std::string& file : request.operands)
+    bodies.push_back(submission_of(Workflow::load(file), file, settings, server).body);
   std::vector<std::string> ids;
   for (const Json& body : bodies) {
     const Json answer = server.post("/v1/jobs", body);
@@ -127,7 +74,9 @@ int submit_jobs(const Request& request, Output& output) {
   int code = kExitDone;
   if (!settings.job.wait) return code;
   for (const std::string& id : ids) {
-    const Json job = wait_for(server, id, settings.quiet || settings.json);
+    const Json job = server.wait_for(id, [&](std::string_view type, const Json& data) {
+      if (!settings.quiet && !settings.json) tell_progress(type, data);
+    });
     tell_ended(job, server, settings, output);
     if (job.at("state").as_string() != "done") code = kExitFailed;
   }

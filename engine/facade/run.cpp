@@ -236,7 +236,8 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
 // There is nothing left to go on with.
 void forget_checkpoint(const Run::Data& run) {
   std::error_code ignored;
-  if (!run.options.checkpoint.empty()) std::filesystem::remove(run.options.checkpoint, ignored);
+  if (!run.options.checkpoint.empty() && !run.options.keeps_checkpoint)
+    std::filesystem::remove(run.options.checkpoint, ignored);
 }
 
 }  // namespace

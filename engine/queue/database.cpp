@@ -173,6 +173,12 @@ std::int64_t Database::ask(std::string_view sql) {
   return statement.step() ? statement.integer(0) : 0;
 }
 
+std::uint64_t Database::machine_steps() const {
+  std::uint64_t steps = 0;
+  for (const auto& [sql, statement] : statements_) steps += statement->machine_steps();
+  return steps;
+}
+
 int Database::changes() const { return sqlite3_changes(database_); }
 bool Database::is_in_transaction() const { return sqlite3_get_autocommit(database_) == 0; }
 

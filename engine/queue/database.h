@@ -69,6 +69,7 @@ class Database {
   // statement is used to its end, or reset, before another one writes.
   Statement& statement(std::string_view sql);
   std::int64_t ask(std::string_view sql);  // the first column of the first row, or 0
+  std::uint64_t machine_steps() const;     // of all statements
   int changes() const;                     // rows that the last statement has written
   bool is_in_transaction() const;
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ constexpr bool has_ended(JobState state) {
   return state == JobState::done || state == JobState::failed || state == JobState::cancelled;
 }
 
-// What whoever submits may say of a job.
+// Over 15 members: what whoever submits may say of a job.
 struct NewJob {
   std::string id;                        // of no other job; empty: one is made (a UUID)
   std::int64_t priority = 0;             // higher ones run first
@@ -29,6 +30,10 @@ struct NewJob {
   bool front = false;                    // without a number: before all that had none
   std::string user, tag, batch, client;  // whom it belongs to, what it can be found by; may be ""
   std::string retry_of;                  // id of the job that it repeats
+  // What takes as long as it does, and the models that it loads, by any names: equal ones of two
+  // jobs mean that they are alike. "": not known, or none.
+  std::string kind, model;
+  bool is_background = false;  // behind those that are not, until it has waited for long
   bool is_paused = false;
   std::string prompt, extra_data, targets;  // JSON
 };
@@ -43,7 +48,8 @@ struct Job {
   double number = 0;
   bool is_cancel_wanted = false;                              // of a running one
   std::int64_t created_ms = 0, started_ms = 0, ended_ms = 0;  // of the system's clock; 0: not yet
-  std::string user, tag, batch, client, retry_of;
+  std::string user, tag, batch, client, retry_of, kind, model;
+  bool is_background = false;
   std::string prompt, extra_data, targets;  // JSON
   std::string outputs, status;              // JSON, of one that has ended
 };
@@ -59,6 +65,14 @@ struct JobClaim {
 struct JobOutcome {
   JobState state = JobState::done;
   std::string outputs, status;  // JSON
+  // Time that devices were busy with it, all of them together; nothing: as long as it ran.
+  std::optional<double> device_seconds;
+};
+
+// What whoever claims a job would like.
+struct ClaimWish {
+  std::set<std::string> warm;     // models (of Job::model) that wait on devices
+  bool interactive_only = false;  // no job that gives way to others
 };
 
 // Which jobs are meant: those that fit everything given. Nothing given: none, unless `all`.

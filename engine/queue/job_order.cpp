@@ -1,34 +1,39 @@
-// The queue's order and what is taken out of it: lists, moves, pauses, cancels.
+// The queue's order and what is taken out of it: moves, pauses, cancels.
 #include <algorithm>
 
 #include "engine/base/text.h"
 #include "engine/queue/job_queue.h"
 #include "engine/queue/job_rows.h"
+#include "engine/queue/turn_rows.h"
 
 namespace heddle::engine {
 namespace {
 
 struct Place {
-  std::int64_t priority = 0;
+  std::int64_t background = 0, priority = 0;
   double number = 0, rank = 0;
 };
 
 std::optional<Place> place_of(Database& database, const std::string& id) {
   Statement& row =
-      database.statement("SELECT priority, number, rank FROM jobs WHERE id = ? AND state IN (0, 5)")
+      database
+          .statement(
+              "SELECT class, priority, number, rank FROM jobs WHERE id = ? AND state IN (0, 5)")
           .bind(id);
   if (!row.step()) return {};
-  const Place place{row.integer(0), row.real(1), row.real(2)};
+  const Place place{row.integer(0), row.integer(1), row.real(2), row.real(3)};
   row.reset();
   return place;
 }
 
-// The rank of the last one before `place` of its priority and number, that of `but` left out.
+// The rank of the last one before `place` of its class, priority and number, that of `but` left
+// out.
 std::optional<double> rank_before(Database& database, const Place& place, const std::string& but) {
   Statement& row = database
                        .statement(
-                           "SELECT max(rank) FROM jobs WHERE state IN (0, 5) AND priority = "
-                           "? AND number = ? AND rank < ? AND id <> ?")
+                           "SELECT max(rank) FROM jobs WHERE state IN (0, 5) AND class = ? AND "
+                           "priority = ? AND number = ? AND rank < ? AND id <> ?")
+                       .bind(place.background)
                        .bind(place.priority)
                        .bind(place.number)
                        .bind(place.rank)
@@ -45,8 +50,9 @@ void spread_ranks(Database& database, const Place& place) {
   std::vector<std::int64_t> rows;
   Statement& all = database
                        .statement(
-                           "SELECT seq FROM jobs WHERE state IN (0, 5) AND priority = ? AND "
-                           "number = ? ORDER BY rank")
+                           "SELECT seq FROM jobs WHERE state IN (0, 5) AND class = ? AND "
+                           "priority = ? AND number = ? ORDER BY rank")
+                       .bind(place.background)
                        .bind(place.priority)
                        .bind(place.number);
   while (all.step()) rows.push_back(all.integer(0));
@@ -55,8 +61,12 @@ void spread_ranks(Database& database, const Place& place) {
     database.statement("UPDATE jobs SET rank = ? WHERE seq = ?").bind(++rank).bind(row).run();
 }
 
+// Where it stands from now on by somebody's hand.
 void put(Database& database, const std::string& id, const Place& place) {
-  database.statement("UPDATE jobs SET priority = ?, number = ?, rank = ? WHERE id = ?")
+  database
+      .statement(
+          "UPDATE jobs SET class = ?, priority = ?, number = ?, rank = ?, placed = 1 WHERE id = ?")
+      .bind(place.background)
       .bind(place.priority)
       .bind(place.number)
       .bind(place.rank)
@@ -68,16 +78,15 @@ void put(Database& database, const std::string& id, const Place& place) {
 bool move_to_end(Database& database, const std::string& id, bool front) {
   if (!place_of(database, id)) return false;
   Statement& row = database.statement(
-      front ? "SELECT priority, number, rank, id FROM jobs WHERE state IN (0, 5) ORDER BY priority "
-              "DESC, number, rank LIMIT 1"
-            : "SELECT priority, number, rank, id FROM jobs WHERE state IN (0, 5) ORDER BY "
-              "priority, number DESC, rank DESC LIMIT 1");
+      front ? "SELECT class, priority, number, rank, id FROM jobs WHERE state IN (0, 5) ORDER BY "
+              "class, priority DESC, number, rank LIMIT 1"
+            : "SELECT class, priority, number, rank, id FROM jobs WHERE state IN (0, 5) ORDER BY "
+              "class DESC, priority, number DESC, rank DESC LIMIT 1");
   row.step();
-  Place place{row.integer(0), row.real(1), row.real(2)};
-  const bool is_there = row.text(3) == id;
+  Place place{row.integer(0), row.integer(1), row.real(2), row.real(3)};
+  const bool is_there = row.text(4) == id;
   row.reset();
-  if (is_there) return true;
-  place.rank += front ? -1 : 1;
+  if (!is_there) place.rank += front ? -1 : 1;
   put(database, id, place);
   return true;
 }
@@ -159,8 +168,14 @@ JobQueue::Cancelled JobQueue::cancel(const JobSelection& selection) {
   return cancelled;
 }
 
-bool JobQueue::change(std::string_view sql, const std::string& id) {
+bool JobQueue::change(std::string_view sql, const std::string& id, bool comes) {
   const bool changed = store_.write([&](Database& database) {
+    if (comes) {
+      Statement& row = database.statement("SELECT user FROM jobs WHERE id = ?").bind(id);
+      const std::string user = row.step() ? row.text(0) : "";
+      row.reset();
+      note_user_comes(database, user);
+    }
     database.statement(sql).bind(id).run();
     return database.changes() > 0;
   });
@@ -172,16 +187,18 @@ bool JobQueue::pause(const std::string& id) {
   return change("UPDATE jobs SET state = 5 WHERE id = ? AND state = 0", id);
 }
 bool JobQueue::resume(const std::string& id) {
-  return change("UPDATE jobs SET state = 0 WHERE id = ? AND state = 5", id);
+  return change("UPDATE jobs SET state = 0 WHERE id = ? AND state = 5", id, true);
+}
+
+bool JobQueue::is_paused_in(Database& database) {
+  Statement& row = database.statement("SELECT value FROM counters WHERE name = 'paused'");
+  const bool paused = row.step() && row.integer(0) != 0;
+  row.reset();
+  return paused;
 }
 
 bool JobQueue::is_paused() const {
-  return store_.read([](Database& database) {
-    Statement& row = database.statement("SELECT value FROM counters WHERE name = 'paused'");
-    const bool paused = row.step() && row.integer(0) != 0;
-    row.reset();
-    return paused;
-  });
+  return store_.read([](Database& database) { return is_paused_in(database); });
 }
 
 bool JobQueue::move_before(const std::string& id, const std::string& other) {
@@ -193,7 +210,7 @@ bool JobQueue::move_before(const std::string& id, const std::string& other) {
       const std::optional<double> before = rank_before(database, *place, id);
       const double rank = before ? *before + (place->rank - *before) / 2 : place->rank - 1;
       if (rank < place->rank && (!before || rank > *before)) {
-        put(database, id, {place->priority, place->number, rank});
+        put(database, id, {place->background, place->priority, place->number, rank});
         return true;
       }
       spread_ranks(database, *place);
@@ -229,55 +246,6 @@ bool JobQueue::set_priority(const std::string& id, std::int64_t priority) {
   });
   if (set) notify({id});
   return set;
-}
-
-std::optional<Job> JobQueue::find(const std::string& id) const {
-  return store_.read([&](Database& database) -> std::optional<Job> {
-    Statement& row =
-        database.statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE id = ?").bind(id);
-    if (!row.step()) return {};
-    std::optional<Job> job = read_job(row);
-    row.reset();
-    return job;
-  });
-}
-
-std::vector<Job> JobQueue::list(JobState state, std::int64_t limit, std::int64_t offset) const {
-  const std::string_view sql =
-      state == JobState::pending
-          ? "SELECT " HEDDLE_JOB_COLUMNS
-            " FROM jobs WHERE state = 0 ORDER BY priority DESC, number, rank LIMIT ? OFFSET ?"
-      : state == JobState::running ? "SELECT " HEDDLE_JOB_COLUMNS
-                                     " FROM jobs WHERE state = 1 ORDER BY seq LIMIT ? OFFSET ?"
-                                   : "SELECT " HEDDLE_JOB_COLUMNS
-                                     " FROM jobs WHERE state IN (0, 5) AND state = 5 ORDER BY "
-                                     "priority DESC, number, rank LIMIT ? OFFSET ?";
-  return store_.read([&](Database& database) {
-    return read_jobs(database.statement(sql).bind(limit).bind(offset));
-  });
-}
-
-std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool last,
-                                   bool started) const {
-  return store_.read([&](Database& database) {
-    if (last) {
-      std::vector<Job> jobs = read_jobs(
-          database
-              .statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE finished IS NOT NULL AND "
-                         "started >= ? ORDER BY finished DESC LIMIT ?")
-              .bind(started)
-              .bind(limit));
-      std::reverse(jobs.begin(), jobs.end());
-      return jobs;
-    }
-    return read_jobs(database
-                         .statement("SELECT " HEDDLE_JOB_COLUMNS
-                                    " FROM jobs WHERE finished IS NOT NULL AND started >= ? ORDER "
-                                    "BY finished LIMIT ? OFFSET ?")
-                         .bind(started)
-                         .bind(limit)
-                         .bind(offset));
-  });
 }
 
 }  // namespace heddle::engine

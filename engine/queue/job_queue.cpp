@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "engine/queue/job_rows.h"
+#include "engine/queue/turn_rows.h"
 
 namespace heddle::engine {
 namespace {
@@ -28,13 +29,16 @@ std::int64_t count(Database& database, std::string_view sql) {
 constexpr std::string_view kActive = "SELECT sum(jobs) FROM counts WHERE state IN (0, 1, 5)";
 constexpr std::string_view kEnded = "SELECT sum(jobs) FROM counts WHERE state IN (2, 3, 4)";
 
-constexpr std::string_view kClaim =
-    "UPDATE jobs SET state = 1, generation = generation + 1, cancel = 0, started = ? "
-    "WHERE seq = (SELECT seq FROM jobs WHERE state = 0 ORDER BY priority DESC, number, rank LIMIT "
-    "1) RETURNING " HEDDLE_JOB_COLUMNS;
+bool is_there(Database& database, const std::string& id) {
+  Statement& row = database.statement("SELECT 1 FROM jobs WHERE id = ?").bind(id);
+  const bool found = row.step();
+  row.reset();
+  return found;
+}
 
-// Gives how many go.
-std::int64_t keep_youngest(Database& database, std::int64_t keep) {
+}  // namespace
+
+std::int64_t JobQueue::keep_youngest(Database& database, std::int64_t keep) {
   const std::int64_t surplus = count(database, kEnded) - keep;
   if (surplus <= 0) return 0;
   database
@@ -45,15 +49,6 @@ std::int64_t keep_youngest(Database& database, std::int64_t keep) {
       .run();
   return surplus;
 }
-
-bool is_there(Database& database, const std::string& id) {
-  Statement& row = database.statement("SELECT 1 FROM jobs WHERE id = ?").bind(id);
-  const bool found = row.step();
-  row.reset();
-  return found;
-}
-
-}  // namespace
 
 std::string make_job_id() {
   thread_local std::mt19937_64 random = [] {
@@ -85,33 +80,8 @@ std::int64_t JobQueue::now() const {
 }
 
 void JobQueue::notify(const std::vector<std::string>& ids) {
-  {
-    const std::lock_guard lock(mutex_);
-    ++changes_;
-  }
-  waiting_.notify_all();
+  wake();
   if (options_.changed) options_.changed(ids);
-}
-
-// Nobody else has the file open: whoever ran these is gone. What somebody has cancelled meanwhile
-// does not come back.
-void JobQueue::recover() {
-  store_.write([&](Database& database) {
-    std::vector<Job> orphans;
-    {
-      Statement& rows = database.statement("SELECT " HEDDLE_JOB_COLUMNS
-                                           " FROM jobs WHERE state = 1 ORDER BY seq");
-      orphans = read_jobs(rows);
-    }
-    for (const Job& job : orphans) {
-      const JobClaim claim{job.id, job.generation};
-      if (job.is_cancel_wanted)
-        end(database, claim, {JobState::cancelled, "", ""});
-      else if (options_.interrupted == JobQueueOptions::Interrupted::fail)
-        end(database, claim, {JobState::failed, "", ""});
-    }
-    database.run("UPDATE jobs SET state = 0 WHERE state = 1");
-  });
 }
 
 Job JobQueue::insert(Database& database, const NewJob& job) const {
@@ -127,15 +97,18 @@ Job JobQueue::insert(Database& database, const NewJob& job) const {
     throw Error(Code::invalid_argument,
                 cat("there is a job ", quote(id), " already. Give every job an id of its own."));
   const int state = static_cast<int>(job.is_paused ? JobState::paused : JobState::pending);
+  if (!job.is_paused) note_user_comes(database, job.user);
   Statement& row = database.statement(
-      "INSERT INTO jobs(id, state, priority, number, rank, created, user, tag, batch, client, "
-      "retry_of, prompt, extra_data, targets) VALUES(?, ?, ?, ?, (SELECT ifnull(max(rank), 0) + 1 "
-      "FROM jobs WHERE state IN (0, 5) AND priority = ? AND number = ?), ?, ?, ?, ?, ?, ?, ?, ?, "
-      "?) RETURNING " HEDDLE_JOB_COLUMNS);
-  row.bind(id).bind(state).bind(job.priority).bind(number);
-  row.bind(job.priority).bind(number).bind(now());
-  for (const std::string* text : {&job.user, &job.tag, &job.batch, &job.client, &job.retry_of,
-                                  &job.prompt, &job.extra_data, &job.targets})
+      "INSERT INTO jobs(id, state, class, placed, priority, number, rank, created, user, tag, "
+      "batch, client, retry_of, kind, model, prompt, extra_data, targets) VALUES(?, ?, ?, ?, ?, ?, "
+      "(SELECT ifnull(max(rank), 0) + 1 FROM jobs WHERE state IN (0, 5) AND class = ? AND priority "
+      "= ? AND number = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING " HEDDLE_JOB_COLUMNS);
+  const bool is_placed = job.number.has_value() || job.front;
+  row.bind(id).bind(state).bind(job.is_background).bind(is_placed).bind(job.priority).bind(number);
+  row.bind(job.is_background).bind(job.priority).bind(number).bind(now());
+  for (const std::string* text :
+       {&job.user, &job.tag, &job.batch, &job.client, &job.retry_of, &job.kind, &job.model,
+        &job.prompt, &job.extra_data, &job.targets})
     row.bind(*text);
   row.step();
   Job made = read_job(row);
@@ -170,71 +143,13 @@ Job JobQueue::retry(const std::string& of, std::string id) {
   again.batch = old->batch;
   again.client = old->client;
   again.retry_of = of;
+  again.kind = old->kind;
+  again.model = old->model;
+  again.is_background = old->is_background;
   again.prompt = old->prompt;
   again.extra_data = old->extra_data;
   again.targets = old->targets;
   return submit({again}).front();
-}
-
-std::optional<Job> JobQueue::claim() {
-  std::optional<Job> claimed = store_.write([&](Database& database) -> std::optional<Job> {
-    if (count(database, "SELECT value FROM counters WHERE name = 'paused'") != 0) return {};
-    Statement& first = database.statement(kClaim).bind(now());
-    if (!first.step()) return {};
-    std::optional<Job> job = read_job(first);
-    first.run();
-    return job;
-  });
-  if (claimed && options_.changed) options_.changed({claimed->id});
-  return claimed;
-}
-
-// A change that comes while claim() looks is not missed: it is counted before.
-std::optional<Job> JobQueue::wait_and_claim(std::stop_token stop) {
-  while (!stop.stop_requested()) {
-    std::unique_lock lock(mutex_);
-    const std::uint64_t seen = changes_;
-    lock.unlock();
-    if (std::optional<Job> job = claim()) return job;
-    lock.lock();
-    waiting_.wait(lock, stop, [&] { return changes_ != seen; });
-  }
-  return {};
-}
-
-bool JobQueue::end(Database& database, const JobClaim& claim, const JobOutcome& outcome) const {
-  Statement& row = database.statement(
-      "UPDATE jobs SET state = ?, cancel = 0, ended = ?, finished = (SELECT value + 1 FROM "
-      "counters WHERE name = 'finished'), outputs = ?, status = ? WHERE id = ? AND generation = ? "
-      "AND state = 1");
-  row.bind(static_cast<int>(outcome.state)).bind(now()).bind(outcome.outputs).bind(outcome.status);
-  row.bind(claim.id).bind(claim.generation).run();
-  if (database.changes() == 0) return false;
-  add_to_counter(database, "finished");
-  keep_youngest(database, options_.history_limit);
-  return true;
-}
-
-bool JobQueue::finish(const JobClaim& claim, const JobOutcome& outcome) {
-  const bool holds =
-      store_.write([&](Database& database) { return end(database, claim, outcome); });
-  if (holds) notify({claim.id});
-  return holds;
-}
-
-bool JobQueue::give_back(const JobClaim& claim) {
-  const bool holds = store_.write([&](Database& database) {
-    database
-        .statement(
-            "UPDATE jobs SET state = 0 WHERE id = ? AND generation = ? AND state = 1 AND "
-            "cancel = 0")
-        .bind(claim.id)
-        .bind(claim.generation)
-        .run();
-    return database.changes() > 0;
-  });
-  if (holds) notify({claim.id});
-  return holds;
 }
 
 bool JobQueue::is_cancel_wanted(const JobClaim& claim) const {
@@ -292,11 +207,6 @@ JobCounts JobQueue::counts() const {
                      count(database, "SELECT jobs FROM counts WHERE state = 5"),
                      count(database, kEnded)};
   });
-}
-
-std::uint64_t JobQueue::claim_steps() const {
-  return store_.read(
-      [&](Database& database) { return database.statement(kClaim).machine_steps(); });
 }
 
 void JobQueue::back_up(const std::filesystem::path& to) {

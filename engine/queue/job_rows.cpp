@@ -32,10 +32,13 @@ Job read_job(const Statement& row) {
   job.created_ms = row.integer(7);
   job.started_ms = row.integer(8);
   job.ended_ms = row.integer(9);
-  std::string* const texts[] = {&job.user,     &job.tag,    &job.batch,      &job.client,
-                                &job.retry_of, &job.prompt, &job.extra_data, &job.targets,
-                                &job.outputs,  &job.status};
-  for (int i = 0; i < 10; ++i) *texts[i] = row.text(10 + i);
+  std::string* const short_texts[] = {&job.user,     &job.tag,  &job.batch, &job.client,
+                                      &job.retry_of, &job.kind, &job.model};
+  int column = 10;
+  for (std::string* text : short_texts) *text = row.text(column++);
+  job.is_background = row.integer(column++) != 0;
+  for (std::string* text : {&job.prompt, &job.extra_data, &job.targets, &job.outputs, &job.status})
+    *text = row.text(column++);
   return job;
 }
 

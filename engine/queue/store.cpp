@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::int64_t kApplication = 0x48646C51;  // "HdlQ", in the header of the file
 
-// The columns that are long stand last: what looks for others does not read them. Of a job that
-// waits, `rank` decides between equal numbers; of one that has ended, `finished` is its place in
-// history: clocks are set back.
+// Of schema 1: upgrades bring a new file to the present one. The columns that are long stand last:
+// what looks for others does not read them. Of a job that waits, `rank` decides between equal
+// numbers; of one that has ended, `finished` is its place in history: clocks are set back.
 constexpr std::string_view kTables = R"(
 CREATE TABLE jobs(
   seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -48,10 +48,68 @@ CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
 END;
 )";
 
+// Users take turns, background jobs give way, warm models overtake. The table is made anew, as the
+// long columns stay last. `class`: 1 in the background. `charged`: device ms that a running job
+// counts as. `users`: device ms of each, in the common time of the counter device_ms. `passed`: how
+// many have overtaken a job that waits.
+constexpr std::string_view kTurns = R"(
+ALTER TABLE jobs RENAME TO old_jobs;
+CREATE TABLE jobs(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  state INTEGER NOT NULL,
+  generation INTEGER NOT NULL DEFAULT 0,
+  priority INTEGER NOT NULL,
+  number REAL NOT NULL,
+  rank REAL NOT NULL,
+  cancel INTEGER NOT NULL DEFAULT 0,
+  created INTEGER NOT NULL, started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0,
+  finished INTEGER,
+  user TEXT NOT NULL, tag TEXT NOT NULL, batch TEXT NOT NULL, client TEXT NOT NULL,
+  retry_of TEXT NOT NULL,
+  class INTEGER NOT NULL DEFAULT 0, kind TEXT NOT NULL DEFAULT '', model TEXT NOT NULL DEFAULT '',
+  placed INTEGER NOT NULL DEFAULT 0, charged INTEGER NOT NULL DEFAULT 0,
+  prompt TEXT NOT NULL, extra_data TEXT NOT NULL, targets TEXT NOT NULL,
+  outputs TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '');
+INSERT INTO jobs(seq, id, state, generation, priority, number, rank, cancel, created, started,
+  ended, finished, user, tag, batch, client, retry_of, prompt, extra_data, targets, outputs, status)
+  SELECT seq, id, state, generation, priority, number, rank, cancel, created, started, ended,
+  finished, user, tag, batch, client, retry_of, prompt, extra_data, targets, outputs, status
+  FROM old_jobs;
+DELETE FROM sqlite_sequence WHERE name = 'jobs';
+UPDATE sqlite_sequence SET name = 'jobs' WHERE name = 'old_jobs';
+DROP TABLE old_jobs;
+CREATE INDEX waiting ON jobs(class, priority DESC, number, rank) WHERE state = 0;
+CREATE INDEX ordered ON jobs(class, priority DESC, number, rank) WHERE state IN (0, 5);
+CREATE INDEX turns ON jobs(user, class, priority DESC, number, rank, placed, created, model, kind)
+  WHERE state = 0;
+CREATE INDEX placed ON jobs(class, priority DESC, number, rank) WHERE state = 0 AND placed = 1;
+CREATE INDEX running ON jobs(seq) WHERE state = 1;
+CREATE INDEX history ON jobs(finished) WHERE finished IS NOT NULL;
+CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;
+CREATE TABLE users(name TEXT PRIMARY KEY, used INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE passed(seq INTEGER PRIMARY KEY, times INTEGER NOT NULL);
+CREATE TABLE run_times(key TEXT PRIMARY KEY, seconds REAL NOT NULL, device_ms INTEGER NOT NULL,
+  runs INTEGER NOT NULL, seen INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX run_times_seen ON run_times(seen);
+INSERT INTO counters VALUES('device_ms', 0);
+CREATE TRIGGER job_comes AFTER INSERT ON jobs BEGIN
+  UPDATE counts SET jobs = jobs + 1 WHERE state = new.state;
+END;
+CREATE TRIGGER job_changes AFTER UPDATE OF state ON jobs BEGIN
+  UPDATE counts SET jobs = jobs - 1 WHERE state = old.state;
+  UPDATE counts SET jobs = jobs + 1 WHERE state = new.state;
+  DELETE FROM passed WHERE seq = new.seq AND new.state NOT IN (0, 5);
+END;
+CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
+  UPDATE counts SET jobs = jobs - 1 WHERE state = old.state;
+END;
+)";
+
 // From each schema to the next one, from 1 on. A new file is brought here the same way.
 constexpr std::string_view kUpgrades[] = {
     // History goes by age, too.
-    "CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;"};
+    "CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;", kTurns};
 static_assert(std::size(kUpgrades) + 1 == kQueueSchema);
 
 void refuse(const std::filesystem::path& file, std::string_view what) {

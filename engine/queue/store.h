@@ -18,7 +18,7 @@
 
 namespace heddle::engine {
 
-inline constexpr int kQueueSchema = 2;
+inline constexpr int kQueueSchema = 3;
 
 class Store {
  public:

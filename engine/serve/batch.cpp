@@ -15,7 +15,7 @@ struct BatchPlace {
 };
 
 [[noreturn]] void refuse_batch(std::string_view what) {
-  throw Error(Code::invalid_argument, cat("batch: ", what));
+  throw Error(Code::invalid_argument, cat("sweep: ", what));
 }
 
 std::vector<std::string_view> keys_of(const Json& object) {

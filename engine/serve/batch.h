@@ -26,8 +26,9 @@ struct Batch {
 
 inline constexpr std::uint64_t kMostOfBatch = 10'000;  // prompts
 
-// {"mode": "zipped" or "crossed", "inputs": {"3.seed": [1, 2]}, "repeats": 2}, each of which may be
-// missing. Throws Error(invalid_argument) that says what is wrong with its values.
+// The "sweep" of a submission: {"mode": "zipped" or "crossed", "inputs": {"3.seed": [1, 2]},
+// "repeats": 2}, each of which may be missing. Throws Error(invalid_argument) that says what is
+// wrong with its values.
 Batch read_batch(const Json& json);
 
 // `prompt` in the API format, once for each set of values. Without inputs and repeats: itself.

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/base/text.h"
+#include "engine/serve/job_kind.h"
 #include "engine/serve/service.h"
 
 namespace heddle::engine {
@@ -171,6 +172,7 @@ Json check_prompt(const heddle::Engine& engine, NewJob& job) {
 HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputClasses& outputs) {
   NewJob job = job_of_body(body_of(call), outputs);
   const Json node_errors = check_prompt(parts.engine, job);
+  note_kind(job, parts.engine);
   try {
     const Job made = parts.queue.submit({job}).front();
     Json answer = Json::object();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "engine/base/text.h"
 #include "engine/serve/preview_image.h"
@@ -9,8 +10,25 @@
 namespace heddle::engine {
 namespace {
 
-constexpr std::int64_t kMostSteps = 1000;
-constexpr double kPrecision = 1e-8;  // of a share
+constexpr std::int64_t kMostSteps = 50'000;
+constexpr double kPrecision = 1e-11;  // of a share
+
+// Of the fraction that a share is, of those with so small a denominator; 0: of none. By continued
+// fractions: what is that near to a number is among its convergents.
+std::int64_t denominator_of(double share) {
+  std::int64_t before = 0, denominator = 1;
+  for (double rest = share; denominator <= kMostSteps;) {
+    const double numerator = std::round(share * double(denominator));
+    if (numerator >= 1 && std::abs(share - numerator / double(denominator)) < kPrecision)
+      return denominator;
+    rest -= std::floor(rest);
+    if (rest < kPrecision) return 0;
+    rest = 1 / rest;
+    const auto next = std::int64_t(rest) * denominator + before;
+    before = std::exchange(denominator, next);
+  }
+  return 0;
+}
 
 // Python's names of what went wrong: clients go by some of them.
 std::string_view exception_type(int code) {
@@ -62,9 +80,8 @@ StepCounter::Step StepCounter::step_of(double share) {
   };
   if (share == 0) return {0, std::max<std::int64_t>(1, most_)};
   if (most_ == 0 || !fits(most_)) {
-    std::int64_t most = 1;
-    while (most <= kMostSteps && !(fits(most) && std::lround(share * double(most)) >= 1)) ++most;
-    most_ = most <= kMostSteps ? most : 100;
+    const std::int64_t most = denominator_of(share);
+    most_ = most > 0 ? most : 100;
   }
   return {std::int64_t(std::lround(share * double(most_))), most_};
 }

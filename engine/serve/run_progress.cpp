@@ -26,6 +26,8 @@ void RunProgress::take(const heddle::Event& event) {
       keep(*event.preview);
       break;
     case Kind::node_done:
+      node_seconds_ += event.seconds;
+      [[fallthrough]];
     case Kind::node_cached:
       nodes_.erase(id);
       done_.insert(id);
@@ -42,6 +44,11 @@ void RunProgress::keep(const heddle::Preview& picture) {
   const std::size_t bytes = std::size_t(picture.width) * picture.height * 3;
   preview_.pixels.assign(picture.pixels, picture.pixels + bytes);
   ++previews_;
+}
+
+double RunProgress::node_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return node_seconds_;
 }
 
 std::optional<RgbPicture> RunProgress::preview() const {

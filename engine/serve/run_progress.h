@@ -25,6 +25,7 @@ struct RunSnapshot {
   std::size_t nodes_done = 0;        // cached ones among them
   std::vector<std::string> devices;  // that its plan keeps busy
   bool is_paused = false;
+  bool gives_way = false;      // to interactive jobs, which have its place
   std::uint64_t previews = 0;  // so many have been made
   // What it waits for before it begins; empty: nothing. A device, or "host".
   std::string waits_for, waits_why;
@@ -34,7 +35,9 @@ struct RunSnapshot {
 class RunProgress {
  public:
   void take(const heddle::Event& event);
-  RunSnapshot snapshot() const;  // without devices and is_paused, which are the runner's to tell
+  // Without devices, is_paused and gives_way, which are the runner's to tell.
+  RunSnapshot snapshot() const;
+  double node_seconds() const;                // that nodes have taken so far, all together
   std::optional<RgbPicture> preview() const;  // the last one
 
  private:
@@ -47,6 +50,7 @@ class RunProgress {
   RgbPicture preview_;                         // mutex_
   std::uint64_t previews_ = 0;                 // mutex_
   std::uint64_t waits_bytes_ = 0;              // mutex_
+  double node_seconds_ = 0;                    // mutex_
 };
 
 }  // namespace heddle::engine

@@ -19,11 +19,12 @@ std::int64_t system_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
-std::size_t working_devices(const heddle::Engine& engine) {
-  const std::vector<DeviceInfo> devices = engine.devices();
-  return std::size_t(std::ranges::count_if(devices, [](const DeviceInfo& device) {
-    return device.trouble.empty() && device.state == "healthy" && device.service == "enabled";
-  }));
+std::vector<std::string> working_devices(const heddle::Engine& engine) {
+  std::vector<std::string> ids;
+  for (const DeviceInfo& device : engine.devices())
+    if (device.trouble.empty() && device.state == "healthy" && device.service == "enabled")
+      ids.push_back(device.id);
+  return ids;
 }
 
 // Whoever submits names the job: it is not to name another folder.
@@ -32,6 +33,8 @@ bool is_plain_name(const std::string& id) {
     return std::isalnum(c) != 0 || c == '-' || c == '_';
   });
 }
+
+constexpr int kBackground = -1;  // StartOptions::priority: takes no memory that others wait for
 
 // None is made where nothing is to be written; what is there is of use all the same.
 std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
@@ -49,7 +52,8 @@ std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
 bool Runner::is_among_many() const {
   const JobCounts counts = queue_.counts();
   const std::int64_t jobs = counts.pending + counts.running;
-  return jobs > 1 && std::uint64_t(jobs) >= devices_;
+  const std::lock_guard lock(mutex_);
+  return jobs > 1 && std::uint64_t(jobs) >= warm_.devices().size();
 }
 
 std::string workflow_text(const Job& job) {
@@ -67,16 +71,19 @@ Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventL
       events_(events),
       metrics_(metrics),
       options_(std::move(options)),
-      checkpoints_(folder_of_checkpoints(options_)) {}
+      checkpoints_(folder_of_checkpoints(options_)),
+      seats_(options_.jobs, 1) {}
 
 // Devices are counted once: to ask for their state takes a driver's locks, which runs need.
 void Runner::start() {
-  devices_ = working_devices(engine_);
+  warm_ = WarmModels(working_devices(engine_));
+  seats_ = Seats(options_.jobs, warm_.devices().size());
   checkpoints_.forget_others([this](const std::string& id) {
     const std::optional<Job> job = options_.resumes ? queue_.find(id) : std::nullopt;
     return job && !has_ended(job->state);
   });
-  for (unsigned i = 0; i < std::max(1u, options_.jobs); ++i)
+  // As many interactive jobs may begin beside as many background ones that give way to them.
+  for (unsigned i = 0; i < 2 * std::max(1u, options_.jobs); ++i)
     threads_.push_back(
         start_thread("a thread that runs jobs", [this](std::stop_token stop) { work(stop); }));
 }
@@ -105,7 +112,7 @@ void Runner::let_runs_leave() {
   {
     const std::lock_guard lock(mutex_);
     for (auto& [claim, active] : active_) {
-      if (!active.run || !active.has_begun || active.is_stopped) continue;
+      if (!active.run || !active.has_begun || active.is_stopped || active.has_left) continue;
       active.is_leaving = true;
       runs.push_back(*active.run);
     }
@@ -127,99 +134,13 @@ void Runner::note(const JobClaim& claim, const heddle::Event& event) {
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(claim);
   if (found == active_.end()) return;
-  if (begins) found->second.has_begun = true;
-  if (begins || !found->second.is_leaving) return;
-  found->second.is_leaving = false;
+  Active& active = found->second;
+  if (begins) active.has_begun = true;
+  if (begins) return;
+  active.has_left = active.wanted() == Active::Pause::released;
+  if (!active.is_leaving) return;
+  active.is_leaving = false;
   left_.notify_all();
-}
-
-void Runner::stop(const std::vector<JobClaim>& claims) {
-  std::vector<heddle::Run> runs;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const JobClaim& claim : claims) {
-      const auto found = active_.find(claim);
-      if (found == active_.end()) continue;
-      found->second.is_stopped = true;
-      if (found->second.run) runs.push_back(*found->second.run);
-    }
-  }
-  for (heddle::Run& run : runs) run.cancel();
-}
-
-Runner::Active* Runner::find(const std::string& id) {
-  const auto found = active_.lower_bound({id, 0});
-  return found == active_.end() || found->first.id != id ? nullptr : &found->second;
-}
-
-void Runner::set_pause(heddle::Run& run, Active::Pause pause) {
-  if (pause == Active::Pause::none) return run.resume();
-  pause == Active::Pause::released ? run.pause_and_release() : run.pause();
-}
-
-bool Runner::pause(const std::string& id, bool release) {
-  std::optional<heddle::Run> run;  // whose last copy must not go under the lock
-  const std::lock_guard lock(mutex_);
-  Active* const active = find(id);
-  if (active == nullptr || active->is_stopped) return false;
-  active->pause = release ? Active::Pause::released : Active::Pause::paused;
-  run = active->run;
-  if (run) set_pause(*run, active->pause);
-  return true;
-}
-
-bool Runner::resume(const std::string& id) {
-  std::optional<heddle::Run> run;
-  const std::lock_guard lock(mutex_);
-  Active* const active = find(id);
-  if (active == nullptr || active->pause == Active::Pause::none) return false;
-  active->pause = Active::Pause::none;
-  run = active->run;
-  if (run) set_pause(*run, active->pause);
-  return true;
-}
-
-std::map<std::string, RunSnapshot> Runner::snapshots() const {
-  std::map<std::string, RunSnapshot> all;
-  std::map<std::string, heddle::Run> runs;
-  {
-    const std::lock_guard lock(mutex_);
-    for (const auto& [claim, active] : active_) {
-      RunSnapshot& told = all[claim.id] = active.progress->snapshot();
-      told.is_paused = active.pause != Active::Pause::none;
-      if (active.run) runs.emplace(claim.id, *active.run);
-    }
-  }
-  for (const auto& [id, run] : runs) all[id].devices = run.devices();
-  return all;
-}
-
-std::optional<RgbPicture> Runner::preview(const std::string& id) const {
-  std::shared_ptr<RunProgress> progress;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = active_.lower_bound({id, 0});
-    if (found == active_.end() || found->first.id != id) return {};
-    progress = found->second.progress;
-  }
-  return progress->preview();
-}
-
-std::optional<std::string> Runner::running_node(const std::string& client) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [claim, active] : active_)
-    if (active.client == client && !client.empty()) return active.messages->running_node();
-  return {};
-}
-
-void Runner::free(bool unload_models, bool drop_cached) {
-  if (drop_cached) engine_.drop_cached();  // first: devices give back what is nobody's then
-  if (unload_models || drop_cached) engine_.unload();
-}
-
-void Runner::begin(const JobClaim& claim, Active active) {
-  const std::lock_guard lock(mutex_);
-  active_[claim] = std::move(active);
 }
 
 // Whoever wants it stopped may have come before there was anything to stop.
@@ -229,7 +150,8 @@ void Runner::set_run(const JobClaim& claim, const heddle::Run& run) {
     const std::lock_guard lock(mutex_);
     Active& active = active_.at(claim);
     active.run = run;
-    if (active.pause != Active::Pause::none) set_pause(*active.run, active.pause);
+    warm_.ran_on(run.devices(), active.model);
+    if (active.wanted() != Active::Pause::none) apply_pause(active);
     is_stopped = active.is_stopped || is_ending_;
   }
   if (is_stopped || queue_.is_cancel_wanted(claim)) {
@@ -248,44 +170,135 @@ bool Runner::is_stopped(const JobClaim& claim) const {
 
 void Runner::forget(const JobClaim& claim) {
   std::optional<heddle::Run> last;  // waits for its threads, so not under the lock
-  const std::lock_guard lock(mutex_);
-  const auto found = active_.find(claim);
-  last = std::move(found->second.run);
-  active_.erase(found);
-  left_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = active_.find(claim);
+    if (found == active_.end()) return;
+    last = std::move(found->second.run);
+    active_.erase(found);
+    seats_.leave(claim);
+    left_.notify_all();
+  }
+  last.reset();
+  let_give_way();
 }
 
+// Pauses those that have to give way now, and lets go on those that need not any more.
+void Runner::let_give_way() {
+  std::vector<heddle::Run> runs;  // whose last copies must not go under the lock
+  const std::lock_guard lock(mutex_);
+  if (is_ending_) return;  // what waits goes on when there is a server again
+  for (auto& [claim, active] : active_)
+    if (active.is_background)
+      seats_.set_gives_way(
+          claim, queue_.gives_way({.created_ms = active.created_ms, .is_background = true}));
+  const std::set<JobClaim> giving_way = seats_.giving_way();
+  for (auto& [claim, active] : active_) {
+    const bool gives_way = giving_way.contains(claim);
+    if (gives_way == active.gives_way) continue;
+    active.gives_way = gives_way;
+    if (!active.run) continue;
+    runs.push_back(*active.run);
+    apply_pause(active);
+  }
+}
+
+ClaimWish Runner::wish_of(Seats::Open open) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::vector<std::string>> busy;
+  for (const auto& [claim, active] : active_)
+    if (active.run && active.wanted() == Active::Pause::none) busy.push_back(active.run->devices());
+  return {warm_.waiting(busy), open == Seats::Open::interactive};
+}
+
+// With the turn: between the look at the seats and the claim nobody takes one.
+std::optional<Job> Runner::take_job() {
+  Seats::Open open = Seats::Open::none;
+  {
+    const std::lock_guard lock(mutex_);
+    open = seats_.open();
+  }
+  if (open == Seats::Open::none || queue_.counts().pending == 0) return {};
+  std::optional<Job> job = queue_.claim(wish_of(open));
+  if (!job) return {};
+  const JobClaim claim{job->id, job->generation};
+  {
+    const std::lock_guard lock(mutex_);
+    Active& active = active_[claim];
+    active.client = job->client;
+    active.model = job->model;
+    active.is_background = job->is_background;
+    active.created_ms = job->created_ms;
+    active.progress = std::make_shared<RunProgress>();
+    seats_.take(claim, queue_.gives_way(*job));
+  }
+  let_give_way();
+  return job;
+}
+
+// Who has the turn waits for a job: one thread is woken by a change, and not all of them.
 void Runner::work(std::stop_token stop) {
-  while (const std::optional<Job> job = queue_.wait_and_claim(stop)) {
+  while (true) {
+    std::optional<Job> job;
+    Turn turn(beginning_);
+    while (!job && !stop.stop_requested()) {
+      const std::uint64_t seen = queue_.changes();
+      try {
+        job = take_job();
+      } catch (const Error& error) {  // its disk is full, perhaps
+        log(Level::error, cat("no job is taken from the queue: ", error.full()));
+      }
+      if (!job) queue_.wait_for_change(seen, stop);
+    }
+    if (!job) return;
     try {
-      carry_out(*job);
-    } catch (const Error& error) {  // of the queue: its disk is full, perhaps
+      carry_out(*job, std::move(turn));
+    } catch (const Error& error) {
       log(Level::error, cat("job ", printable(job->id), ": ", error.full()));
     } catch (const std::exception& error) {
       log(Level::error, cat("job ", printable(job->id), ": ", error.what()));
     }
+    forget({job->id, job->generation});
+    queue_.wake();  // there is a seat again
   }
 }
 
-void Runner::carry_out(const Job& job) {
+void Runner::carry_out(const Job& job, Turn turn) {
   const JobClaim claim{job.id, job.generation};
   const Json prompt = parse_json(job.prompt, "prompt");
   RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
   metrics_.job_began(double(job.started_ms - job.created_ms) / 1000);
-  const auto progress = std::make_shared<RunProgress>();
-  begin(claim, {std::nullopt, &messages, job.client, false, progress});
+  std::shared_ptr<RunProgress> progress;
+  {
+    const std::lock_guard lock(mutex_);
+    Active& active = active_.at(claim);
+    active.messages = &messages;
+    progress = active.progress;
+  }
   std::optional<JobOutcome> outcome;
   try {
-    outcome = run(job, messages, *progress);
+    outcome = run(job, std::move(turn), messages, *progress);
+    outcome->device_seconds = device_seconds(claim, *progress);
   } catch (...) {
-    forget(claim);
+    forget(claim);  // before the messages go
     throw;
   }
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
   if (queue_.finish(claim, *outcome)) count(job, *outcome);
-  checkpoints_.forget(job.id);
+  checkpoints_.forget(job.id);  // behind that: a job whose end is not known goes on from it
   messages.end();
+}
+
+// What its nodes took, on each of the devices that its plan keeps busy.
+double Runner::device_seconds(const JobClaim& claim, const RunProgress& progress) const {
+  std::optional<heddle::Run> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = active_.at(claim).run;
+  }
+  const std::size_t devices = run ? run->devices().size() : 0;
+  return progress.node_seconds() * double(std::max<std::size_t>(devices, 1));
 }
 
 void Runner::count(const Job& job, const JobOutcome& outcome) {
@@ -298,13 +311,15 @@ void Runner::count(const Job& job, const JobOutcome& outcome) {
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model
 // is another one, or the devices are.
-heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on) {
+heddle::Run Runner::start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on) {
   if (options_.checkpoint_every > 0) {
     start.checkpoint = checkpoints_.file_of(job.id);
     start.checkpoint_every = options_.checkpoint_every;
     start.checkpoint_note = job.id;
+    start.keeps_checkpoint = true;
   }
   if (const std::optional<heddle::RunCheckpoint> checkpoint = checkpoints_.load(job.id)) {
+    turn = {};  // whole model files may be read to compare them
     try {
       heddle::Run run = engine_.resume(*checkpoint, start);
       log(Level::info, cat("job ", job.id, " goes on where it was interrupted"));
@@ -314,10 +329,11 @@ heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on)
       log(Level::warning, cat("job ", job.id, " begins anew: ", error.what()));
     }
   }
-  return engine_.start(engine_.parse(workflow_text(job), "prompt"), std::move(start));
+  const Workflow flow = engine_.parse(workflow_text(job), "prompt");
+  return engine_.start(flow, std::move(start));
 }
 
-JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
+JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
   RunEvents events(job.id, events_);
   messages.begin();
@@ -332,12 +348,14 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
     };
     start.partly = true;
     start.among_many = is_among_many();
+    start.priority = queue_.gives_way(job) ? kBackground : 0;
     if (!options_.traces.empty() && is_plain_name(job.id))
       start.trace = options_.traces / (job.id + ".json");
     start.previews = options_.previews && clients_.count() + events_.readers() > 0;
     bool goes_on = false;
-    heddle::Run run = start_run(job, std::move(start), goes_on);
+    heddle::Run run = start_run(job, turn, std::move(start), goes_on);
     set_run(claim, run);
+    turn = {};
     const heddle::Results results = run.wait();
     if (goes_on) messages.add_shown(results.ui());
     return messages.succeed();

@@ -21,6 +21,7 @@
 #include "engine/serve/job_checkpoints.h"
 #include "engine/serve/metrics.h"
 #include "engine/serve/run_progress.h"
+#include "engine/serve/seats.h"
 #include "heddle/engine.hpp"
 
 namespace heddle::engine {
@@ -28,7 +29,9 @@ namespace heddle::engine {
 class RunMessages;
 
 struct RunnerOptions {
-  unsigned jobs = 4;  // at most under way at a time; how many fit is for the engine to say
+  // At most under way at a time; how many fit is for the engine to say. Beside them background jobs
+  // that give way, and are paused.
+  unsigned jobs = 4;
   bool previews = true;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
@@ -68,30 +71,40 @@ class Runner {
 
  private:
   struct Active {
-    std::optional<heddle::Run> run;
-    const RunMessages* messages = nullptr;
-    std::string client;
-    bool is_stopped = false;
+    std::string client, model;
+    bool is_background = false;  // what JobQueue::gives_way() asks for, with created_ms
+    std::int64_t created_ms = 0;
     std::shared_ptr<RunProgress> progress;
+    std::optional<heddle::Run> run;         // as soon as there is one
+    const RunMessages* messages = nullptr;  // the same
+    bool is_stopped = false;
     // As it is wanted: who asks may come before there is a run.
     enum class Pause { none, paused, released } pause = Pause::none;
+    bool gives_way = false;   // to interactive jobs: released, whatever else is wanted
     bool has_begun = false;   // a node of it
     bool is_leaving = false;  // the server ends, and waits until it can go on later
+    bool has_left = false;    // it is released, and what it goes on from is written
+    Pause wanted() const { return gives_way ? Pause::released : pause; }
   };
   void work(std::stop_token stop);
-  void carry_out(const Job& job);
+  std::optional<Job> take_job();
+  ClaimWish wish_of(Seats::Open open) const;
+  // Held from before a job is claimed until its run has begun.
+  using Turn = std::unique_lock<std::mutex>;
+  void carry_out(const Job& job, Turn turn);
   void count(const Job& job, const JobOutcome& outcome);
-  JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
+  JobOutcome run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
-  static void set_pause(heddle::Run& run, Active::Pause pause);
+  static void apply_pause(Active& active);
+  void let_give_way();
   // `goes_on` comes back true where it is the rest of an interrupted one.
-  heddle::Run start_run(const Job& job, StartOptions start, bool& goes_on);
+  heddle::Run start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on);
   void note(const JobClaim& claim, const heddle::Event& event);
   void let_runs_leave();
   bool is_among_many() const;
-  void begin(const JobClaim& claim, Active active);
   void set_run(const JobClaim& claim, const heddle::Run& run);
   bool is_stopped(const JobClaim& claim) const;
+  double device_seconds(const JobClaim& claim, const RunProgress& progress) const;
   void forget(const JobClaim& claim);
 
   heddle::Engine& engine_;
@@ -101,9 +114,13 @@ class Runner {
   Metrics& metrics_;
   const RunnerOptions options_;
   const JobCheckpoints checkpoints_;
-  std::size_t devices_ = 0;  // from start() on
+  // Jobs are claimed and begun one after another: who comes first has devices and memory first,
+  // and the next claim sees where that is.
+  std::mutex beginning_;
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
+  Seats seats_;                        // mutex_
+  WarmModels warm_;                    // mutex_; devices are counted once, by start()
   std::condition_variable left_;       // an active one leaves no more
   std::atomic<bool> is_ending_ = false;
   std::vector<std::jthread> threads_;

@@ -1,6 +1,7 @@
 #include "engine/serve/v1_job.h"
 
 #include <algorithm>
+#include <cmath>
 #include <unordered_map>
 
 #include "engine/base/text.h"
@@ -65,9 +66,21 @@ Json error_of(const Job& job) {
   return std::move(error.set("trail", given->at("trail")));
 }
 
-Json reason(std::string_view code, std::string_view message) {
+// "40 s", "12 min", "3 h 20 min".
+std::string about(double seconds) {
+  const auto s = std::int64_t(std::ceil(seconds));
+  if (s < 60) return cat(s, " s");
+  const std::int64_t minutes = (s + 59) / 60;
+  if (minutes < 60) return cat(minutes, " min");
+  return cat(minutes / 60, " h ", minutes % 60, " min");
+}
+
+Json reason(std::string_view code, std::string_view message, std::optional<double> wait = {}) {
   Json why = Json::object();
-  return std::move(why.set("reason", code).set("message", message));
+  why.set("reason", code);
+  why.set("message",
+          wait ? cat(message, "; begins in about ", about(*wait)) : std::string(message));
+  return std::move(why.set("expected_seconds", wait ? Json(*wait) : Json()));
 }
 
 }  // namespace
@@ -79,7 +92,9 @@ Json JobTeller::waiting_of(const Job& job, std::optional<std::int64_t> position)
   if (job.state == JobState::paused) return reason("paused", "the job is paused");
   if (job.state == JobState::running) {
     const auto run = running_.find(job.id);
-    if (run == running_.end() || run->second.waits_for.empty()) return {};
+    if (run == running_.end()) return {};
+    if (run->second.gives_way) return reason("background", "it gives way to interactive jobs");
+    if (run->second.waits_for.empty()) return {};
     Json why = reason("memory", run->second.waits_why);
     return std::move(
         why.set("device", run->second.waits_for).set("bytes", run->second.waits_bytes));
@@ -87,15 +102,23 @@ Json JobTeller::waiting_of(const Job& job, std::optional<std::int64_t> position)
   if (job.state != JobState::pending) return {};
   if (is_paused_) return reason("queue_paused", "the queue is paused");
   if (position.value_or(0) > 0)
-    return reason("behind_others", cat("jobs that run before it: ", *position));
+    return reason("behind_others", cat("jobs that run before it: ", *position), expected_wait(job));
   return reason("workers",
-                cat("jobs that run at a time: ", parts_.runner.jobs(), "; it is the next one"));
+                cat("jobs that run at a time: ", parts_.runner.jobs(), "; it is the next one"),
+                expected_wait(job));
+}
+
+std::optional<double> JobTeller::expected_wait(const Job& job) const {
+  if (!waits_) waits_ = parts_.queue.expected_waits(parts_.runner.jobs());
+  const auto found = waits_->find(job.id);
+  return found == waits_->end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string JobTeller::state_of_run(const Job& job) const {
   const auto run = running_.find(job.id);
   if (run == running_.end()) return "starting";
   if (run->second.is_paused) return "paused";
+  if (run->second.gives_way) return "waiting";
   return run->second.waits_for.empty() ? "running" : "waiting";
 }
 
@@ -122,6 +145,7 @@ Json JobTeller::tell(const Job& job, std::optional<std::int64_t> position) const
   Json told = Json::object();
   told.set("id", job.id).set("state", job_state_name(job.state)).set("sequence", job.sequence);
   told.set("priority", job.priority).set("number", job.number);
+  told.set("background", job.is_background);
   told.set("user", text_or_null(job.user)).set("tag", text_or_null(job.tag));
   told.set("batch", text_or_null(job.batch)).set("client", text_or_null(job.client));
   told.set("retry_of", text_or_null(job.retry_of)).set("attempts", job.generation);

@@ -26,10 +26,12 @@ class JobTeller {
   Json waiting_of(const Job& job, std::optional<std::int64_t> position) const;
   Json progress_of(const Job& job) const;
   std::string state_of_run(const Job& job) const;
+  std::optional<double> expected_wait(const Job& job) const;
 
   const ServiceParts& parts_;
   const std::map<std::string, RunSnapshot> running_;
   const bool is_paused_;
+  mutable std::optional<std::map<std::string, double>> waits_;  // as soon as one is asked for
 };
 
 }  // namespace heddle::engine

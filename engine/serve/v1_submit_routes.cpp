@@ -1,5 +1,9 @@
 // Workflows come: POST /v1/jobs, /v1/validate and /v1/plan.
+#include <algorithm>
+
 #include "engine/base/text.h"
+#include "engine/serve/batch.h"
+#include "engine/serve/job_kind.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
@@ -8,6 +12,11 @@ namespace heddle::engine {
 namespace {
 
 constexpr std::int64_t kMostRepeats = 1000;
+
+void narrow(const Fields& fields, Workflow& flow) {
+  if (const std::vector<std::string> only = fields.texts("only"); !only.empty())
+    flow.only(only, "only");
+}
 
 // The workflow with what is set in it.
 Workflow workflow_of(const Fields& fields, const heddle::Engine& engine) {
@@ -20,8 +29,7 @@ Workflow workflow_of(const Fields& fields, const heddle::Engine& engine) {
   if (const Json* sets = fields.object("set"))
     for (const Json::Member& input : sets->members())
       flow.set(input.key, write_json(input.value), "set");
-  if (const std::vector<std::string> only = fields.texts("only"); !only.empty())
-    flow.only(only, "only");
+  narrow(fields, flow);
   return flow;
 }
 
@@ -52,12 +60,31 @@ Json extra_data_of(const Fields& fields, const std::string& client) {
   return extra;
 }
 
-HttpResponse submit(const Call& call, const ServiceParts& parts) {
-  const Fields fields(call, {"workflow", "set", "only", "id", "priority", "front", "tag", "batch",
-                             "user", "client", "paused", "repeats", "extra_data"});
-  const Workflow flow = workflow_of(fields, parts.engine);
-  const heddle::Engine::Problems problems = require_sound(parts.engine, flow);
-  const std::int64_t repeats = fields.integer("repeats", 1, kMostRepeats).value_or(1);
+// Nodes may be named by title or class; a batch knows ids.
+std::string with_node_id(const std::string& name, const Workflow& flow) {
+  for (std::size_t dot = name.rfind('.'); dot != name.npos && dot > 0;
+       dot = name.rfind('.', dot - 1))
+    if (const std::optional<Workflow::Node> node = flow.find(name.substr(0, dot)))
+      return cat(node->id, name.substr(dot));
+  return name;
+}
+
+Batch batch_of(const Fields& fields, const Workflow& flow) {
+  Batch batch;
+  const std::optional<std::int64_t> repeats = fields.integer("repeats", 1, kMostRepeats);
+  if (const Json* sweep = fields.object("sweep")) {
+    batch = read_batch(*sweep);
+    if (repeats && sweep->find("repeats") != nullptr)
+      refuse_v1(400, "invalid_argument", "'repeats' is given twice: beside 'sweep' and in it",
+                Json(Json::object().set("where", "repeats")));
+  }
+  if (repeats) batch.repeats = std::uint64_t(*repeats);
+  for (BatchInput& input : batch.inputs) input.name = with_node_id(input.name, flow);
+  return batch;
+}
+
+// What a submission says of all of its jobs alike.
+NewJob job_of(const Fields& fields) {
   NewJob job;
   job.id = fields.text("id");
   job.priority = fields.integer("priority", -1'000'000, 1'000'000).value_or(0);
@@ -66,29 +93,75 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
   job.tag = fields.text("tag");
   job.batch = fields.text("batch");
   job.client = fields.text("client");
+  job.is_background = fields.flag("background");
   job.is_paused = fields.flag("paused");
-  job.prompt = write_json(parse_json(parts.engine.convert(flow), "workflow"));
   job.extra_data = write_json(extra_data_of(fields, job.client));
-  job.targets = write_json(json_list(problems.outputs));
-  if (repeats > 1 && !job.id.empty())
-    refuse_v1(400, "invalid_argument", "'id' names one job, and 'repeats' asks for several",
+  return job;
+}
+
+// `told`: what is wrong with them, each thing once.
+void add_new(std::vector<std::string>& told, const std::vector<std::string>& problems) {
+  for (const std::string& problem : problems)
+    if (std::ranges::find(told, problem) == told.end()) told.push_back(problem);
+}
+
+// A job of every prompt of the batch. Each that differs is checked: one value may be no good.
+std::vector<NewJob> jobs_of(const Fields& fields, const heddle::Engine& engine,
+                            std::vector<std::string>& warnings) {
+  const Workflow flow = workflow_of(fields, engine);
+  const Batch batch = batch_of(fields, flow);
+  NewJob job = job_of(fields);
+  const Json prompt = parse_json(engine.convert(flow), "workflow");
+  std::vector<NewJob> jobs;
+  for (const Json& one : expand_batch(prompt, batch)) {
+    if (jobs.size() % batch.repeats == 0) {
+      job.prompt = write_json(one);
+      Workflow variant = flow;
+      if (!batch.inputs.empty()) {
+        variant = engine.parse(job.prompt, "workflow");
+        narrow(fields, variant);
+      }
+      const heddle::Engine::Problems problems = require_sound(engine, variant);
+      add_new(warnings, problems.warnings);
+      job.targets = write_json(json_list(problems.outputs));
+      note_kind(job, engine);
+    }
+    jobs.push_back(job);
+  }
+  if (jobs.size() == 1) return jobs;
+  if (!job.id.empty())
+    refuse_v1(400, "invalid_argument",
+              cat("'id' names one job, and ", jobs.size(), " are asked for"),
               Json(Json::object().set("where", "id")));
-  if (!job.id.empty() && parts.queue.find(job.id))
-    refuse_v1(409, "id_in_use", cat("there is a job ", quote(job.id), " already"));
-  if (repeats > 1 && job.batch.empty()) job.batch = make_job_id();
-  const std::vector<Job> made =
-      parts.queue.submit(std::vector<NewJob>(static_cast<std::size_t>(repeats), job));
+  if (!job.batch.empty()) return jobs;
+  const std::string id = make_job_id();
+  for (NewJob& one : jobs) one.batch = id;
+  return jobs;
+}
+
+HttpResponse submit(const Call& call, const ServiceParts& parts) {
+  const Fields fields(
+      call, {"workflow", "set", "only", "id", "priority", "front", "tag", "batch", "user", "client",
+             "background", "paused", "repeats", "sweep", "extra_data"});
+  std::vector<std::string> warnings;
+  const std::vector<NewJob> jobs = jobs_of(fields, parts.engine, warnings);
+  const NewJob& first = jobs.front();
+  if (!first.id.empty() && parts.queue.find(first.id))
+    refuse_v1(409, "id_in_use", cat("there is a job ", quote(first.id), " already"));
+  const std::vector<Job> made = parts.queue.submit(jobs);
   Json answer = Json::object();
-  answer.set("jobs", JobTeller(parts).tell(made)).set("batch", text_or_null(job.batch));
-  HttpResponse response = json_response(answer.set("warnings", json_list(problems.warnings)), 201);
+  answer.set("jobs", JobTeller(parts).tell(made)).set("batch", text_or_null(first.batch));
+  HttpResponse response = json_response(answer.set("warnings", json_list(warnings)), 201);
   return std::move(response.set("Location", cat("/v1/jobs/", percent_encoded(made.front().id))));
 }
 
 HttpResponse validate(const Call& call, const heddle::Engine& engine) {
   const Fields fields(call, {"workflow", "set", "only"});
-  const heddle::Engine::Problems problems = engine.check(workflow_of(fields, engine));
+  const Workflow flow = workflow_of(fields, engine);
+  const heddle::Engine::Problems problems = engine.check(flow);
   Json told = told_problems(problems);
   told.set("valid", problems.errors.empty()).set("outputs", json_list(problems.outputs));
+  told.set("prompt", parse_json(engine.convert(flow), "workflow"));
   return json_response(told);
 }
 

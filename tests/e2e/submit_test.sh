@@ -77,6 +77,14 @@ run 2 submit absent.json; has err "absent.json"
 run 2 submit; run 2 submit sum.json --priority high; has err "a whole number"
 run 2 submit sum.json --set none.a=1; has err "there is no node 'none'"
 
+# Ranges and lists make a batch, and a text that looks like one stays a text.
+run 0 submit sum.json --set 1.a=1..3 --set 'test.add.b=[10,20]' --wait --quiet --json; lines 12
+has out '"a":3,"b":20'; has_not out '"a":4'
+run 0 submit sum.json --set 1.a=1..2 --set '1.b=[10,20]' --zip --repeats 2; lines 4
+run 2 submit sum.json --set 1.a=1..3 --set '1.b=[10,20]' --zip; has err "zipped have one length"
+run 2 submit sum.json --set 1.a=3..1; has err "write the smaller number first"
+run 2 submit sum.json --set 1.c=1..3; has err "input 'c'"
+
 # One runs, and the others wait behind it.
 run 0 submit wait.json; running=$(cat out)
 until "$program" ps | grep -q "$running *running"; do sleep 0.05; done

@@ -280,11 +280,12 @@ struct StartOptions {
   // streamed; where that will not do, the run fails with HEDDLE_OUT_OF_MEMORY.
   double memory_wait_seconds = 0;
   // A file that the run is kept in for Engine::resume(): written whole or not at all, at every so
-  // many boundaries between two steps of samplers, when a node has ended that called a model or
-  // wrote files, and when the run releases its memory. Removed when it has succeeded. Empty: none.
-  // A hash of the content of model files is remembered in EngineOptions::cache_dir.
+  // many boundaries between steps of samplers, when a node has ended that called a model or wrote
+  // files, and when the run releases its memory. Removed when it has succeeded, unless whoever asks
+  // keeps_checkpoint. Empty: none. Hashes of model files stay in EngineOptions::cache_dir.
   std::filesystem::path checkpoint;
   unsigned checkpoint_every = 1;
+  bool keeps_checkpoint = false;
   std::string checkpoint_note;       // is kept with it
   std::optional<Fidelity> fidelity;  // nothing: EngineOptions::fidelity
 };

@@ -37,9 +37,9 @@ class Listener final : public Reporter {
                                           [&] { return at_gate_ >= round * together_; });
     if (!opened) ++left_alone;
   }
-  void run_done(const RunHeading& heading, const Results& results, double) override {
+  void run_done(const RunHeading& heading, const RunReport& report, double) override {
     reported.push_back(heading.number);
-    for (const std::string& file : results.files()) files.push_back(file);
+    for (const std::string& file : report.files) files.push_back(file);
   }
   void run_stopped(std::size_t run) override { stopped.push_back(run); }
   void message(std::string_view text) override { messages.emplace_back(text); }
@@ -76,7 +76,7 @@ class Counter final : public Reporter {
     ++started;
     changed_.wait_for(lock, std::chrono::seconds(60), [&] { return begun_ >= together_; });
   }
-  void run_done(const RunHeading&, const Results&, double) override { ++done; }
+  void run_done(const RunHeading&, const RunReport&, double) override { ++done; }
   void run_stopped(std::size_t) override {}
   void message(std::string_view) override {}
 

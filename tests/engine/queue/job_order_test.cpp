@@ -90,6 +90,8 @@ BOOST_FIXTURE_TEST_CASE(a_paused_queue_gives_nothing_also_after_a_restart, Waiti
 }
 
 BOOST_FIXTURE_TEST_CASE(cancels_reach_what_they_name_and_nothing_else, Waiting) {
+  queue.claim();
+  queue.claim();
   NewJob job = job_of("f");
   job.user = "anna";
   job.tag = "t";
@@ -100,8 +102,6 @@ BOOST_FIXTURE_TEST_CASE(cancels_reach_what_they_name_and_nothing_else, Waiting) 
   queue.submit({job});
   BOOST_TEST(cancelled(queue.cancel({})) == "");
   BOOST_TEST(cancelled(queue.cancel({.ids = {"none"}})) == "");
-  queue.claim();
-  queue.claim();
   queue.pause("c");
   // What runs is told by whoever runs it; it is written that it shall stop.
   BOOST_TEST(cancelled(queue.cancel({.ids = {"b", "c", "d"}})) == "c d (b 1)");

@@ -203,30 +203,69 @@ BOOST_AUTO_TEST_CASE(history_goes_by_age) {
   BOOST_TEST(waiting(queue) == "waits");
 }
 
+// As schema 1 had it, with a job of each state.
+constexpr std::string_view kOldest = R"(
+CREATE TABLE jobs(
+  seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, state INTEGER NOT NULL,
+  generation INTEGER NOT NULL DEFAULT 0, priority INTEGER NOT NULL, number REAL NOT NULL,
+  rank REAL NOT NULL, cancel INTEGER NOT NULL DEFAULT 0, created INTEGER NOT NULL,
+  started INTEGER NOT NULL DEFAULT 0, ended INTEGER NOT NULL DEFAULT 0, finished INTEGER,
+  user TEXT NOT NULL, tag TEXT NOT NULL, batch TEXT NOT NULL, client TEXT NOT NULL,
+  retry_of TEXT NOT NULL, prompt TEXT NOT NULL, extra_data TEXT NOT NULL, targets TEXT NOT NULL,
+  outputs TEXT NOT NULL DEFAULT '', status TEXT NOT NULL DEFAULT '');
+CREATE INDEX waiting ON jobs(priority DESC, number, rank) WHERE state = 0;
+CREATE INDEX ordered ON jobs(priority DESC, number, rank) WHERE state IN (0, 5);
+CREATE INDEX running ON jobs(seq) WHERE state = 1;
+CREATE INDEX history ON jobs(finished) WHERE finished IS NOT NULL;
+CREATE TABLE counters(name TEXT PRIMARY KEY, value INTEGER NOT NULL);
+INSERT INTO counters VALUES('number', 3), ('finished', 1), ('paused', 0);
+CREATE TABLE counts(state INTEGER PRIMARY KEY, jobs INTEGER NOT NULL);
+INSERT INTO counts VALUES(0, 0), (1, 0), (2, 0), (3, 0), (4, 0), (5, 0);
+CREATE TRIGGER job_comes AFTER INSERT ON jobs BEGIN
+  UPDATE counts SET jobs = jobs + 1 WHERE state = new.state;
+END;
+CREATE TRIGGER job_changes AFTER UPDATE OF state ON jobs BEGIN
+  UPDATE counts SET jobs = jobs - 1 WHERE state = old.state;
+  UPDATE counts SET jobs = jobs + 1 WHERE state = new.state;
+END;
+CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
+  UPDATE counts SET jobs = jobs - 1 WHERE state = old.state;
+END;
+INSERT INTO jobs VALUES
+  (1, 'ended', 2, 1, 0, 0, 1, 0, 5, 6, 7, 1, 'u', 't', 'b', 'c', '', '{}', '', '', '{"9": 1}', 's'),
+  (2, 'ran', 1, 1, 0, 1, 1, 0, 5, 6, 0, NULL, '', '', '', '', '', '{"1": 2}', '{}', '[]', '', ''),
+  (3, 'paused', 5, 0, 0, 2, 1, 0, 5, 0, 0, NULL, '', '', '', '', '', '{}', '', '', '', ''),
+  (4, 'waits', 0, 0, 4, 3, 1, 0, 5, 0, 0, NULL, 'v', '', '', '', '', '{}', '', '', '', ''),
+  (9, 'gone', 2, 1, 0, 4, 1, 0, 5, 6, 7, 2, '', '', '', '', '', '{}', '', '', '', '');
+DELETE FROM jobs WHERE seq = 9;
+PRAGMA application_id = 1214540881;
+PRAGMA user_version = 1;
+)";
+
 BOOST_AUTO_TEST_CASE(a_file_of_an_older_schema_is_upgraded_with_its_jobs) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder / "queue.db";
-  {
-    JobQueue queue(file);
-    queue.submit({job_of("ended"), job_of("ran", "{\"1\": 2}"), job_of("waits")});
-    queue.finish(claim_of(*queue.claim()), {});
-    queue.claim();
-    queue.pause("waits");
-  }
-  {
-    Database database(file);
-    database.run("DROP INDEX ages; PRAGMA user_version = 1");
-  }
+  Database(file).run(kOldest);
   for (int times = 0; times < 2; ++times) {
     JobQueue queue(file);
-    BOOST_TEST(waiting(queue) == "ran");
+    BOOST_TEST(waiting(queue) == "waits ran");
     BOOST_TEST(queue.find("ran")->prompt == "{\"1\": 2}");
     BOOST_TEST(ids_of(queue.history()) == "ended");
-    BOOST_TEST((queue.find("waits")->state == JobState::paused));
+    const Job ended = queue.find("ended").value();
+    BOOST_TEST(ended.outputs + ended.status == "{\"9\": 1}s");
+    BOOST_TEST(ended.user + ended.tag + ended.batch + ended.client == "utbc");
+    BOOST_TEST((queue.find("paused")->state == JobState::paused));
+    BOOST_TEST(queue.counts().pending == 2);
+    BOOST_TEST(queue.counts().paused == 1);
+    BOOST_TEST(queue.counts().ended == 1);
+  }
+  {
+    JobQueue queue(file);
+    BOOST_TEST(queue.submit({job_of("new")}).front().sequence == 10);  // none is used again
+    BOOST_TEST(queue.claim()->id == "waits");
   }
   Database database(file);
   BOOST_TEST(database.ask("PRAGMA user_version") == kQueueSchema);
-  BOOST_TEST(database.ask("SELECT count(*) FROM sqlite_master WHERE name = 'ages'") == 1);
 }
 
 BOOST_AUTO_TEST_CASE(threads_claim_each_job_once) {

@@ -20,12 +20,15 @@ struct Mixed {
       job.batch = *id == 'b' || *id == 'd' ? "even" : "odd";
       job.user = *id == 'e' ? "eve" : "adam";
       queue.submit({job});
+      if (*id == 'd') begin_two();
     }
+    queue.pause("d");
+    queue.set_priority("e", 1);
+  }
+  void begin_two() {
     const Job first = queue.claim().value();
     queue.finish({first.id, first.generation}, {JobState::done, "{\"1\":{}}", "{}"});
     queue.claim();
-    queue.pause("d");
-    queue.set_priority("e", 1);
   }
 };
 

@@ -1,6 +1,7 @@
 // Jobs that a server leaves in their midst, and the next one goes on with.
 #include "engine/serve/job_checkpoints.h"
 
+#include <atomic>
 #include <mutex>
 
 #include "engine/base/log.h"
@@ -116,6 +117,40 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
   BOOST_TEST(entry.at("status").at("status_str").as_string() == "success");
   BOOST_TEST(entry.at("outputs").at("show").at("text").at(0).as_string() ==
              cat("tensor f32 (1, 1, ", kWide, ")"));
+  wait_until([&] { return !std::filesystem::exists(file_of(id)); });
+}
+
+// Its file is written when it has given its memory back.
+BOOST_FIXTURE_TEST_CASE(a_background_job_gives_way_at_its_next_step, Kept) {
+  const std::string id = "night";
+  Listener listener(*this, id);
+  service->queue().submit(
+      {{.id = id, .client = "tab", .is_background = true, .prompt = showing_loop()}});
+  listener.next_share();
+  BOOST_TEST(!std::filesystem::exists(file_of(id)));
+  const std::string first = submit(meeting(1, 2));
+  wait_until([&] { return std::filesystem::exists(file_of(id)); });
+  BOOST_TEST(running() == 2u);
+  const std::string second = submit(meeting(2, 2));
+  for (const std::string& one : {first, second, id})
+    BOOST_TEST(ended(one).at("status").at("status_str").as_string() == "success");
+}
+
+// A server that is killed in between goes on from it: the queue asks for the time when it writes
+// the end.
+BOOST_FIXTURE_TEST_CASE(a_checkpoint_stays_until_the_end_is_stored, Kept) {
+  service.reset();
+  std::atomic<bool> is_there{false};
+  options.runner.checkpoint_every = 100;
+  options.queue.clock = [&] {
+    namespace fs = std::filesystem;
+    is_there = fs::directory_iterator(folder / "queue.db.checkpoints") != fs::directory_iterator();
+    return std::int64_t{1000};
+  };
+  start();
+  const std::string id = submit(showing_loop());
+  BOOST_TEST(ended(id).at("status").at("completed").as_bool());
+  BOOST_TEST(is_there);
   wait_until([&] { return !std::filesystem::exists(file_of(id)); });
 }
 

@@ -46,6 +46,7 @@ std::string object_problem(const Json& value, const Json& schema, const Json& do
   for (const Json::Member& member : value.members()) {
     const Json* property = properties == nullptr ? nullptr : properties->find(member.key);
     const std::string place = cat(where, "/", member.key);
+    if (property == nullptr && more != nullptr && more->is_object()) property = more;
     if (property == nullptr) {
       if (more != nullptr && !more->as_bool()) return cat(place, ": is not documented");
       continue;

@@ -64,7 +64,7 @@ std::string types(const KeptSocket& socket) {
 BOOST_AUTO_TEST_SUITE(run_messages)
 
 BOOST_AUTO_TEST_CASE(shares_are_steps_of_so_many) {
-  for (const int most : {1, 2, 3, 4, 7, 20, 30, 97, 1000}) {
+  for (const int most : {1, 2, 3, 4, 7, 20, 30, 97, 1000, 1001, 4999, 10000}) {
     StepCounter counter;
     BOOST_TEST(counter.step_of(0).value == 0);
     for (int i = 1; i <= most; ++i) {

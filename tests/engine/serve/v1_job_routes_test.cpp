@@ -254,4 +254,53 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_cancelled_together, Held) {
   wait_for(runs, "cancelled");
 }
 
+// Four nodes that wait for each other, and two seats.
+BOOST_AUTO_TEST_CASE(background_jobs_give_way_and_go_on) {
+  V1Serving serving([](engine::ServiceOptions& options) { options.runner.jobs = 2; });
+  std::vector<std::string> ids;
+  for (int i = 1; i <= 2; ++i) {
+    ids.push_back(serving.submit_v1(meeting(i, 4), ", \"background\": true"));
+    serving.wait_for(ids.back(), "running");
+  }
+  const std::string later = serving.submit_v1(showing(9), ", \"background\": true");
+  ids.push_back(serving.submit_v1(meeting(3, 4)));
+  serving.wait_for(ids.back(), "running");
+  serving.wait_until([&] { return !serving.job(ids[0]).at("waiting").is_null(); });
+  const Json told = serving.job(ids[0]);
+  BOOST_TEST(told.at("background").as_bool());
+  BOOST_TEST(told.at("waiting").at("reason").as_string() == "background");
+  BOOST_TEST(told.at("progress").at("state").as_string() == "waiting");
+  BOOST_TEST(serving.state(later) == "pending");
+  ids.push_back(serving.submit_v1(meeting(4, 4)));
+  ids.push_back(later);
+  for (const std::string& id : ids) serving.wait_for(id, "done");
+}
+
+BOOST_AUTO_TEST_CASE(it_is_told_how_long_a_job_will_wait) {
+  V1Serving serving([](engine::ServiceOptions& options) { options.runner.jobs = 2; });
+  const auto expected = [&](const std::string& id) {
+    return serving.job(id).at("waiting").at("expected_seconds");
+  };
+  std::vector<std::string> ids{serving.submit_v1(meeting(1, 3)), serving.submit_v1(meeting(2, 3))};
+  for (const std::string& id : ids) serving.wait_for(id, "running");
+  std::string waits = serving.submit_v1(showing(1));
+  BOOST_TEST(expected(waits).is_null());  // no job has ended yet
+  serving.expect(200, "POST", "/v1/cancel", "{\"all\": true}");
+  for (const std::string& id : ids) serving.wait_for(id, "cancelled");
+  ids = {serving.submit_v1(meeting(1, 2)), serving.submit_v1(meeting(2, 2))};
+  for (const std::string& id : ids) serving.wait_for(id, "done");
+  ids = {serving.submit_v1(meeting(1, 3)), serving.submit_v1(meeting(2, 3))};
+  for (const std::string& id : ids) serving.wait_for(id, "running");
+  waits = serving.submit_v1(showing(1));
+  BOOST_TEST(expected(waits).as_double() >= 0);
+  const std::string message = serving.job(waits).at("waiting").at("message").as_string();
+  BOOST_TEST(message.find("; begins in about ") != std::string::npos, message);
+  const Json queue = serving.expect(200, "GET", "/v1/queue");
+  const Json& first = queue.at("waiting").at(std::size_t{0});
+  BOOST_TEST(first.at("waiting").at("expected_seconds").is_number());
+  serving.expect(200, "POST", "/v1/queue/pause");
+  BOOST_TEST(expected(waits).is_null());
+  serving.expect(200, "POST", "/v1/cancel", "{\"all\": true}");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -17,6 +17,13 @@ const char* const kSaved =
     "\"INT\", \"link\": 1}], \"outputs\": [], \"widgets_values\": []}],"
     "\"links\": [[1, 1, 0, 2, 0, \"INT\"]]}";
 
+// Shows the sum of two numbers.
+const char* const kTwoNumbers =
+    "{\"1\": {\"class_type\": \"t.Number\", \"inputs\": {\"value\": 1}}, \"2\": {\"class_type\": "
+    "\"t.Number\", \"inputs\": {\"value\": 4}, \"_meta\": {\"title\": \"Other\"}}, \"3\": "
+    "{\"class_type\": \"t.Add\", \"inputs\": {\"a\": [\"1\", 0], \"b\": [\"2\", 0]}}, \"4\": "
+    "{\"class_type\": \"t.Show\", \"inputs\": {\"value\": [\"3\", 0]}}}";
+
 std::string with_workflow(const std::string& workflow, const std::string& more = "") {
   return cat("{\"workflow\": ", workflow, more, "}");
 }
@@ -68,6 +75,63 @@ BOOST_FIXTURE_TEST_CASE(repeats_make_a_batch, V1Serving) {
   BOOST_TEST(listed("/v1/queue", "waiting").front() == front);
 }
 
+// What jobs of a batch show, in the order of their submission.
+std::string shown(const V1Serving& serving, const Json& made) {
+  std::string text;
+  for (const Json& job : made.at("jobs").as_array()) {
+    const std::string& id = job.at("id").as_string();
+    serving.wait_for(id, "done");
+    text += cat(serving.job(id).at("outputs").at(std::size_t{0}).at("value").as_int64(), " ");
+  }
+  return text;
+}
+
+BOOST_FIXTURE_TEST_CASE(a_sweep_makes_a_job_of_each_value, V1Serving) {
+  const auto swept = [&](const std::string& sweep) {
+    const Json made =
+        expect(201, "POST", "/v1/jobs", with_workflow(kTwoNumbers, cat(", \"sweep\": ", sweep)));
+    BOOST_TEST(!made.at("batch").is_null());
+    return shown(*this, made);
+  };
+  // By id, by class; the title of a node serves as well.
+  BOOST_TEST(swept("{\"inputs\": {\"1.value\": [1, 2], \"Other.value\": [10, 20]}}") ==
+             "11 21 12 22 ");
+  BOOST_TEST(swept("{\"mode\": \"zipped\", \"inputs\": {\"1.value\": [1, 2], \"2.value\": "
+                   "[10, 20]}}") == "11 22 ");
+  BOOST_TEST(swept("{\"repeats\": 2, \"inputs\": {\"1.value\": [1, 2]}}, \"set\": {\"2.value\": "
+                   "5}") == "6 6 7 7 ");
+  BOOST_TEST(swept("{\"inputs\": {\"1.value\": [1, 2]}}, \"repeats\": 2") == "5 5 6 6 ");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_batch_is_cancelled_as_one, V1Serving) {
+  expect(200, "POST", "/v1/queue/pause");
+  const std::string other = submit_v1(showing(1));
+  const Json made = expect(
+      201, "POST", "/v1/jobs",
+      with_workflow(showing(1),
+                    ", \"sweep\": {\"inputs\": {\"1.value\": [3, 4, 5]}}, \"batch\": \"b\""));
+  BOOST_TEST(made.at("batch").as_string() == "b");
+  const Json gone = expect(200, "POST", "/v1/cancel", "{\"batch\": \"b\"}");
+  BOOST_TEST(gone.at("cancelled").size() == 3u);
+  BOOST_TEST(state(other) == "pending");
+}
+
+// All of a batch comes, or none: one of its values may be no good.
+BOOST_FIXTURE_TEST_CASE(a_sweep_is_refused_whole, V1Serving) {
+  const auto refuse = [&](int status, const std::string& more) {
+    return refused(status, "POST", "/v1/jobs", with_workflow(showing(1), more));
+  };
+  BOOST_TEST(refuse(422, ", \"sweep\": {\"inputs\": {\"1.value\": [1, \"x\"]}}") ==
+             "invalid_workflow");
+  BOOST_TEST(refuse(400, ", \"sweep\": {\"inputs\": {\"9.value\": [1]}}") == "invalid_argument");
+  BOOST_TEST(refuse(400, ", \"sweep\": {\"inputs\": {\"1.value\": []}}") == "invalid_argument");
+  BOOST_TEST(refuse(400, ", \"sweep\": {\"inputs\": {\"1.value\": [1, 2]}}, \"id\": \"x\"") ==
+             "invalid_argument");
+  BOOST_TEST(refuse(400, ", \"sweep\": {\"repeats\": 2}, \"repeats\": 2") == "invalid_argument");
+  BOOST_TEST(refuse(400, ", \"sweep\": {\"repeats\": 20000}") == "invalid_argument");
+  BOOST_TEST(listed("/v1/jobs", "jobs").empty());
+}
+
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_taken_is_refused_by_a_code, V1Serving) {
   const auto refuse = [&](int status, const std::string& body) {
     return refused(status, "POST", "/v1/jobs", body);
@@ -107,6 +171,8 @@ BOOST_FIXTURE_TEST_CASE(a_workflow_is_checked_without_being_run, V1Serving) {
   const Json good = expect(200, "POST", "/v1/validate", with_workflow(showing(1)));
   BOOST_TEST(good.at("valid").as_bool());
   BOOST_TEST(engine::write_json(good.at("outputs")) == "[\"2\"]");
+  const Json saved = expect(200, "POST", "/v1/validate", with_workflow(kSaved));
+  BOOST_TEST(saved.at("prompt").at("1").at("inputs").at("value").as_int64() == 4);
   const Json bad = expect(200, "POST", "/v1/validate",
                           with_workflow("{\"1\": {\"class_type\": \"none\", \"inputs\": {}}}"));
   BOOST_TEST(!bad.at("valid").as_bool());

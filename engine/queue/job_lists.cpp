@@ -1,0 +1,196 @@
+// Lists of the queue's jobs, in the order in which they run or ran; places in it; how long jobs
+// will wait.
+#include <algorithm>
+#include <map>
+
+#include "engine/queue/job_queue.h"
+#include "engine/queue/job_rows.h"
+#include "engine/queue/run_times.h"
+#include "engine/queue/turn_rows.h"
+#include "engine/queue/wait_forecast.h"
+
+namespace heddle::engine {
+namespace {
+
+constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMostForecast = 1000;  // jobs, of which it is said how long they wait
+
+// Sequences of jobs that wait, in the order in which they would run, as far as `most` of them.
+std::vector<std::int64_t> order_of_turns(Database& database, std::int64_t now,
+                                         std::int64_t patience, bool with_paused,
+                                         std::int64_t most) {
+  const std::vector<WaitingJob> jobs = read_all_waiting(database, with_paused);
+  const TurnRules rules = read_turn_rules(database, jobs, now, patience);
+  std::vector<std::int64_t> sequences;
+  for (const std::size_t i : turn_order(jobs, rules, std::size_t(most)))
+    sequences.push_back(jobs[i].sequence);
+  return sequences;
+}
+
+std::vector<Job> jobs_of(Database& database, const std::vector<std::int64_t>& order,
+                         std::string_view select_by_sequence, std::int64_t limit,
+                         std::int64_t offset) {
+  std::vector<Job> jobs;
+  for (std::size_t i = std::size_t(offset); i < order.size() && std::int64_t(jobs.size()) < limit;
+       ++i) {
+    std::vector<Job> one = read_jobs(database.statement(select_by_sequence).bind(order[i]));
+    if (!one.empty()) jobs.push_back(std::move(one.front()));
+  }
+  return jobs;
+}
+
+std::int64_t end_of(std::int64_t limit, std::int64_t offset) {
+  return limit > kAll - offset ? kAll : limit + offset;
+}
+
+}  // namespace
+
+std::optional<Job> JobQueue::find(const std::string& id) const {
+  return store_.read([&](Database& database) -> std::optional<Job> {
+    Statement& row =
+        database.statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE id = ?").bind(id);
+    if (!row.step()) return {};
+    std::optional<Job> job = read_job(row);
+    row.reset();
+    return job;
+  });
+}
+
+std::vector<Job> JobQueue::list(JobState state, std::int64_t limit, std::int64_t offset) const {
+  const std::string_view sql =
+      state == JobState::pending ? "SELECT " HEDDLE_JOB_COLUMNS
+                                   " FROM jobs WHERE state = 0 ORDER BY " HEDDLE_PLAIN_ORDER
+                                   " LIMIT ? OFFSET ?"
+      : state == JobState::running ? "SELECT " HEDDLE_JOB_COLUMNS
+                                     " FROM jobs WHERE state = 1 ORDER BY seq LIMIT ? OFFSET ?"
+                                   : "SELECT " HEDDLE_JOB_COLUMNS
+                                     " FROM jobs WHERE state IN (0, 5) AND state = 5 ORDER "
+                                     "BY " HEDDLE_PLAIN_ORDER " LIMIT ? OFFSET ?";
+  return store_.read([&](Database& database) {
+    if (state == JobState::pending && !is_plain_order(database))
+      return jobs_of(
+          database,
+          order_of_turns(database, now(), options_.patience_ms, false, end_of(limit, offset)),
+          "SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE seq = ?", limit, offset);
+    return read_jobs(database.statement(sql).bind(limit).bind(offset));
+  });
+}
+
+std::vector<Job> JobQueue::waiting(std::int64_t limit, std::int64_t offset) const {
+  return store_.read([&](Database& database) {
+    if (!is_plain_order(database))
+      return jobs_of(
+          database,
+          order_of_turns(database, now(), options_.patience_ms, true, end_of(limit, offset)),
+          "SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF " FROM jobs WHERE seq = ?", limit, offset);
+    return read_jobs(database
+                         .statement("SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF
+                                    " FROM jobs WHERE state IN (0, 5) ORDER BY " HEDDLE_PLAIN_ORDER
+                                    " LIMIT ? OFFSET ?")
+                         .bind(limit)
+                         .bind(offset));
+  });
+}
+
+std::optional<std::int64_t> JobQueue::position(const std::string& id) const {
+  return store_.read([&](Database& database) -> std::optional<std::int64_t> {
+    if (!is_plain_order(database)) {
+      const std::vector<std::string> ids = ids_in_order(database, kAll);
+      const auto found = std::ranges::find(ids, id);
+      return found == ids.end() ? std::nullopt : std::optional(found - ids.begin());
+    }
+    Statement& row = database
+                         .statement(
+                             "SELECT (SELECT count(*) FROM jobs AS o WHERE o.state = 0 AND "
+                             "(o.class, -o.priority, o.number, o.rank) < (j.class, -j.priority, "
+                             "j.number, j.rank)) FROM jobs AS j WHERE j.id = ? AND j.state = 0")
+                         .bind(id);
+    if (!row.step()) return {};
+    const std::int64_t before = row.integer(0);
+    row.reset();
+    return before;
+  });
+}
+
+std::vector<std::string> JobQueue::ids_in_order(Database& database, std::int64_t most) const {
+  std::vector<std::string> ids;
+  if (is_plain_order(database)) {
+    Statement& rows = database
+                          .statement(
+                              "SELECT id FROM jobs WHERE state = 0 ORDER "
+                              "BY " HEDDLE_PLAIN_ORDER " LIMIT ?")
+                          .bind(most);
+    while (rows.step()) ids.push_back(rows.text(0));
+    return ids;
+  }
+  for (const std::int64_t sequence :
+       order_of_turns(database, now(), options_.patience_ms, false, most)) {
+    Statement& row = database.statement("SELECT id FROM jobs WHERE seq = ?").bind(sequence);
+    if (row.step()) ids.push_back(row.text(0));
+    row.reset();
+  }
+  return ids;
+}
+
+std::vector<std::string> JobQueue::pending_ids() const {
+  return store_.read([&](Database& database) { return ids_in_order(database, kAll); });
+}
+
+std::map<std::string, double> JobQueue::expected_waits(std::size_t workers) const {
+  return store_.read([&](Database& database) {
+    std::map<std::pair<std::string, std::string>, std::optional<double>> known;
+    const RunTimes times(database);
+    const auto expected = [&](const Job& job) {
+      const auto [at, is_new] = known.try_emplace({job.kind, job.model});
+      if (const std::optional<RunTime> time = is_new ? times.find(job.kind, job.model) : RunTime{};
+          is_new && time)
+        at->second = time->seconds;
+      return at->second;
+    };
+    std::vector<std::optional<double>> running, waiting;
+    for (const Job& job : read_jobs(
+             database.statement("SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS
+                                " FROM jobs INDEXED BY running WHERE state = 1 ORDER BY seq")))
+      if (const std::optional<double> seconds = expected(job))
+        running.push_back(seconds_left(*seconds, double(now() - job.started_ms) / 1000));
+      else
+        running.push_back({});
+    const std::vector<std::string> ids = ids_in_order(database, kMostForecast);
+    for (const std::string& id : ids) {
+      const std::vector<Job> job = read_jobs(
+          database.statement("SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS " FROM jobs WHERE id = ?")
+              .bind(id));
+      waiting.push_back(expected(job.front()));
+    }
+    const auto begins = forecast_waits(running, waiting, workers);
+    std::map<std::string, double> waits;
+    for (std::size_t i = 0; i < ids.size(); ++i)
+      if (begins[i]) waits.emplace(ids[i], *begins[i]);
+    return waits;
+  });
+}
+
+std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool last,
+                                   bool started) const {
+  return store_.read([&](Database& database) {
+    if (last) {
+      std::vector<Job> jobs = read_jobs(
+          database
+              .statement("SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE finished IS NOT NULL AND "
+                         "started >= ? ORDER BY finished DESC LIMIT ?")
+              .bind(started)
+              .bind(limit));
+      std::reverse(jobs.begin(), jobs.end());
+      return jobs;
+    }
+    return read_jobs(database
+                         .statement("SELECT " HEDDLE_JOB_COLUMNS
+                                    " FROM jobs WHERE finished IS NOT NULL AND started >= ? ORDER "
+                                    "BY finished LIMIT ? OFFSET ?")
+                         .bind(started)
+                         .bind(limit)
+                         .bind(offset));
+  });
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,95 @@
+// What others ask of the jobs under way: stop, pause, go on; how far they are.
+#include "engine/serve/run_messages.h"
+#include "engine/serve/runner.h"
+
+namespace heddle::engine {
+
+void Runner::stop(const std::vector<JobClaim>& claims) {
+  std::vector<heddle::Run> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const JobClaim& claim : claims) {
+      const auto found = active_.find(claim);
+      if (found == active_.end()) continue;
+      found->second.is_stopped = true;
+      if (found->second.run) runs.push_back(*found->second.run);
+    }
+  }
+  for (heddle::Run& run : runs) run.cancel();
+}
+
+Runner::Active* Runner::find(const std::string& id) {
+  const auto found = active_.lower_bound({id, 0});
+  return found == active_.end() || found->first.id != id ? nullptr : &found->second;
+}
+
+void Runner::apply_pause(Active& active) {
+  active.has_left = false;
+  const Active::Pause wanted = active.wanted();
+  if (wanted == Active::Pause::none) return active.run->resume();
+  wanted == Active::Pause::released ? active.run->pause_and_release() : active.run->pause();
+}
+
+bool Runner::pause(const std::string& id, bool release) {
+  std::optional<heddle::Run> run;  // whose last copy must not go under the lock
+  const std::lock_guard lock(mutex_);
+  Active* const active = find(id);
+  if (active == nullptr || active->is_stopped) return false;
+  active->pause = release ? Active::Pause::released : Active::Pause::paused;
+  run = active->run;
+  if (run) apply_pause(*active);
+  return true;
+}
+
+bool Runner::resume(const std::string& id) {
+  std::optional<heddle::Run> run;
+  const std::lock_guard lock(mutex_);
+  Active* const active = find(id);
+  if (active == nullptr || active->pause == Active::Pause::none) return false;
+  active->pause = Active::Pause::none;
+  run = active->run;
+  if (run) apply_pause(*active);
+  return true;
+}
+
+std::map<std::string, RunSnapshot> Runner::snapshots() const {
+  std::map<std::string, RunSnapshot> all;
+  std::map<std::string, heddle::Run> runs;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [claim, active] : active_) {
+      RunSnapshot& told = all[claim.id] = active.progress->snapshot();
+      told.is_paused = active.pause != Active::Pause::none;
+      told.gives_way = active.gives_way;
+      if (active.run) runs.emplace(claim.id, *active.run);
+    }
+  }
+  for (const auto& [id, run] : runs) all[id].devices = run.devices();
+  return all;
+}
+
+std::optional<RgbPicture> Runner::preview(const std::string& id) const {
+  std::shared_ptr<RunProgress> progress;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = active_.lower_bound({id, 0});
+    if (found == active_.end() || found->first.id != id) return {};
+    progress = found->second.progress;
+  }
+  return progress->preview();
+}
+
+std::optional<std::string> Runner::running_node(const std::string& client) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [claim, active] : active_)
+    if (active.client == client && !client.empty() && active.messages != nullptr)
+      return active.messages->running_node();
+  return {};
+}
+
+void Runner::free(bool unload_models, bool drop_cached) {
+  if (drop_cached) engine_.drop_cached();  // first: devices give back what is nobody's then
+  if (unload_models || drop_cached) engine_.unload();
+}
+
+}  // namespace heddle::engine

@@ -1,0 +1,104 @@
+#!/bin/bash
+# heddle run --server: what it prints and writes, its exit codes, and what a signal does.
+# Usage: server_run_test.sh PROGRAM SAMPLE_PLUGINS
+set -u
+program=$(readlink -f "$1")
+samples=$(readlink -f "$2")
+folder=$(mktemp -d)
+pid=
+trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; rm -rf "$folder"' EXIT
+cd "$folder" || exit 1
+export HOME=$folder XDG_CONFIG_HOME=$folder/config XDG_CACHE_HOME=$folder/cache XDG_STATE_HOME=$folder/state
+unset HEDDLE_SERVER HEDDLE_API_KEY
+failures=0
+
+cat >draw.json <<'END'
+{"1": {"class_type": "EmptyImage", "inputs": {"width": 16, "height": 8, "batch_size": 1, "color": 255}},
+ "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "a/x"}}}
+END
+cat >sum.json <<'END'
+{"1": {"class_type": "test.add", "inputs": {"a": 2, "b": 3}, "_meta": {"title": "both"}},
+ "3": {"class_type": "PreviewAny", "inputs": {"source": ["1", 0]}}}
+END
+cat >wait.json <<'END'
+{"1": {"class_type": "test.wait", "inputs": {}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}
+END
+cat >fail.json <<'END'
+{"1": {"class_type": "test.fail", "inputs": {}},
+ "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}
+END
+echo '{"1": {"class_type": "no.such", "inputs": {}}}' >wrong.json
+
+wrong() {
+  echo "FAILED: $*"
+  failures=$((failures + 1))
+}
+# run CODE ARGUMENT...: the exit code is compared; stdout and stderr are kept in out and err.
+run() {
+  local expected=$1
+  shift
+  what="heddle $*"
+  timeout 120 "$program" "$@" >out 2>err </dev/null
+  local code=$?
+  [ $code -eq "$expected" ] || { wrong "$what: exit code $code, expected $expected"; cat out err; }
+}
+has() { grep -qE -- "$2" "$1" || { wrong "$what: '$2' is not in its $1:"; cat "$1"; }; }
+has_not() { ! grep -qE -- "$2" "$1" || { wrong "$what: '$2' is in its $1:"; cat "$1"; }; }
+
+left=1200
+: >server.out
+HEDDLE_PLUGINS=$samples "$program" serve --port 0 --json --devices cpu --output there --api-key secret >server.out 2>server.err </dev/null &
+pid=$!
+until grep -q '"url"' server.out || ! kill -0 "$pid" 2>/dev/null || ((--left == 0)); do sleep 0.05; done
+url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' server.out)
+[ -n "$url" ] || { cat server.out server.err; exit 1; }
+run 2 run sum.json --server "$url"; has err "HEDDLE_API_KEY"
+export HEDDLE_API_KEY=secret
+
+# Files come here, under names that are free.
+run 0 run draw.json --server "$url"; has out "^wrote output/a/x_00001_.png"; has err "1 EmptyImage: done in"; has out "in all"
+cmp -s output/a/x_00001_.png there/a/x_00001_.png || wrong "the file is another one"
+run 0 run draw.json --server "$url" --set 1.color=7 --quiet --output mine; [ -f mine/a/x_00002_.png ] || wrong "no file in --output"
+rm there/a/*
+run 0 run draw.json --server "$url" --set 1.color=8 --json; has out '"files":\["output/a/x_00002_.png"\]'
+cmp -s output/a/x_00002_.png there/a/x_00001_.png || wrong "the file that was there has another one's place"
+
+# What nodes show; several runs; only what is asked for.
+run 0 run sum.json --server "$url"; has out "^3 PreviewAny: 5"; has err "1 'both' \(test.add\)"
+run 0 run sum.json --server "$url" --set both.a=1..2 --set '1.b=[10]'
+has out "run 1 of 2: both.a=1"; has out "^3 PreviewAny: 11"; has out "^3 PreviewAny: 12"
+run 0 run sum.json --server "$url" --json --set 1.a=9
+for event in run_started node_started node_done node_shows run_done; do has out "\"event\":\"$event\""; done
+has out '"ui":\{"3":\{"text":\["12"\]\}\}'
+
+# What goes wrong.
+run 1 run fail.json --server "$url"; has err "heddle: .*[a-z]"
+run 1 run fail.json --server "$url" --json; has out '"event":"error","code":"[a-z ]+","run":1'
+run 2 run wrong.json --server "$url"; has err "no.such"
+run 2 run sum.json --server "$url" --set 1.c=1; has err "'c'"
+run 2 run sum.json --server "$url" --place 1=cpu; has err "--place: the server decides"
+run 1 run sum.json --server http://127.0.0.1:1; has err "heddle serve"
+HEDDLE_SERVER=http://127.0.0.1:1 HEDDLE_PLUGINS=$samples run 0 run sum.json --devices cpu; has out "^3 PreviewAny: 5"
+
+# A signal cancels the job.
+"$program" run wait.json --server "$url" >out 2>err </dev/null &
+waits=$!
+left=1200
+until grep -q "test.wait: started" err || ((--left == 0)); do sleep 0.05; done
+what="a run that gets a signal"
+kill -INT "$waits"
+wait "$waits"
+code=$?
+[ $code -eq 130 ] || wrong "$what: exit code $code"
+has err "cancelling"
+left=1200
+until "$program" queue --server "$url" | grep -q "running 0" || ((--left == 0)); do sleep 0.05; done
+((left > 0)) || wrong "the job still runs"
+
+kill -TERM "$pid"
+wait "$pid" || wrong "the server's exit code is $?"
+pid=
+
+[ $failures -eq 0 ] || exit 1
+echo "all right"
