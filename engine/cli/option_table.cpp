@@ -136,6 +136,11 @@ constexpr OptionSpec kOptions[] = {
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
      kServe | kAsking | kDevices},
+    {"api-keys", OptionKind::path, "FILE",
+     "a file of the keys of users and administrators, as `heddle key` writes it; serve: each "
+     "request has to bring one of them",
+     kServe | kKey},
+    {"admin", OptionKind::flag, "", "add: a key that may do everything", kKey},
     {"enable-cors-header", OptionKind::word, "ORIGIN",
      "let pages of this site ask, too, as https://a.example; *: of all sites", kServe},
     {"multi-user", OptionKind::flag, "", "a folder for each user, whom the front end asks for",
@@ -161,7 +166,7 @@ constexpr OptionSpec kOptions[] = {
     {"all", OptionKind::flag, "", "cancel: all jobs", kQueue},
     {"but-running", OptionKind::flag, "", "cancel: only those that wait", kQueue},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
-     kAll | kFetch | kAsking},
+     kAll | kFetch | kAsking | kKey},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
      kGoing | kTune | kBench | kFetch | kSubmit},
 };

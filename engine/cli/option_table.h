@@ -26,6 +26,7 @@ enum Commands : std::uint32_t {
   kPs = 4096,
   kQueue = 8192,
   kModels = 16384,
+  kKey = 32768,
 };
 
 enum class OptionKind {

@@ -60,13 +60,14 @@ std::filesystem::path traces_folder(const fs::path& folder) {
 
 // Whoever reaches the port can run anything that a workflow can.
 void require_safety(const ServeSettings& serve) {
-  if (serve.insecure || !serve.api_key.empty()) return;
+  if (serve.insecure || !serve.api_key.empty() || !serve.access.api_keys.empty()) return;
   for (const std::string& address : serve.addresses)
     if (!engine::is_loopback_name(address))
-      throw Error(Code::invalid_argument,
-                  cat("--listen: others can ask at ", engine::quote(address),
-                      ". Set a key for them in HEDDLE_API_KEY, or say --insecure to let everybody "
-                      "in."));
+      throw Error(
+          Code::invalid_argument,
+          cat("--listen: others can ask at ", engine::quote(address),
+              ". Set a key for them in HEDDLE_API_KEY, name a file of keys with --api-keys, "
+              "or say --insecure to let everybody in."));
 }
 
 engine::RetentionOptions retention_of(const ServeSettings::Keep& keep) {
@@ -90,6 +91,7 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.server.addresses = serve.addresses;
   options.server.port = serve.port;
   options.api_key = serve.api_key;
+  options.api_keys = serve.access.api_keys;
   options.cors_origin = serve.cors_origin;
   options.multi_user = serve.multi_user;
   options.runner.jobs = serve.jobs;

@@ -79,6 +79,8 @@ ServeSettings read_serve_settings(const Layer& layer) {
     serve.api_key = given.text;
     if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");
   }
+  for (const Given& given : layer.of("api-keys")) serve.access.api_keys = read_path(given);
+  serve.access.adds_admin = read_flag(layer, "admin");
   for (const Given& given : layer.of("enable-cors-header")) {
     serve.cors_origin = given.text;
     const bool is_origin = given.text.find("://") != given.text.npos && !given.text.ends_with('/');

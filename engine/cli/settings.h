@@ -40,7 +40,12 @@ struct ServeSettings {
     std::optional<std::uint64_t> temp_bytes, output_bytes;
     std::uint64_t free_bytes = 0;
   } keep;
-  std::string api_key;      // empty: none
+  std::string api_key;  // empty: none
+  // Of serve and key.
+  struct Access {
+    std::filesystem::path api_keys;  // the file of users' keys; empty: none
+    bool adds_admin = false;         // of key
+  } access;
   std::string cors_origin;  // the same
   bool multi_user = false;
   bool insecure = false;

@@ -13,6 +13,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/json.h"
+#include "engine/serve/caller.h"
 
 namespace heddle::engine {
 
@@ -23,6 +24,7 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::string peer;  // its address
+  Caller caller;     // as ServerHandlers::check has found
 
   // Of the first header of this name, in any case; nullptr: there is none.
   const std::string* header(std::string_view name) const;

@@ -57,8 +57,8 @@ struct WebSocketEvents {
 };
 
 struct ServerHandlers {
-  // Before a body is read, of every request: an answer refuses it. Quick.
-  std::function<std::optional<HttpResponse>(const HttpRequest& head)> check;
+  // Before a body is read, of every request: says who asks, and an answer refuses it. Quick.
+  std::function<std::optional<HttpResponse>(HttpRequest& head)> check;
   // On one of the answering threads. What it throws is answered by 500.
   std::function<HttpResponse(const HttpRequest&)> answer;
   // A WebSocket is open; nothing: it is closed again. What is sent meanwhile goes out first.

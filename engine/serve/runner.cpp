@@ -205,10 +205,12 @@ std::optional<RgbPicture> Runner::preview(const std::string& id) const {
   return progress->preview();
 }
 
-std::optional<std::string> Runner::running_node(const std::string& client) const {
+std::optional<std::string> Runner::running_node(const std::string& client,
+                                                const Caller& caller) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [claim, active] : active_)
-    if (active.client == client && !client.empty()) return active.messages->running_node();
+    if (active.client == client && !client.empty() && caller.may_see(active.messages->user()))
+      return active.messages->running_node();
   return {};
 }
 
@@ -319,7 +321,7 @@ heddle::Run Runner::start_run(const Job& job, StartOptions start, bool& goes_on)
 
 JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
-  RunEvents events(job.id, events_);
+  RunEvents events(job.id, job.user, events_);
   messages.begin();
   try {
     StartOptions start;

@@ -61,8 +61,9 @@ class Runner {
   std::map<std::string, RunSnapshot> snapshots() const;
   std::optional<RgbPicture> preview(const std::string& id) const;  // the last one, if there is one
   unsigned jobs() const { return options_.jobs; }
-  // Of a client's job that runs: what is under way. Nothing: none runs.
-  std::optional<std::string> running_node(const std::string& client) const;
+  // Of a client's job that runs, and that the caller may see: what is under way. Nothing: none
+  // runs.
+  std::optional<std::string> running_node(const std::string& client, const Caller& caller) const;
   // Between two jobs, and now where none runs.
   void free(bool unload_models, bool drop_cached);
 

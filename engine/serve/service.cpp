@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/compression.h"
 #include "engine/serve/log_lines.h"
 #include "engine/serve/v1.h"
@@ -38,6 +39,13 @@ void set_caching(std::string_view path, HttpResponse& response) {
   }
 }
 
+std::unique_ptr<Authenticator> authenticator_of(const ServiceOptions& options) {
+  if (options.api_key.empty() && options.api_keys.empty()) return nullptr;
+  return std::make_unique<Authenticator>(
+      options.api_key, Authenticator::Clock(),
+      options.api_keys.empty() ? nullptr : std::make_unique<KeyRing>(options.api_keys));
+}
+
 // In time, so that no later server begins with a number that was given away already.
 std::uint64_t first_event(const ServiceOptions& options) {
   constexpr std::uint64_t kEventsOfOneMs = 1000;
@@ -69,11 +77,12 @@ Json status_message(const JobQueue& queue, const std::string& client) {
 
 Service::Service(heddle::Engine& engine, ServiceOptions options)
     : options_(std::move(options)),
-      authenticator_(options_.api_key.empty() ? nullptr
-                                              : std::make_unique<Authenticator>(options_.api_key)),
+      authenticator_(authenticator_of(options_)),
       rules_{is_local(options_), authenticator_.get(), options_.front_end.is_served(),
              options_.cors_origin},
-      clients_({[this](const std::string& client) { return greeting(client); },
+      clients_({[this](const std::string& client, const Caller& caller) {
+                  return greeting(client, caller);
+                },
                 [this] { return server_features(options_.server.limits); }}),
       events_(first_event(options_)) {
   JobQueueOptions queue = options_.queue;
@@ -105,8 +114,10 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_event_routes(router_, parts);
   add_metrics_routes(router_, parts);
   add_file_routes(router_, parts);
+  router_.set_guard(
+      [this](const Call& call, std::string_view pattern) { authorize(call, pattern, *queue_); });
   ServerHandlers handlers;
-  handlers.check = [this](const HttpRequest& head) {
+  handlers.check = [this](HttpRequest& head) {
     std::optional<HttpResponse> refusal = check_access(head, rules_);
     if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
     return refusal;
@@ -139,19 +150,19 @@ void Service::tell_change(const std::vector<std::string>& ids) {
       told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
       told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
     }
-    events_.publish("job", id, told, !job || has_ended(job->state));
+    events_.publish("job", {id, job ? job->user : ""}, told, !job || has_ended(job->state));
   }
   const JobCounts jobs = queue_->counts();
   Json counts = Json::object();
   counts.set("pending", jobs.pending).set("running", jobs.running).set("paused", jobs.paused);
   counts.set("ended", jobs.ended).set("is_paused", queue_->is_paused());
-  events_.publish("queue", "", counts);
+  events_.publish("queue", {}, counts);
 }
 
-std::vector<Json> Service::greeting(const std::string& client) const {
+std::vector<Json> Service::greeting(const std::string& client, const Caller& caller) const {
   std::vector<Json> messages{status_message(*queue_, client)};
   // Without a node it would say that the job is over.
-  const std::optional<std::string> node = runner_->running_node(client);
+  const std::optional<std::string> node = runner_->running_node(client, caller);
   if (node && !node->empty()) {
     Json data = Json::object(), message = Json::object();
     data.set("node", *node);
@@ -163,7 +174,7 @@ std::vector<Json> Service::greeting(const std::string& client) const {
 std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
                                                 const std::shared_ptr<WebSocket>& socket) {
   if (head.path != "/ws" && head.path != "/api/ws") return {};
-  return clients_.connect(Query(head.query).get("clientId"), socket);
+  return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 
 HttpResponse Service::routed(const HttpRequest& request) const {

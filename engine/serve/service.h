@@ -29,9 +29,10 @@ struct ServiceOptions {
   FrontEnd front_end;
   std::filesystem::path user_dir;  // of settings and workflows, by user; empty: none are kept
   ServerOptions server;
-  bool multi_user = false;  // each has a folder of their own there
-  std::string api_key;      // that every request has to bring; empty: none
-  std::string cors_origin;  // whose pages may ask, as AccessRules has it
+  bool multi_user = false;         // each has a folder of their own there
+  std::string api_key;             // of the operator; empty: none
+  std::filesystem::path api_keys;  // a file of users' keys; empty: none. Requests bring one of both
+  std::string cors_origin;         // whose pages may ask, as AccessRules has it
   JobQueueOptions queue;
   RunnerOptions runner;  // checkpoint_dir: empty: beside the queue
   RetentionOptions retention;
@@ -68,7 +69,7 @@ class Service {
   const EventLog& events() const { return events_; }
 
  private:
-  std::vector<Json> greeting(const std::string& client) const;
+  std::vector<Json> greeting(const std::string& client, const Caller& caller) const;
   std::optional<WebSocketEvents> connect(const HttpRequest& head,
                                          const std::shared_ptr<WebSocket>& socket);
   HttpResponse answer(const HttpRequest& request);

@@ -1,5 +1,6 @@
 // Workflows come: POST /v1/jobs, /v1/validate and /v1/plan.
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
@@ -62,7 +63,9 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
   job.id = fields.text("id");
   job.priority = fields.integer("priority", -1'000'000, 1'000'000).value_or(0);
   job.front = fields.flag("front");
-  job.user = fields.text("user");
+  if (job.priority > 0 || job.front)
+    require_admin(call.request.caller, "a place before the jobs of others");
+  job.user = owner_for(call.request.caller, fields.text("user"));
   job.tag = fields.text("tag");
   job.batch = fields.text("batch");
   job.client = fields.text("client");

@@ -44,8 +44,9 @@ struct Log {
     log.follow(stream, after, job);
     return stream;
   }
-  void publish(std::string_view type, const std::string& job = "", bool is_last = false) {
-    log.publish(type, job, Json::object(), is_last);
+  void publish(std::string_view type, const std::string& job = "", bool is_last = false,
+               const std::string& user = "") {
+    log.publish(type, {job, user}, Json::object(), is_last);
   }
 };
 
@@ -63,9 +64,20 @@ BOOST_FIXTURE_TEST_CASE(events_are_numbered_and_reach_all_who_follow, Log) {
   BOOST_TEST(log.readers() == 2u);
 }
 
+BOOST_FIXTURE_TEST_CASE(events_of_other_users_jobs_are_left_out, Log) {
+  publish("a", "1", false, "ann");
+  publish("b", "2", false, "bob");
+  const auto ann = std::make_shared<Kept>();
+  log.follow(ann, 0, "", {"ann", false, "k"});
+  publish("c", "1", false, "ann");
+  publish("d", "2", false, "bob");
+  publish("e");  // of no job: for all
+  BOOST_TEST(ann->events() == "10:a 12:c 14:e");
+}
+
 BOOST_FIXTURE_TEST_CASE(a_text_with_line_ends_stays_one_event, Log) {
   const auto reader = follow({});
-  log.publish("a", "", Json("x\n\ndata: y\r\n"));
+  log.publish("a", {}, Json("x\n\ndata: y\r\n"));
   BOOST_TEST(reader->events() == "10:a");
 }
 
@@ -82,7 +94,7 @@ BOOST_FIXTURE_TEST_CASE(who_comes_back_misses_nothing_or_is_told, Log) {
 
 BOOST_AUTO_TEST_CASE(what_is_kept_is_limited_in_bytes) {
   EventLog log(1, 1000, 100);
-  for (int i = 0; i < 50; ++i) log.publish("a", "", Json::object());
+  for (int i = 0; i < 50; ++i) log.publish("a", {}, Json::object());
   const auto reader = std::make_shared<Kept>();
   log.follow(reader, 0, "");
   BOOST_TEST(reader->text.size() <= 100u);
