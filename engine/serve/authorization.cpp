@@ -50,7 +50,7 @@ constexpr Rule kRules[] = {
     {"GET /view", anyone},
     {"POST /upload/image", anyone},
     {"POST /upload/mask", anyone},
-    {"GET /internal/files/{folder}", admin},
+    {"GET /internal/files/{folder}", anyone},
     {"GET /settings", anyone},
     {"POST /settings", anyone},
     {"GET /settings/{id}", anyone},

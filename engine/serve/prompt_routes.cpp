@@ -183,6 +183,9 @@ HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputCla
   require_fair(caller, body);
   NewJob job = job_of_body(body, outputs);
   job.user = caller.user;
+  if (const std::string name = parts.owners.foreign_name(caller, body.at("prompt")); !name.empty())
+    refuse_prompt("invalid_prompt", "Cannot execute because a file of somebody else is named",
+                  cat("There is no file ", quote(printable(name)), " of yours."));
   const Json node_errors = check_prompt(parts.engine, job);
   try {
     const Job made = parts.queue.submit({job}).front();

@@ -327,6 +327,8 @@ JobOutcome Runner::run(const Job& job, RunMessages& messages, RunProgress& progr
     StartOptions start;
     start.observer = [&, claim](const heddle::Event& event) {
       note(claim, event);
+      if (event.kind == heddle::Event::Kind::node_shows && options_.shown)
+        options_.shown(job, event.text);
       progress.take(event);
       events.take(event);
       metrics_.take(event);

@@ -32,6 +32,8 @@ struct RunnerOptions {
   bool previews = true;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
+  // Called with what a node shows (JSON) before others are told, on a thread of the run; or empty.
+  std::function<void(const Job& job, std::string_view ui)> shown;
   // What a job goes on from after the server has ended in its midst is written at every so many
   // steps, into a folder of nothing else. 0: nothing is, and such jobs run again.
   unsigned checkpoint_every = 0;

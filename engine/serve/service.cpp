@@ -7,6 +7,7 @@
 #include "engine/serve/authorization.h"
 #include "engine/serve/compression.h"
 #include "engine/serve/log_lines.h"
+#include "engine/serve/served_files.h"
 #include "engine/serve/v1.h"
 
 namespace heddle::engine {
@@ -44,6 +45,17 @@ std::unique_ptr<Authenticator> authenticator_of(const ServiceOptions& options) {
   return std::make_unique<Authenticator>(
       options.api_key, Authenticator::Clock(),
       options.api_keys.empty() ? nullptr : std::make_unique<KeyRing>(options.api_keys));
+}
+
+std::int64_t version_of(const heddle::Engine& engine, const OwnedFile& file) {
+  const bool is_one = file.folder == "input" || file.folder == "output" || file.folder == "temp";
+  if (!is_one || !is_safe_name(file.name)) return 0;
+  const std::vector<std::filesystem::path> places = engine.folder_places(file.folder);
+  const auto path = places.empty() ? std::nullopt : inside(places.front(), file.name);
+  std::error_code failure;
+  if (!path || !std::filesystem::is_regular_file(*path, failure)) return 0;
+  const auto time = std::filesystem::last_write_time(*path, failure).time_since_epoch().count();
+  return failure ? 0 : std::int64_t(time) | 1;
 }
 
 // In time, so that no later server begins with a number that was given away already.
@@ -84,7 +96,10 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
                   return greeting(client, caller);
                 },
                 [this] { return server_features(options_.server.limits); }}),
-      events_(first_event(options_)) {
+      events_(first_event(options_)),
+      owners_(
+          options_.api_keys.empty() ? std::string() : cat(options_.queue_file.string(), ".owners"),
+          [&engine](const OwnedFile& file) { return version_of(engine, file); }) {
   JobQueueOptions queue = options_.queue;
   queue.changed = [this](const std::vector<std::string>& ids) {
     tell_change(ids);
@@ -92,13 +107,15 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
+  runner.shown = [this](const Job& job, std::string_view ui) { owners_.add_shown(ui, job.user); };
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
   runner_ =
       std::make_unique<Runner>(engine, *queue_, clients_, events_, metrics_, std::move(runner));
   retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
-  const ServiceParts parts{engine,  *queue_,  *runner_, clients_,
-                           events_, metrics_, options_, authenticator_.get()};
+  const ServiceParts parts{engine,   *queue_,  *runner_,
+                           clients_, events_,  metrics_,
+                           owners_,  options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);

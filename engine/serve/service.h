@@ -12,6 +12,7 @@
 #include "engine/serve/access.h"
 #include "engine/serve/clients.h"
 #include "engine/serve/event_log.h"
+#include "engine/serve/file_owners.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
 #include "engine/serve/metrics.h"
@@ -49,6 +50,7 @@ struct ServiceParts {
   Clients& clients;
   EventLog& events;
   Metrics& metrics;
+  FileOwners& owners;
   const ServiceOptions& options;
   Authenticator* authenticator = nullptr;  // none: everybody may ask
 };
@@ -82,6 +84,7 @@ class Service {
   Clients clients_;
   EventLog events_;
   Metrics metrics_;
+  FileOwners owners_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;

@@ -70,7 +70,11 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
   job.batch = fields.text("batch");
   job.client = fields.text("client");
   job.is_paused = fields.flag("paused");
-  job.prompt = write_json(parse_json(parts.engine.convert(flow), "workflow"));
+  const Json prompt = parse_json(parts.engine.convert(flow), "workflow");
+  if (const std::string name = parts.owners.foreign_name(call.request.caller, prompt);
+      !name.empty())
+    refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+  job.prompt = write_json(prompt);
   job.extra_data = write_json(extra_data_of(fields, job.client));
   job.targets = write_json(json_list(problems.outputs));
   if (repeats > 1 && !job.id.empty())
