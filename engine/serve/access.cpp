@@ -171,10 +171,9 @@ std::string session_of(const HttpRequest& request) {
 }
 
 std::string session_cookie(const HttpRequest& request, std::string_view token) {
-  const std::string* scheme = request.header("X-Forwarded-Proto");
-  const bool is_secure = scheme != nullptr && *scheme == "https";
-  return cat(kCookie, "=", token, "; Path=/; HttpOnly; SameSite=Strict; Max-Age=",
-             token.empty() ? 0 : Authenticator::kSessionMs / 1000, is_secure ? "; Secure" : "");
+  return cat(
+      kCookie, "=", token, "; Path=", request.prefix, "/; HttpOnly; SameSite=Strict; Max-Age=",
+      token.empty() ? 0 : Authenticator::kSessionMs / 1000, request.is_encrypted ? "; Secure" : "");
 }
 
 HttpResponse key_refusal(const Authenticator::Checked& checked) {

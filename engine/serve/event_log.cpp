@@ -23,7 +23,7 @@ void EventLog::publish(std::string_view type, const Subject& subject, const Json
                        bool is_last) {
   const std::string text = event_text(type, data);
   const std::lock_guard lock(mutex_);
-  kept_.push_back({next_, subject, cat("id: ", next_, "\n", text)});
+  kept_.push_back({next_, subject, cat("id: ", next_, "\n", text), is_last});
   ++next_;
   kept_bytes_ += kept_.back().text.size();
   std::erase_if(readers_, [&](const Reader& reader) {
@@ -57,9 +57,15 @@ void EventLog::follow(const std::shared_ptr<HttpStream>& stream, std::optional<s
       stream->send(event.text);
 }
 
-void EventLog::close(const std::shared_ptr<HttpStream>& stream) {
+// A job has ended before that is told: whoever comes in between would wait for nothing, or miss it.
+void EventLog::close(const std::shared_ptr<HttpStream>& stream, const std::string& job,
+                     const Json& state) {
   const std::lock_guard lock(mutex_);
   std::erase_if(readers_, [&](const Reader& reader) { return reader.stream == stream; });
+  const auto is_end = [&](const Kept& event) { return event.is_last && event.subject.job == job; };
+  // Its number is that of the last event before: whoever goes on from there misses nothing.
+  if (std::ranges::none_of(kept_, is_end))
+    stream->send(cat("id: ", next_ - 1, "\n", event_text("job", state)));
   stream->close();
 }
 

@@ -39,8 +39,9 @@ class EventLog {
   // not see are left out. What is not kept any more is told by an event "lost" without a number.
   void follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
               const std::string& job, const Caller& caller = operator_caller());
-  // Behind what was sent.
-  void close(const std::shared_ptr<HttpStream>& stream);
+  // Of a stream of a job that has ended: what it is in the end is sent, unless that was already,
+  // and nothing more.
+  void close(const std::shared_ptr<HttpStream>& stream, const std::string& job, const Json& state);
 
   // Before the server goes.
   void forget_all();
@@ -51,6 +52,7 @@ class EventLog {
     std::uint64_t number = 0;
     Subject subject;
     std::string text;
+    bool is_last = false;
   };
   struct Reader {
     std::shared_ptr<HttpStream> stream;

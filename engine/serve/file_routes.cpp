@@ -8,8 +8,10 @@
 #include "engine/base/write_file.h"
 #include "engine/serve/converted_picture.h"
 #include "engine/serve/multipart.h"
+#include "engine/serve/pack_folders.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/service.h"
+#include "engine/serve/v1.h"
 
 namespace heddle::engine {
 namespace {
@@ -228,6 +230,31 @@ HttpResponse static_file(const Call& call, const std::vector<fs::path>& roots,
   throw Refused{text_response("404: Not Found", 404)};
 }
 
+// Scripts and workflows that packs bring. Those of the front end itself stand under /extensions,
+// too.
+void add_packs(Router& router, const ServiceParts& parts) {
+  const PackFolders packs(parts.options.packs);
+  router.add_twice("GET", "/extensions",
+                   [packs](const Call&) { return json_response(json_list(packs.scripts())); });
+  router.add_twice("GET", "/workflow_templates",
+                   [packs](const Call&) { return json_response(packs.templates()); });
+  const auto send = [](const Call& call, const std::optional<fs::path>& file) {
+    std::optional<HttpResponse> response = file ? file_response(call.request, *file) : std::nullopt;
+    if (response) response->set("Content-Type", std::string(content_type(*file)));
+    return response;
+  };
+  router.add_twice("GET", "/extensions/{pack}/{path...}", [packs, parts, send](const Call& call) {
+    const std::string &pack = call.part("pack"), &path = call.part("path");
+    if (auto response = send(call, packs.script_file(pack, path))) return *std::move(response);
+    return static_file(call, {parts.options.front_end.pages}, cat("extensions/", pack, "/", path));
+  });
+  router.add_twice("GET", "/workflow_templates/{pack}/{file}", [packs, send](const Call& call) {
+    auto response = send(call, packs.template_file(call.part("pack"), call.part("file")));
+    if (!response) refuse(404);
+    return *std::move(response);
+  });
+}
+
 }  // namespace
 
 void add_file_routes(Router& router, const ServiceParts& parts) {
@@ -236,6 +263,7 @@ void add_file_routes(Router& router, const ServiceParts& parts) {
                    [parts](const Call& call) { return upload(call, parts, Upload::file); });
   router.add_twice("POST", "/upload/mask",
                    [parts](const Call& call) { return upload(call, parts, Upload::mask); });
+  add_packs(router, parts);
   const FrontEnd& front_end = parts.options.front_end;
   if (!front_end.is_served()) return;
   router.add("GET", "/", [&front_end](const Call& call) {

@@ -236,12 +236,10 @@ void add_info_routes(Router& router, const ServiceParts& parts) {
     return json_response(server_features(parts.options.server.limits));
   });
   // There is nothing of these: clients ask all the same.
-  for (const char* path :
-       {"/i18n", "/workflow_templates", "/node_replacements", "/global_subgraphs"})
+  for (const char* path : {"/i18n", "/node_replacements", "/global_subgraphs"})
     router.add_twice("GET", path, [](const Call&) { return json_response(Json::object()); });
   router.add_twice("GET", "/global_subgraphs/{id}",
                    [](const Call&) { return json_response(Json()); });
-  router.add_twice("GET", "/extensions", [](const Call&) { return json_response(Json::array()); });
   router.add("GET", "/internal/folder_paths",
              [&engine](const Call&) { return folder_paths(engine); });
   router.add("GET", "/internal/files/{folder}",

@@ -4,6 +4,7 @@
 #include <regex>
 #include <set>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/serve/authorization.h"
 #include "engine/serve/service.h"
@@ -196,6 +197,10 @@ HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputCla
     Json error = Json::object();
     return json_response(error.set("error", full.full()), 503).set("Retry-After", "10");
   } catch (const Error& error) {
+    if (error.code() == Code::io) {  // the disk is full, perhaps
+      log(Level::error, cat("POST /prompt: ", error.full()));
+      return json_response(Json(Json::object().set("error", error.full())), 500);
+    }
     if (error.code() != Code::invalid_argument) throw;
     refuse_prompt("invalid_prompt_id", "prompt_id is in use", error.full());
   }

@@ -276,6 +276,7 @@ void Runner::carry_out(const Job& job) {
   metrics_.job_began(double(job.started_ms - job.created_ms) / 1000);
   const auto progress = std::make_shared<RunProgress>();
   begin(claim, {std::nullopt, &messages, job.client, false, progress});
+  const auto began = std::chrono::steady_clock::now();  // the system's clock is set back
   std::optional<JobOutcome> outcome;
   try {
     outcome = run(job, messages, *progress);
@@ -285,17 +286,17 @@ void Runner::carry_out(const Job& job) {
   }
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
-  if (queue_.finish(claim, *outcome)) count(job, *outcome);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  if (queue_.finish(claim, *outcome)) count(*outcome, took.count());
   checkpoints_.forget(job.id);
   messages.end();
 }
 
-void Runner::count(const Job& job, const JobOutcome& outcome) {
-  const std::int64_t now = options_.clock ? options_.clock() : system_ms();
+void Runner::count(const JobOutcome& outcome, double seconds) {
   std::string code;
   if (outcome.state == JobState::failed)
     code = v1_code(int(parse_json(outcome.status, "status").at("error").at("code").as_int64()));
-  metrics_.job_ended(outcome.state, double(now - job.started_ms) / 1000, code);
+  metrics_.job_ended(outcome.state, seconds, code);
 }
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model

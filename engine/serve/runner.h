@@ -83,7 +83,7 @@ class Runner {
   };
   void work(std::stop_token stop);
   void carry_out(const Job& job);
-  void count(const Job& job, const JobOutcome& outcome);
+  void count(const JobOutcome& outcome, double seconds);
   JobOutcome run(const Job& job, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void set_pause(heddle::Run& run, Active::Pause pause);

@@ -14,8 +14,9 @@ namespace heddle::engine {
 namespace {
 
 bool is_local(const ServiceOptions& options) {
-  return std::ranges::all_of(options.server.addresses,
-                             [](const std::string& address) { return is_loopback_name(address); });
+  return std::ranges::all_of(options.server.addresses, [](const std::string& address) {
+    return is_loopback_name(address) || !unix_path(address).empty();
+  });
 }
 
 bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> endings) {
@@ -58,6 +59,22 @@ std::int64_t version_of(const heddle::Engine& engine, const OwnedFile& file) {
   return failure ? 0 : std::int64_t(time) | 1;
 }
 
+HttpResponse too_many_requests(std::int64_t seconds, unsigned a_minute) {
+  Json error = Json::object();
+  error.set("error", cat("more than ", a_minute, " requests came within a minute. Try again in ",
+                         seconds, " s."));
+  return json_response(error, 429).set("Retry-After", cat(seconds));
+}
+
+void tell_request(const HttpRequest& request, const HttpResponse& response,
+                  const std::function<void(const RequestLine&)>& log) {
+  if (!log) return;
+  const std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - request.begun;
+  log({request.id, request.method, request.path, request.peer, request.caller.user, response.status,
+       response.file ? response.file->bytes : response.body.size(), time.count()});
+}
+
 // In time, so that no later server begins with a number that was given away already.
 std::uint64_t first_event(const ServiceOptions& options) {
   constexpr std::uint64_t kEventsOfOneMs = 1000;
@@ -87,6 +104,16 @@ Json status_message(const JobQueue& queue, const std::string& client) {
   return std::move(message.set("type", "status").set("data", std::move(data)));
 }
 
+Json told_state(const std::string& id, const std::optional<Job>& job) {
+  Json told = Json::object();
+  told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
+  if (job) {
+    told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
+    told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
+  }
+  return told;
+}
+
 Service::Service(heddle::Engine& engine, ServiceOptions options)
     : options_(std::move(options)),
       authenticator_(authenticator_of(options_)),
@@ -99,7 +126,8 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
       events_(first_event(options_)),
       owners_(
           options_.api_keys.empty() ? std::string() : cat(options_.queue_file.string(), ".owners"),
-          [&engine](const OwnedFile& file) { return version_of(engine, file); }) {
+          [&engine](const OwnedFile& file) { return version_of(engine, file); }),
+      limiter_(options_.requests_a_minute) {
   JobQueueOptions queue = options_.queue;
   queue.changed = [this](const std::vector<std::string>& ids) {
     tell_change(ids);
@@ -129,16 +157,13 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_v1_event_routes(router_, parts);
+  add_v1_trace_routes(router_, parts);
   add_metrics_routes(router_, parts);
   add_file_routes(router_, parts);
   router_.set_guard(
       [this](const Call& call, std::string_view pattern) { authorize(call, pattern, *queue_); });
   ServerHandlers handlers;
-  handlers.check = [this](HttpRequest& head) {
-    std::optional<HttpResponse> refusal = check_access(head, rules_);
-    if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
-    return refusal;
-  };
+  handlers.check = [this](HttpRequest& head) { return check(head); };
   handlers.answer = [this](const HttpRequest& request) { return answer(request); };
   handlers.connect = [this](const HttpRequest& head, const std::shared_ptr<WebSocket>& socket) {
     return connect(head, socket);
@@ -161,12 +186,7 @@ void Service::tell_change(const std::vector<std::string>& ids) {
   const std::lock_guard lock(telling_);
   for (const std::string& id : ids) {
     const std::optional<Job> job = queue_->find_brief(id);
-    Json told = Json::object();
-    told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
-    if (job) {
-      told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
-      told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
-    }
+    const Json told = told_state(id, job);
     events_.publish("job", {id, job ? job->user : ""}, told, !job || has_ended(job->state));
   }
   const JobCounts jobs = queue_->counts();
@@ -191,6 +211,7 @@ std::vector<Json> Service::greeting(const std::string& client, const Caller& cal
 std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
                                                 const std::shared_ptr<WebSocket>& socket) {
   if (head.path != "/ws" && head.path != "/api/ws") return {};
+  tell_request(head, {101, {}, "", {}}, options_.request_log);
   return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 
@@ -202,15 +223,39 @@ HttpResponse Service::routed(const HttpRequest& request) const {
   return router_.answer(plain);
 }
 
+std::optional<HttpResponse> Service::check(HttpRequest& head) {
+  head.begun = std::chrono::steady_clock::now();
+  head.id = request_id_of(head);
+  take_forwarded(head, options_.proxy);
+  std::optional<HttpResponse> refusal = check_access(head, rules_);
+  if (!refusal) {
+    const std::string who =
+        head.caller.key.empty() ? cat("address ", head.peer) : cat("key ", head.caller.key);
+    if (const std::int64_t seconds = limiter_.take(who); seconds > 0)
+      refusal = too_many_requests(seconds, options_.requests_a_minute);
+  }
+  if (!refusal) return {};
+  return finished(head, *std::move(refusal));
+}
+
 HttpResponse Service::answer(const HttpRequest& request) {
-  HttpResponse response = routed(request);
+  HttpResponse response = finished(request, routed(request));
+  compress_body(request, response);
+  add_cors_headers(rules_, response);
+  return response;
+}
+
+// What all answers have.
+HttpResponse Service::finished(const HttpRequest& request, HttpResponse response) {
   metrics_.answered(response.status);
   if (is_v1(request.path))
     response = as_v1(request, std::move(response));
   else
     set_caching(request.path, response);
-  compress_body(request, response);
-  add_cors_headers(rules_, response);
+  for (auto& [name, value] : response.headers)
+    if (name == "Location" && value.starts_with('/')) value = request.prefix + value;
+  response.set("X-Request-Id", request.id);
+  tell_request(request, response, options_.request_log);
   return response;
 }
 

@@ -13,9 +13,12 @@
 #include "engine/serve/clients.h"
 #include "engine/serve/event_log.h"
 #include "engine/serve/file_owners.h"
+#include "engine/serve/forwarded.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
 #include "engine/serve/metrics.h"
+#include "engine/serve/rate_limiter.h"
+#include "engine/serve/request_log.h"
 #include "engine/serve/retention.h"
 #include "engine/serve/router.h"
 #include "engine/serve/runner.h"
@@ -25,6 +28,7 @@ namespace heddle::engine {
 
 class LogLines;
 
+// Over 15 members: what a server is given, each by itself and with a default.
 struct ServiceOptions {
   std::filesystem::path queue_file;  // made where there is none; its folder has to be there
   FrontEnd front_end;
@@ -34,6 +38,11 @@ struct ServiceOptions {
   std::string api_key;             // of the operator; empty: none
   std::filesystem::path api_keys;  // a file of users' keys; empty: none. Requests bring one of both
   std::string cors_origin;         // whose pages may ask, as AccessRules has it
+  ProxyRules proxy;
+  std::filesystem::path packs;     // a folder of Python packs, for the front end; empty: none
+  unsigned requests_a_minute = 0;  // of a key, or of an address; 0: no limit
+  // Called when a request is answered, on a thread of the server; empty: nobody wants to know.
+  std::function<void(const RequestLine&)> request_log;
   JobQueueOptions queue;
   RunnerOptions runner;  // checkpoint_dir: empty: beside the queue
   RetentionOptions retention;
@@ -74,7 +83,9 @@ class Service {
   std::vector<Json> greeting(const std::string& client, const Caller& caller) const;
   std::optional<WebSocketEvents> connect(const HttpRequest& head,
                                          const std::shared_ptr<WebSocket>& socket);
+  std::optional<HttpResponse> check(HttpRequest& head);
   HttpResponse answer(const HttpRequest& request);
+  HttpResponse finished(const HttpRequest& request, HttpResponse response);
   HttpResponse routed(const HttpRequest& request) const;
   void tell_change(const std::vector<std::string>& ids);
 
@@ -85,6 +96,7 @@ class Service {
   EventLog events_;
   Metrics metrics_;
   FileOwners owners_;
+  RateLimiter limiter_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
@@ -97,6 +109,9 @@ class Service {
 Json server_features(const ServerLimits& limits);
 // {"type": "status", ...}: how many jobs wait and run.
 Json status_message(const JobQueue& queue, const std::string& client = {});
+
+// What events say of a job; of none: that it is deleted.
+Json told_state(const std::string& id, const std::optional<Job>& job);
 
 // The routes, by subject.
 void add_prompt_routes(Router& router, const ServiceParts& parts);
@@ -112,6 +127,7 @@ void add_v1_device_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
 void add_v1_event_routes(Router& router, const ServiceParts& parts);
+void add_v1_trace_routes(Router& router, const ServiceParts& parts);
 void add_metrics_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);

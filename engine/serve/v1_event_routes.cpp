@@ -47,7 +47,7 @@ HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
     parts.events.follow(stream, after, id, caller);
     // It may have ended before it was followed.
     const std::optional<Job> job = parts.queue.find_brief(id);
-    if (!job || has_ended(job->state)) parts.events.close(stream);
+    if (!job || has_ended(job->state)) parts.events.close(stream, id, told_state(id, job));
   });
 }
 

@@ -75,6 +75,19 @@ BOOST_FIXTURE_TEST_CASE(events_of_other_users_jobs_are_left_out, Log) {
   BOOST_TEST(ann->events() == "10:a 12:c 14:e");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_job_that_ended_before_that_is_told_has_an_end, Log) {
+  const Json state = Json(Json::object().set("state", "done"));
+  publish("a", "1");
+  const auto early = follow(0, "1");
+  log.close(early, "1", state);
+  BOOST_TEST(early->text.ends_with("event: job\ndata: {\"state\":\"done\"}\n\n"));
+  publish("b", "1", true);
+  BOOST_TEST(early->text.find("event: b") == std::string::npos);
+  const auto late = follow(0, "1");
+  log.close(late, "1", state);
+  BOOST_TEST(late->events() == "10:a 11:b");  // it has its end already
+}
+
 BOOST_FIXTURE_TEST_CASE(a_text_with_line_ends_stays_one_event, Log) {
   const auto reader = follow({});
   log.publish("a", {}, Json("x\n\ndata: y\r\n"));
@@ -118,13 +131,13 @@ BOOST_FIXTURE_TEST_CASE(whoever_has_gone_is_forgotten, Log) {
   const auto gone = follow({}), closed = follow({});
   BOOST_TEST(log.readers() == 2u);
   gone->is_there = false;
-  log.close(closed);
+  log.close(closed, "1", Json::object());
   BOOST_TEST(log.readers() == 0u);
   BOOST_TEST(closed->is_closed);
   publish("a");
   BOOST_TEST(log.readers() == 0u);
   BOOST_TEST(gone->text == "");
-  BOOST_TEST(closed->text == "");
+  BOOST_TEST(closed->text == "id: 9\nevent: job\ndata: {}\n\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
