@@ -187,7 +187,7 @@ constexpr OptionSpec kOptions[] = {
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
      kAll | kFetch | kAsking | kKey},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kGoing | kTune | kBench | kFetch | kSubmit},
+     kGoing | kTune | kBench | kFetch | kSubmit | kKey},
 };
 
 }  // namespace
