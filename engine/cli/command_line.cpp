@@ -52,6 +52,8 @@ constexpr CommandSpec kCommands[] = {
      true},
     {Command::models, "models", "list the models in a server's memory, or unload one", kModels,
      "ACTION", "unload, or unload MODEL", true},
+    {Command::key, "key", "make, list and remove the API keys of a server's users", kKey, "ACTION",
+     "list; add, and the name of a user; remove, and the id of a key", true},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},
 };
 

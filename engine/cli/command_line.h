@@ -25,6 +25,7 @@ enum class Command {
   ps,
   queue,
   models,
+  key,
   version
 };
 
@@ -39,7 +40,7 @@ struct CommandLine {
   Command command = Command::run;
   std::string
       operand;  // the workflow's file, a class, or a model's shape; empty when there is none
-  std::vector<std::string> operands;  // of submit, queue, models and devices, which take several
+  std::vector<std::string> operands;  // of those commands that take several
   BenchArguments bench;
   Layer options;
 };

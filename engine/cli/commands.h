@@ -23,7 +23,7 @@ struct Request {
   std::filesystem::path file;         // of fetch: the workflow, which need not be one that can run
   std::string class_type;             // of nodes; empty: all
   std::string model;                  // of bench; empty: list them
-  std::vector<std::string> operands;  // of submit, queue, models and devices
+  std::vector<std::string> operands;  // of those commands that take several
   BenchArguments bench;
   Settings settings;
 };
@@ -40,6 +40,7 @@ int list_jobs(const Request& request, Output& output);
 int change_queue(const Request& request, Output& output);
 int list_models(const Request& request, Output& output);
 int list_server_devices(const Request& request, Output& output);
+int change_keys(const Request& request, Output& output);  // of a file of API keys
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

@@ -93,8 +93,8 @@ constexpr OptionSpec kOptions[] = {
      kPlan},
     {"min-memory", OptionKind::flag, "", "print the minimum memory that the workflow needs", kPlan},
     {"listen", OptionKind::words, "ADDRESS",
-     "where to listen, comma-separated (default: 127.0.0.1); others than those of this machine "
-     "alone need --api-key or --insecure",
+     "where to listen, comma-separated (default: 127.0.0.1): addresses, and unix:/path for a "
+     "socket; others than those of this machine alone need --api-key, --api-keys or --insecure",
      kServe},
     {"port", OptionKind::number, "N", "the port to listen at (default: 8188)", kServe},
     {"front-end", OptionKind::word, "DIR",
@@ -110,6 +110,10 @@ constexpr OptionSpec kOptions[] = {
     {"jobs", OptionKind::number, "N", "jobs that run at a time at most (default: 4)", kServe},
     {"traces", OptionKind::path, "DIR",
      "write a timeline of every job there, for a trace viewer: ID.json", kServe},
+    {"packs", OptionKind::path, "DIR",
+     "a folder of Python packs, as ComfyUI's custom_nodes: the front end gets their scripts and "
+     "workflows, though none of their nodes runs here (default: none)",
+     kServe},
     {"interrupted", OptionKind::word, "WHAT",
      "jobs that ran when the server ended: resume from their checkpoints, run again, or fail "
      "(resume, again, fail; default: resume)",
@@ -136,6 +140,26 @@ constexpr OptionSpec kOptions[] = {
     {"api-key", OptionKind::word, "KEY",
      "a key that every request has to bring; better as HEDDLE_API_KEY, which others cannot read",
      kServe | kAsking | kDevices | kRun | kRunThere},
+    {"api-keys", OptionKind::path, "FILE",
+     "a file of the keys of users and administrators, as `heddle key` writes it; serve: each "
+     "request has to bring one of them",
+     kServe | kKey},
+    {"admin", OptionKind::flag, "", "add: a key that may do everything", kKey},
+    {"tls-cert", OptionKind::path, "FILE",
+     "serve over TLS with this certificate and those that lead to its root, in PEM", kServe},
+    {"tls-key", OptionKind::path, "FILE", "the private key of --tls-cert, in PEM", kServe},
+    {"path-prefix", OptionKind::word, "PATH",
+     "the path under which a proxy serves this server, as /studio", kServe},
+    {"trusted-proxy", OptionKind::words, "ADDRESS",
+     "proxies whose X-Forwarded-* headers are believed, comma-separated: addresses, networks as "
+     "10.0.0.0/8, or unix, for all who come over a Unix socket",
+     kServe},
+    {"rate-limit", OptionKind::number, "N",
+     "requests a minute of a key, or of an address without one; further ones get 429 (default: no "
+     "limit)",
+     kServe},
+    {"log-format", OptionKind::word, "text|json", "how the log is written (default: text)", kServe},
+    {"log-requests", OptionKind::flag, "", "log every request, with its X-Request-Id", kServe},
     {"enable-cors-header", OptionKind::word, "ORIGIN",
      "let pages of this site ask, too, as https://a.example; *: of all sites", kServe},
     {"multi-user", OptionKind::flag, "", "a folder for each user, whom the front end asks for",
@@ -169,9 +193,9 @@ constexpr OptionSpec kOptions[] = {
     {"all", OptionKind::flag, "", "cancel: all jobs", kQueue},
     {"but-running", OptionKind::flag, "", "cancel: only those that wait", kQueue},
     {"json", OptionKind::flag, "", "JSON on stdout: one object a line, for programs",
-     kAll | kFetch | kAsking | kRunThere},
+     kAll | kFetch | kAsking | kRunThere | kKey},
     {"quiet", OptionKind::flag, "", "no progress and no summary (plan: no warnings)",
-     kGoing | kTune | kBench | kFetch | kSubmit | kRunThere},
+     kGoing | kTune | kBench | kFetch | kSubmit | kRunThere | kKey},
 };
 
 }  // namespace

@@ -27,6 +27,7 @@ enum Commands : std::uint32_t {
   kQueue = 8192,
   kModels = 16384,
   kRunThere = 32768,  // run --server
+  kKey = 65536,
 };
 
 enum class OptionKind {

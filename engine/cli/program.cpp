@@ -61,6 +61,8 @@ std::uint32_t options_of(Command command) {
       return kQueue;
     case Command::models:
       return kModels;
+    case Command::key:
+      return kKey;
     default:
       return 0;
   }
@@ -186,6 +188,8 @@ int carry_out(Command command, const Request& request, Output& output) {
       return change_queue(request, output);
     case Command::models:
       return list_models(request, output);
+    case Command::key:
+      return change_keys(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;

@@ -1,3 +1,5 @@
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -9,6 +11,7 @@
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
 #include "engine/cli/interrupt.h"
+#include "engine/cli/log_format.h"
 #ifdef HEDDLE_WITH_SERVE
 #include "engine/serve/log_lines.h"
 #include "engine/serve/service.h"
@@ -60,13 +63,14 @@ std::filesystem::path traces_folder(const fs::path& folder) {
 
 // Whoever reaches the port can run anything that a workflow can.
 void require_safety(const ServeSettings& serve) {
-  if (serve.insecure || !serve.api_key.empty()) return;
+  if (serve.insecure || !serve.api_key.empty() || !serve.access.api_keys.empty()) return;
   for (const std::string& address : serve.addresses)
-    if (!engine::is_loopback_name(address))
-      throw Error(Code::invalid_argument,
-                  cat("--listen: others can ask at ", engine::quote(address),
-                      ". Set a key for them in HEDDLE_API_KEY, or say --insecure to let everybody "
-                      "in."));
+    if (!engine::is_loopback_name(address) && engine::unix_path(address).empty())
+      throw Error(
+          Code::invalid_argument,
+          cat("--listen: others can ask at ", engine::quote(address),
+              ". Set a key for them in HEDDLE_API_KEY, name a file of keys with --api-keys, "
+              "or say --insecure to let everybody in."));
 }
 
 engine::RetentionOptions retention_of(const ServeSettings::Keep& keep) {
@@ -81,6 +85,44 @@ engine::RetentionOptions retention_of(const ServeSettings::Keep& keep) {
   return retention;
 }
 
+engine::ProxyRules proxy_of(const ServeSettings::Access& access) {
+  engine::ProxyRules rules;
+  rules.prefix = access.path_prefix;
+  for (const std::string& text : access.trusted_proxies) {
+    const auto address = engine::ProxyAddress::parse(text);
+    if (!address)
+      throw Error(Code::invalid_argument,
+                  cat("--trusted-proxy: ", engine::quote(text),
+                      " is no address of a proxy. Give 127.0.0.1, a network as 10.0.0.0/8, or "
+                      "unix."));
+    rules.trusted.push_back(*address);
+  }
+  return rules;
+}
+
+// Each connection takes a file number, and so do the queue, models and outputs: the limit of the
+// system's default is low, and half of what there is stays for them.
+std::size_t connections_at_most(std::size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return std::min<std::size_t>(wanted, limit.rlim_cur / 2);
+}
+
+void set_network(const ServeSettings& serve, engine::ServiceOptions& options) {
+  options.cors_origin = serve.cors_origin;
+  options.proxy = proxy_of(serve.access);
+  options.requests_a_minute = serve.access.requests_a_minute;
+  options.server.tls = {serve.access.tls_cert, serve.access.tls_key};
+  options.server.limits.connections = connections_at_most(options.server.limits.connections);
+  if (serve.access.logs_requests)
+    options.request_log = [is_json = serve.access.has_json_log](const engine::RequestLine& line) {
+      to_stderr(is_json ? json_line(line) : text_line(line));
+    };
+}
+
 engine::ServiceOptions options_of(const Settings& settings) {
   const ServeSettings& serve = settings.serve;
   engine::ServiceOptions options;
@@ -90,8 +132,10 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.server.addresses = serve.addresses;
   options.server.port = serve.port;
   options.api_key = serve.api_key;
-  options.cors_origin = serve.cors_origin;
+  options.api_keys = serve.access.api_keys;
+  set_network(serve, options);
   options.multi_user = serve.multi_user;
+  options.packs = serve.packs;
   options.runner.jobs = serve.jobs;
   options.runner.traces = traces_folder(serve.traces);
   options.runner.checkpoint_every = settings.checkpoints.every;
@@ -107,11 +151,11 @@ engine::ServiceOptions options_of(const Settings& settings) {
 // What is logged is for whoever looks at the terminal, and for front ends.
 class LogToBoth {
  public:
-  explicit LogToBoth(std::shared_ptr<engine::LogLines> lines) {
-    engine::set_log_sink([lines](engine::Level level, std::string_view message) {
+  LogToBoth(std::shared_ptr<engine::LogLines> lines, bool is_json) {
+    engine::set_log_sink([lines, is_json](engine::Level level, std::string_view message) {
       const std::string text =
           cat("heddle: ", engine::level_name(level), ": ", engine::printable(message));
-      to_stderr(text);
+      to_stderr(is_json ? json_line(level, message) : text);
       lines->add(text);
     });
   }
@@ -134,7 +178,7 @@ int serve_jobs(const Request& request, Output& output) {
   require_safety(settings.serve);
   engine::ServiceOptions options = options_of(settings);
   options.log = std::make_shared<engine::LogLines>();
-  const LogToBoth log(options.log);
+  const LogToBoth log(options.log, settings.serve.access.has_json_log);
   set_exit_code(kExitDone);  // a signal is how a server is told to end
   std::mutex mutex;
   std::condition_variable changed;

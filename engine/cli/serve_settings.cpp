@@ -40,6 +40,30 @@ ServeSettings::Keep read_keep(const Layer& layer) {
   return keep;
 }
 
+void read_network(const Layer& layer, ServeSettings::Access& access) {
+  for (const Given& given : layer.of("tls-cert")) access.tls_cert = read_path(given);
+  for (const Given& given : layer.of("tls-key")) access.tls_key = read_path(given);
+  for (const char* one : {"tls-cert", "tls-key"})
+    if (!layer.of(one).empty() && access.tls_cert.empty() != access.tls_key.empty())
+      refuse(layer.of(one).front(), "--tls-cert and --tls-key go together: give both.");
+  for (const Given& given : layer.of("path-prefix")) {
+    access.path_prefix = given.text;
+    while (access.path_prefix.ends_with('/')) access.path_prefix.pop_back();
+    const bool is_path = access.path_prefix.empty() || access.path_prefix.starts_with('/');
+    if (!is_path || access.path_prefix.find_first_of("?#%;, \t") != std::string::npos)
+      refuse(given, cat("expected a path such as /studio, got ", quote(given.text), "."));
+  }
+  access.trusted_proxies = read_words(layer, "trusted-proxy");
+  for (const Given& given : layer.of("rate-limit"))
+    access.requests_a_minute = read_number(given, 1'000'000, "requests a minute up to 1000000");
+  for (const Given& given : layer.of("log-format")) {
+    if (given.text != "text" && given.text != "json")
+      refuse(given, cat("expected text or json, got ", quote(given.text), "."));
+    access.has_json_log = given.text == "json";
+  }
+  access.logs_requests = read_flag(layer, "log-requests");
+}
+
 std::int64_t read_priority(const Given& given) {
   std::int64_t number = 0;
   const char* const end = given.text.data() + given.text.size();
@@ -65,6 +89,7 @@ ServeSettings read_serve_settings(const Layer& layer) {
     if (serve.jobs == 0) refuse(given, "expected a number of jobs from 1 to 256, got 0.");
   }
   for (const Given& given : layer.of("traces")) serve.traces = read_path(given);
+  for (const Given& given : layer.of("packs")) serve.packs = read_path(given);
   for (const Given& given : layer.of("interrupted")) {
     using Interrupted = ServeSettings::Interrupted;
     if (given.text != "resume" && given.text != "again" && given.text != "fail")
@@ -79,6 +104,9 @@ ServeSettings read_serve_settings(const Layer& layer) {
     serve.api_key = given.text;
     if (serve.api_key.empty()) refuse(given, "expected a key, got an empty one.");
   }
+  for (const Given& given : layer.of("api-keys")) serve.access.api_keys = read_path(given);
+  serve.access.adds_admin = read_flag(layer, "admin");
+  read_network(layer, serve.access);
   for (const Given& given : layer.of("enable-cors-header")) {
     serve.cors_origin = given.text;
     const bool is_origin = given.text.find("://") != given.text.npos && !given.text.ends_with('/');

@@ -22,7 +22,7 @@ struct Pair {
   std::string where;
 };
 
-// Of serve.
+// Of serve. Over 15 members: what options say, each by itself and with a default.
 struct ServeSettings {
   std::vector<std::string> addresses = {"127.0.0.1"};
   std::uint16_t port = 8188;
@@ -31,6 +31,7 @@ struct ServeSettings {
   std::filesystem::path queue;  // empty: the default
   unsigned jobs = 4;
   std::filesystem::path traces;  // a folder; empty: none are written
+  std::filesystem::path packs;   // the same
   // What becomes of jobs that ran when the server before this one ended.
   enum class Interrupted { resume, again, fail } interrupted = Interrupted::resume;
   unsigned shutdown_seconds = 10;
@@ -40,7 +41,17 @@ struct ServeSettings {
     std::optional<std::uint64_t> temp_bytes, output_bytes;
     std::uint64_t free_bytes = 0;
   } keep;
-  std::string api_key;      // empty: none
+  std::string api_key;  // empty: none
+  // Of serve and key.
+  struct Access {
+    std::filesystem::path api_keys;           // the file of users' keys; empty: none
+    bool adds_admin = false;                  // of key
+    std::filesystem::path tls_cert, tls_key;  // both or none
+    std::string path_prefix;                  // "/studio"; empty: none
+    std::vector<std::string> trusted_proxies;
+    unsigned requests_a_minute = 0;  // of a key or an address; 0: no limit
+    bool has_json_log = false, logs_requests = false;
+  } access;
   std::string cors_origin;  // the same
   bool multi_user = false;
   bool insecure = false;

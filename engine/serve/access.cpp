@@ -61,12 +61,15 @@ bool is_visit(const HttpRequest& request) {
          accepts->find("text/html") != std::string::npos;
 }
 
-std::optional<HttpResponse> check_key(const HttpRequest& request, const AccessRules& rules) {
+std::optional<HttpResponse> check_key(HttpRequest& request, const AccessRules& rules) {
+  if (const auto caller = rules.authenticator->session(session_of(request))) {
+    request.caller = *caller;
+    return {};
+  }
   if (is_for_signing_in(request, rules)) {
     if (has_small_body(request)) return {};
     return refusal(413, cat("without a session at most ", kMostOfAKey, " bytes may be sent"));
   }
-  if (rules.authenticator->has_session(session_of(request))) return {};
   const std::string key = key_of(request);
   if (key.empty() && is_visit(request)) {
     HttpResponse response{303, {}, "", {}};
@@ -74,8 +77,9 @@ std::optional<HttpResponse> check_key(const HttpRequest& request, const AccessRu
   }
   const Authenticator::Checked checked =
       key.empty() ? Authenticator::Checked{} : rules.authenticator->check_key(key, request.peer);
-  if (checked.verdict == Authenticator::Verdict::right) return {};
-  return key_refusal(checked);
+  if (checked.verdict != Authenticator::Verdict::right) return key_refusal(checked);
+  request.caller = checked.caller;
+  return {};
 }
 
 bool is_of_this_site(const std::string& origin, const HostAndPort& host) {
@@ -167,10 +171,9 @@ std::string session_of(const HttpRequest& request) {
 }
 
 std::string session_cookie(const HttpRequest& request, std::string_view token) {
-  const std::string* scheme = request.header("X-Forwarded-Proto");
-  const bool is_secure = scheme != nullptr && *scheme == "https";
-  return cat(kCookie, "=", token, "; Path=/; HttpOnly; SameSite=Strict; Max-Age=",
-             token.empty() ? 0 : Authenticator::kSessionMs / 1000, is_secure ? "; Secure" : "");
+  return cat(
+      kCookie, "=", token, "; Path=", request.prefix, "/; HttpOnly; SameSite=Strict; Max-Age=",
+      token.empty() ? 0 : Authenticator::kSessionMs / 1000, request.is_encrypted ? "; Secure" : "");
 }
 
 HttpResponse key_refusal(const Authenticator::Checked& checked) {
@@ -185,7 +188,7 @@ HttpResponse key_refusal(const Authenticator::Checked& checked) {
   return std::move(response.set("WWW-Authenticate", "Bearer"));
 }
 
-std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules) {
+std::optional<HttpResponse> check_access(HttpRequest& request, const AccessRules& rules) {
   const std::string* given = request.header("Host");
   const std::optional<HostAndPort> host = given == nullptr ? std::nullopt : parse_host(*given);
   if (!host) return refusal(400, "the request has no valid Host header");
@@ -198,7 +201,9 @@ std::optional<HttpResponse> check_access(const HttpRequest& request, const Acces
                             ". Use its address, or localhost."));
   if (std::optional<HttpResponse> refused = check_site(request, rules, *host)) return refused;
   if (is_preflight(request) && is_allowed(origin_of(request), rules)) return {};
-  return rules.authenticator == nullptr ? std::nullopt : check_key(request, rules);
+  if (rules.authenticator != nullptr) return check_key(request, rules);
+  request.caller = operator_caller();
+  return {};
 }
 
 void add_cors_headers(const AccessRules& rules, HttpResponse& response) {

@@ -13,7 +13,7 @@ namespace heddle::engine {
 
 struct AccessRules {
   bool is_loopback_only = true;            // the server listens nowhere else
-  Authenticator* authenticator = nullptr;  // of the key that requests have to bring; none: no key
+  Authenticator* authenticator = nullptr;  // of the keys that requests bring; none: no key
   bool has_front_end = false;              // at "/", in the place of the page of our own
   std::string cors_origin;  // whose pages may ask, too: "https://a.example"; "*": all; empty: none
 };
@@ -34,9 +34,9 @@ std::string session_cookie(const HttpRequest& request, std::string_view token);
 // Of a key that is not right.
 HttpResponse key_refusal(const Authenticator::Checked& checked);
 
-// The refusal, or nothing. A request without "Origin" comes from no page of another site, or cannot
-// be read there and changes nothing.
-std::optional<HttpResponse> check_access(const HttpRequest& request, const AccessRules& rules);
+// The refusal; or nothing, and who asks stands in the request. One without "Origin" comes from no
+// page of another site, or cannot be read there and changes nothing.
+std::optional<HttpResponse> check_access(HttpRequest& request, const AccessRules& rules);
 
 // Tells browsers whose pages may read the answer. Nothing where the rules name none.
 void add_cors_headers(const AccessRules& rules, HttpResponse& response);

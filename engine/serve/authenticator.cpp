@@ -1,12 +1,9 @@
 #include "engine/serve/authenticator.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 
-#include "engine/base/error.h"
+#include "engine/serve/secret.h"
 
 namespace heddle::engine {
 namespace {
@@ -22,26 +19,6 @@ std::int64_t steady_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-// How long it takes says nothing of where the difference is.
-bool is_equal_secret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    difference |= unsigned(a[i]) ^ unsigned(b.empty() ? 0 : b[i % b.size()]);
-  return difference == 0;
-}
-
-std::string random_hex(std::size_t characters) {
-  std::string bytes(characters / 2, '\0'), text;
-  for (std::size_t filled = 0; filled < bytes.size();) {
-    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (got > 0) filled += std::size_t(got);
-    if (got < 0 && errno != EINTR) throw system_error("getrandom", errno);
-  }
-  for (const char byte : bytes)
-    for (const int shift : {4, 0}) text += "0123456789abcdef"[(byte >> shift) & 15];
-  return text;
-}
-
 // Of the one that is oldest by `time`.
 template <class Map, class Time>
 void drop_oldest(Map& map, Time time) {
@@ -53,8 +30,15 @@ void drop_oldest(Map& map, Time time) {
 
 }  // namespace
 
-Authenticator::Authenticator(std::string api_key, Clock clock)
-    : api_key_(std::move(api_key)), clock_(clock ? std::move(clock) : Clock(steady_ms)) {}
+Authenticator::Authenticator(std::string api_key, Clock clock, std::unique_ptr<KeyRing> keys)
+    : api_key_(std::move(api_key)),
+      clock_(clock ? std::move(clock) : Clock(steady_ms)),
+      keys_(std::move(keys)) {}
+
+std::optional<Caller> Authenticator::holder_of(std::string_view key) {
+  if (!api_key_.empty() && is_equal_secret(key, api_key_)) return operator_caller();
+  return keys_ == nullptr ? std::nullopt : keys_->find(key);
+}
 
 Authenticator::Checked Authenticator::check_key(std::string_view key, const std::string& peer) {
   const std::int64_t now = clock_();
@@ -64,12 +48,13 @@ Authenticator::Checked Authenticator::check_key(std::string_view key, const std:
       return {Verdict::wait, (found->second.wait_until_ms - now + 999) / 1000};
     if (now - found->second.last_ms > kForgottenMs) failures_.erase(found);
   }
-  if (!is_equal_secret(key, api_key_)) {
+  const std::optional<Caller> caller = holder_of(key);
+  if (!caller) {
     add_failure(peer, now);
     return {};
   }
   failures_.erase(peer);
-  return {Verdict::right};
+  return {Verdict::right, 0, *caller};
 }
 
 void Authenticator::add_failure(const std::string& peer, std::int64_t now) {
@@ -82,25 +67,28 @@ void Authenticator::add_failure(const std::string& peer, std::int64_t now) {
   failures.wait_until_ms = now + std::min(kFirstWaitMs << doublings, kLongestWaitMs);
 }
 
-std::string Authenticator::open_session() {
+std::string Authenticator::open_session(const Caller& caller) {
   const std::string token = random_hex(2 * kHalf);
   const std::lock_guard lock(mutex_);
   if (sessions_.size() >= kMostSessions)
     drop_oldest(sessions_, [](const Session& session) { return session.opened_ms; });
-  sessions_[token.substr(0, kHalf)] = {token.substr(kHalf), clock_()};
+  sessions_[token.substr(0, kHalf)] = {token.substr(kHalf), clock_(), caller.key};
   return token;
 }
 
-bool Authenticator::has_session(std::string_view token) const {
-  if (token.size() != 2 * kHalf) return false;
+std::optional<Caller> Authenticator::session(std::string_view token) const {
+  if (token.size() != 2 * kHalf) return {};
   const std::lock_guard lock(mutex_);
   const auto found = sessions_.find(token.substr(0, kHalf));
-  return found != sessions_.end() && clock_() - found->second.opened_ms < kSessionMs &&
-         is_equal_secret(token.substr(kHalf), found->second.secret);
+  const bool is_one = found != sessions_.end() && clock_() - found->second.opened_ms < kSessionMs &&
+                      is_equal_secret(token.substr(kHalf), found->second.secret);
+  if (!is_one) return {};
+  if (found->second.key.empty()) return operator_caller();
+  return keys_ == nullptr ? std::nullopt : keys_->holder(found->second.key);
 }
 
 void Authenticator::end_session(std::string_view token) {
-  if (!has_session(token)) return;
+  if (!session(token)) return;
   const std::lock_guard lock(mutex_);
   sessions_.erase(std::string(token.substr(0, kHalf)));
 }

@@ -47,28 +47,37 @@ std::string made_id() {
 
 }  // namespace
 
-WebSocketEvents Clients::connect(std::string id, const std::shared_ptr<WebSocket>& socket) {
-  if (id.empty()) id = made_id();
+template <class F>
+void Clients::each(const Audience& to, F call) const {
+  auto at = to.client.empty() ? clients_.begin() : clients_.lower_bound({to.client, ""});
+  for (; at != clients_.end() && (to.client.empty() || at->first.first == to.client); ++at)
+    if (at->second.caller.may_see(to.user)) call(at->second);
+}
+
+WebSocketEvents Clients::connect(std::string id, const Caller& caller,
+                                 const std::shared_ptr<WebSocket>& socket) {
+  const Name name{id.empty() ? made_id() : std::move(id), caller.user};
   std::uint64_t number = 0;
   Client before;  // whose end is not ours to hold the lock for
   {
     const std::lock_guard lock(mutex_);
     number = ++last_;
-    before = std::exchange(clients_[id], {socket, number});
+    before = std::exchange(clients_[name], {socket, caller, number});
   }
-  for (const Json& message : greeting_.messages(id)) socket->send_text(text_of(message));
-  return {[this, id, number](std::string_view text, bool is_text) {
-            if (is_text) received(id, number, text);
+  for (const Json& message : greeting_.messages(name.first, caller))
+    socket->send_text(text_of(message));
+  return {[this, name, number](std::string_view text, bool is_text) {
+            if (is_text) received(name, number, text);
           },
-          [this, id, number] { closed(id, number); }};
+          [this, name, number] { closed(name, number); }};
 }
 
 // Only the first message may say what the client can do; all others mean nothing.
-void Clients::received(const std::string& id, std::uint64_t number, std::string_view text) {
+void Clients::received(const Name& name, std::uint64_t number, std::string_view text) {
   std::shared_ptr<WebSocket> socket;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = clients_.find(id);
+    const auto found = clients_.find(name);
     if (found == clients_.end() || found->second.number != number) return;
     if (std::exchange(found->second.has_spoken, true)) return;
     try {
@@ -88,53 +97,49 @@ void Clients::received(const std::string& id, std::uint64_t number, std::string_
 }
 
 // By now another connection may have the id.
-void Clients::closed(const std::string& id, std::uint64_t number) {
+void Clients::closed(const Name& name, std::uint64_t number) {
   std::shared_ptr<WebSocket> gone;
   const std::lock_guard lock(mutex_);
-  const auto found = clients_.find(id);
+  const auto found = clients_.find(name);
   if (found == clients_.end() || found->second.number != number) return;
   gone = std::move(found->second.socket);
   clients_.erase(found);
 }
 
-void Clients::send(const std::string& client, const Json& message) {
+void Clients::send(const Audience& to, const Json& message) {
+  const WebSocket::Message text = text_of(message);
   const std::lock_guard lock(mutex_);
-  const auto found = clients_.find(client);
-  if (found != clients_.end()) found->second.socket->send_text(text_of(message));
+  each(to, [&](const Client& client) { client.socket->send_text(text); });
 }
 
 void Clients::send_to_all(const Json& message) {
   const WebSocket::Message text = text_of(message);
   const std::lock_guard lock(mutex_);
-  for (const auto& [id, client] : clients_) client.socket->send_text(text);
+  for (const auto& [name, client] : clients_) client.socket->send_text(text);
 }
 
-void Clients::send_picture(const std::string& client, const Json& about, bool is_jpeg,
+void Clients::send_picture(const Audience& to, const Json& about, bool is_jpeg,
                            std::string_view picture) {
   const std::lock_guard lock(mutex_);
-  if (client.empty()) {
-    const WebSocket::Message message = plain_picture(is_jpeg, picture);
-    for (const auto& [id, to] : clients_) to.socket->send_binary(message, true);
-    return;
-  }
-  const auto found = clients_.find(client);
-  if (found == clients_.end()) return;
-  found->second.socket->send_binary(found->second.wants_about
-                                        ? picture_with(about, is_jpeg, picture)
-                                        : plain_picture(is_jpeg, picture),
-                                    true);
+  WebSocket::Message plain, with_more;  // made when the first one wants it
+  each(to, [&](const Client& client) {
+    const bool wants_more = client.wants_about && !to.client.empty();
+    WebSocket::Message& message = wants_more ? with_more : plain;
+    if (message == nullptr)
+      message =
+          wants_more ? picture_with(about, is_jpeg, picture) : plain_picture(is_jpeg, picture);
+    client.socket->send_binary(message, true);
+  });
 }
 
-void Clients::send_text_of(const std::string& client, std::string_view node,
-                           std::string_view text) {
+void Clients::send_text_of(const Audience& to, std::string_view node, std::string_view text) {
   const WebSocket::Message message = text_about(node, text);
   const std::lock_guard lock(mutex_);
-  for (const auto& [id, to] : clients_)
-    if (client.empty() || id == client) to.socket->send_binary(message, true);
+  each(to, [&](const Client& client) { client.socket->send_binary(message, true); });
 }
 
 void Clients::forget_all() {
-  std::map<std::string, Client> gone;
+  std::map<Name, Client> gone;
   const std::lock_guard lock(mutex_);
   gone.swap(clients_);
 }

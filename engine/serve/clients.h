@@ -12,51 +12,62 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/serve/caller.h"
 #include "engine/serve/http_server.h"
 
 namespace heddle::engine {
+
+// Who is told something of a job: the clients of this id ("": all), of those who may see what
+// belongs to `user`.
+struct Audience {
+  std::string client, user;
+};
 
 class Clients {
  public:
   // What a client is told as soon as it is there, and of features when it asks.
   struct Greeting {
-    std::function<std::vector<Json>(const std::string& client)> messages;
+    std::function<std::vector<Json>(const std::string& client, const Caller& caller)> messages;
     std::function<Json()> features;
   };
   explicit Clients(Greeting greeting) : greeting_(std::move(greeting)) {}
 
-  // Empty: an id is made. A second connection takes the place of the first, which stays open.
-  WebSocketEvents connect(std::string client, const std::shared_ptr<WebSocket>& socket);
+  // Empty: an id is made. A second connection of a user takes the place of the first, which stays
+  // open.
+  WebSocketEvents connect(std::string client, const Caller& caller,
+                          const std::shared_ptr<WebSocket>& socket);
 
-  // To the one of this id; nothing where it is not there.
-  void send(const std::string& client, const Json& message);
+  void send(const Audience& to, const Json& message);
   void send_to_all(const Json& message);
-  // A picture as it stands behind the header of its frame; `is_jpeg`, else PNG. A client that wants
-  // to know more gets `about`, a JSON object, with it. `client` empty: to all, without.
-  void send_picture(const std::string& client, const Json& about, bool is_jpeg,
-                    std::string_view picture);
+  // A picture as it stands behind the header of its frame; `is_jpeg`, else PNG. A client that is
+  // meant by its id and wants to know more gets `about`, a JSON object, with it.
+  void send_picture(const Audience& to, const Json& about, bool is_jpeg, std::string_view picture);
 
-  // A text about what a node does, in place of the one before it. `client` empty: to all.
-  void send_text_of(const std::string& client, std::string_view node, std::string_view text);
+  // A text about what a node does, in place of the one before it.
+  void send_text_of(const Audience& to, std::string_view node, std::string_view text);
 
   // Before the server goes.
   void forget_all();
   std::size_t count() const;
 
  private:
+  using Name = std::pair<std::string, std::string>;  // its id, and whose it is
   struct Client {
     std::shared_ptr<WebSocket> socket;
+    Caller caller;
     std::uint64_t number = 0;  // of the connection
     bool wants_about = false;
     bool has_spoken = false;
   };
-  void received(const std::string& id, std::uint64_t number, std::string_view text);
-  void closed(const std::string& id, std::uint64_t number);
+  void received(const Name& name, std::uint64_t number, std::string_view text);
+  void closed(const Name& name, std::uint64_t number);
+  template <class F>
+  void each(const Audience& to, F call) const;  // with mutex_
 
   const Greeting greeting_;
   mutable std::mutex mutex_;
-  std::map<std::string, Client> clients_;  // mutex_
-  std::uint64_t last_ = 0;                 // mutex_
+  std::map<Name, Client> clients_;  // mutex_
+  std::uint64_t last_ = 0;          // mutex_
 };
 
 }  // namespace heddle::engine

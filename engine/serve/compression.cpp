@@ -57,7 +57,8 @@ const std::string* header_of(const HttpResponse& response, std::string_view name
 
 }  // namespace
 
-Inflated inflated(std::string_view compressed, std::uint64_t limit) {
+Inflated inflated(std::string_view compressed, std::uint64_t limit,
+                  const std::function<bool(std::uint64_t)>& claim) {
   Inflater inflater;
   z_stream& stream = inflater.stream;
   std::string piece(kPieceBytes, '\0');
@@ -75,6 +76,7 @@ Inflated inflated(std::string_view compressed, std::uint64_t limit) {
     const int code = ::inflate(&stream, Z_NO_FLUSH);
     const std::size_t got = piece.size() - stream.avail_out;
     if (result.content.size() + got > limit) return {Inflated::Outcome::too_large, ""};
+    if (claim && !claim(got)) return {Inflated::Outcome::busy, ""};
     result.content.append(piece, 0, got);
     compressed.remove_prefix(given - stream.avail_in);
     has_ended = code == Z_STREAM_END;
@@ -143,11 +145,13 @@ std::optional<HttpResponse> inflate_body(HttpRequest& request, std::uint64_t lim
                              quote(clip(*encoding, 40)), ". Send gzip, deflate, or none.\n"),
                          415)
         .set("Accept-Encoding", "gzip, deflate");
-  Inflated body = inflated(request.body, limit);
+  Inflated body = inflated(request.body, limit, request.claim);
   if (body.outcome == Inflated::Outcome::too_large)
     return text_response(
         cat("413: the body is too large; ", limit, " bytes are allowed when it is inflated\n"),
         413);
+  if (body.outcome == Inflated::Outcome::busy)
+    return text_response("503: too much is being sent at once\n", 503).set("Retry-After", "5");
   if (body.outcome == Inflated::Outcome::broken)
     return text_response(cat("400: the body is no whole ", name, "\n"), 400);
   request.body = std::move(body.content);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,18 +13,21 @@
 namespace heddle::engine {
 
 struct Inflated {
-  enum class Outcome { done, too_large, broken } outcome = Outcome::broken;
+  enum class Outcome { done, too_large, broken, busy } outcome = Outcome::broken;
   std::string content;  // done
 };
 // gzip (of several members, too) or zlib. Never holds more than `limit` bytes and one piece.
-Inflated inflated(std::string_view compressed, std::uint64_t limit);
+// `claim` is asked for the bytes of every piece before it is kept; false: busy.
+Inflated inflated(std::string_view compressed, std::uint64_t limit,
+                  const std::function<bool(std::uint64_t)>& claim = {});
 std::string gzipped(std::string_view content);
 
 // Whether a request's Accept-Encoding takes gzip: "gzip", "br;q=1, *;q=0.5", not "gzip;q=0".
 bool accepts_gzip(std::string_view accept_encoding);
 
 // Inflates the body of a request with a Content-Encoding, which goes. The refusal, where that is
-// unknown (415), or the body is broken (400) or larger than `limit` (413).
+// unknown (415), or the body is broken (400) or larger than `limit` (413), or too much
+// comes at once (503).
 std::optional<HttpResponse> inflate_body(HttpRequest& request, std::uint64_t limit);
 
 // Compresses the body of an answer where that is worth it and the request accepts it: no parts of

@@ -14,15 +14,20 @@ std::string event_text(std::string_view type, const Json& data) {
 
 }  // namespace
 
-void EventLog::publish(std::string_view type, const std::string& job, const Json& data,
+bool EventLog::Reader::wants(const Subject& subject) const {
+  if (!job.empty() && job != subject.job) return false;
+  return subject.job.empty() || caller.may_see(subject.user);
+}
+
+void EventLog::publish(std::string_view type, const Subject& subject, const Json& data,
                        bool is_last) {
   const std::string text = event_text(type, data);
   const std::lock_guard lock(mutex_);
-  kept_.push_back({next_, job, cat("id: ", next_, "\n", text)});
+  kept_.push_back({next_, subject, cat("id: ", next_, "\n", text), is_last});
   ++next_;
   kept_bytes_ += kept_.back().text.size();
   std::erase_if(readers_, [&](const Reader& reader) {
-    if (!reader.job.empty() && reader.job != job) return false;
+    if (!reader.wants(subject)) return false;
     if (!reader.stream->send(kept_.back().text)) return true;
     const bool ends = is_last && !reader.job.empty();
     if (ends) reader.stream->close();
@@ -35,10 +40,11 @@ void EventLog::publish(std::string_view type, const std::string& job, const Json
 }
 
 void EventLog::follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
-                      const std::string& job) {
+                      const std::string& job, const Caller& caller) {
   const std::lock_guard lock(mutex_);
   std::erase_if(readers_, [](const Reader& reader) { return !reader.stream->is_read(); });
-  readers_.push_back({stream, job});
+  readers_.push_back({stream, job, caller});
+  const Reader reader = readers_.back();
   if (!after) return;
   const std::uint64_t oldest = next_ - kept_.size();
   const bool is_known = *after + 1 >= oldest && *after < next_;
@@ -47,13 +53,19 @@ void EventLog::follow(const std::shared_ptr<HttpStream>& stream, std::optional<s
     stream->send(event_text("lost", lost.set("after", *after).set("next", oldest)));
   }
   for (const Kept& event : kept_)
-    if ((!is_known || event.number > *after) && (job.empty() || job == event.job))
+    if ((!is_known || event.number > *after) && reader.wants(event.subject))
       stream->send(event.text);
 }
 
-void EventLog::close(const std::shared_ptr<HttpStream>& stream) {
+// A job has ended before that is told: whoever comes in between would wait for nothing, or miss it.
+void EventLog::close(const std::shared_ptr<HttpStream>& stream, const std::string& job,
+                     const Json& state) {
   const std::lock_guard lock(mutex_);
   std::erase_if(readers_, [&](const Reader& reader) { return reader.stream == stream; });
+  const auto is_end = [&](const Kept& event) { return event.is_last && event.subject.job == job; };
+  // Its number is that of the last event before: whoever goes on from there misses nothing.
+  if (std::ranges::none_of(kept_, is_end))
+    stream->send(cat("id: ", next_ - 1, "\n", event_text("job", state)));
   stream->close();
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/base/json.h"
+#include "engine/serve/caller.h"
 #include "engine/serve/http_message.h"
 
 namespace heddle::engine {
@@ -25,17 +26,22 @@ class EventLog {
                     std::size_t most_bytes = 2 << 20)
       : most_events_(most_events), most_bytes_(most_bytes), next_(first) {}
 
-  // `job`: its id; "": of none. `is_last`: of this job nothing follows, which ends its streams.
-  void publish(std::string_view type, const std::string& job, const Json& data,
+  struct Subject {
+    std::string job;   // its id; "": of none
+    std::string user;  // whose job it is
+  };
+  // `is_last`: of this job nothing follows, which ends its streams.
+  void publish(std::string_view type, const Subject& subject, const Json& data,
                bool is_last = false);
 
   // Sends what came after the event `after`, and all that comes; nothing: what comes alone. 0: from
-  // the first that is kept. `job`: of this one alone; "": all. What is not kept any more is told by
-  // an event "lost" without a number.
+  // the first that is kept. `job`: of this one alone; "": all. Events of jobs that the caller may
+  // not see are left out. What is not kept any more is told by an event "lost" without a number.
   void follow(const std::shared_ptr<HttpStream>& stream, std::optional<std::uint64_t> after,
-              const std::string& job);
-  // Behind what was sent.
-  void close(const std::shared_ptr<HttpStream>& stream);
+              const std::string& job, const Caller& caller = operator_caller());
+  // Of a stream of a job that has ended: what it is in the end is sent, unless that was already,
+  // and nothing more.
+  void close(const std::shared_ptr<HttpStream>& stream, const std::string& job, const Json& state);
 
   // Before the server goes.
   void forget_all();
@@ -44,11 +50,15 @@ class EventLog {
  private:
   struct Kept {
     std::uint64_t number = 0;
-    std::string job, text;
+    Subject subject;
+    std::string text;
+    bool is_last = false;
   };
   struct Reader {
     std::shared_ptr<HttpStream> stream;
     std::string job;
+    Caller caller;
+    bool wants(const Subject& subject) const;
   };
 
   const std::size_t most_events_, most_bytes_;

@@ -8,8 +8,10 @@
 #include "engine/base/write_file.h"
 #include "engine/serve/converted_picture.h"
 #include "engine/serve/multipart.h"
+#include "engine/serve/pack_folders.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/service.h"
+#include "engine/serve/v1.h"
 
 namespace heddle::engine {
 namespace {
@@ -45,20 +47,29 @@ bool is_dangerous(std::string_view type) {
 struct NamedFile {
   fs::path path;
   std::string name;  // its last part
+  OwnedFile owned;
 };
 
-NamedFile named_file(const heddle::Engine& engine, std::string_view filename, std::string kind,
-                     const std::string& subfolder) {
+OwnedFile owned_file(const fs::path& root, std::string folder, const fs::path& path) {
+  const fs::path whole = inside(root, "").value_or(root);
+  return {std::move(folder), path.lexically_relative(whole).generic_string()};
+}
+
+NamedFile named_file(const Call& call, const ServiceParts& parts, std::string_view filename,
+                     const std::string& kind, const std::string& subfolder) {
   const TaggedName named = tagged_name(filename);
   if (named.name.empty() || !is_safe_name(named.name)) refuse(400);
-  const auto root = folder_of(engine, named.folder.empty() ? kind : named.folder);
+  const std::string& tree = named.folder.empty() ? kind : named.folder;
+  const auto root = folder_of(parts.engine, tree);
   if (!root) refuse(400);
   const std::optional<fs::path> folder = inside(*root, subfolder);
   if (!folder) refuse(403);
   const std::string name = fs::path(named.name).filename();
   const std::optional<fs::path> file = inside(*root, *folder / name);
   if (!file) refuse(403);
-  return {*file, name};
+  NamedFile found{*file, name, owned_file(*root, tree, *file)};
+  if (!parts.owners.may_see(call.request.caller, found.owned)) refuse(404);
+  return found;
 }
 
 std::string converted(const heddle::Engine& engine, const fs::path& file,
@@ -95,11 +106,11 @@ std::optional<heddle::PictureConversion> conversion_of(const Query& query) {
   return conversion;
 }
 
-HttpResponse view(const Call& call, const heddle::Engine& engine) {
-  const NamedFile file = named_file(engine, call.query.get("filename"),
+HttpResponse view(const Call& call, const ServiceParts& parts) {
+  const NamedFile file = named_file(call, parts, call.query.get("filename"),
                                     call.query.get("type", "output"), call.query.get("subfolder"));
   if (const auto conversion = conversion_of(call.query)) {
-    HttpResponse made{200, {}, converted(engine, file.path, *conversion), {}};
+    HttpResponse made{200, {}, converted(parts.engine, file.path, *conversion), {}};
     made.set("Content-Type", cat("image/", conversion->format));
     made.set("Content-Disposition", disposition(file.name, false));
     return std::move(made.set("X-Content-Type-Options", "nosniff"));
@@ -129,15 +140,20 @@ fs::path numbered(const fs::path& file, int number) {
 }
 
 // The name that it has in the end. What is there already is not written twice.
-fs::path save_upload(const fs::path& file, std::string_view content, bool overwrite) {
+// `is_ours`: whether a file that is there may be replaced, or stand for the upload.
+fs::path save_upload(const fs::path& file, std::string_view content, bool overwrite,
+                     const std::function<bool(const fs::path&)>& is_ours) {
   fs::create_directories(file.parent_path());
+  std::error_code error;
   if (overwrite) {
+    if (fs::exists(file, error) && !is_ours(file)) refuse(403);
     write_file(file, content, Lasting::yes);
     return file;
   }
   for (int i = 0; i < kMostCopies; ++i) {
     const fs::path next = i == 0 ? file : numbered(file, i);
-    if (create_file(next, content) || has_content(next, content)) return next;
+    if (create_file(next, content)) return next;
+    if (is_ours(next) && has_content(next, content)) return next;
   }
   refuse(400);
 }
@@ -148,7 +164,7 @@ std::string text_of(const std::vector<FormPart>& form, std::string_view name) {
 }
 
 // Of a mask: the picture that it belongs to, with the mask's alpha.
-std::string masked(const heddle::Engine& engine, const std::vector<FormPart>& form,
+std::string masked(const Call& call, const ServiceParts& parts, const std::vector<FormPart>& form,
                    std::string_view mask) {
   const std::string text = text_of(form, "original_ref");
   if (text.empty()) refuse(400);
@@ -159,26 +175,26 @@ std::string masked(const heddle::Engine& engine, const std::vector<FormPart>& fo
       const Json* found = reference.find(name);
       return found == nullptr ? std::string(otherwise) : found->as_string();
     };
-    original = named_file(engine, member("filename", ""), member("type", "output"),
+    original = named_file(call, parts, member("filename", ""), member("type", "output"),
                           member("subfolder", ""));
   } catch (const Error& error) {
     throw Refused{text_response(error.full(), 400)};
   }
   heddle::PictureConversion conversion;
   conversion.alpha_from = mask;
-  return converted(engine, original.path, conversion);
+  return converted(parts.engine, original.path, conversion);
 }
 
 enum class Upload { file, mask };
 
-HttpResponse upload(const Call& call, const heddle::Engine& engine, Upload what) {
+HttpResponse upload(const Call& call, const ServiceParts& parts, Upload what) {
   const std::string* type = call.request.header("Content-Type");
   const auto form = read_form(type == nullptr ? "" : *type, call.request.body);
   if (!form) refuse(400);
   const FormPart* image = find_part(*form, "image");
   if (image == nullptr || !is_safe_name(image->file_name)) refuse(400);
   const std::string kind = text_of(*form, "type").empty() ? "input" : text_of(*form, "type");
-  const auto root = folder_of(engine, kind);
+  const auto root = folder_of(parts.engine, kind);
   if (!root) refuse(400);
   const std::string subfolder = text_of(*form, "subfolder");
   if (!subfolder.empty() && !is_safe_name(subfolder)) refuse(400);
@@ -188,9 +204,15 @@ HttpResponse upload(const Call& call, const heddle::Engine& engine, Upload what)
   if (fs::is_directory(*file, error)) refuse(400);
   const std::string overwrite = text_of(*form, "overwrite");
   const bool replaces = overwrite == "true" || overwrite == "1";
-  const fs::path saved = what == Upload::mask
-                             ? save_upload(*file, masked(engine, *form, image->content), replaces)
-                             : save_upload(*file, image->content, replaces);
+  const Caller& caller = call.request.caller;
+  const auto is_ours = [&](const fs::path& path) {
+    return parts.owners.may_change(caller, owned_file(*root, kind, path));
+  };
+  const std::string made =
+      what == Upload::mask ? masked(call, parts, *form, image->content) : std::string();
+  const std::string_view content = what == Upload::mask ? made : image->content;
+  const fs::path saved = save_upload(*file, content, replaces, is_ours);
+  parts.owners.add(owned_file(*root, kind, saved), caller.user);
   Json answer = Json::object();
   answer.set("name", saved.filename().string()).set("subfolder", subfolder);
   return json_response(answer.set("type", kind));
@@ -208,15 +230,40 @@ HttpResponse static_file(const Call& call, const std::vector<fs::path>& roots,
   throw Refused{text_response("404: Not Found", 404)};
 }
 
+// Scripts and workflows that packs bring. Those of the front end itself stand under /extensions,
+// too.
+void add_packs(Router& router, const ServiceParts& parts) {
+  const PackFolders packs(parts.options.packs);
+  router.add_twice("GET", "/extensions",
+                   [packs](const Call&) { return json_response(json_list(packs.scripts())); });
+  router.add_twice("GET", "/workflow_templates",
+                   [packs](const Call&) { return json_response(packs.templates()); });
+  const auto send = [](const Call& call, const std::optional<fs::path>& file) {
+    std::optional<HttpResponse> response = file ? file_response(call.request, *file) : std::nullopt;
+    if (response) response->set("Content-Type", std::string(content_type(*file)));
+    return response;
+  };
+  router.add_twice("GET", "/extensions/{pack}/{path...}", [packs, parts, send](const Call& call) {
+    const std::string &pack = call.part("pack"), &path = call.part("path");
+    if (auto response = send(call, packs.script_file(pack, path))) return *std::move(response);
+    return static_file(call, {parts.options.front_end.pages}, cat("extensions/", pack, "/", path));
+  });
+  router.add_twice("GET", "/workflow_templates/{pack}/{file}", [packs, send](const Call& call) {
+    auto response = send(call, packs.template_file(call.part("pack"), call.part("file")));
+    if (!response) refuse(404);
+    return *std::move(response);
+  });
+}
+
 }  // namespace
 
 void add_file_routes(Router& router, const ServiceParts& parts) {
-  const heddle::Engine& engine = parts.engine;
-  router.add_twice("GET", "/view", [&engine](const Call& call) { return view(call, engine); });
+  router.add_twice("GET", "/view", [parts](const Call& call) { return view(call, parts); });
   router.add_twice("POST", "/upload/image",
-                   [&engine](const Call& call) { return upload(call, engine, Upload::file); });
+                   [parts](const Call& call) { return upload(call, parts, Upload::file); });
   router.add_twice("POST", "/upload/mask",
-                   [&engine](const Call& call) { return upload(call, engine, Upload::mask); });
+                   [parts](const Call& call) { return upload(call, parts, Upload::mask); });
+  add_packs(router, parts);
   const FrontEnd& front_end = parts.options.front_end;
   if (!front_end.is_served()) return;
   router.add("GET", "/", [&front_end](const Call& call) {

@@ -3,19 +3,26 @@
 #include <algorithm>
 #include <cctype>
 
-namespace heddle::engine {
-namespace {
+#include "engine/queue/job_queue.h"
 
-bool is_same_name(std::string_view a, std::string_view b) {
+namespace heddle::engine {
+bool is_same_header(std::string_view a, std::string_view b) {
   const auto low = [](char c) { return std::tolower(static_cast<unsigned char>(c)); };
   return std::ranges::equal(a, b, {}, low, low);
 }
 
-}  // namespace
+std::string request_id_of(const HttpRequest& request) {
+  const std::string* given = request.header("X-Request-Id");
+  const bool is_sound = given != nullptr && !given->empty() && given->size() <= 128 &&
+                        std::ranges::all_of(*given, [](unsigned char c) {
+                          return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                        });
+  return is_sound ? *given : make_job_id();
+}
 
 const std::string* HttpRequest::header(std::string_view name) const {
   const auto found = std::ranges::find_if(
-      headers, [&](const auto& header) { return is_same_name(header.first, name); });
+      headers, [&](const auto& header) { return is_same_header(header.first, name); });
   return found == headers.end() ? nullptr : &found->second;
 }
 

@@ -2,6 +2,7 @@
 // them. Plain values.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/json.h"
+#include "engine/serve/caller.h"
 
 namespace heddle::engine {
 
@@ -22,11 +24,25 @@ struct HttpRequest {
   std::string query;   // the same, without the "?"
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
-  std::string peer;  // its address
+  std::string peer;  // its address; "unix": of a Unix socket
+  bool is_encrypted = false;
+  // Counts so many bytes more in the limit of all bodies, of what was sent compressed; false: there
+  // is no room. Empty: nobody counts.
+  std::function<bool(std::uint64_t)> claim;
+  // What ServerHandlers::check has found.
+  Caller caller;
+  std::string id;      // by which it is known in the log
+  std::string prefix;  // that was before its path: "/studio"
+  std::chrono::steady_clock::time_point begun = {};
 
   // Of the first header of this name, in any case; nullptr: there is none.
   const std::string* header(std::string_view name) const;
 };
+
+bool is_same_header(std::string_view a, std::string_view b);  // in any case
+// The request's X-Request-Id where it is a sound one (letters, digits, "-", "_" and ".", 128 at
+// most); else a new one.
+std::string request_id_of(const HttpRequest& request);
 
 // A part of an open file.
 struct FileSlice {

@@ -1,19 +1,13 @@
 #include "engine/serve/http_server.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/ip/v6_only.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
-#include <boost/asio/write.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/read.hpp>
-#include <boost/beast/http/write.hpp>
-#include <boost/beast/websocket/rfc6455.hpp>
+#include <cerrno>
 
-#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/serve/http_server_parts.h"
@@ -21,251 +15,7 @@
 namespace heddle::engine {
 namespace {
 
-constexpr std::size_t kPiece = 64 << 10;  // bytes of a file that are read at once
-
-std::chrono::milliseconds time_for(unsigned base_ms, std::uint64_t bytes, unsigned per_second) {
-  return std::chrono::milliseconds(base_ms + bytes * 1000 / per_second);
-}
-
-HttpRequest head_of(const http::request<http::string_body>& message, const std::string& peer) {
-  HttpRequest head;
-  head.method = std::string(message.method_string());
-  const std::string_view target(message.target().data(), message.target().size());
-  const std::size_t question = target.find('?');
-  head.path = target.substr(0, question);
-  if (question != target.npos) head.query = target.substr(question + 1);
-  for (const auto& field : message)
-    head.headers.emplace_back(std::string(field.name_string()), std::string(field.value()));
-  head.peer = peer;
-  return head;
-}
-
-// One connection, from one request to the next. Its calls come one at a time.
-class Connection : public std::enable_shared_from_this<Connection> {
- public:
-  Connection(HttpServer::Data& server, tcp::socket socket)
-      : server_(server),
-        limits_(server.options.limits),
-        count_(std::make_shared<ConnectionCount>(server)),
-        stream_(std::move(socket)) {
-    beast::error_code ignored;
-    const auto end = stream_.socket().remote_endpoint(ignored);
-    if (!ignored) peer_ = end.address().to_string(ignored);
-    stream_.socket().set_option(tcp::no_delay(true), ignored);
-  }
-  ~Connection() { release_body(); }
-
-  // Waits for the first byte, which may take its time, and then for the rest of the header.
-  void wait_for_request() {
-    parser_.emplace();
-    parser_->header_limit(limits_.header_bytes);
-    parser_->body_limit(limits_.body_bytes);
-    if (buffer_.size() > 0) return read_header();
-    stream_.expires_after(std::chrono::milliseconds(limits_.idle_ms));
-    stream_.async_read_some(
-        buffer_.prepare(4096),
-        [self = shared_from_this()](beast::error_code failure, std::size_t bytes) {
-          if (failure) return self->hang_up();
-          self->buffer_.commit(bytes);
-          self->read_header();
-        });
-  }
-
- private:
-  void read_header() {
-    stream_.expires_after(std::chrono::milliseconds(limits_.header_ms));
-    http::async_read_header(stream_, buffer_, *parser_,
-                            [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                              if (failure) return self->refuse(failure);
-                              self->on_header();
-                            });
-  }
-
-  void on_header() {
-    request_ = head_of(parser_->get(), peer_);
-    // What has several meanings is how requests are smuggled past a proxy.
-    if (parser_->chunked() && request_.header("Content-Length") != nullptr)
-      return write_and_close(text_response("the length of the body is given twice\n", 400));
-    if (std::optional<HttpResponse> refusal = server_.handlers.check(request_))
-      return write_and_close(*std::move(refusal));
-    if (beast::websocket::is_upgrade(parser_->get())) {
-      buffer_.consume(buffer_.size());
-      return start_web_socket(server_, count_, std::move(stream_), parser_->release(),
-                              std::move(request_));
-    }
-    const auto length = parser_->content_length();
-    const std::uint64_t bytes = length               ? *length
-                                : parser_->chunked() ? limits_.body_bytes
-                                                     : std::uint64_t{0};
-    if (bytes > limits_.body_bytes) return refuse(http::error::body_limit);
-    if (!claim_body(bytes))
-      return write_and_close(
-          text_response("too much is being sent at once\n", 503).set("Retry-After", "5"));
-    stream_.expires_after(time_for(limits_.body_ms, bytes, limits_.body_bytes_per_second));
-    if (const std::string* expect = request_.header("Expect");
-        expect != nullptr && beast::iequals(*expect, "100-continue"))
-      return go_on_with_body();
-    read_body();
-  }
-
-  bool claim_body(std::uint64_t bytes) {
-    claimed_ = bytes;
-    if ((server_.body_bytes += bytes) <= limits_.all_body_bytes) return true;
-    release_body();
-    return false;
-  }
-  void release_body() { server_.body_bytes -= std::exchange(claimed_, 0); }
-
-  void go_on_with_body() {
-    static const std::string kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
-    asio::async_write(stream_, asio::buffer(kContinue),
-                      [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                        if (failure) return self->hang_up();
-                        self->read_body();
-                      });
-  }
-
-  void read_body() {
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                       if (failure) return self->refuse(failure);
-                       self->answer();
-                     });
-  }
-
-  void answer() {
-    keeps_alive_ = parser_->get().keep_alive();
-    request_.body = std::move(parser_->get().body());
-    parser_.reset();
-    stream_.expires_never();
-    asio::post(server_.pool, [self = shared_from_this()] {
-      auto response = std::make_shared<HttpResponse>(self->make_answer());
-      asio::post(self->stream_.get_executor(),
-                 [self, response] { self->write(std::move(*response)); });
-    });
-  }
-
-  HttpResponse make_answer() {
-    try {
-      return server_.handlers.answer(request_);
-    } catch (const std::exception& error) {
-      log(Level::error, cat(request_.method, " ", printable(request_.path), ": ", error.what()));
-      return text_response("500: Internal Server Error\n", 500);
-    }
-  }
-
-  // Of what could not be read.
-  void refuse(beast::error_code failure) {
-    if (failure == http::error::header_limit)
-      return write_and_close(text_response("431: the header is too large\n", 431));
-    if (failure == http::error::body_limit)
-      return write_and_close(text_response(
-          cat("413: the body is too large; ", limits_.body_bytes, " bytes are allowed\n"), 413));
-    if (failure == beast::error::timeout || failure == http::error::end_of_stream ||
-        failure == http::error::partial_message ||
-        failure.category() != make_error_code(http::error::bad_method).category())
-      return hang_up();
-    write_and_close(text_response("400: this is no HTTP request\n", 400));
-  }
-
-  void write_and_close(HttpResponse response) {
-    keeps_alive_ = false;
-    if (request_.method.empty()) request_.method = "GET";
-    write(std::move(response));
-  }
-
-  void write(HttpResponse response) {
-    // Before the answer is there: who has it may send the next body at once.
-    std::string().swap(request_.body);
-    release_body();
-    if (response.stream && request_.method != "HEAD")
-      return start_stream(server_, count_, std::move(stream_), std::move(response));
-    const std::uint64_t bytes = response.file ? response.file->bytes : response.body.size();
-    message_.emplace();
-    message_->version(11);
-    message_->result(response.status);
-    for (const auto& [name, value] : response.headers) message_->insert(name, value);
-    const bool has_body =
-        response.status >= 200 && response.status != 204 && response.status != 304;
-    if (has_body) message_->content_length(bytes);
-    message_->keep_alive(keeps_alive_);
-    const bool sends_body = has_body && request_.method != "HEAD";
-    if (!sends_body) response.file.reset();
-    message_->body() = sends_body && !response.file ? std::move(response.body) : "";
-    part_ = response.file.value_or(FileSlice{});
-    stream_.expires_after(time_for(limits_.write_ms, bytes, limits_.write_bytes_per_second));
-    serializer_.emplace(*message_);
-    serializer_->split(part_.bytes > 0);
-    const auto next = [self = shared_from_this()](beast::error_code failure, std::size_t) {
-      if (failure) return self->hang_up();
-      self->write_piece();
-    };
-    if (part_.bytes > 0 || !sends_body)
-      http::async_write_header(stream_, *serializer_, next);
-    else
-      http::async_write(stream_, *serializer_, next);
-  }
-
-  void write_piece() {
-    if (part_.bytes == 0) return finish();
-    piece_.resize(std::min<std::uint64_t>(kPiece, part_.bytes));
-    const ssize_t got =
-        ::pread(part_.file->number(), piece_.data(), piece_.size(), off_t(part_.offset));
-    if (got <= 0)
-      return hang_up();  // shorter than it was: the other side sees that it is not whole
-    part_.offset += std::uint64_t(got);
-    part_.bytes -= std::uint64_t(got);
-    asio::async_write(stream_, asio::buffer(piece_.data(), std::size_t(got)),
-                      [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                        if (failure) return self->hang_up();
-                        self->write_piece();
-                      });
-  }
-
-  void finish() {
-    part_ = {};
-    serializer_.reset();
-    message_.reset();
-    request_ = {};
-    if (keeps_alive_ && !server_.is_stopping) return wait_for_request();
-    drain();
-  }
-
-  // An answer to what was not read to its end would be lost if the socket were closed at once.
-  void drain() {
-    beast::error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
-    stream_.expires_after(std::chrono::milliseconds(std::min(2000u, limits_.idle_ms)));
-    read_away();
-  }
-  void read_away() {
-    piece_.resize(kPiece);
-    stream_.async_read_some(asio::buffer(piece_.data(), piece_.size()),
-                            [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                              if (failure) return self->hang_up();
-                              self->read_away();
-                            });
-  }
-
-  void hang_up() {
-    beast::error_code ignored;
-    stream_.socket().close(ignored);
-  }
-
-  HttpServer::Data& server_;
-  const ServerLimits& limits_;
-  const std::shared_ptr<ConnectionCount> count_;
-  beast::tcp_stream stream_;
-  beast::flat_buffer buffer_;
-  std::optional<http::request_parser<http::string_body>> parser_;
-  HttpRequest request_;
-  std::optional<http::response<http::string_body>> message_;
-  std::optional<http::response_serializer<http::string_body>> serializer_;
-  FileSlice part_;
-  std::string piece_, peer_;
-  std::uint64_t claimed_ = 0;
-  bool keeps_alive_ = false;
-};
+using local = asio::local::stream_protocol;
 
 tcp::acceptor listen_at(asio::io_context& io, const std::string& address, std::uint16_t port) {
   beast::error_code failure;
@@ -288,23 +38,123 @@ tcp::acceptor listen_at(asio::io_context& io, const std::string& address, std::u
   return acceptor;
 }
 
+// Nobody can connect before it listens, so its permissions are right from the first connection on.
+local::acceptor listen_at_path(asio::io_context& io, const std::string& path) {
+  const auto refuse = [&](const std::string& why) {
+    throw Error(Code::io, cat("cannot listen at unix:", path, ": ", why));
+  };
+  if (path.size() >= sizeof(sockaddr_un::sun_path))
+    refuse(cat("a path has ", sizeof(sockaddr_un::sun_path) - 1, " bytes at most"));
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0) {
+    if (!S_ISSOCK(info.st_mode)) refuse("there is something else of this name");
+    beast::error_code failure;
+    local::socket(io).connect(local::endpoint(path), failure);
+    if (!failure) refuse("another program listens there");
+    ::unlink(path.c_str());  // of one that was killed
+  }
+  beast::error_code failure;
+  local::acceptor acceptor(io);
+  acceptor.open(local(), failure);
+  if (!failure) acceptor.bind(local::endpoint(path), failure);
+  if (!failure && ::chmod(path.c_str(), 0600) != 0)
+    failure.assign(errno, boost::system::system_category());
+  if (!failure) acceptor.listen(asio::socket_base::max_listen_connections, failure);
+  if (failure) refuse(failure.message());
+  return acceptor;
+}
+
+#ifdef HEDDLE_WITH_OPENSSL
+std::optional<asio::ssl::context> tls_context(const TlsFiles& files) {
+  if (files.certificate.empty()) return {};
+  asio::ssl::context context(asio::ssl::context::tls_server);
+  ::SSL_CTX_set_min_proto_version(context.native_handle(), TLS1_2_VERSION);
+  beast::error_code failure;
+  context.use_certificate_chain_file(files.certificate.string(), failure);
+  if (failure)
+    throw Error(Code::invalid_argument,
+                cat("--tls-cert: ", files.certificate.string(), ": ", failure.message(),
+                    ". A certificate in PEM is expected, with those that lead to its root."));
+  context.use_private_key_file(files.key.string(), asio::ssl::context::pem, failure);
+  if (failure)
+    throw Error(Code::invalid_argument,
+                cat("--tls-key: ", files.key.string(), ": ", failure.message(),
+                    ". The private key of --tls-cert is expected, in PEM and without a password."));
+  return context;
+}
+#else
+void require_no_tls(const TlsFiles& files) {
+  if (!files.certificate.empty())
+    throw Error(Code::unsupported,
+                "--tls-cert: this heddle was built without OpenSSL. Install libssl-dev and build "
+                "again, or put a proxy before it.");
+}
+#endif
+
+// Its socket is made for a program that was refused; nobody waits for an answer that is not there.
+template <class Socket>
+void refuse_connection(Socket& socket, bool is_encrypted) {
+  static constexpr std::string_view kBusy =
+      "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\n"
+      "Content-Length: 0\r\n\r\n";
+  beast::error_code ignored;
+  socket.non_blocking(true, ignored);
+  if (!is_encrypted) socket.write_some(asio::buffer(kBusy), ignored);
+  socket.shutdown(asio::socket_base::shutdown_send, ignored);
+}
+
+std::string peer_of(const tcp::socket& socket) {
+  beast::error_code failure;
+  const auto end = socket.remote_endpoint(failure);
+  return failure ? "" : end.address().to_string();
+}
+std::string peer_of(const local::socket&) { return "unix"; }
+
 }  // namespace
+
+ServerStream HttpServer::Data::stream_of(tcp::socket socket) {
+  beast::error_code ignored;
+  socket.set_option(tcp::no_delay(true), ignored);
+#ifdef HEDDLE_WITH_OPENSSL
+  if (tls) return {ServerStream::Socket(std::move(socket)), *tls};
+#endif
+  return ServerStream(ServerStream::Socket(std::move(socket)));
+}
+
+ServerStream HttpServer::Data::stream_of(local::socket socket) {
+  return ServerStream(ServerStream::Socket(std::move(socket)));
+}
 
 HttpServer::Data::Data(ServerOptions given, ServerHandlers to_call)
     : options(std::move(given)),
       handlers(std::move(to_call)),
       pool(std::max(1u, options.answering_threads)) {
+#ifdef HEDDLE_WITH_OPENSSL
+  tls = tls_context(options.tls);
+#else
+  require_no_tls(options.tls);
+#endif
   for (const std::string& address : options.addresses) {
+    if (const std::string path = unix_path(address); !path.empty()) {
+      local_acceptors.push_back(listen_at_path(io, path));
+      continue;
+    }
     acceptors.push_back(listen_at(io, address, options.port));
     if (options.port == 0) options.port = acceptors.back().local_endpoint().port();
   }
 }
 
-void HttpServer::Data::accept(tcp::acceptor& acceptor) {
-  acceptor.async_accept(asio::make_strand(io), [&](beast::error_code failure, tcp::socket socket) {
+template <class Acceptor>
+void HttpServer::Data::accept(Acceptor& acceptor) {
+  using Socket = typename Acceptor::protocol_type::socket;
+  acceptor.async_accept(asio::make_strand(io), [&](beast::error_code failure, Socket socket) {
     if (failure == asio::error::operation_aborted || is_stopping) return;
-    if (!failure && connections < options.limits.connections)
-      std::make_shared<Connection>(*this, std::move(socket))->wait_for_request();
+    if (!failure && connections < options.limits.connections) {
+      std::string peer = peer_of(socket);
+      start_connection(*this, stream_of(std::move(socket)), std::move(peer));
+    } else if (!failure) {
+      refuse_connection(socket, !options.tls.certificate.empty());
+    }
     if (!failure) return accept(acceptor);
     // Without file numbers to give, trying again at once would take a whole processor.
     auto pause = std::make_shared<asio::steady_timer>(io, std::chrono::milliseconds(100));
@@ -315,6 +165,7 @@ void HttpServer::Data::accept(tcp::acceptor& acceptor) {
 HttpServer::HttpServer(ServerOptions options, ServerHandlers handlers)
     : data_(std::make_unique<Data>(std::move(options), std::move(handlers))) {
   for (tcp::acceptor& acceptor : data_->acceptors) data_->accept(acceptor);
+  for (local::acceptor& acceptor : data_->local_acceptors) data_->accept(acceptor);
   for (int i = 0; i < 2; ++i)
     data_->threads.push_back(
         start_thread("a thread of the server", [data = data_.get()] { data->io.run(); }));
@@ -327,6 +178,13 @@ void HttpServer::stop() {
   data_->pool.join();  // of what is being answered
   data_->io.stop();
   data_->threads.clear();
+  for (const std::string& address : data_->options.addresses)
+    if (const std::string path = unix_path(address); !path.empty()) ::unlink(path.c_str());
+}
+
+std::string unix_path(const std::string& address) {
+  constexpr std::string_view kBegin = "unix:";
+  return address.starts_with(kBegin) ? address.substr(kBegin.size()) : "";
 }
 
 std::uint16_t HttpServer::port() const { return data_->options.port; }
@@ -334,8 +192,13 @@ std::uint16_t HttpServer::port() const { return data_->options.port; }
 std::vector<std::string> HttpServer::urls() const {
   std::vector<std::string> urls;
   for (const std::string& address : data_->options.addresses) {
+    if (!unix_path(address).empty()) {
+      urls.push_back(address);
+      continue;
+    }
     const bool is_v6 = address.find(':') != std::string::npos;
-    urls.push_back(cat("http://", is_v6 ? "[" : "", address, is_v6 ? "]" : "", ":", port()));
+    const char* scheme = data_->options.tls.certificate.empty() ? "http" : "https";
+    urls.push_back(cat(scheme, "://", is_v6 ? "[" : "", address, is_v6 ? "]" : "", ":", port()));
   }
   return urls;
 }

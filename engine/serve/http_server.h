@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +17,7 @@ namespace heddle::engine {
 
 // Over 15 members: each a limit by itself, with a default.
 struct ServerLimits {
-  std::size_t connections = 2048;            // further ones are closed at once
+  std::size_t connections = 2048;            // further ones get 503, and are closed at once
   std::uint32_t header_bytes = 64 << 10;     // else 431
   std::uint64_t body_bytes = 100 << 20;      // of a request; else 413
   std::uint64_t all_body_bytes = 1 << 30;    // of all requests that are being read; else 503
@@ -32,10 +33,17 @@ struct ServerLimits {
   unsigned stream_idle_ms = 15'000;             // between two signs of life on one
 };
 
+// PEM; both or none.
+struct TlsFiles {
+  std::filesystem::path certificate, key;
+};
+
 struct ServerOptions {
-  std::vector<std::string> addresses = {"127.0.0.1"};  // IPv4 or IPv6
-  std::uint16_t port = 0;                              // 0: the system chooses one
+  // IPv4, IPv6, or "unix:/path" of a socket that is its user's alone.
+  std::vector<std::string> addresses = {"127.0.0.1"};
+  std::uint16_t port = 0;  // 0: the system chooses one
   unsigned answering_threads = 4;
+  TlsFiles tls = {};  // empty: none. Unix sockets have none
   ServerLimits limits = {};
 };
 
@@ -57,8 +65,8 @@ struct WebSocketEvents {
 };
 
 struct ServerHandlers {
-  // Before a body is read, of every request: an answer refuses it. Quick.
-  std::function<std::optional<HttpResponse>(const HttpRequest& head)> check;
+  // Before a body is read, of every request: says who asks, and an answer refuses it. Quick.
+  std::function<std::optional<HttpResponse>(HttpRequest& head)> check;
   // On one of the answering threads. What it throws is answered by 500.
   std::function<HttpResponse(const HttpRequest&)> answer;
   // A WebSocket is open; nothing: it is closed again. What is sent meanwhile goes out first.
@@ -66,6 +74,9 @@ struct ServerHandlers {
                                                const std::shared_ptr<WebSocket>& socket)>
       connect;
 };
+
+// "/path" of "unix:/path"; "" of other addresses.
+std::string unix_path(const std::string& address);
 
 class HttpServer {
  public:
@@ -78,7 +89,7 @@ class HttpServer {
   void stop();
 
   std::uint16_t port() const;
-  std::vector<std::string> urls() const;  // "http://127.0.0.1:8188"
+  std::vector<std::string> urls() const;  // "http://127.0.0.1:8188", "unix:/path"
   std::size_t connections() const;
 
   struct Data;

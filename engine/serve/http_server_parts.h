@@ -1,23 +1,22 @@
-// What the parts of the server share. Heavy: for http_server.cpp, http_stream.cpp and
-// web_socket.cpp alone.
+// What the parts of the server share. Heavy: for http_server.cpp, http_connection.cpp,
+// http_stream.cpp and web_socket.cpp alone.
 #pragma once
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/thread_pool.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <thread>
 #include <vector>
 
 #include "engine/serve/http_server.h"
+#include "engine/serve/server_stream.h"
 
 namespace heddle::engine {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
 namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 
@@ -30,11 +29,21 @@ struct HttpServer::Data {
   asio::io_context io{2};  // goes before what its connections count in
   asio::thread_pool pool;
   std::vector<tcp::acceptor> acceptors;
+  std::vector<asio::local::stream_protocol::acceptor> local_acceptors;
   std::vector<std::jthread> threads;
+#ifdef HEDDLE_WITH_OPENSSL
+  std::optional<asio::ssl::context> tls;  // nothing: none; never over Unix sockets
+#endif
 
   Data(ServerOptions options, ServerHandlers handlers);
-  void accept(tcp::acceptor& acceptor);
+  template <class Acceptor>
+  void accept(Acceptor& acceptor);
+  ServerStream stream_of(tcp::socket socket);
+  ServerStream stream_of(asio::local::stream_protocol::socket socket);
 };
+
+// Takes over what has come in. `peer`: its address; of a Unix socket "unix".
+void start_connection(HttpServer::Data& server, ServerStream stream, std::string peer);
 
 // Counts a connection for as long as it lives.
 class ConnectionCount {
@@ -50,11 +59,11 @@ class ConnectionCount {
 // Goes on as a WebSocket with a connection whose request for one has been read. `head`: the same
 // request, for handlers.
 void start_web_socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
-                      beast::tcp_stream stream, http::request<http::string_body> request,
+                      ServerStream stream, http::request<http::string_body> request,
                       HttpRequest head);
 
 // Goes on with a connection whose answer is streamed.
 void start_stream(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
-                  beast::tcp_stream stream, HttpResponse response);
+                  ServerStream stream, HttpResponse response);
 
 }  // namespace heddle::engine

@@ -15,7 +15,7 @@ namespace {
 // Without a length and without chunks: the body ends with the connection.
 class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
  public:
-  Stream(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, beast::tcp_stream stream)
+  Stream(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
       : server_(server),
         count_(std::move(count)),
         stream_(std::move(stream)),
@@ -23,7 +23,7 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
         deadline_(stream_.get_executor()) {}
 
   void start(HttpResponse response) {
-    body_ = *std::move(response.stream);
+    body_ = std::move(response.stream).value();
     header_.version(11);
     header_.result(response.status);
     for (const auto& [name, value] : response.headers) header_.insert(name, value);
@@ -74,12 +74,11 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
 
   // Whoever reads says nothing any more: what comes here is the end.
   void watch() {
-    stream_.socket().async_read_some(
-        asio::buffer(&incoming_, 1),
-        [self = shared_from_this()](beast::error_code failure, std::size_t) {
-          if (failure) return self->cut_off();
-          self->watch();
-        });
+    stream_.async_read_some(asio::buffer(&incoming_, 1),
+                            [self = shared_from_this()](beast::error_code failure, std::size_t) {
+                              if (failure) return self->cut_off();
+                              self->watch();
+                            });
   }
 
   void wait_for_silence() {
@@ -115,7 +114,7 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
     }
     is_writing_ = true;
     set_deadline();
-    asio::async_write(stream_.socket(), asio::buffer(waiting_.front()),
+    asio::async_write(stream_, asio::buffer(waiting_.front()),
                       [self = shared_from_this()](beast::error_code failure, std::size_t) {
                         self->is_writing_ = false;
                         if (failure) return self->cut_off();
@@ -138,10 +137,9 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
 
   void finish() {
     is_over_ = true;
-    beast::error_code ignored;
-    stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
     set_deadline();  // the other side has so long to hang up
     silence_.cancel();
+    stream_.end_writing([self = shared_from_this()] {});
   }
 
   void cut_off() {
@@ -154,7 +152,7 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
 
   HttpServer::Data& server_;
   const std::shared_ptr<ConnectionCount> count_;
-  beast::tcp_stream stream_;
+  ServerStream stream_;
   asio::steady_timer silence_, deadline_;
   http::response<http::empty_body> header_;
   std::optional<http::response_serializer<http::empty_body>> serializer_;
@@ -169,7 +167,7 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
 }  // namespace
 
 void start_stream(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
-                  beast::tcp_stream stream, HttpResponse response) {
+                  ServerStream stream, HttpResponse response) {
   std::make_shared<Stream>(server, std::move(count), std::move(stream))->start(std::move(response));
 }
 

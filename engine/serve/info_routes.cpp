@@ -31,9 +31,10 @@ Json list_of(const std::vector<std::string>& names) {
   return list;
 }
 
-HttpResponse one_class(const Call& call, const heddle::Engine& engine) {
+HttpResponse one_class(const Call& call, const ServiceParts& parts) {
   try {
-    return json_response(engine.object_info(call.part("class")));
+    return json_response(parts.owners.without_foreign(
+        call.request.caller, parts.engine.object_info(call.part("class"))));
   } catch (const EngineError& error) {
     if (error.code() != int(Code::not_found)) throw;
     return json_response(Json::object());
@@ -181,17 +182,18 @@ HttpResponse folder_paths(const heddle::Engine& engine) {
 }
 
 // The newest first: a list of what was made ends where people begin to look.
-HttpResponse newest_files(const Call& call, const heddle::Engine& engine) {
+HttpResponse newest_files(const Call& call, const ServiceParts& parts) {
   const std::string& folder = call.part("folder");
   if (folder != "input" && folder != "output" && folder != "temp")
     throw Refused{json_response(Json(Json::object().set("error", "Invalid directory type")), 400)};
   std::vector<std::pair<std::int64_t, std::string>> files;
   std::error_code error;
-  for (const fs::path& place : engine.folder_places(folder))
+  for (const fs::path& place : parts.engine.folder_places(folder))
     for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
       const std::string name = it->path().filename();
       std::error_code ignored;
       if (name.starts_with('.') || !it->is_regular_file(ignored)) continue;
+      if (!parts.owners.may_see(call.request.caller, {folder, name})) continue;
       const auto time = it->last_write_time(ignored).time_since_epoch().count();
       files.emplace_back(-std::int64_t(time), cat(name, " [", folder, "]"));
     }
@@ -205,10 +207,12 @@ HttpResponse newest_files(const Call& call, const heddle::Engine& engine) {
 
 void add_info_routes(Router& router, const ServiceParts& parts) {
   const heddle::Engine& engine = parts.engine;
-  router.add_twice("GET", "/object_info",
-                   [&engine](const Call&) { return json_response(engine.object_info("")); });
+  router.add_twice("GET", "/object_info", [parts](const Call& call) {
+    return json_response(
+        parts.owners.without_foreign(call.request.caller, parts.engine.object_info("")));
+  });
   router.add_twice("GET", "/object_info/{class}",
-                   [&engine](const Call& call) { return one_class(call, engine); });
+                   [parts](const Call& call) { return one_class(call, parts); });
   router.add_twice("GET", "/embeddings", [&engine](const Call&) {
     return json_response(list_of(without_endings(engine.folder_files("embeddings"))));
   });
@@ -232,16 +236,14 @@ void add_info_routes(Router& router, const ServiceParts& parts) {
     return json_response(server_features(parts.options.server.limits));
   });
   // There is nothing of these: clients ask all the same.
-  for (const char* path :
-       {"/i18n", "/workflow_templates", "/node_replacements", "/global_subgraphs"})
+  for (const char* path : {"/i18n", "/node_replacements", "/global_subgraphs"})
     router.add_twice("GET", path, [](const Call&) { return json_response(Json::object()); });
   router.add_twice("GET", "/global_subgraphs/{id}",
                    [](const Call&) { return json_response(Json()); });
-  router.add_twice("GET", "/extensions", [](const Call&) { return json_response(Json::array()); });
   router.add("GET", "/internal/folder_paths",
              [&engine](const Call&) { return folder_paths(engine); });
   router.add("GET", "/internal/files/{folder}",
-             [&engine](const Call& call) { return newest_files(call, engine); });
+             [parts](const Call& call) { return newest_files(call, parts); });
 }
 
 }  // namespace heddle::engine

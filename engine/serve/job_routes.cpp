@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/service.h"
 
 namespace heddle::engine {
@@ -160,7 +161,7 @@ HttpResponse list_jobs(const Call& call, const JobQueue& queue) {
   if (limit && *limit <= 0) refuse_query("limit must be positive");
   const auto offset = std::max<std::int64_t>(0, whole_number_in(call.query, "offset").value_or(0));
   const std::string* workflow = call.query.find("workflow_id");
-  std::vector<Job> jobs = all_jobs(queue);
+  std::vector<Job> jobs = visible(call.request.caller, all_jobs(queue));
   std::erase_if(jobs, [&](const Job& job) {
     if (workflow != nullptr && workflow_of_job(read_text(job.extra_data)) != *workflow) return true;
     return !statuses.empty() && std::ranges::find(statuses, status_of(job)) == statuses.end();
@@ -184,7 +185,8 @@ HttpResponse list_jobs(const Call& call, const JobQueue& queue) {
 
 HttpResponse one_job(const Call& call, const JobQueue& queue) {
   const std::optional<Job> job = queue.find(call.part("id"));
-  if (!job || (has_ended(job->state) && job->started_ms == 0)) {
+  const bool is_shown = job && call.request.caller.may_see(job->user);
+  if (!is_shown || (has_ended(job->state) && job->started_ms == 0)) {
     Json error = Json::object();
     throw Refused{json_response(error.set("error", "Job not found"), 404)};
   }
@@ -198,9 +200,11 @@ HttpResponse one_job(const Call& call, const JobQueue& queue) {
   return json_response(one.set("workflow", std::move(workflow)));
 }
 
-HttpResponse cancel_jobs(const ServiceParts& parts, std::vector<std::string> ids) {
+HttpResponse cancel_jobs(const Call& call, const ServiceParts& parts,
+                         std::vector<std::string> ids) {
   JobQueue::Cancelled cancelled;
-  if (!ids.empty()) cancelled = parts.queue.cancel({.ids = std::move(ids)});
+  if (!ids.empty())
+    cancelled = parts.queue.cancel(selection_for(call.request.caller, {.ids = std::move(ids)}));
   parts.runner.stop(cancelled.running);
   Json answer = Json::object();
   return json_response(
@@ -224,12 +228,14 @@ void add_job_routes(Router& router, const ServiceParts& parts) {
   const JobQueue& queue = parts.queue;
   router.add_twice("GET", "/api/jobs",
                    [&queue](const Call& call) { return list_jobs(call, queue); });
-  router.add_twice("POST", "/api/jobs/cancel",
-                   [parts](const Call& call) { return cancel_jobs(parts, ids_of_body(call)); });
+  router.add_twice("POST", "/api/jobs/cancel", [parts](const Call& call) {
+    return cancel_jobs(call, parts, ids_of_body(call));
+  });
   router.add_twice("GET", "/api/jobs/{id}",
                    [&queue](const Call& call) { return one_job(call, queue); });
-  router.add_twice("POST", "/api/jobs/{id}/cancel",
-                   [parts](const Call& call) { return cancel_jobs(parts, {call.part("id")}); });
+  router.add_twice("POST", "/api/jobs/{id}/cancel", [parts](const Call& call) {
+    return cancel_jobs(call, parts, {call.part("id")});
+  });
 }
 
 }  // namespace heddle::engine

@@ -28,7 +28,7 @@ class Listeners {
     data.set("entries", std::move(entries.push(told_of(line)))).set("size", Json());
     message.set("type", "logs").set("data", std::move(data));
     const std::lock_guard lock(mutex_);
-    for (const std::string& client : clients_) clients.send(client, message);
+    for (const std::string& client : clients_) clients.send({client, ""}, message);
   }
 
  private:

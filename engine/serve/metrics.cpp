@@ -63,9 +63,14 @@ void Metrics::job_ended(JobState state, double run_seconds, const std::string& e
 
 void Metrics::take(const heddle::Event& event) {
   using Kind = heddle::Event::Kind;
-  if (event.kind != Kind::node_done && event.kind != Kind::node_cached) return;
+  const bool is_step = event.kind == Kind::node_progress && event.fraction > 0;
+  if (!is_step && event.kind != Kind::node_done && event.kind != Kind::node_cached) return;
   const std::lock_guard lock(mutex_);
   NodeClass& node = nodes_[std::string(event.class_type)];
+  if (is_step) {
+    ++node.steps;
+    return;
+  }
   if (event.kind == Kind::node_cached) {
     ++node.cached;
     return;
@@ -97,6 +102,9 @@ void Metrics::write(Exposition& to) const {
   for (const auto& [name, node] : nodes_) to.sample({{"class_type", name}}, node.seconds);
   to.family("heddle_node_runs_total", "counter", "Nodes that ran, by their class.");
   for (const auto& [name, node] : nodes_) to.sample({{"class_type", name}}, double(node.runs));
+  to.family("heddle_node_steps_total", "counter",
+            "Steps of nodes that work in steps, by their class.");
+  for (const auto& [name, node] : nodes_) to.sample({{"class_type", name}}, double(node.steps));
   to.family("heddle_node_cache_hits_total", "counter",
             "Nodes that did not have to run, by their class.");
   for (const auto& [name, node] : nodes_) to.sample({{"class_type", name}}, double(node.cached));

@@ -51,7 +51,7 @@ class Metrics {
 
  private:
   struct NodeClass {
-    std::uint64_t runs = 0, cached = 0;
+    std::uint64_t runs = 0, cached = 0, steps = 0;
     double seconds = 0;
   };
   mutable std::mutex mutex_;

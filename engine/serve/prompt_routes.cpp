@@ -4,7 +4,9 @@
 #include <regex>
 #include <set>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/job_kind.h"
 #include "engine/serve/service.h"
 
@@ -131,6 +133,14 @@ Json extra_data_of(const Json& body, const std::string& client) {
       extra.set("create_time", std::chrono::duration_cast<std::chrono::milliseconds>(now).count()));
 }
 
+// What would run before the jobs of others is not for everybody to say.
+void require_fair(const Caller& caller, const Json& body) {
+  if (caller.is_admin) return;
+  const Json* number = body.find("number");
+  if (is_true(body, "front") || (number != nullptr && number->is_number()))
+    require_admin(caller, "a place of one's own in the queue");
+}
+
 NewJob job_of_body(const Json& body, const OutputClasses& outputs) {
   const Json* prompt = body.find("prompt");
   if (prompt == nullptr || !prompt->is_object())
@@ -170,7 +180,14 @@ Json check_prompt(const heddle::Engine& engine, NewJob& job) {
 }
 
 HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputClasses& outputs) {
-  NewJob job = job_of_body(body_of(call), outputs);
+  const Caller& caller = call.request.caller;
+  const Json body = body_of(call);
+  require_fair(caller, body);
+  NewJob job = job_of_body(body, outputs);
+  job.user = caller.user;
+  if (const std::string name = parts.owners.foreign_name(caller, body.at("prompt")); !name.empty())
+    refuse_prompt("invalid_prompt", "Cannot execute because a file of somebody else is named",
+                  cat("There is no file ", quote(printable(name)), " of yours."));
   const Json node_errors = check_prompt(parts.engine, job);
   note_kind(job, parts.engine);
   try {
@@ -182,6 +199,10 @@ HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputCla
     Json error = Json::object();
     return json_response(error.set("error", full.full()), 503).set("Retry-After", "10");
   } catch (const Error& error) {
+    if (error.code() == Code::io) {  // the disk is full, perhaps
+      log(Level::error, cat("POST /prompt: ", error.full()));
+      return json_response(Json(Json::object().set("error", error.full())), 500);
+    }
     if (error.code() != Code::invalid_argument) throw;
     refuse_prompt("invalid_prompt_id", "prompt_id is in use", error.full());
   }
@@ -202,8 +223,9 @@ Json items(const std::vector<Job>& jobs) {
   return list;
 }
 
-void cancel(const ServiceParts& parts, const JobSelection& selection) {
-  parts.runner.stop(parts.queue.cancel(selection).running);
+void cancel(const Call& call, const ServiceParts& parts, const JobSelection& selection) {
+  const JobSelection theirs = selection_for(call.request.caller, selection);
+  parts.runner.stop(parts.queue.cancel(theirs).running);
 }
 
 }  // namespace
@@ -216,25 +238,26 @@ void add_prompt_routes(Router& router, const ServiceParts& parts) {
     const Json message = status_message(parts.queue);
     return json_response(message.at("data").at("status"));
   });
-  router.add_twice("GET", "/queue", [parts](const Call&) {
+  router.add_twice("GET", "/queue", [parts](const Call& call) {
+    const Caller& caller = call.request.caller;
     Json answer = Json::object();
     std::vector<Job> waiting = parts.queue.list(JobState::pending);
     for (Job& job : parts.queue.list(JobState::paused)) waiting.push_back(std::move(job));
-    answer.set("queue_running", items(parts.queue.list(JobState::running)));
-    return json_response(answer.set("queue_pending", items(waiting)));
+    answer.set("queue_running", items(visible(caller, parts.queue.list(JobState::running))));
+    return json_response(answer.set("queue_pending", items(visible(caller, std::move(waiting)))));
   });
   router.add_twice("POST", "/queue", [parts](const Call& call) {
     const Json body = body_of(call);
-    if (is_true(body, "clear")) cancel(parts, {.all = true, .but_running = true});
+    if (is_true(body, "clear")) cancel(call, parts, {.all = true, .but_running = true});
     if (const std::vector<std::string> ids = ids_at(body, "delete"); !ids.empty())
-      cancel(parts, {.ids = ids, .but_running = true});
+      cancel(call, parts, {.ids = ids, .but_running = true});
     return empty_response();
   });
   router.add_twice("POST", "/interrupt", [parts](const Call& call) {
     const std::string id = text_at(body_or_nothing(call), "prompt_id");
     JobSelection selection{.all = id.empty(), .only_running = true};
     if (!id.empty()) selection.ids = {id};
-    cancel(parts, selection);
+    cancel(call, parts, selection);
     return empty_response();
   });
   router.add_twice("POST", "/free", [parts](const Call& call) {

@@ -67,7 +67,9 @@ HttpResponse Router::answer(const HttpRequest& request) const {
       continue;
     }
     try {
-      return entry.route({request, Query(request.query), *std::move(parts)});
+      const Call call{request, Query(request.query), *std::move(parts)};
+      if (guard_) guard_(call, entry.pattern());
+      return entry.route(call);
     } catch (Refused& refused) {
       return std::move(refused.response);
     }
@@ -78,10 +80,11 @@ HttpResponse Router::answer(const HttpRequest& request) const {
   return text_response("405: Method Not Allowed", 405).set("Allow", join(others, ","));
 }
 
+std::string Router::Entry::pattern() const { return cat(method, " /", join(segments, "/")); }
+
 std::vector<std::string> Router::patterns() const {
   std::vector<std::string> all;
-  for (const Entry& entry : entries_)
-    all.push_back(cat(entry.method, " /", join(entry.segments, "/")));
+  for (const Entry& entry : entries_) all.push_back(entry.pattern());
   return all;
 }
 

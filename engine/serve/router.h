@@ -37,6 +37,10 @@ class Router {
   // The same, and under "/api".
   void add_twice(std::string_view method, std::string_view pattern, const Route& route);
 
+  // Called before every route with its "GET /history/{id}"; what it refuses is not answered.
+  using Guard = std::function<void(const Call& call, std::string_view pattern)>;
+  void set_guard(Guard guard) { guard_ = std::move(guard); }
+
   // 404 and 405 where nothing matches.
   HttpResponse answer(const HttpRequest& request) const;
 
@@ -48,8 +52,10 @@ class Router {
     std::string method;
     std::vector<std::string> segments;
     Route route;
+    std::string pattern() const;
   };
   std::vector<Entry> entries_;
+  Guard guard_;
 };
 
 }  // namespace heddle::engine

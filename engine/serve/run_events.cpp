@@ -23,7 +23,7 @@ void RunEvents::publish(std::string_view type, Json data) {
   Json whole = Json::object();
   whole.set("job", job_);
   for (const Json::Member& member : data.members()) whole.set(member.key, member.value);
-  events_.publish(type, job_, whole);
+  events_.publish(type, {job_, user_}, whole);
 }
 
 void RunEvents::take(const heddle::Event& event) {

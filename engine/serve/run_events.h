@@ -10,13 +10,14 @@ namespace heddle::engine {
 
 class RunEvents {
  public:
-  RunEvents(std::string job, EventLog& events) : job_(std::move(job)), events_(events) {}
+  RunEvents(std::string job, std::string user, EventLog& events)
+      : job_(std::move(job)), user_(std::move(user)), events_(events) {}
   void take(const heddle::Event& event);
 
  private:
   void publish(std::string_view type, Json data);
 
-  const std::string job_;
+  const std::string job_, user_;
   EventLog& events_;
 };
 

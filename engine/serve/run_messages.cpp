@@ -104,10 +104,8 @@ Json RunMessages::message(std::string_view type, Json data) const {
 }
 
 void RunMessages::send(std::string_view type, Json data, bool to_all_else) const {
-  if (!job_.client.empty())
-    clients_.send(job_.client, message(type, std::move(data)));
-  else if (to_all_else)
-    clients_.send_to_all(message(type, std::move(data)));
+  if (!job_.client.empty() || to_all_else)
+    clients_.send(audience(), message(type, std::move(data)));
 }
 
 void RunMessages::record(std::string_view type, Json data, bool to_all_else) {
@@ -212,7 +210,7 @@ void RunMessages::progressed(const Node& node, double share, std::string_view te
   if (std::string_view(state.name) != "running") return;  // late: its bar is not to move again
   if (!text.empty() && text != state.text) {
     state.text = text;
-    clients_.send_text_of(job_.client, node.id, text);
+    clients_.send_text_of(audience(), node.id, text);
   }
   state.step = state.counter.step_of(share);
   send_states();
@@ -274,7 +272,7 @@ void RunMessages::preview(const Node& node, const heddle::Preview& picture) {
   about.set("real_node_id", node.real);
   const std::string jpeg =
       preview_jpeg(picture.pixels, picture.width, picture.height, kPreviewSide);
-  if (!jpeg.empty()) clients_.send_picture(job_.client, about, true, jpeg);
+  if (!jpeg.empty()) clients_.send_picture(audience(), about, true, jpeg);
 }
 
 Json RunMessages::executed() const {

@@ -46,6 +46,8 @@ class RunMessages {
   // After that is written: clients wait for this.
   void end();
 
+  const std::string& user() const { return job_.user; }  // whose job it is
+
   // That is shown as under way; empty: none. Any thread.
   std::string running_node() const;
 
@@ -64,7 +66,9 @@ class RunMessages {
   static Node node_of(const heddle::Event& event);
   Json message(std::string_view type, Json data) const;
   Json of_this() const;  // {"prompt_id": ...}
-  // To the client alone, where there is one. `to_all_else`: to everybody where there is none.
+  Audience audience() const { return {job_.client, job_.user}; }
+  // To the client alone, where there is one. `to_all_else`: where there is none, to all who may see
+  // the job.
   void send(std::string_view type, Json data, bool to_all_else = false) const;
   // The same, with the time, and kept for the history.
   void record(std::string_view type, Json data, bool to_all_else = false);

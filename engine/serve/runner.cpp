@@ -268,6 +268,7 @@ void Runner::carry_out(const Job& job, Turn turn) {
   const Json prompt = parse_json(job.prompt, "prompt");
   RunMessages messages(job, prompt, clients_, options_.clock ? options_.clock : system_ms);
   metrics_.job_began(double(job.started_ms - job.created_ms) / 1000);
+  const auto began = std::chrono::steady_clock::now();  // the system's clock is set back
   std::shared_ptr<RunProgress> progress;
   {
     const std::lock_guard lock(mutex_);
@@ -285,7 +286,8 @@ void Runner::carry_out(const Job& job, Turn turn) {
   }
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
-  if (queue_.finish(claim, *outcome)) count(job, *outcome);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  if (queue_.finish(claim, *outcome)) count(*outcome, took.count());
   checkpoints_.forget(job.id);  // behind that: a job whose end is not known goes on from it
   messages.end();
 }
@@ -301,12 +303,11 @@ double Runner::device_seconds(const JobClaim& claim, const RunProgress& progress
   return progress.node_seconds() * double(std::max<std::size_t>(devices, 1));
 }
 
-void Runner::count(const Job& job, const JobOutcome& outcome) {
-  const std::int64_t now = options_.clock ? options_.clock() : system_ms();
+void Runner::count(const JobOutcome& outcome, double seconds) {
   std::string code;
   if (outcome.state == JobState::failed)
     code = v1_code(int(parse_json(outcome.status, "status").at("error").at("code").as_int64()));
-  metrics_.job_ended(outcome.state, double(now - job.started_ms) / 1000, code);
+  metrics_.job_ended(outcome.state, seconds, code);
 }
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model
@@ -335,12 +336,14 @@ heddle::Run Runner::start_run(const Job& job, Turn& turn, StartOptions start, bo
 
 JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress) {
   const JobClaim claim{job.id, job.generation};
-  RunEvents events(job.id, events_);
+  RunEvents events(job.id, job.user, events_);
   messages.begin();
   try {
     StartOptions start;
     start.observer = [&, claim](const heddle::Event& event) {
       note(claim, event);
+      if (event.kind == heddle::Event::Kind::node_shows && options_.shown)
+        options_.shown(job, event.text);
       progress.take(event);
       events.take(event);
       metrics_.take(event);

@@ -35,6 +35,8 @@ struct RunnerOptions {
   bool previews = true;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
+  // Called with what a node shows (JSON) before others are told, on a thread of the run; or empty.
+  std::function<void(const Job& job, std::string_view ui)> shown;
   // What a job goes on from after the server has ended in its midst is written at every so many
   // steps, into a folder of nothing else. 0: nothing is, and such jobs run again.
   unsigned checkpoint_every = 0;
@@ -64,8 +66,9 @@ class Runner {
   std::map<std::string, RunSnapshot> snapshots() const;
   std::optional<RgbPicture> preview(const std::string& id) const;  // the last one, if there is one
   unsigned jobs() const { return options_.jobs; }
-  // Of a client's job that runs: what is under way. Nothing: none runs.
-  std::optional<std::string> running_node(const std::string& client) const;
+  // Of a client's job that runs, and that the caller may see: what is under way. Nothing: none
+  // runs.
+  std::optional<std::string> running_node(const std::string& client, const Caller& caller) const;
   // Between two jobs, and now where none runs.
   void free(bool unload_models, bool drop_cached);
 
@@ -92,7 +95,7 @@ class Runner {
   // Held from before a job is claimed until its run has begun.
   using Turn = std::unique_lock<std::mutex>;
   void carry_out(const Job& job, Turn turn);
-  void count(const Job& job, const JobOutcome& outcome);
+  void count(const JobOutcome& outcome, double seconds);
   JobOutcome run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void apply_pause(Active& active);

@@ -79,10 +79,12 @@ std::optional<RgbPicture> Runner::preview(const std::string& id) const {
   return progress->preview();
 }
 
-std::optional<std::string> Runner::running_node(const std::string& client) const {
+std::optional<std::string> Runner::running_node(const std::string& client,
+                                                const Caller& caller) const {
   const std::lock_guard lock(mutex_);
   for (const auto& [claim, active] : active_)
-    if (active.client == client && !client.empty() && active.messages != nullptr)
+    if (active.client == client && !client.empty() && active.messages != nullptr &&
+        caller.may_see(active.messages->user()))
       return active.messages->running_node();
   return {};
 }

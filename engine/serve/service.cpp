@@ -4,16 +4,19 @@
 #include <chrono>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/compression.h"
 #include "engine/serve/log_lines.h"
+#include "engine/serve/served_files.h"
 #include "engine/serve/v1.h"
 
 namespace heddle::engine {
 namespace {
 
 bool is_local(const ServiceOptions& options) {
-  return std::ranges::all_of(options.server.addresses,
-                             [](const std::string& address) { return is_loopback_name(address); });
+  return std::ranges::all_of(options.server.addresses, [](const std::string& address) {
+    return is_loopback_name(address) || !unix_path(address).empty();
+  });
 }
 
 bool ends_with_any(std::string_view path, std::initializer_list<std::string_view> endings) {
@@ -36,6 +39,40 @@ void set_caching(std::string_view path, HttpResponse& response) {
     else if (response.status < 400)
       response.set("Cache-Control", "no-cache");
   }
+}
+
+std::unique_ptr<Authenticator> authenticator_of(const ServiceOptions& options) {
+  if (options.api_key.empty() && options.api_keys.empty()) return nullptr;
+  return std::make_unique<Authenticator>(
+      options.api_key, Authenticator::Clock(),
+      options.api_keys.empty() ? nullptr : std::make_unique<KeyRing>(options.api_keys));
+}
+
+std::int64_t version_of(const heddle::Engine& engine, const OwnedFile& file) {
+  const bool is_one = file.folder == "input" || file.folder == "output" || file.folder == "temp";
+  if (!is_one || !is_safe_name(file.name)) return 0;
+  const std::vector<std::filesystem::path> places = engine.folder_places(file.folder);
+  const auto path = places.empty() ? std::nullopt : inside(places.front(), file.name);
+  std::error_code failure;
+  if (!path || !std::filesystem::is_regular_file(*path, failure)) return 0;
+  const auto time = std::filesystem::last_write_time(*path, failure).time_since_epoch().count();
+  return failure ? 0 : std::int64_t(time) | 1;
+}
+
+HttpResponse too_many_requests(std::int64_t seconds, unsigned a_minute) {
+  Json error = Json::object();
+  error.set("error", cat("more than ", a_minute, " requests came within a minute. Try again in ",
+                         seconds, " s."));
+  return json_response(error, 429).set("Retry-After", cat(seconds));
+}
+
+void tell_request(const HttpRequest& request, const HttpResponse& response,
+                  const std::function<void(const RequestLine&)>& log) {
+  if (!log) return;
+  const std::chrono::duration<double, std::milli> time =
+      std::chrono::steady_clock::now() - request.begun;
+  log({request.id, request.method, request.path, request.peer, request.caller.user, response.status,
+       response.file ? response.file->bytes : response.body.size(), time.count()});
 }
 
 // In time, so that no later server begins with a number that was given away already.
@@ -67,15 +104,30 @@ Json status_message(const JobQueue& queue, const std::string& client) {
   return std::move(message.set("type", "status").set("data", std::move(data)));
 }
 
+Json told_state(const std::string& id, const std::optional<Job>& job) {
+  Json told = Json::object();
+  told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
+  if (job) {
+    told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
+    told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
+  }
+  return told;
+}
+
 Service::Service(heddle::Engine& engine, ServiceOptions options)
     : options_(std::move(options)),
-      authenticator_(options_.api_key.empty() ? nullptr
-                                              : std::make_unique<Authenticator>(options_.api_key)),
+      authenticator_(authenticator_of(options_)),
       rules_{is_local(options_), authenticator_.get(), options_.front_end.is_served(),
              options_.cors_origin},
-      clients_({[this](const std::string& client) { return greeting(client); },
+      clients_({[this](const std::string& client, const Caller& caller) {
+                  return greeting(client, caller);
+                },
                 [this] { return server_features(options_.server.limits); }}),
-      events_(first_event(options_)) {
+      events_(first_event(options_)),
+      owners_(
+          options_.api_keys.empty() ? std::string() : cat(options_.queue_file.string(), ".owners"),
+          [&engine](const OwnedFile& file) { return version_of(engine, file); }),
+      limiter_(options_.requests_a_minute) {
   JobQueueOptions queue = options_.queue;
   queue.changed = [this](const std::vector<std::string>& ids) {
     tell_change(ids);
@@ -83,13 +135,15 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
+  runner.shown = [this](const Job& job, std::string_view ui) { owners_.add_shown(ui, job.user); };
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
   runner_ =
       std::make_unique<Runner>(engine, *queue_, clients_, events_, metrics_, std::move(runner));
   retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
-  const ServiceParts parts{engine,  *queue_,  *runner_, clients_,
-                           events_, metrics_, options_, authenticator_.get()};
+  const ServiceParts parts{engine,   *queue_,  *runner_,
+                           clients_, events_,  metrics_,
+                           owners_,  options_, authenticator_.get()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);
@@ -103,14 +157,13 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_v1_event_routes(router_, parts);
+  add_v1_trace_routes(router_, parts);
   add_metrics_routes(router_, parts);
   add_file_routes(router_, parts);
+  router_.set_guard(
+      [this](const Call& call, std::string_view pattern) { authorize(call, pattern, *queue_); });
   ServerHandlers handlers;
-  handlers.check = [this](const HttpRequest& head) {
-    std::optional<HttpResponse> refusal = check_access(head, rules_);
-    if (refusal && is_v1(head.path)) refusal = as_v1(head, *std::move(refusal));
-    return refusal;
-  };
+  handlers.check = [this](HttpRequest& head) { return check(head); };
   handlers.answer = [this](const HttpRequest& request) { return answer(request); };
   handlers.connect = [this](const HttpRequest& head, const std::shared_ptr<WebSocket>& socket) {
     return connect(head, socket);
@@ -133,25 +186,20 @@ void Service::tell_change(const std::vector<std::string>& ids) {
   const std::lock_guard lock(telling_);
   for (const std::string& id : ids) {
     const std::optional<Job> job = queue_->find_brief(id);
-    Json told = Json::object();
-    told.set("job", id).set("state", job ? Json(job_state_name(job->state)) : Json("deleted"));
-    if (job) {
-      told.set("tag", text_or_null(job->tag)).set("batch", text_or_null(job->batch));
-      told.set("user", text_or_null(job->user)).set("is_cancel_wanted", job->is_cancel_wanted);
-    }
-    events_.publish("job", id, told, !job || has_ended(job->state));
+    const Json told = told_state(id, job);
+    events_.publish("job", {id, job ? job->user : ""}, told, !job || has_ended(job->state));
   }
   const JobCounts jobs = queue_->counts();
   Json counts = Json::object();
   counts.set("pending", jobs.pending).set("running", jobs.running).set("paused", jobs.paused);
   counts.set("ended", jobs.ended).set("is_paused", queue_->is_paused());
-  events_.publish("queue", "", counts);
+  events_.publish("queue", {}, counts);
 }
 
-std::vector<Json> Service::greeting(const std::string& client) const {
+std::vector<Json> Service::greeting(const std::string& client, const Caller& caller) const {
   std::vector<Json> messages{status_message(*queue_, client)};
   // Without a node it would say that the job is over.
-  const std::optional<std::string> node = runner_->running_node(client);
+  const std::optional<std::string> node = runner_->running_node(client, caller);
   if (node && !node->empty()) {
     Json data = Json::object(), message = Json::object();
     data.set("node", *node);
@@ -163,7 +211,8 @@ std::vector<Json> Service::greeting(const std::string& client) const {
 std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
                                                 const std::shared_ptr<WebSocket>& socket) {
   if (head.path != "/ws" && head.path != "/api/ws") return {};
-  return clients_.connect(Query(head.query).get("clientId"), socket);
+  tell_request(head, {101, {}, "", {}}, options_.request_log);
+  return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 
 HttpResponse Service::routed(const HttpRequest& request) const {
@@ -174,15 +223,39 @@ HttpResponse Service::routed(const HttpRequest& request) const {
   return router_.answer(plain);
 }
 
+std::optional<HttpResponse> Service::check(HttpRequest& head) {
+  head.begun = std::chrono::steady_clock::now();
+  head.id = request_id_of(head);
+  take_forwarded(head, options_.proxy);
+  std::optional<HttpResponse> refusal = check_access(head, rules_);
+  if (!refusal) {
+    const std::string who =
+        head.caller.key.empty() ? cat("address ", head.peer) : cat("key ", head.caller.key);
+    if (const std::int64_t seconds = limiter_.take(who); seconds > 0)
+      refusal = too_many_requests(seconds, options_.requests_a_minute);
+  }
+  if (!refusal) return {};
+  return finished(head, *std::move(refusal));
+}
+
 HttpResponse Service::answer(const HttpRequest& request) {
-  HttpResponse response = routed(request);
+  HttpResponse response = finished(request, routed(request));
+  compress_body(request, response);
+  add_cors_headers(rules_, response);
+  return response;
+}
+
+// What all answers have.
+HttpResponse Service::finished(const HttpRequest& request, HttpResponse response) {
   metrics_.answered(response.status);
   if (is_v1(request.path))
     response = as_v1(request, std::move(response));
   else
     set_caching(request.path, response);
-  compress_body(request, response);
-  add_cors_headers(rules_, response);
+  for (auto& [name, value] : response.headers)
+    if (name == "Location" && value.starts_with('/')) value = request.prefix + value;
+  response.set("X-Request-Id", request.id);
+  tell_request(request, response, options_.request_log);
   return response;
 }
 

@@ -12,9 +12,13 @@
 #include "engine/serve/access.h"
 #include "engine/serve/clients.h"
 #include "engine/serve/event_log.h"
+#include "engine/serve/file_owners.h"
+#include "engine/serve/forwarded.h"
 #include "engine/serve/front_end.h"
 #include "engine/serve/http_server.h"
 #include "engine/serve/metrics.h"
+#include "engine/serve/rate_limiter.h"
+#include "engine/serve/request_log.h"
 #include "engine/serve/retention.h"
 #include "engine/serve/router.h"
 #include "engine/serve/runner.h"
@@ -24,14 +28,21 @@ namespace heddle::engine {
 
 class LogLines;
 
+// Over 15 members: what a server is given, each by itself and with a default.
 struct ServiceOptions {
   std::filesystem::path queue_file;  // made where there is none; its folder has to be there
   FrontEnd front_end;
   std::filesystem::path user_dir;  // of settings and workflows, by user; empty: none are kept
   ServerOptions server;
-  bool multi_user = false;  // each has a folder of their own there
-  std::string api_key;      // that every request has to bring; empty: none
-  std::string cors_origin;  // whose pages may ask, as AccessRules has it
+  bool multi_user = false;         // each has a folder of their own there
+  std::string api_key;             // of the operator; empty: none
+  std::filesystem::path api_keys;  // a file of users' keys; empty: none. Requests bring one of both
+  std::string cors_origin;         // whose pages may ask, as AccessRules has it
+  ProxyRules proxy;
+  std::filesystem::path packs;     // a folder of Python packs, for the front end; empty: none
+  unsigned requests_a_minute = 0;  // of a key, or of an address; 0: no limit
+  // Called when a request is answered, on a thread of the server; empty: nobody wants to know.
+  std::function<void(const RequestLine&)> request_log;
   JobQueueOptions queue;
   RunnerOptions runner;  // checkpoint_dir: empty: beside the queue
   RetentionOptions retention;
@@ -48,6 +59,7 @@ struct ServiceParts {
   Clients& clients;
   EventLog& events;
   Metrics& metrics;
+  FileOwners& owners;
   const ServiceOptions& options;
   Authenticator* authenticator = nullptr;  // none: everybody may ask
 };
@@ -68,10 +80,12 @@ class Service {
   const EventLog& events() const { return events_; }
 
  private:
-  std::vector<Json> greeting(const std::string& client) const;
+  std::vector<Json> greeting(const std::string& client, const Caller& caller) const;
   std::optional<WebSocketEvents> connect(const HttpRequest& head,
                                          const std::shared_ptr<WebSocket>& socket);
+  std::optional<HttpResponse> check(HttpRequest& head);
   HttpResponse answer(const HttpRequest& request);
+  HttpResponse finished(const HttpRequest& request, HttpResponse response);
   HttpResponse routed(const HttpRequest& request) const;
   void tell_change(const std::vector<std::string>& ids);
 
@@ -81,6 +95,8 @@ class Service {
   Clients clients_;
   EventLog events_;
   Metrics metrics_;
+  FileOwners owners_;
+  RateLimiter limiter_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
@@ -93,6 +109,9 @@ class Service {
 Json server_features(const ServerLimits& limits);
 // {"type": "status", ...}: how many jobs wait and run.
 Json status_message(const JobQueue& queue, const std::string& client = {});
+
+// What events say of a job; of none: that it is deleted.
+Json told_state(const std::string& id, const std::optional<Job>& job);
 
 // The routes, by subject.
 void add_prompt_routes(Router& router, const ServiceParts& parts);
@@ -108,6 +127,7 @@ void add_v1_device_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
 void add_v1_event_routes(Router& router, const ServiceParts& parts);
+void add_v1_trace_routes(Router& router, const ServiceParts& parts);
 void add_metrics_routes(Router& router, const ServiceParts& parts);
 // The last ones: what nobody else answers is a file of the front end.
 void add_file_routes(Router& router, const ServiceParts& parts);

@@ -19,8 +19,8 @@ HttpResponse sign_in(const Call& call, Authenticator* authenticator) {
   if (authenticator == nullptr) return response;
   const Authenticator::Checked checked = authenticator->check_key(key_in(call), call.request.peer);
   if (checked.verdict != Authenticator::Verdict::right) throw Refused{key_refusal(checked)};
-  return std::move(
-      response.set("Set-Cookie", session_cookie(call.request, authenticator->open_session())));
+  return std::move(response.set(
+      "Set-Cookie", session_cookie(call.request, authenticator->open_session(checked.caller))));
 }
 
 HttpResponse sign_out(const Call& call, Authenticator* authenticator) {
@@ -35,10 +35,12 @@ void add_session_routes(Router& router, const ServiceParts& parts) {
   Authenticator* const authenticator = parts.authenticator;
   add_v1(router, "GET", "/v1/session", [authenticator](const Call& call) {
     Json answer = Json::object();
-    answer.set("needs_key", authenticator != nullptr);
-    HttpResponse response = json_response(answer.set(
-        "is_signed_in",
-        authenticator != nullptr && authenticator->has_session(session_of(call.request))));
+    const std::optional<Caller> caller =
+        authenticator == nullptr ? std::nullopt : authenticator->session(session_of(call.request));
+    answer.set("needs_key", authenticator != nullptr).set("is_signed_in", caller.has_value());
+    answer.set("user", caller ? text_or_null(caller->user) : Json());
+    answer.set("role", !caller ? Json() : Json(caller->is_admin ? "admin" : "user"));
+    HttpResponse response = json_response(answer);
     return std::move(response.set("Cache-Control", "no-store"));
   });
   add_v1(router, "POST", "/v1/session",

@@ -200,7 +200,8 @@ void add_settings(Router& router, const std::shared_ptr<Users>& users) {
 }
 
 void add_users(Router& router, const std::shared_ptr<Users>& users) {
-  router.add_twice("GET", "/users", [users](const Call&) { return json_response(users->told()); });
+  router.add_twice("GET", "/users",
+                   [users](const Call& call) { return json_response(users->told(call.request)); });
   router.add_twice("POST", "/users", [users](const Call& call) {
     const Json body = any_body(call);
     const Json* name = body.find("username");

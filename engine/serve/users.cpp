@@ -72,7 +72,9 @@ Json Users::names() const { return object_in(folder_ / kNames); }
 std::shared_ptr<UserFolder> Users::folder_of(const HttpRequest& request) {
   std::string id = kOnlyUser;
   const std::lock_guard lock(mutex_);
-  if (several_) {
+  if (!request.caller.user.empty()) {
+    id = request.caller.user;  // as is_user_name() has it: a name of a folder
+  } else if (several_) {
     const std::string* given = request.header("comfy-user");
     id = given == nullptr ? kOnlyUser : *given;
     // The file may have been written by somebody else: what is no name of a folder is nobody's.
@@ -85,13 +87,15 @@ std::shared_ptr<UserFolder> Users::folder_of(const HttpRequest& request) {
   return folder;
 }
 
-Json Users::told() {
+Json Users::told(const HttpRequest& request) {
   Json answer = Json::object();
   answer.set("storage", "server");
   const std::lock_guard lock(mutex_);
-  if (several_) return std::move(answer.set("users", names()));
+  const std::string& user = request.caller.user;
+  if (several_ && user.empty()) return std::move(answer.set("users", names()));
   std::error_code ignored;
-  return std::move(answer.set("migrated", fs::is_directory(folder_ / kOnlyUser, ignored)));
+  const fs::path folder = folder_ / (user.empty() ? kOnlyUser : user);
+  return std::move(answer.set("migrated", fs::is_directory(folder, ignored)));
 }
 
 std::string Users::add(const std::string& given) {

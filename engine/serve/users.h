@@ -38,10 +38,11 @@ class Users {
   Users(std::filesystem::path folder, bool several)
       : folder_(std::move(folder)), several_(several) {}
 
-  // Of whom the header "comfy-user" names. Throws Refused with 401 for nobody who is known.
+  // Of whom the request's key names; else of whom its header "comfy-user" does. Throws Refused with
+  // 401 for nobody who is known.
   std::shared_ptr<UserFolder> folder_of(const HttpRequest& request);
-  // What "GET /users" answers.
-  Json told();
+  // What "GET /users" answers. Whom a key names has nobody to choose.
+  Json told(const HttpRequest& request);
   // The new one's id. Throws Refused with 400 for no name, and for one that is taken.
   std::string add(const std::string& name);
 

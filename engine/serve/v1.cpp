@@ -54,12 +54,6 @@ std::string_view code_of_status(unsigned status) {
   }
 }
 
-bool is_sound_id(const std::string& id) {
-  return !id.empty() && id.size() <= 128 && std::ranges::all_of(id, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  });
-}
-
 std::optional<Json> read_object(const std::string& text) {
   try {
     if (Json json = parse_json(text, "body"); json.is_object()) return json;
@@ -133,15 +127,13 @@ void add_v1(Router& router, std::string_view method, std::string_view pattern,
 bool is_v1(std::string_view path) { return path == "/v1" || path.starts_with("/v1/"); }
 
 HttpResponse as_v1(const HttpRequest& request, HttpResponse response) {
-  const std::string* given = request.header("X-Request-Id");
-  const std::string id = given != nullptr && is_sound_id(*given) ? *given : make_job_id();
   if (response.status >= 400) response = with_shape(std::move(response));
   if (response.status == 500)
-    log(Level::error, cat(request.method, " ", printable(request.path), ", request ", id, ": ",
-                          printable(response.body)));
+    log(Level::error, cat(request.method, " ", printable(request.path), ", request ", request.id,
+                          ": ", printable(response.body)));
   const auto is_caching = [](const auto& header) { return header.first == "Cache-Control"; };
   if (std::ranges::none_of(response.headers, is_caching)) response.set("Cache-Control", "no-store");
-  return std::move(response.set("X-Request-Id", id));
+  return response;
 }
 
 Fields::Fields(const Call& call, std::initializer_list<std::string_view> known)

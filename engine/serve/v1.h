@@ -29,8 +29,8 @@ void add_v1(Router& router, std::string_view method, std::string_view pattern, R
 
 // Whether a path is one of /v1.
 bool is_v1(std::string_view path);
-// The answer to a request under /v1 with its X-Request-Id: the client's where it gives a sound one.
-// What is refused before a route is reached gets the shape of errors.
+// The answer to a request under /v1: what is refused before a route is reached gets the shape of
+// errors.
 HttpResponse as_v1(const HttpRequest& request, HttpResponse response);
 
 // The JSON object of a body, which may be missing. What is of another type, or no member that is

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
@@ -53,7 +54,8 @@ bool is_working(const DeviceInfo& device) {
   return device.trouble.empty() && device.service == "enabled" && device.state != "degraded";
 }
 
-Json told_device(const DeviceInfo& device, const JobTeller& teller) {
+Json told_device(const DeviceInfo& device, const JobTeller& teller, const Call& call,
+                 const JobQueue& queue) {
   Json told = Json::object(), memory = told_memory(device.memory);
   memory.set("total", device.memory_total).set("free", device.memory_free);
   memory.set("ours", device.memory_ours).set("others", device.memory_others);
@@ -62,13 +64,15 @@ Json told_device(const DeviceInfo& device, const JobTeller& teller) {
   told.set("trouble", text_or_null(device.trouble));
   told.set("failures", device.failures).set("last_failure", text_or_null(device.last_failure));
   told.set("memory", std::move(memory)).set("models", told_models(device.memory));
-  return std::move(told.set("jobs", json_list(teller.jobs_on(device.id))));
+  return std::move(told.set(
+      "jobs", json_list(visible_ids(call.request.caller, teller.jobs_on(device.id), queue))));
 }
 
-HttpResponse list_devices(const ServiceParts& parts) {
+HttpResponse list_devices(const Call& call, const ServiceParts& parts) {
   const JobTeller teller(parts);
   Json list = Json::array(), host = Json::object(), answer = Json::object();
-  for (const DeviceInfo& device : parts.engine.devices()) list.push(told_device(device, teller));
+  for (const DeviceInfo& device : parts.engine.devices())
+    list.push(told_device(device, teller, call, parts.queue));
   host.set("memory", told_memory(parts.engine.host_memory()));
   return json_response(answer.set("devices", std::move(list)).set("host", std::move(host)));
 }
@@ -94,9 +98,9 @@ HttpResponse serve_device(const Call& call, const ServiceParts& parts, std::stri
   else
     parts.engine.drain(id, std::chrono::milliseconds(0));
   const DeviceInfo device = require_device(parts.engine, id);
-  parts.events.publish("device", "",
+  parts.events.publish("device", {},
                        Json(Json::object().set("device", id).set("service", device.service)));
-  return json_response(told_device(device, JobTeller(parts)));
+  return json_response(told_device(device, JobTeller(parts), call, parts.queue));
 }
 
 // A model that is on several devices is told once.
@@ -140,10 +144,11 @@ HttpResponse tell_ready(const ServiceParts& parts) {
 }  // namespace
 
 void add_v1_device_routes(Router& router, const ServiceParts& parts) {
-  add_v1(router, "GET", "/v1/devices", [parts](const Call&) { return list_devices(parts); });
+  add_v1(router, "GET", "/v1/devices",
+         [parts](const Call& call) { return list_devices(call, parts); });
   add_v1(router, "GET", "/v1/devices/{id}", [parts](const Call& call) {
-    return json_response(
-        told_device(require_device(parts.engine, call.part("id")), JobTeller(parts)));
+    return json_response(told_device(require_device(parts.engine, call.part("id")),
+                                     JobTeller(parts), call, parts.queue));
   });
   for (const char* how : {"enable", "disable", "drain"})
     add_v1(router, "POST", cat("/v1/devices/{id}/", how),

@@ -42,13 +42,13 @@ HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
   const std::string id = call.part("id");
   if (!parts.queue.find_brief(id)) refuse_v1(404, "not_found", cat("there is no job ", quote(id)));
   require_room(parts);
-  return stream_of(
-      [parts, id, after = after_of(call).value_or(0)](const std::shared_ptr<HttpStream>& stream) {
-        parts.events.follow(stream, after, id);
-        // It may have ended before it was followed.
-        const std::optional<Job> job = parts.queue.find_brief(id);
-        if (!job || has_ended(job->state)) parts.events.close(stream);
-      });
+  return stream_of([parts, id, after = after_of(call).value_or(0),
+                    caller = call.request.caller](const std::shared_ptr<HttpStream>& stream) {
+    parts.events.follow(stream, after, id, caller);
+    // It may have ended before it was followed.
+    const std::optional<Job> job = parts.queue.find_brief(id);
+    if (!job || has_ended(job->state)) parts.events.close(stream, id, told_state(id, job));
+  });
 }
 
 }  // namespace
@@ -56,8 +56,9 @@ HttpResponse events_of_job(const Call& call, const ServiceParts& parts) {
 void add_v1_event_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "GET", "/v1/events", [parts](const Call& call) {
     require_room(parts);
-    return stream_of([parts, after = after_of(call)](const std::shared_ptr<HttpStream>& stream) {
-      parts.events.follow(stream, after, "");
+    return stream_of([parts, after = after_of(call),
+                      caller = call.request.caller](const std::shared_ptr<HttpStream>& stream) {
+      parts.events.follow(stream, after, "", caller);
     });
   });
   add_v1(router, "GET", "/v1/jobs/{id}/events",

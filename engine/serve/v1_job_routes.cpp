@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/preview_image.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr JobState kStates[] = {JobState::pending, JobState::running, JobState::paused,
                                 JobState::done,    JobState::failed,  JobState::cancelled};
 constexpr std::int64_t kMostOfAPage = 1000;
+constexpr std::int64_t kMostOfAllPages = std::numeric_limits<std::int64_t>::max();
 
 JobState state_named(const std::string& name) {
   const auto found = std::ranges::find(kStates, name, job_state_name);
@@ -32,6 +34,11 @@ HttpResponse list_jobs(const Call& call, const ServiceParts& parts) {
   search.tag = call.query.get("tag");
   search.batch = call.query.get("batch");
   search.user = call.query.get("user");
+  if (const Caller& caller = call.request.caller; !caller.is_admin) {
+    if (!search.user.empty() && search.user != caller.user)
+      require_admin(caller, "what other users have submitted");
+    search.user = caller.user;
+  }
   search.before =
       whole_number(call.query, "before", 1, std::numeric_limits<std::int64_t>::max(), 0);
   search.limit = whole_number(call.query, "limit", 1, kMostOfAPage, 100) + 1;
@@ -109,6 +116,9 @@ HttpResponse move_job(const Call& call, const ServiceParts& parts) {
     refuse_v1(400, "invalid_argument",
               "say where to: {\"before\": ID}, {\"to\": \"front\"}, {\"to\": \"back\"} or "
               "{\"priority\": NUMBER}");
+  // Whoever moves a job to the front of a line passes others.
+  const Caller& caller = call.request.caller;
+  if (to != "back") require_admin(caller, "a move towards the front");
   bool is_moved = false;
   if (!before.empty()) {
     if (parts.queue.find(id)) require_job(parts, before);
@@ -151,16 +161,20 @@ HttpResponse show_queue(const Call& call, const ServiceParts& parts) {
   const JobTeller teller(parts);
   Json waiting = Json::array(), counts = Json::object(), answer = Json::object();
   std::int64_t position = 0;
-  for (const Job& job : parts.queue.waiting(limit)) {
+  const Caller& caller = call.request.caller;
+  // Places are told as they are, with the jobs of others between them.
+  for (const Job& job : parts.queue.waiting(caller.is_admin ? limit : kMostOfAllPages)) {
     const bool is_pending = job.state == JobState::pending;
-    waiting.push(teller.tell(job, is_pending ? std::optional(position++) : std::nullopt));
+    const auto place = is_pending ? std::optional(position++) : std::nullopt;
+    if (caller.may_see(job.user) && std::int64_t(waiting.size()) < limit)
+      waiting.push(teller.tell(job, place));
   }
   const JobCounts jobs = parts.queue.counts();
   counts.set("pending", jobs.pending).set("running", jobs.running);
   counts.set("paused", jobs.paused).set("ended", jobs.ended);
   answer.set("is_paused", parts.queue.is_paused()).set("workers", parts.runner.jobs());
   answer.set("counts", std::move(counts));
-  answer.set("running", teller.tell(parts.queue.list(JobState::running)));
+  answer.set("running", teller.tell(visible(caller, parts.queue.list(JobState::running))));
   return json_response(answer.set("waiting", std::move(waiting)));
 }
 
@@ -187,7 +201,7 @@ HttpResponse cancel_jobs(const Call& call, const ServiceParts& parts) {
               "say which jobs: 'ids', 'batch', 'tag' or 'user', or 'all': true");
   JobQueue::Cancelled cancelled;
   if (fields.find("ids") == nullptr || !selection.ids.empty())
-    cancelled = parts.queue.cancel(selection);
+    cancelled = parts.queue.cancel(selection_for(call.request.caller, selection));
   parts.runner.stop(cancelled.running);
   Json running = Json::array(), answer = Json::object();
   for (const JobClaim& claim : cancelled.running) running.push(claim.id);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/base/text.h"
+#include "engine/serve/authorization.h"
 #include "engine/serve/batch.h"
 #include "engine/serve/job_kind.h"
 #include "engine/serve/service.h"
@@ -84,12 +85,13 @@ Batch batch_of(const Fields& fields, const Workflow& flow) {
 }
 
 // What a submission says of all of its jobs alike.
-NewJob job_of(const Fields& fields) {
+NewJob job_of(const Fields& fields, const Caller& caller) {
   NewJob job;
   job.id = fields.text("id");
   job.priority = fields.integer("priority", -1'000'000, 1'000'000).value_or(0);
   job.front = fields.flag("front");
-  job.user = fields.text("user");
+  if (job.priority > 0 || job.front) require_admin(caller, "a place before the jobs of others");
+  job.user = owner_for(caller, fields.text("user"));
   job.tag = fields.text("tag");
   job.batch = fields.text("batch");
   job.client = fields.text("client");
@@ -106,15 +108,18 @@ void add_new(std::vector<std::string>& told, const std::vector<std::string>& pro
 }
 
 // A job of every prompt of the batch. Each that differs is checked: one value may be no good.
-std::vector<NewJob> jobs_of(const Fields& fields, const heddle::Engine& engine,
+std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const ServiceParts& parts,
                             std::vector<std::string>& warnings) {
+  const heddle::Engine& engine = parts.engine;
   const Workflow flow = workflow_of(fields, engine);
   const Batch batch = batch_of(fields, flow);
-  NewJob job = job_of(fields);
+  NewJob job = job_of(fields, caller);
   const Json prompt = parse_json(engine.convert(flow), "workflow");
   std::vector<NewJob> jobs;
   for (const Json& one : expand_batch(prompt, batch)) {
     if (jobs.size() % batch.repeats == 0) {
+      if (const std::string name = parts.owners.foreign_name(caller, one); !name.empty())
+        refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
       job.prompt = write_json(one);
       Workflow variant = flow;
       if (!batch.inputs.empty()) {
@@ -144,7 +149,7 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
       call, {"workflow", "set", "only", "id", "priority", "front", "tag", "batch", "user", "client",
              "background", "paused", "repeats", "sweep", "extra_data"});
   std::vector<std::string> warnings;
-  const std::vector<NewJob> jobs = jobs_of(fields, parts.engine, warnings);
+  const std::vector<NewJob> jobs = jobs_of(fields, call.request.caller, parts, warnings);
   const NewJob& first = jobs.front();
   if (!first.id.empty() && parts.queue.find(first.id))
     refuse_v1(409, "id_in_use", cat("there is a job ", quote(first.id), " already"));

@@ -16,7 +16,7 @@ constexpr std::size_t kWorthCompressing = 1024;  // bytes of a text
 
 class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
  public:
-  Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, beast::tcp_stream stream)
+  Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
       : server_(server), count_(std::move(count)), stream_(std::move(stream)) {}
 
   void start(http::request<http::string_body> request, HttpRequest head) {
@@ -129,7 +129,7 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
 
   HttpServer::Data& server_;
   const std::shared_ptr<ConnectionCount> count_;
-  websocket::stream<beast::tcp_stream> stream_;
+  websocket::stream<ServerStream> stream_;
   http::request<http::string_body> request_;
   HttpRequest head_;
   std::optional<WebSocketEvents> events_;
@@ -142,7 +142,7 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
 }  // namespace
 
 void start_web_socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count,
-                      beast::tcp_stream stream, http::request<http::string_body> request,
+                      ServerStream stream, http::request<http::string_body> request,
                       HttpRequest head) {
   std::make_shared<Socket>(server, std::move(count), std::move(stream))
       ->start(std::move(request), std::move(head));

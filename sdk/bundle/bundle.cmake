@@ -22,6 +22,7 @@ install(TARGETS heddle libheddle RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATI
 install(RUNTIME_DEPENDENCY_SET bundle PRE_EXCLUDE_REGEXES "^(ld-linux.*|lib(c|m|dl|rt|pthread))\\.so" DESTINATION lib)
 install(DIRECTORY graphs DESTINATION . PATTERN diffusion_models EXCLUDE) # what tests draw there
 install(DIRECTORY sdk DESTINATION . PATTERN heddleConfig.cmake EXCLUDE PATTERN bundle EXCLUDE)
+install(FILES sdk/bundle/heddle.service sdk/bundle/Containerfile DESTINATION sdk/bundle)
 install(FILES README.md DESTINATION .)
 # Of what is compiled into the encoders plugin.
 install(FILES plugins/encoders/vocabularies/README.md plugins/encoders/vocabularies/LICENCE-MIT plugins/encoders/vocabularies/LICENCE-Apache-2.0

@@ -48,7 +48,7 @@ class Served {
     router_.add_twice("GET", "/files/{path...}", [this](const Call& call) { return file(call); });
     router_.add("POST", "/body", told);
     ServerHandlers handlers;
-    handlers.check = [](const HttpRequest& head) {
+    handlers.check = [](HttpRequest& head) {
       return check_access(head, {.cors_origin = "https://a.example"});
     };
     handlers.answer = [this](const HttpRequest& request) { return answer(request); };

@@ -51,7 +51,7 @@ class Served {
         [this](const HttpRequest&,
                const std::shared_ptr<WebSocket>& socket) -> std::optional<WebSocketEvents> {
       ++opened_;
-      WebSocketEvents events = clients_.connect("", socket);
+      WebSocketEvents events = clients_.connect("", operator_caller(), socket);
       events.closed = [this, closed = std::move(events.closed)] {
         closed();
         ++closed_;
@@ -88,7 +88,7 @@ class Served {
   }
 
  private:
-  Clients clients_{{[](const std::string& id) {
+  Clients clients_{{[](const std::string& id, const Caller&) {
                       Json hello = Json::object();
                       return std::vector<Json>{hello.set("sid", id)};
                     },

@@ -56,6 +56,7 @@ function deviceItem(device) {
     setText(name, now.id);
     setText(facts, now.name);
     setText(state, stateText(now));
+    work.disabled = document.documentElement.dataset.role === 'user';
     work.setAttribute('aria-checked', String(now.service === 'enabled'));
     for (const key of kParts) {
       parts[key].style.flexGrow = String(memory.total > 0 ? memory[key] / memory.total : 0);

@@ -43,6 +43,7 @@ function waitingItem(job) {
   const cancel = iconButton('close', `Cancel: ${job.title}`, jobAction(job, 'cancel', 'The job is cancelled'));
   const handle = iconButton('drag', `Drag, or move with the arrow keys: ${job.title}`);
   handle.classList.add('drag');
+  for (const button of [handle, up, down]) button.classList.add('of-admin');
   handle.addEventListener('keydown', (event) => {
     const by = {ArrowUp: -1, ArrowDown: 1}[event.key];
     if (!by) return;

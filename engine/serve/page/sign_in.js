@@ -14,11 +14,15 @@ function show(isSigningIn) {
   if (isSigningIn) byId('api-key').focus();
 }
 
-function letIn(proceed) {
+// What is for administrators is not shown to others: the server would refuse it.
+async function letIn(proceed) {
   if (isOnWayToFrontEnd) {
     location.replace('./');
     return;
   }
+  const {user, role} = await get('v1/session');
+  document.documentElement.dataset.role = role ?? 'admin';
+  setText(byId('sign-out'), user ? `Sign out ${user}` : 'Sign out');
   show(false);
   proceed();
 }
@@ -42,8 +46,8 @@ export async function signIn(proceed) {
     }
     byId('api-key').value = '';
     setText(byId('sign-in-problem'), '');
-    letIn(proceed);
+    await letIn(proceed);
   });
-  if (!needsKey || isSignedIn) letIn(proceed);
+  if (!needsKey || isSignedIn) await letIn(proceed);
   else show(true);
 }

@@ -13,7 +13,7 @@ HttpRequest asked(std::vector<std::pair<std::string, std::string>> headers) {
   return request;
 }
 
-unsigned status_of(const HttpRequest& request, const AccessRules& rules = {}) {
+unsigned status_of(HttpRequest request, const AccessRules& rules = {}) {
   const auto refusal = check_access(request, rules);
   return refusal ? refusal->status : 200;
 }
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_key_is_asked_for) {
 BOOST_AUTO_TEST_CASE(a_session_stands_for_the_key) {
   Authenticator authenticator("secret", [] { return 0; });
   const AccessRules rules{.is_loopback_only = false, .authenticator = &authenticator};
-  const std::string token = authenticator.open_session();
+  const std::string token = authenticator.open_session(operator_caller());
   const auto with = [&](const std::string& cookie) {
     return status_of(asked({{"Host", "studio.example"}, {"Cookie", cookie}}), rules);
   };

@@ -65,29 +65,29 @@ BOOST_FIXTURE_TEST_CASE(peers_are_counted_apart, Clocked) {
 }
 
 BOOST_FIXTURE_TEST_CASE(a_session_is_known_until_it_ends, Clocked) {
-  const std::string token = authenticator.open_session();
+  const std::string token = authenticator.open_session(operator_caller());
   BOOST_TEST(token.size() == 64u);
-  BOOST_TEST(authenticator.has_session(token));
+  BOOST_TEST(authenticator.session(token).has_value());
   for (std::size_t i = 0; i < token.size(); ++i) {
     std::string other = token;
     other[i] = other[i] == '0' ? '1' : '0';
-    BOOST_TEST(!authenticator.has_session(other), i);
+    BOOST_TEST(!authenticator.session(other), i);
   }
-  BOOST_TEST(!authenticator.has_session(""));
-  BOOST_TEST(!authenticator.has_session("secret"));
-  BOOST_TEST(!authenticator.has_session(token + "0"));
+  BOOST_TEST(!authenticator.session(""));
+  BOOST_TEST(!authenticator.session("secret"));
+  BOOST_TEST(!authenticator.session(token + "0"));
   authenticator.end_session(token.substr(0, 63) + (token.back() == '0' ? '1' : '0'));
-  BOOST_TEST(authenticator.has_session(token));
+  BOOST_TEST(authenticator.session(token).has_value());
   authenticator.end_session(token);
-  BOOST_TEST(!authenticator.has_session(token));
+  BOOST_TEST(!authenticator.session(token));
 }
 
 BOOST_FIXTURE_TEST_CASE(sessions_do_not_last_for_ever, Clocked) {
-  const std::string token = authenticator.open_session();
+  const std::string token = authenticator.open_session(operator_caller());
   now += Authenticator::kSessionMs - 1;
-  BOOST_TEST(authenticator.has_session(token));
+  BOOST_TEST(authenticator.session(token).has_value());
   now += 1;
-  BOOST_TEST(!authenticator.has_session(token));
+  BOOST_TEST(!authenticator.session(token));
 }
 
 BOOST_FIXTURE_TEST_CASE(the_oldest_session_makes_room, Clocked) {
@@ -95,12 +95,13 @@ BOOST_FIXTURE_TEST_CASE(the_oldest_session_makes_room, Clocked) {
   std::set<std::string> different;
   for (int i = 0; i < 1001; ++i) {
     ++now;
-    tokens.push_back(authenticator.open_session());
+    tokens.push_back(authenticator.open_session(operator_caller()));
     different.insert(tokens.back());
   }
   BOOST_TEST(different.size() == tokens.size());
-  BOOST_TEST(!authenticator.has_session(tokens.front()));
-  for (std::size_t i = 1; i < tokens.size(); ++i) BOOST_TEST(authenticator.has_session(tokens[i]));
+  BOOST_TEST(!authenticator.session(tokens.front()));
+  for (std::size_t i = 1; i < tokens.size(); ++i)
+    BOOST_TEST(authenticator.session(tokens[i]).has_value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -32,10 +32,10 @@ BOOST_AUTO_TEST_SUITE(clients)
 // It would wait for itself.
 BOOST_AUTO_TEST_CASE(no_connection_ends_under_the_lock) {
   std::atomic<int> ended = 0;
-  Clients clients(
-      {[](const std::string&) { return std::vector<Json>{}; }, [] { return Json::object(); }});
+  Clients clients({[](const std::string&, const Caller&) { return std::vector<Json>{}; },
+                   [] { return Json::object(); }});
   const auto connect = [&](const char* id) {
-    return clients.connect(id, std::make_shared<AskingSocket>(clients, ended));
+    return clients.connect(id, operator_caller(), std::make_shared<AskingSocket>(clients, ended));
   };
   const WebSocketEvents first = connect("a"), second = connect("a");
   BOOST_TEST(ended == 1);  // another one has its id

@@ -42,6 +42,32 @@ BOOST_AUTO_TEST_CASE(what_is_compressed_is_inflated_again) {
   BOOST_TEST(inflated(zlib, 100).content == "a");
 }
 
+BOOST_AUTO_TEST_CASE(what_is_inflated_is_counted) {
+  std::uint64_t claimed = 0;
+  const auto claim = [&](std::uint64_t bytes) { return (claimed += bytes) <= 500'000; };
+  BOOST_TEST(
+      (inflated(gzipped(std::string(400'000, 'x')), 1 << 20, claim).outcome == Outcome::done));
+  BOOST_TEST(claimed == 400'000u);
+  BOOST_TEST(
+      (inflated(gzipped(std::string(200'000, 'x')), 1 << 20, claim).outcome == Outcome::busy));
+  BOOST_TEST(claimed < 600'000u);  // it has stopped there
+}
+
+// A little that becomes much counts as much, and does so no longer when it is answered.
+BOOST_AUTO_TEST_CASE(inflated_bodies_count_in_the_limit_of_all) {
+  const Serving serving(
+      [](engine::ServiceOptions& options) { options.server.limits.all_body_bytes = 150'000; });
+  const std::string small = gzipped("{\"x\": \"" + std::string(100'000, 'x') + "\"}"),
+                    large = gzipped("{\"x\": \"" + std::string(200'000, 'x') + "\"}");
+  const auto status = [&](const std::string& body) {
+    return ask(serving.port(), "POST", "/history", body, headers("Content-Encoding: gzip")).status;
+  };
+  for (int i = 0; i < 5; ++i) {
+    BOOST_TEST(status(small) == 200);
+    BOOST_TEST(status(large) == 503);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_bomb_is_not_inflated) {
   const std::string bomb = gzipped(std::string(64 << 20, '\0'));
   BOOST_TEST(bomb.size() < 1u << 20);

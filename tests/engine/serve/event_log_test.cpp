@@ -44,8 +44,9 @@ struct Log {
     log.follow(stream, after, job);
     return stream;
   }
-  void publish(std::string_view type, const std::string& job = "", bool is_last = false) {
-    log.publish(type, job, Json::object(), is_last);
+  void publish(std::string_view type, const std::string& job = "", bool is_last = false,
+               const std::string& user = "") {
+    log.publish(type, {job, user}, Json::object(), is_last);
   }
 };
 
@@ -63,9 +64,33 @@ BOOST_FIXTURE_TEST_CASE(events_are_numbered_and_reach_all_who_follow, Log) {
   BOOST_TEST(log.readers() == 2u);
 }
 
+BOOST_FIXTURE_TEST_CASE(events_of_other_users_jobs_are_left_out, Log) {
+  publish("a", "1", false, "ann");
+  publish("b", "2", false, "bob");
+  const auto ann = std::make_shared<Kept>();
+  log.follow(ann, 0, "", {"ann", false, "k"});
+  publish("c", "1", false, "ann");
+  publish("d", "2", false, "bob");
+  publish("e");  // of no job: for all
+  BOOST_TEST(ann->events() == "10:a 12:c 14:e");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_job_that_ended_before_that_is_told_has_an_end, Log) {
+  const Json state = Json(Json::object().set("state", "done"));
+  publish("a", "1");
+  const auto early = follow(0, "1");
+  log.close(early, "1", state);
+  BOOST_TEST(early->text.ends_with("event: job\ndata: {\"state\":\"done\"}\n\n"));
+  publish("b", "1", true);
+  BOOST_TEST(early->text.find("event: b") == std::string::npos);
+  const auto late = follow(0, "1");
+  log.close(late, "1", state);
+  BOOST_TEST(late->events() == "10:a 11:b");  // it has its end already
+}
+
 BOOST_FIXTURE_TEST_CASE(a_text_with_line_ends_stays_one_event, Log) {
   const auto reader = follow({});
-  log.publish("a", "", Json("x\n\ndata: y\r\n"));
+  log.publish("a", {}, Json("x\n\ndata: y\r\n"));
   BOOST_TEST(reader->events() == "10:a");
 }
 
@@ -82,7 +107,7 @@ BOOST_FIXTURE_TEST_CASE(who_comes_back_misses_nothing_or_is_told, Log) {
 
 BOOST_AUTO_TEST_CASE(what_is_kept_is_limited_in_bytes) {
   EventLog log(1, 1000, 100);
-  for (int i = 0; i < 50; ++i) log.publish("a", "", Json::object());
+  for (int i = 0; i < 50; ++i) log.publish("a", {}, Json::object());
   const auto reader = std::make_shared<Kept>();
   log.follow(reader, 0, "");
   BOOST_TEST(reader->text.size() <= 100u);
@@ -106,13 +131,13 @@ BOOST_FIXTURE_TEST_CASE(whoever_has_gone_is_forgotten, Log) {
   const auto gone = follow({}), closed = follow({});
   BOOST_TEST(log.readers() == 2u);
   gone->is_there = false;
-  log.close(closed);
+  log.close(closed, "1", Json::object());
   BOOST_TEST(log.readers() == 0u);
   BOOST_TEST(closed->is_closed);
   publish("a");
   BOOST_TEST(log.readers() == 0u);
   BOOST_TEST(gone->text == "");
-  BOOST_TEST(closed->text == "");
+  BOOST_TEST(closed->text == "id: 9\nevent: job\ndata: {}\n\n");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -207,7 +207,11 @@ BOOST_AUTO_TEST_CASE(connections_are_limited) {
   Connection first(echo.port()), second(echo.port());
   BOOST_TEST(first.ask("GET", "/").status == 200);
   BOOST_TEST(second.ask("GET", "/").status == 200);
-  BOOST_TEST(Connection(echo.port()).is_closed());
+  Connection third(echo.port());
+  const Reply refused = third.read_reply();
+  BOOST_TEST(refused.status == 503);
+  BOOST_TEST(refused.header("retry-after") == "5");
+  BOOST_TEST(third.is_closed());
   BOOST_TEST(first.ask("GET", "/").status == 200);
 }
 

@@ -1,5 +1,7 @@
 #include "engine/serve/metrics.h"
 
+#include <fstream>
+#include <map>
 #include <regex>
 #include <set>
 #include <sstream>
@@ -67,6 +69,13 @@ BOOST_AUTO_TEST_CASE(nodes_and_ends_are_counted) {
   tell(metrics, heddle::Event::Kind::node_done, "A", 0.25);
   tell(metrics, heddle::Event::Kind::node_cached, "A", 0);
   tell(metrics, heddle::Event::Kind::node_started, "B", 0);
+  heddle::Event step{heddle::Event::Kind::node_progress};
+  step.class_type = "A";
+  for (const double fraction : {0.0, 0.5, 1.0}) {  // what has only begun is no step
+    step.fraction = fraction;
+    metrics.take(step);
+  }
+  BOOST_TEST(has_line(text_of(metrics), "heddle_node_steps_total{class_type=\"A\"} 2"));
   metrics.job_ended(JobState::failed, 1, "out_of_memory");
   metrics.job_ended(JobState::done, 1, "");
   metrics.answered(404);
@@ -119,6 +128,52 @@ BOOST_FIXTURE_TEST_CASE(what_is_served_can_be_read, V1Serving) {
       BOOST_TEST(has_line(reply.body, line), line);
     const std::string device = engine.devices().front().id;
     BOOST_TEST(has_line(reply.body, cat("heddle_device_up{device=\"", device, "\"} 1")));
+  }
+}
+
+// Every query asks for metrics and labels that there are, and every metric is on the board.
+BOOST_FIXTURE_TEST_CASE(the_board_asks_for_what_there_is, V1Serving) {
+  wait_for(submit_v1(failing("broken")), "failed");
+  wait_until([&] { return has_line(get("/metrics").body, "heddle_job_run_seconds_count 1"); });
+  static const std::regex line_of("(heddle_[a-z_]+)(?:\\{(.*)\\})? .*"), label_of("([a-z_]+)=\""),
+      name_of("heddle_[a-z_]+"), grouping("by \\(([a-z_, ]+)\\)"), word("[a-z_]+");
+  std::map<std::string, std::set<std::string>> labels;  // by metric
+  std::istringstream lines(get("/metrics").body);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch match;
+    if (!std::regex_match(line, match, line_of)) continue;
+    std::set<std::string>& known = labels[match[1]];
+    const std::string text = match[2];
+    for (std::sregex_iterator at(text.begin(), text.end(), label_of), end; at != end; ++at)
+      known.insert((*at)[1]);
+  }
+  std::ifstream file(HEDDLE_SOURCE_DIR "/sdk/serve/grafana.json");
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const engine::Json board = engine::parse_json(text, "grafana.json");
+  std::set<std::string> asked;
+  std::size_t queries = 0;
+  for (const engine::Json& panel : board.at("panels").as_array())
+    for (const engine::Json& target : panel.at("targets").as_array()) {
+      const std::string& query = target.at("expr").as_string();
+      ++queries;
+      std::set<std::string> there;  // labels of what it asks for
+      for (std::sregex_iterator at(query.begin(), query.end(), name_of), end; at != end; ++at) {
+        const std::string name = (*at)[0];
+        BOOST_TEST(labels.contains(name), query);
+        asked.insert(name);
+        there.insert(labels[name].begin(), labels[name].end());
+      }
+      for (std::sregex_iterator at(query.begin(), query.end(), grouping), end; at != end; ++at) {
+        const std::string list = (*at)[1];
+        for (std::sregex_iterator one(list.begin(), list.end(), word); one != end; ++one)
+          BOOST_TEST(there.contains((*one)[0]), query << ": " << (*one)[0]);
+      }
+    }
+  BOOST_TEST(queries >= 15u);
+  for (const auto& [name, of] : labels) {
+    const bool is_told_otherwise =
+        name == "heddle_build_info" || name.ends_with("_sum") || name.ends_with("_count");
+    BOOST_TEST((is_told_otherwise || asked.contains(name)), name);
   }
 }
 

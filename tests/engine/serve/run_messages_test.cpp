@@ -24,12 +24,12 @@ class KeptSocket : public WebSocket {
 };
 
 struct OneRun {
-  Clients clients{
-      {[](const std::string&) { return std::vector<Json>{}; }, [] { return Json::object(); }}};
+  Clients clients{{[](const std::string&, const Caller&) { return std::vector<Json>{}; },
+                   [] { return Json::object(); }}};
   std::shared_ptr<KeptSocket> plain = std::make_shared<KeptSocket>(),
                               knowing = std::make_shared<KeptSocket>();
-  WebSocketEvents of_plain = clients.connect("plain", plain);
-  WebSocketEvents of_knowing = clients.connect("knowing", knowing);
+  WebSocketEvents of_plain = clients.connect("plain", operator_caller(), plain);
+  WebSocketEvents of_knowing = clients.connect("knowing", operator_caller(), knowing);
   Json prompt = parse_json("{\"1\": {\"class_type\": \"A\", \"inputs\": {}}}", "prompt");
   OneRun() {
     of_knowing.received(

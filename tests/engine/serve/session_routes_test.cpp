@@ -60,8 +60,15 @@ BOOST_FIXTURE_TEST_CASE(each_sign_in_has_a_session_of_its_own, WithKey) {
 }
 
 BOOST_FIXTURE_TEST_CASE(behind_tls_the_cookie_stays_there, WithKey) {
-  const Reply in = sign_in("secret", "X-Forwarded-Proto: https\r\n");
-  BOOST_TEST(in.header("set-cookie").ends_with("; Secure"));
+  const std::string forwarded = "X-Forwarded-Proto: https\r\n";
+  BOOST_TEST(!sign_in("secret", forwarded).header("set-cookie").ends_with("; Secure"));
+  service.reset();
+  options.proxy.trusted = {*engine::ProxyAddress::parse("127.0.0.1")};
+  options.proxy.prefix = "/studio";
+  start();
+  const std::string set = sign_in("secret", forwarded).header("set-cookie");
+  BOOST_TEST(set.ends_with("; Secure"), set);
+  BOOST_TEST(set.find("; Path=/studio/;") != std::string::npos, set);
 }
 
 BOOST_FIXTURE_TEST_CASE(wrong_keys_open_nothing, WithKey) {

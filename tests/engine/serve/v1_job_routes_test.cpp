@@ -303,4 +303,25 @@ BOOST_AUTO_TEST_CASE(it_is_told_how_long_a_job_will_wait) {
   serving.expect(200, "POST", "/v1/cancel", "{\"all\": true}");
 }
 
+BOOST_AUTO_TEST_CASE(a_job_that_has_run_has_a_timeline) {
+  const TemporaryFolder traces;
+  const V1Serving serving(
+      [&](engine::ServiceOptions& options) { options.runner.traces = traces.path(); });
+  const std::string id = serving.submit_v1(showing(1));
+  serving.wait_for(id, "done");
+  const Json trace = serving.expect(200, "GET", "/v1/jobs/" + id + "/trace");
+  BOOST_TEST(trace.at("traceEvents").size() > 0u);
+  serving.expect(200, "POST", "/v1/queue/pause");
+  const std::string waits = serving.submit_v1(showing(2));
+  BOOST_TEST(serving.refused(404, "GET", "/v1/jobs/" + waits + "/trace") == "not_found");
+  for (const char* other : {"none", "..%2Fqueue",
+                            "%2e%2e%2f"
+                            "x"})
+    BOOST_TEST(ask(serving.port(), "GET", std::string("/v1/jobs/") + other + "/trace").status ==
+               404);
+  const V1Serving without;
+  const std::string plain = without.submit_v1(showing(1));
+  BOOST_TEST(without.refused(404, "GET", "/v1/jobs/" + plain + "/trace") == "not_found");
+}
+
 BOOST_AUTO_TEST_SUITE_END()

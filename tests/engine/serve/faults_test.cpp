@@ -1,0 +1,181 @@
+// What goes wrong outside of the server: more connections than there is room for, clocks that are
+// set back, a disk that is full. Typed answers, and nothing is lost.
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/test/unit_test.hpp>
+#include <csignal>
+#include <deque>
+
+#include "engine/base/log.h"
+#include "tests/engine/serve/v1_fixture.h"
+
+using namespace heddle;
+using namespace heddle::test;
+using engine::Json;
+
+namespace {
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t kMostConnections = 1000;
+#else
+constexpr std::size_t kMostConnections = 10'000;
+#endif
+
+// Both ends of a connection are in this process.
+std::size_t connections_that_fit() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  return std::min<std::size_t>(kMostConnections, (limit.rlim_cur - 200) / 2);
+}
+
+// As on a full disk, no file of the process grows beyond so many bytes.
+class NoLargeFiles {
+ public:
+  explicit NoLargeFiles(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit{bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~NoLargeFiles() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+  NoLargeFiles(const NoLargeFiles&) = delete;
+
+ private:
+  using Handler = void (*)(int);
+  const Handler handler_;
+  rlimit before_{};
+};
+
+std::string value_of(const std::string& metrics, const std::string& name) {
+  const std::size_t at = metrics.find("\n" + name + " ");
+  BOOST_TEST_REQUIRE(at != std::string::npos, name);
+  const std::size_t begin = at + name.size() + 2;
+  return metrics.substr(begin, metrics.find('\n', begin) - begin);
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(faults)
+
+// Each is answered, or refused in words; then there is room again.
+BOOST_AUTO_TEST_CASE(ten_thousand_connections_are_answered_or_refused) {
+  const std::size_t count = connections_that_fit(), room = count / 4;
+  Serving serving([&](engine::ServiceOptions& options) {
+    options.server.limits.connections = room;
+    options.server.limits.idle_ms = 600'000;
+  });
+  const std::string id = serving.submit(meeting(1, 2));  // runs all the while
+  std::deque<Connection> connections;
+  for (std::size_t i = 0; i < count; ++i) {
+    connections.emplace_back(serving.port());
+    connections.back().send("GET /prompt HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
+  }
+  std::size_t answered = 0, refused = 0;
+  for (Connection& connection : connections) {
+    // What is sent to a closed connection may take the refusal with it.
+    const int status = connection.read_reply().status;
+    if (status == 200) ++answered;
+    if (status == 503 || status == 0) ++refused;
+  }
+  BOOST_TEST(answered + refused == count);
+  BOOST_TEST(answered > 0u);
+  BOOST_TEST(answered <= room);
+  connections.clear();
+  serving.wait_until([&] {
+    Connection again(serving.port());
+    return again.ask("GET", "/queue").status == 200;
+  });
+  serving.submit(meeting(2, 2));
+  BOOST_TEST(serving.ended(id).at("status").at("completed").as_bool());
+}
+
+// Without a byte of the body: the header is enough.
+BOOST_AUTO_TEST_CASE(a_body_of_a_gigabyte_is_refused_before_it_is_read) {
+  const Serving serving;
+  for (const char* path : {"/upload/image", "/prompt", "/v1/jobs", "/userdata/x"}) {
+    Connection connection(serving.port());
+    connection.send(std::string("POST ") + path +
+                    " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1073741824\r\n\r\n");
+    BOOST_TEST(connection.read_reply().status == 413, path);
+  }
+}
+
+// Its end is not told: it is refused as soon as it is too long.
+BOOST_AUTO_TEST_CASE(a_body_without_an_end_is_refused_at_the_limit) {
+  const Serving serving(
+      [](engine::ServiceOptions& options) { options.server.limits.body_bytes = 1 << 20; });
+  Connection connection(serving.port());
+  connection.send("POST /prompt HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "10000\r\n" + std::string(0x10000, 'x') + "\r\n";
+  for (int i = 0; i < 17; ++i) connection.send(chunk);
+  BOOST_TEST(connection.read_reply().status == 413);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_confuses_nobody) {
+  std::atomic<std::int64_t> now = 1'700'000'000'000;
+  const auto clock = [&] { return now.load(); };
+  V1Serving serving([&](engine::ServiceOptions& options) {
+    options.queue.clock = options.runner.clock = options.retention.clock = clock;
+    options.retention.history = std::chrono::hours(24 * 30);
+  });
+  const std::string first = serving.submit(showing(1));
+  serving.ended(first);
+  now -= 3'600'000;
+  const std::string waits = serving.submit(meeting(2, 2));
+  serving.wait_until([&] { return serving.running() == 1; });
+  now -= 3'600'000;
+  const std::string last = serving.submit(meeting(3, 2));
+  serving.wait_for(waits, "done");
+  serving.wait_for(last, "done");
+  // In the order of what happened, and nothing took less than no time.
+  const Json history = serving.get("/history").json();
+  BOOST_TEST(history.members().front().key == first);
+  const std::string metrics = serving.get("/metrics").body;
+  for (const char* name : {"heddle_job_wait_seconds_sum", "heddle_job_run_seconds_sum"}) {
+    const double seconds = std::stod(value_of(metrics, name));
+    BOOST_TEST(seconds >= 0, name);
+    BOOST_TEST(seconds < 3000, name << " " << seconds);
+  }
+  // Events go on where they were, also in a later server.
+  const auto number_of_first = [&] {
+    Connection connection(serving.port());
+    connection.ask("GET", "/v1/events?after=0");
+    std::string text;
+    while (text.find('\n') == std::string::npos && connection.fill(1)) text += connection.take(1);
+    return std::stoull(text.substr(text.find("id: ") + 4));
+  };
+  const auto before = number_of_first();
+  BOOST_TEST(before > 0u);
+  BOOST_TEST(serving.expect(200, "GET", "/v1/jobs").at("total").as_int64() == 3);
+}
+
+// It says so, keeps what it has, and goes on as soon as there is room.
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_refuses_what_has_no_room) {
+  engine::set_log_sink([](engine::Level, std::string_view) {});
+  V1Serving serving;
+  serving.service->queue().pause_all(true);
+  const std::string kept = serving.submit(showing(1));
+  const std::string large = ", \"extra_data\": {\"x\": \"" + std::string(8'000'000, 'x') + "\"}";
+  {
+    const NoLargeFiles limit(4'000'000);
+    const Reply prompt = serving.post("/prompt", "{\"prompt\": " + showing(2) + large + "}");
+    BOOST_TEST(prompt.status == 500);
+    BOOST_TEST(prompt.json().at("error").as_string().find("queue.db") != std::string::npos);
+    const Reply job = serving.post("/v1/jobs", "{\"workflow\": " + showing(2) + large + "}");
+    BOOST_TEST(job.status == 500);
+    BOOST_TEST(job.json().at("error").at("code").as_string() == "input/output");
+    BOOST_TEST(serving.pending() == 1u);
+  }
+  BOOST_TEST(serving.post("/prompt", "{\"prompt\": " + showing(2) + large + "}").status == 200);
+  serving.service->queue().pause_all(false);
+  serving.ended(kept);
+  engine::set_log_sink({});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
