@@ -53,6 +53,8 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
     if (has_part(index, part))
       encoders.push_back(folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
   }
+  if (encoders.size() == 1 && is_language_encoder(encoders[0]))
+    return language_clip(ctx, encoders[0], "", folder.string());
   return clip_value(clip_type(encoders, folder.string()), encoders, folder.string());
 }
 
