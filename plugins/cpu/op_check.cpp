@@ -135,8 +135,7 @@ void require_broadcasts(const heddle_tensor_info& info, const char* name,
 }
 
 void require_activation(heddle_activation kind) {
-  require(kind >= HEDDLE_ACT_NONE && kind <= HEDDLE_ACT_QUICK_GELU, "activation ", kind,
-          " is unknown");
+  require(kind >= HEDDLE_ACT_NONE && kind <= HEDDLE_ACT_TANH, "activation ", kind, " is unknown");
 }
 
 std::int64_t last_size(const heddle_tensor_info& info, const char* name) {

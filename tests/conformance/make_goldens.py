@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-NONE, RELU, SILU, GELU, GELU_TANH, QUICK_GELU = range(6)
+NONE, RELU, SILU, GELU, GELU_TANH, QUICK_GELU, TANH = range(7)
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
 tensors = {}
@@ -50,6 +50,7 @@ def activate(kind, x):
         GELU: lambda: F.gelu(x),
         GELU_TANH: lambda: F.gelu(x, approximate="tanh"),
         QUICK_GELU: lambda: x * torch.sigmoid(1.702 * x),
+        TANH: lambda: torch.tanh(x),
     }[kind]()
 
 

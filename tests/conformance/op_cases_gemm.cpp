@@ -85,7 +85,7 @@ std::vector<LinearCase> linear_table() {
       {{1, 9, 2048}, 96, HEDDLE_F32, HEDDLE_F8_E4M3, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
       {{1, 9, 64}, 96, HEDDLE_F32, HEDDLE_F8_E5M2, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
   };
-  for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_QUICK_GELU; ++kind)
+  for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_TANH; ++kind)
     table.push_back(
         {{2, 50, 96}, 200, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, kind, true, kind % 2 == 0});
   for (heddle_dtype in : kFloats)

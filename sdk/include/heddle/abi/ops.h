@@ -26,10 +26,11 @@ typedef int32_t heddle_activation;
 enum {
   HEDDLE_ACT_NONE = 0,
   HEDDLE_ACT_RELU = 1,
-  HEDDLE_ACT_SILU = 2,      /* x / (1 + exp(-x))                                               */
-  HEDDLE_ACT_GELU = 3,      /* x/2 (1 + erf(x / sqrt 2))                                       */
-  HEDDLE_ACT_GELU_TANH = 4, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
-  HEDDLE_ACT_QUICK_GELU = 5 /* x / (1 + exp(-1.702 x)), CLIP's                                 */
+  HEDDLE_ACT_SILU = 2,       /* x / (1 + exp(-x))                                               */
+  HEDDLE_ACT_GELU = 3,       /* x/2 (1 + erf(x / sqrt 2))                                       */
+  HEDDLE_ACT_GELU_TANH = 4,  /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
+  HEDDLE_ACT_QUICK_GELU = 5, /* x / (1 + exp(-1.702 x)), CLIP's                                */
+  HEDDLE_ACT_TANH = 6
 };
 
 /* copy/1: out = in, same shape, any strides, any two types. Floats round to nearest even; to
