@@ -15,6 +15,8 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)));
+  for (const char* key : {"latent_means", "latent_deviations"})
+    if (settings.has(key)) vae.set(key, settings.field(key));
   if (settings.has("preview_factors"))
     vae.set("preview_factors", settings.field("preview_factors"));
   return vae.value();
@@ -34,6 +36,8 @@ Value pixel_space() {
 Value with_latents_of(const Value& model, const Value& vae) {
   Record settings(model_settings(model));
   settings.set("latent_scale", vae.field("scale")).set("latent_shift", vae.field("shift"));
+  for (const char* key : {"latent_means", "latent_deviations"})
+    if (vae.has(key)) settings.set(key, vae.field(key));
   if (vae.has("preview_factors")) settings.set("preview_factors", vae.field("preview_factors"));
   return with_settings(model, settings.value());
 }

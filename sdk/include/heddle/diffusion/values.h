@@ -95,12 +95,11 @@
  *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- *               scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL,
- *               optional; pixel_space (bool), optional: it has no models, its latents are
- *               pictures (B, 3, H, W) from -1 to 1
- * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
- *   id            text: changes of one id are the same one
- *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
+ *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
+ *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
+ * models, its latents are pictures (B, 3, H, W) from -1 to 1 HOOKS         list of records, each a
+ * change of weights (weight_hooks.h); none: no hooks id            text: changes of one id are the
+ * same one kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
  *   strength_model, strength_clip  floats: for a diffusion model and for text encoders
  *   keyframes     HOOK_KEYFRAMES, optional: how strong when; clock, a text: hooks of one clock go
  *                 through them together
