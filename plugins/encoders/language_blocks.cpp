@@ -24,17 +24,18 @@ Tensor shifted(Context& ctx, const Tensor& weight, double shift) {
   return ops::scale_clamp(ctx, wide, {1, shift, -kUnlimited, kUnlimited});
 }
 
-// The last axis (i, i + n/2) as pairs of neighbours (2i, 2i + 1). The order of a head's elements
-// does not matter to a product of queries and keys that have the same one.
-Tensor as_neighbours(Context& ctx, const Tensor& x) {
-  Shape split = x.shape();
-  const std::int64_t half = split.back() / 2;
-  split.back() = 2;
-  split.push_back(half);
+// The last two axes (2, n/2), of halves, as one of neighbours (2i, 2i + 1). The order of a head's
+// elements does not matter to a product of queries and keys that have the same one.
+Tensor as_neighbours(Context& ctx, const Tensor& halves) {
+  Shape shape = halves.shape();
   std::vector<int> order;
-  for (int axis = 0; axis < int(split.size()); ++axis) order.push_back(axis);
+  for (int axis = 0; axis < int(shape.size()); ++axis) order.push_back(axis);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return ops::contiguous(ctx, x.reshape(split).permute(order)).reshape(x.shape());
+  const Tensor turned = ops::contiguous(ctx, halves.permute(order));
+  const std::int64_t width = 2 * shape.back();
+  shape.pop_back();
+  shape.back() = width;
+  return turned.reshape(shape);
 }
 
 struct Rotation {
@@ -43,21 +44,24 @@ struct Rotation {
   bool neighbours;
 };
 
-// x (B, S, n, d), normed and rotated, in the compute type.
-Tensor rotated(Context& ctx, const Tensor& x, const Tensor& norm, const Rotation& rotation) {
-  const Tensor out = ctx.make(x.shape());
+// x (B, S, n d), normed and rotated head by head: (B, S, n, d), in the compute type.
+Tensor rotated(Context& ctx, const Tensor& x, std::int64_t heads, const Tensor& norm,
+               const Rotation& rotation) {
+  const std::int64_t width = x.size(2) / heads;
+  const Shape by_head{x.size(0), x.size(1), heads, width};
+  const Tensor out = ctx.make(by_head);
   const bool keeps = rotation.neighbours;
-  ops::norm_rope_into(ctx, keeps ? x : as_neighbours(ctx, x),
-                      keeps || !norm ? norm : as_neighbours(ctx, norm), rotation.cos, rotation.sin,
-                      rotation.eps, out);
+  const Tensor halves = x.reshape({x.size(0), x.size(1), heads, 2, width / 2});
+  ops::norm_rope_into(ctx, keeps ? x.reshape(by_head) : as_neighbours(ctx, halves).reshape(by_head),
+                      keeps || !norm ? norm : as_neighbours(ctx, norm.reshape({2, width / 2})),
+                      rotation.cos, rotation.sin, rotation.eps, out);
   return out;
 }
 
-// x (B, S, K, d) with each head `times` times, one behind the other: (B, S, K times, d), in the
+// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d), in the
 // compute type.
-Tensor repeated(Context& ctx, const Tensor& x, std::int64_t times) {
-  const std::int64_t heads = x.size(2), width = x.size(3);
-  if (times == 1 && x.dtype() == ctx.compute()) return x;
+Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
+  const std::int64_t width = x.size(2) / heads;
   const Tensor out = ctx.make({x.size(0), x.size(1), heads, times, width});
   const Tensor one = x.reshape({x.size(0), x.size(1), heads, 1, width});
   for (std::int64_t i = 0; i < times; ++i) ops::copy_into(ctx, one, out.slice(3, i, i + 1));
@@ -97,16 +101,16 @@ Tensor attended(Context& ctx, const Tensor& normed) {
   const std::int64_t width = qk.size(2) / (heads + kv_heads), length = qk.size(1);
   const double shift = ctx[L::norm_shift];
   const Rotation rotation{ctx[L::cos], ctx[L::sin], ctx[L::eps], ctx[L::neighbours]};
-  const Tensor q = rotated(ctx, blocks::split_heads(qk.slice(2, 0, heads * width), heads),
+  const Tensor q = rotated(ctx, qk.slice(2, 0, heads * width), heads,
                            shifted(ctx, ctx[L::q_norm], shift), rotation),
-               k = rotated(ctx,
-                           blocks::split_heads(qk.slice(2, heads * width, qk.size(2)), kv_heads),
+               k = rotated(ctx, qk.slice(2, heads * width, qk.size(2)), kv_heads,
                            shifted(ctx, ctx[L::k_norm], shift), rotation);
   const std::int64_t times = heads / kv_heads, window = ctx[L::window];
   const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
-  return blocks::join_heads(ops::attention(ctx, q, repeated(ctx, k, times),
-                                           repeated(ctx, blocks::split_heads(v, kv_heads), times),
-                                           bias, 1 / std::sqrt(double(width)), ops::Mask::causal));
+  const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
+               values = repeated(ctx, v, kv_heads, times);
+  return blocks::join_heads(
+      ops::attention(ctx, q, keys, values, bias, 1 / std::sqrt(double(width)), ops::Mask::causal));
 }
 
 // x + y, y normed before where the model has a norm there.
