@@ -7,6 +7,7 @@
 
 #include "language_texts.h"
 #include "model_files.h"
+#include "model_roles.h"
 
 namespace heddle::loaders {
 namespace {
@@ -116,7 +117,7 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
 }  // namespace
 
 Value single_file_encoder(Context& ctx, const Checkpoint& file) {
-  const Value model = build_model(ctx, "text_encoder", file, Value());
+  const Value model = build_for(ctx, "text_encoder", file, Value());
   const Kind kind = kind_of(model, file.path());
   const fs::path path = file.path();
   Value tokenizer = open_tokenizer(path.parent_path() / kind.name);
@@ -137,7 +138,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
 Value folder_encoder(Context& ctx, const FolderPart& where) {
   const fs::path folder = where.folder / where.part;
   const Value config = read_json_if_there(folder / "config.json");
-  const Value model = build_model(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
+  const Value model = build_for(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
   const Kind kind = kind_of(model, folder.string());
   const fs::path files = where.folder / where.tokenizer;
   const bool is_language = is_language_model(model);

@@ -6,6 +6,7 @@
 #include "clip_value.h"
 #include "diffusers_folder.h"
 #include "model_files.h"
+#include "model_roles.h"
 #include "vae_value.h"
 
 namespace heddle::loaders {
@@ -88,7 +89,7 @@ Value several_clips(Context& ctx, std::initializer_list<const Input<std::string>
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
-  return build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+  return build_for(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
 }
 
 // fp8_e4m3fn and fp8_e5m2 only store: their numbers are widened to be multiplied. The fast one is
@@ -115,7 +116,7 @@ std::uint64_t DiffusersLoader::fingerprint(Context& ctx) {
 
 void CheckpointLoaderSimple::execute(Context& ctx) {
   const Checkpoint file = open(ctx, ckpt_name);
-  Value denoiser = build_model(ctx, "diffusion_model", denoiser_part(file), Value());
+  Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), Value());
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
     autoencoder = vae_value(ctx, *part, Value());

@@ -2,15 +2,17 @@
 
 #include <heddle/diffusion/values.h>
 
+#include "model_roles.h"
+
 namespace heddle::loaders {
 
 Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
-  const Value decoder = build_model(ctx, "vae.decoder", file, config);
+  const Value decoder = build_for(ctx, "vae.decoder", file, config);
   const Value settings = model_settings(decoder);
   Record vae;
   vae.set("decoder", decoder);
   if (file.sub("encoder.").size() > 0)
-    vae.set("encoder", build_model(ctx, "vae.encoder", file, config));
+    vae.set("encoder", build_for(ctx, "vae.encoder", file, config));
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))

@@ -206,6 +206,7 @@ void add_settings(const ZImageSizes& s, Blocks& graph) {
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
+  graph.setting("text_encoder", "Qwen3 4B (CLIPLoader, type lumina2)");
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
   // output is the velocity of a straight flow. Its latents are FLUX's, which are those of nobody
   // who says nothing.
