@@ -17,7 +17,8 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
     return filled(random, HostTensor::slice(dtype, {b, s, h, d}, 8));
   };
   const auto add = [&](std::string name, Sizes size, heddle_dtype dtype, std::int32_t causal,
-                       std::optional<HostTensor> bias, std::vector<std::uint32_t> item_inputs) {
+                       std::optional<HostTensor> bias, std::vector<std::uint32_t> item_inputs,
+                       float cap = 0) {
     cases.push_back(
         {.name = device::cat(HEDDLE_OP_ATTENTION, " ", name, " ", device::dtype_name(dtype), " ",
                              size.batch, "x", size.queries, "x", size.keys, "x", size.heads, "x",
@@ -28,12 +29,13 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
                 operand(dtype, size.batch, size.keys, size.heads, size.e), std::move(bias)},
          .out = {HostTensor(dtype, {size.batch, size.queries, size.heads, size.e})},
          .attrs = bytes_of(
-             heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, 0}),
+             heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, cap}),
          .item_inputs = std::move(item_inputs)});
   };
   for (heddle_dtype dtype : kFloats) {
     add("plain", {2, 33, 47, 3, 24, 40}, dtype, 0, std::nullopt, {0, 1, 2});
     add("causal", {1, 70, 70, 2, 64, 64}, dtype, 1, std::nullopt, {});
+    add("capped", {2, 41, 41, 2, 24, 24}, dtype, 1, std::nullopt, {0, 1, 2}, 0.5f);
     add("one query", {2, 1, 77, 2, 64, 64}, dtype, 0, std::nullopt, {0, 1, 2});
   }
   add("more queries than tiles are wide", {1, 300, 333, 2, 128, 128}, HEDDLE_F32, 0, std::nullopt,

@@ -159,12 +159,14 @@ typedef struct heddle_relative_bucket_attrs {
 } heddle_relative_bucket_attrs;
 
 /* attention/1: q (B, Q, H, D), k (B, K, H, D), v (B, K, H, E), [bias (B|1, H|1, Q, K)]
- *   -> out (B, Q, H, E) = softmax(q k^T * scale + bias) v for each head
- * causal: key j is seen by query i when j <= i + K - Q. */
+ *   -> out (B, Q, H, E) = softmax(capped(q k^T * scale) + bias) v for each head
+ * causal: key j is seen by query i when j <= i + K - Q. cap: 0, or above it, and then capped(x) is
+ * cap * tanh(x / cap), else x. */
 #define HEDDLE_OP_ATTENTION "attention/1"
 typedef struct heddle_attention_attrs {
   double scale;
-  int32_t causal, reserved;
+  int32_t causal;
+  float cap;
 } heddle_attention_attrs;
 
 /* linear/1: x (..., K), weight (N, K) (USE_LINEAR layout), [bias (N)], [residual (..., N)]
