@@ -45,6 +45,7 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3", 0, "flux2", nullptr, "FLUX.2 klein 4B"},
     {"qwen3", 0, "", &kZImage, nullptr},
     {"mistral3", 0, "", nullptr, "FLUX.2 dev"},
+    {"gemma2", 0, "", nullptr, "Lumina 2"},
 };
 
 }  // namespace

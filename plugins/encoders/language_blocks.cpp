@@ -109,8 +109,8 @@ Tensor attended(Context& ctx, const Tensor& normed) {
   const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
   const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
                values = repeated(ctx, v, kv_heads, times);
-  return blocks::join_heads(
-      ops::attention(ctx, q, keys, values, bias, 1 / std::sqrt(double(width)), ops::Mask::causal));
+  return blocks::join_heads(ops::attention(ctx, q, keys, values, bias, 1 / std::sqrt(double(width)),
+                                           ops::Mask::causal, ctx[L::cap]));
 }
 
 // x + y, y normed before where the model has a norm there.

@@ -35,9 +35,10 @@ struct LanguageRope {
 };
 
 // hidden (B, S, D) -> the same. A token sees itself and those before it; with a `window`, that many
-// of them. Norms multiply by `norm_shift` + weight. Slots of what a model lacks stay empty: biases,
-// norms of queries and keys, norms behind attention and MLP. `v` is filled where a file has
-// quantised values in another way than queries and keys; then qkv has none.
+// of them. Their scores are capped by `cap` (abi/ops.h). Norms multiply by `norm_shift` + weight.
+// Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
+// and MLP. `v` is filled where a file has quantised values in another way than queries and keys;
+// then qkv has none.
 struct LanguageLayer {
   static constexpr Info info{"language.layer",  1,  "Language model layer",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
@@ -50,6 +51,7 @@ struct LanguageLayer {
   static constexpr Input<std::int64_t> activation{"activation", Widget{.number = HEDDLE_ACT_SILU}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<double> norm_shift{"norm_shift", Widget{.number = 0}};
+  static constexpr Input<double> cap{"cap", Widget{.number = 0}};
   // Whether the rotated pairs are neighbours (2i, 2i + 1), and not (i, i + d/2).
   static constexpr Input<bool> neighbours{"neighbours", Widget{.number = 0}};
   static constexpr Weight norm1{"norm1.weight"};
@@ -67,8 +69,8 @@ struct LanguageLayer {
   static constexpr Weight after2{"after2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(
-      hidden, cos, sin, heads, kv_heads, window, activation, eps, norm_shift, neighbours, norm1,
-      qkv, qkv_bias, v, v_bias, q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
+      hidden, cos, sin, heads, kv_heads, window, activation, eps, norm_shift, cap, neighbours,
+      norm1, qkv, qkv_bias, v, v_bias, q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
   static void execute(Context& ctx);
 };
 

@@ -8,7 +8,20 @@ namespace {
 constexpr LanguageKind kQwen25{"qwen2.5", {"qwen2_5_vl", "qwen2_5_vl_text"}, 128, 1e6, 1e-6};
 constexpr LanguageKind kQwen3{"qwen3", {"qwen3", "qwen3"}, 0, 1e6, 1e-6};
 constexpr LanguageKind kMistral{"mistral3", {"mistral3", "mistral"}, 128, 1e9, 1e-5};
-constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kMistral};
+constexpr LanguageKind kGemma2{
+    .name = "gemma2",
+    .types = {"gemma2", "gemma2"},
+    .head = 256,
+    .theta = 1e4,
+    .eps = 1e-6,
+    .activation = HEDDLE_ACT_GELU_TANH,
+    .norm_shift = 1,
+    .scales_embedding = true,
+    .cap = 50,
+    .window = 4096,
+    .window_every = 2,
+};
+constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kMistral, &kGemma2};
 
 constexpr std::int64_t kMistralWidth = 5120;
 
@@ -24,6 +37,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
              biased = file.has(names.in_layer(0, "k") + ".bias");
   if (!normed_results && normed_queries && !biased) return kQwen3;
   if (!normed_results && !normed_queries && biased) return kQwen25;
+  if (normed_results && !normed_queries && !biased) return kGemma2;
   const std::int64_t width = file.size(names.tokens(), 1);
   if (!normed_results && !normed_queries && width == kMistralWidth) return kMistral;
   throw Error(HEDDLE_UNSUPPORTED,
@@ -31,7 +45,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
                   (normed_results ? ", with norms behind its attentions" : "") +
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
-                  ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, "
+                  ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
                   "Mistral Small.");
 }
 

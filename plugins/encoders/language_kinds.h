@@ -19,6 +19,7 @@ struct LanguageKind {
   heddle_activation activation = HEDDLE_ACT_SILU;
   double norm_shift = 0;          // norms multiply by this + weight
   bool scales_embedding = false;  // by the root of the width
+  double cap = 0;                 // of attention scores (heddle_attention_attrs); 0: none
   std::int64_t window = 0;        // tokens that one sees, of those before it; 0: all
   int window_every = 1;           // layers, from the first: these have one
 };

@@ -71,6 +71,7 @@ class LanguageBuilder {
         theta_(config.get<double>("rope_theta", kind.theta)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
+        cap_(config.get<double>("attn_logit_softcapping", kind.cap)),
         window_(config.get<std::int64_t>("sliding_window", kind.window)),
         graph_(graph) {}
 
@@ -118,7 +119,7 @@ class LanguageBuilder {
     block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
     block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
     block.set(B::window, i % kind_.window_every == 0 ? window_ : 0).set(B::norm_shift, norm_shift_);
-    block.set(B::activation, std::int64_t(kind_.activation));
+    block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
     block.set(B::neighbours, pairs_are_neighbours(file_, names_));
     blocks::Slots slots(file_, block, path);
     fill_attention(slots, i);
@@ -194,7 +195,7 @@ class LanguageBuilder {
   const LanguageKind& kind_;
   const LanguageSizes s_;
   const std::vector<int> wanted_;
-  const double theta_, eps_, norm_shift_;
+  const double theta_, eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;
 };

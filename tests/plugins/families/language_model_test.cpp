@@ -1,6 +1,7 @@
 // Decoder-only language models with random weights, whole and through the engine, against what
 // transformers makes of the same files (make_language_goldens.py).
 #include <boost/test/unit_test.hpp>
+#include <cmath>
 
 #include "engine/base/json.h"
 #include "tests/support/golden_files.h"
@@ -14,7 +15,7 @@ namespace {
 
 // As in random_models_test.cpp; the rotary table is computed in double, transformers' in float.
 constexpr double kLanguageTolerance = 5e-6;
-constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3"};
+constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3", "gemma2"};
 
 std::filesystem::path language_folder() { return tests_folder() / "plugins/goldens/language"; }
 
@@ -56,6 +57,47 @@ struct LanguageFixture {
         relative_error(results.floats("model.outputs", "last_hidden.0"), expected.floats(golden));
     BOOST_TEST(error < kLanguageTolerance, golden << ": relative error " << error);
   }
+};
+
+// What a byte of f8_e4m3 stands for; not for its two NaNs.
+float of_f8(std::uint8_t byte) {
+  const int exponent = byte >> 3 & 15, mantissa = byte & 7;
+  const float size = exponent == 0 ? std::ldexp(float(mantissa), -9)
+                                   : std::ldexp(float(8 + mantissa), exponent - 10);
+  return byte & 128 ? -size : size;
+}
+
+// The matrices of layers with other numbers: as bytes of f8_e4m3 with a scale each, and as the f32
+// that these stand for.
+struct ScaledMatrices {
+  std::vector<FileTensor> scaled, plain;
+
+  explicit ScaledMatrices(const std::vector<FileTensor>& tensors) {
+    for (const FileTensor& tensor : tensors) {
+      if (tensor.shape.size() != 2 || tensor.name.find("layers.") == std::string::npos) {
+        scaled.push_back(tensor);
+        plain.push_back(tensor);
+        continue;
+      }
+      const float scale = 0.001f * float(1 + plain.size() % 5);
+      std::string bytes;
+      std::vector<float> values;
+      for (std::int64_t i = 0; i < tensor.shape[0] * tensor.shape[1]; ++i) {
+        state_ = state_ * 1664525u + 1013904223u;
+        auto byte = std::uint8_t(state_ >> 24);
+        if ((byte & 127) > 120) byte &= 0x8F;
+        bytes += char(byte);
+        values.push_back(of_f8(byte) * scale);
+      }
+      const std::string module = tensor.name.substr(0, tensor.name.size() - 6);
+      scaled.push_back({tensor.name, "F8_E4M3", tensor.shape, bytes});
+      scaled.push_back({module + "scale_weight", "F32", {}, bytes_of_floats({scale})});
+      plain.push_back({tensor.name, "F32", tensor.shape, bytes_of_floats(values)});
+    }
+  }
+
+ private:
+  std::uint32_t state_ = 1;
 };
 
 }  // namespace
@@ -122,6 +164,18 @@ BOOST_AUTO_TEST_CASE(names_of_llama_cpp_give_the_same_states) {
           tensor.name.replace(at, std::string(from).size(), to);
   });
   compare(call(renamed, "qwen3", ""), "qwen3.last_hidden");
+}
+
+BOOST_AUTO_TEST_CASE(scaled_fp8_files_mean_the_numbers_that_they_stand_for) {
+  const auto states = [&](auto member) {
+    const auto path = changed("qwen2.5", [&](std::vector<FileTensor>& tensors) {
+      tensors = ScaledMatrices(tensors).*member;
+    });
+    return call(path, "qwen2.5", config("qwen2.5")).floats("model.outputs", "last_hidden.0");
+  };
+  const double error =
+      relative_error(states(&ScaledMatrices::scaled), states(&ScaledMatrices::plain));
+  BOOST_TEST(error < kLanguageTolerance, "relative error " << error);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_missing_wrong_or_unknown_is_said) {

@@ -5,7 +5,7 @@
 Needs torch, transformers and safetensors from PyPI; runs on the CPU in float32 over weights rounded to bfloat16, which
 is how they are stored. Files:
 
-    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors
+    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors, gemma2.safetensors
                             3 layers of width 24, groups of 2 heads; names as single files have them
     configs.json            the config of each
     expected.safetensors    "qwen3.ids" is an input of 2 rows, "qwen3.last_hidden" what is behind the final norm,
@@ -18,7 +18,7 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import MistralConfig, MistralModel, Qwen3Config, Qwen3Model
+from transformers import Gemma2Config, Gemma2Model, MistralConfig, MistralModel, Qwen3Config, Qwen3Model
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLTextConfig
 from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLTextModel
 
@@ -57,12 +57,29 @@ def mistral3():
     return MistralModel(config), dict(model_type="mistral", head_dim=16, sliding_window=8)
 
 
+def gemma2():
+    # Every other layer's window is shorter than the rows; scores reach the cap.
+    rope = {"rope_type": "default", "rope_theta": 1e4}
+    config = Gemma2Config(
+        **SIZES,
+        head_dim=16,
+        query_pre_attn_scalar=16,
+        sliding_window=8,
+        attn_logit_softcapping=1.5,
+        rope_parameters=rope,
+        attn_implementation="eager",
+    )
+    return Gemma2Model(config), dict(
+        model_type="gemma2", head_dim=16, sliding_window=8, attn_logit_softcapping=1.5
+    )
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "language")
     os.makedirs(out, exist_ok=True)
     expected, configs = {}, {}
-    for seed, (name, make) in enumerate({"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3}.items()):
+    for seed, (name, make) in enumerate({"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3, "gemma2": gemma2}.items()):
         model, configs[name] = make()
         shake(model, 100 + seed)
         save(out, name, {f"model.{key}": tensor for key, tensor in model.state_dict().items()})
