@@ -1,5 +1,6 @@
 #include "engine/device/op_catalog.h"
 
+#include <cmath>
 #include <map>
 #include <string>
 #include <string_view>
@@ -137,7 +138,8 @@ void check_attention(const Examined& e) {
                   b->shape[3] == k.shape[1],
               "the bias does not broadcast to (batch, heads, queries, keys)");
   }
-  e.attrs<heddle_attention_attrs>();
+  const float cap = e.attrs<heddle_attention_attrs>().cap;
+  e.require(cap >= 0 && std::isfinite(cap), "the cap is neither 0 nor a positive number");
 }
 
 void check_conv2d(const Examined& e) {

@@ -34,7 +34,8 @@ using Binding = std::variant<std::monostate, Value, Source>;
 struct WeightPart {
   std::string tensor;
   std::int64_t begin = 0;
-  std::int64_t end = -1;  // -1: all rows
+  std::int64_t end = -1;   // -1: all rows
+  std::int64_t frame = 0;  // from 1, of filters over frames (heddle_part); 0: the tensor as it is
 };
 
 // How devices may divide a weight: along an axis, in whole units of each segment. axis < 0: not at

@@ -17,116 +17,6 @@
 namespace heddle::engine {
 namespace {
 
-// Elements of a row that neighbour each other: everything below the first `axes` axes.
-std::int64_t elements_below(const TensorView& tensor, std::size_t axes) {
-  std::int64_t count = 1;
-  for (std::size_t axis = axes; axis < tensor.shape.size(); ++axis) count *= tensor.shape[axis];
-  return count;
-}
-
-void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
-                          const WeightSource::Range& columns) {
-  for (const WeightSource::Part& part : parts) {
-    const std::int64_t below = elements_below(*part.tensor, 2),
-                       block = dtype_block(part.tensor->dtype).elements;
-    if (columns.begin * below % block == 0 && columns.end * below % block == 0) continue;
-    throw Error(Code::unsupported,
-                cat(quote(part.tensor->name), " (", join(part.tensor->shape, ", "),
-                    ") cannot be divided at its columns ", columns.begin, " and ", columns.end,
-                    ": numbers of ", dtype_name(part.tensor->dtype), " stand in blocks of ", block,
-                    ". Divide the model in another way than by rows."));
-  }
-}
-
-// Nobody multiplies tables, so nothing can be added beside their product.
-void require_unpatched(const std::vector<WeightSource::Part>& parts, const WeightPatches& patches) {
-  for (const WeightSource::Part& part : parts)
-    if (!patches.of(part.tensor->name).empty())
-      throw Error(Code::unsupported,
-                  cat(quote(part.tensor->name), " is a table of ", dtype_name(part.tensor->dtype),
-                      ", to which nothing can be added. Use a file with 16 or 32 bits."));
-}
-
-// Whether patches are merged into any of its rows.
-bool has_merged(const WeightSource& source) {
-  if (source.patches == nullptr) return false;
-  for (const WeightSource::Part& part : source.parts)
-    if (!is_patched_beside(*part.tensor, source.use))
-      for (const WeightPatches::Term& term : source.patches->of(part.tensor->name))
-        if (term.begin < part.end && part.begin < term.end) return true;
-  return false;
-}
-
-}  // namespace
-
-heddle_tensor_info WeightSource::info() const {
-  if (!places.empty()) return make_info(HEDDLE_F32, std::vector{placed_rows, placed_width});
-  const TensorView& first = *parts.at(0).tensor;
-  std::vector<std::int64_t> shape = first.shape;
-  std::int64_t rows = 0;
-  for (const Part& part : parts) {
-    const TensorView& t = *part.tensor;
-    if (t.shape.empty() || part.begin < 0 || part.end > t.shape[0] || part.begin > part.end)
-      throw Error(Code::invalid_argument, cat(quote(t.name), " (", join(t.shape, ", "),
-                                              ") has no rows ", part.begin, " to ", part.end));
-    if (!std::equal(t.shape.begin() + 1, t.shape.end(), shape.begin() + 1, shape.end()))
-      throw Error(
-          Code::invalid_argument,
-          cat(quote(first.name), " (", join(first.shape, ", "), ") and ", quote(t.name), " (",
-              join(t.shape, ", "), ") cannot be joined: only their first sizes may differ"));
-    rows += part.end - part.begin;
-  }
-  shape[0] = rows;
-  std::vector<const TensorView*> tensors;
-  for (const Part& part : parts) tensors.push_back(part.tensor);
-  const DType dtype = joined_dtype(tensors, use);
-  if (patches != nullptr && is_block_format(dtype) && use != HEDDLE_USE_LINEAR)
-    require_unpatched(parts, *patches);
-  if (!columns.empty()) {
-    std::int64_t wide = 0;
-    for (const Range& c : columns) {
-      if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
-        throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "),
-                                                ") has no columns ", c.begin, " to ", c.end));
-      require_whole_blocks(parts, c);
-      wide += c.end - c.begin;
-    }
-    shape[1] = wide;
-  }
-  return make_info(heddle_dtype(dtype), shape);
-}
-
-heddle_tensor_info WeightSource::device_info() const {
-  heddle_tensor_info told = info();
-  const bool is_half = told.dtype == HEDDLE_BF16 || told.dtype == HEDDLE_F16;
-  if (is_half && has_merged(*this))
-    told = make_info(HEDDLE_F32, std::vector(told.shape, told.shape + told.rank));
-  return told;
-}
-
-std::int32_t WeightSource::device_use() const {
-  const bool is_scaled_fp8 = use == HEDDLE_USE_LINEAR && places.empty() && !parts.empty() &&
-                             parts.front().tensor->is_scaled_fp8;
-  return is_scaled_fp8 ? HEDDLE_USE_LINEAR_FP8 : use;
-}
-
-Hash128 WeightSource::key(Hash128 checkpoint) const {
-  Hasher hasher;
-  hasher.add(checkpoint).add(use);
-  for (const Part& part : parts) {
-    hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
-    if (patches != nullptr && !is_patched_beside(*part.tensor, use))
-      patches->add_to_key(hasher, part.tensor->name, part.begin, part.end);
-  }
-  if (!places.empty()) hasher.add(std::string_view("places")).add(placed_rows).add(placed_width);
-  for (const Place& place : places)
-    hasher.add(place.row).add(place.column).add(place.scale).add(place.file);
-  for (const Range& c : columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
-  return hasher.finish();
-}
-
-namespace {
-
 // Rows of one tensor on their way.
 struct Piece {
   const WeightSource& source;
@@ -136,6 +26,7 @@ struct Piece {
   std::vector<std::int64_t> shape() const {
     std::vector<std::int64_t> shape = tensor.shape;
     shape[0] = end - begin;
+    if (source.frame > 0) shape.erase(shape.begin() + kFrameAxis);
     if (!source.columns.empty()) {
       shape[1] = 0;
       for (const WeightSource::Range& c : source.columns) shape[1] += c.end - c.begin;
@@ -149,8 +40,14 @@ struct Piece {
       width *= tensor.shape[axis];
       if (axis > 1) below *= tensor.shape[axis];
     }
-    if (source.columns.empty()) return {{0, width}};
     std::vector<PatchedRows::Span> spans;
+    if (source.frame > 0) {
+      const std::int64_t size = below / tensor.shape[kFrameAxis];  // of one frame
+      for (std::int64_t first = (source.frame - 1) * size; first < width; first += below)
+        spans.push_back({first, first + size});
+      return spans;
+    }
+    if (source.columns.empty()) return {{0, width}};
     for (const WeightSource::Range& c : source.columns)
       spans.push_back({c.begin * below, c.end * below});
     return spans;
@@ -175,7 +72,7 @@ void add_as_in_file(HostWeight& host, const Piece& piece) {
   const std::int64_t width = elements_below(t, 1);
   const std::byte* const rows = t.data.data() + dtype_bytes(t.dtype, piece.begin * width);
   const std::vector<std::int64_t> shape = piece.shape();
-  if (piece.source.columns.empty()) {
+  if (piece.source.columns.empty() && piece.source.frame == 0) {
     // Kernels only read here; the ABI's view has one kind of pointer.
     host.parts.push_back(
         {make_info(heddle_dtype(t.dtype), shape), const_cast<std::byte*>(rows), t.scale()});
@@ -284,7 +181,8 @@ HostWeight host_weight(const WeightSource& source) {
 }
 
 bool is_made(const WeightSource& source) {
-  return !source.places.empty() || !source.columns.empty() || has_merged(source);
+  return !source.places.empty() || !source.columns.empty() || source.frame > 0 ||
+         has_merged(source);
 }
 
 void detach(HostWeight& host) {

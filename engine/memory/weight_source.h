@@ -26,8 +26,11 @@ struct WeightSource {
     std::int64_t begin = 0, end = 0;
   };
   std::vector<Range>
-      columns;           // along axis 1 of what is joined, one after another; empty: all of them
-  std::int32_t use = 0;  // HEDDLE_USE_...
+      columns;  // along axis 1 of what is joined, one after another; empty: all of them
+  // Of filters over frames, (O, C, T, R, S), those of this frame, from 1: (O, C, R, S). 0: all is
+  // taken. Not together with columns.
+  std::int64_t frame = 0;
+  std::int32_t use = 0;                          // HEDDLE_USE_...
   std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
 
   // Where each part stands in a matrix of f32 that is zero elsewhere, times its scale: the factors
@@ -54,6 +57,13 @@ struct WeightSource {
   Hash128 key(Hash128 checkpoint) const;
 };
 
+// The axis of T in filters over frames, (O, C, T, R, S).
+inline constexpr std::ptrdiff_t kFrameAxis = 2;
+// Elements of a row that neighbour each other: everything below the first `axes` axes.
+std::int64_t elements_below(const TensorView& tensor, std::size_t axes);
+// Whether patches are merged into any of its rows.
+bool has_merged(const WeightSource& source);
+
 // A weight in host memory, ready for a device.
 struct HostWeight {
   std::int32_t use = 0;            // WeightSource::device_use()
@@ -70,8 +80,9 @@ struct HostWeight {
   std::uint64_t made_bytes = 0;  // in `keep`, for this weight alone
 };
 
-// Takes the bytes as they lie in the file where it can. Columns are put together and patches merged
-// in memory of their own: that takes its time, so no stream's lock is to be held. Pure; any thread.
+// Takes the bytes as they lie in the file where it can. Columns and frames are put together and
+// patches merged in memory of their own: that takes its time, so no stream's lock is to be held.
+// Pure; any thread.
 HostWeight host_weight(const WeightSource& source);
 // The same for a device that has host memory to take them from (host_weights.h): waits until they
 // are there. Throws what that throws, and io for a file that has lost pages meanwhile.

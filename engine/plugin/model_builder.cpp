@@ -116,8 +116,14 @@ heddle_status* weight(heddle_graph* g, heddle_node_id id, const char* slot, std:
                                               ") has no weight slot ", quote(slot)));
     std::vector<WeightPart> list;
     for (std::uint32_t i = 0; i < count; ++i) {
-      g->checkpoint.at(parts[i]->tensor);  // throws with the nearest names
-      list.push_back({parts[i]->tensor, parts[i]->begin, parts[i]->end});
+      const TensorView& tensor = g->checkpoint.at(parts[i]->tensor);  // or the nearest names
+      const bool has_frame = parts[i]->size > offsetof(heddle_part, frame);
+      const std::int64_t frame = has_frame ? parts[i]->frame : 0;
+      if (frame != 0 && (tensor.shape.size() != 5 || frame < 0 || frame > tensor.shape[2]))
+        throw Error(Code::invalid_argument,
+                    cat("block ", node.id, ", ", quote(slot), ": ", quote(tensor.name), " (",
+                        join(tensor.shape, ", "), ") has no filters of a frame ", frame));
+      list.push_back({parts[i]->tensor, parts[i]->begin, parts[i]->end, frame});
     }
     node.weights[*found] = std::move(list);
   });

@@ -18,6 +18,7 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
     WeightSource source;
     source.use = node.type->slot(slot).use;
     source.patches = model.patches;
+    source.frame = node.weights[slot].front().frame;
     for (const WeightPart& part : node.weights[slot]) {
       const TensorView& tensor = model.checkpoint->at(part.tensor);
       const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];

@@ -34,6 +34,7 @@ class Slots {
   // The parts, one after another along axis 0, make a tensor of the expected shape; parts without
   // an end have the same number of rows each.
   void fill(const Weight& slot, const std::vector<Part>& parts, const Shape& expected);
+  // Parts with a frame are expected with an axis of frames behind the second.
   void fill(const Weight& slot, const std::string& tensor, const Shape& expected) {
     fill(slot, std::vector<Part>{{tensor}}, expected);
   }

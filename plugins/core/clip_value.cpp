@@ -5,7 +5,9 @@
 
 #include <heddle/diffusion/tokenizer.h>
 
+#include "language_texts.h"
 #include "model_files.h"
+#include "model_roles.h"
 
 namespace heddle::loaders {
 namespace {
@@ -24,12 +26,14 @@ Kind kind_of(const Value& model, const std::string& where) {
   const Value settings = model_settings(model);
   const std::string family = settings.get<std::string>("family", "");
   if (family == "t5") return {"t5xxl", family};
+  if (is_language_model(model)) return {language_name(model), family};
   if (family == "clip") {
     const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
     return {layers > 30 ? "clip_g" : layers > 22 ? "clip_h" : "clip_l", family};
   }
-  throw Error(HEDDLE_UNSUPPORTED, where + ": a text encoder of the family '" + family +
-                                      "', which the loaders do not know. Known: clip, t5.");
+  throw Error(HEDDLE_UNSUPPORTED,
+              where + ": a text encoder of the family '" + family +
+                  "', which the loaders do not know. Known: clip, t5, language_model.");
 }
 
 // What the first plugin makes that can: `open` takes a heddle_tokenizers_desc and gives a status.
@@ -113,7 +117,7 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
 }  // namespace
 
 Value single_file_encoder(Context& ctx, const Checkpoint& file) {
-  const Value model = build_model(ctx, "text_encoder", file, Value());
+  const Value model = build_for(ctx, "text_encoder", file, Value());
   const Kind kind = kind_of(model, file.path());
   const fs::path path = file.path();
   Value tokenizer = open_tokenizer(path.parent_path() / kind.name);
@@ -127,25 +131,30 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
     record.set("tokenizer", tokenizer);
   else
     record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
-  return kind.family == "clip" ? with_lengths(std::move(record), kClipLength, 0)
-                               : with_lengths(std::move(record), 0, kT5LeastLength);
+  if (kind.family == "clip") return with_lengths(std::move(record), kClipLength, 0);
+  return with_lengths(std::move(record), 0, is_language_model(model) ? 0 : kT5LeastLength);
 }
 
 Value folder_encoder(Context& ctx, const FolderPart& where) {
   const fs::path folder = where.folder / where.part;
   const Value config = read_json_if_there(folder / "config.json");
-  const Value model = build_model(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
+  const Value model = build_for(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
   const Kind kind = kind_of(model, folder.string());
   const fs::path files = where.folder / where.tokenizer;
-  const Value tokenizer = open_tokenizer(files);
+  const bool is_language = is_language_model(model);
+  // vocab.json and merges.txt of a language model lack the rules that CLIP's go without.
+  Value tokenizer;
+  if (!is_language || fs::exists(files / "tokenizer.json")) tokenizer = open_tokenizer(files);
+  if (!tokenizer && is_language) tokenizer = published_tokenizer(kind, model);
   if (!tokenizer)
     throw Error(HEDDLE_NOT_FOUND,
                 files.string() +
                     ": there is neither tokenizer.json nor spiece.model nor vocab.json "
                     "with merges.txt. The download is probably incomplete.");
-  const std::int64_t length = max_length_of(tokenizer);
   Record record = encoder_record(kind, model);
   record.set("tokenizer", tokenizer).set("config", config);
+  if (is_language) return with_lengths(std::move(record), 0, 0);
+  const std::int64_t length = max_length_of(tokenizer);
   // The folder's texts are cut and padded to one length, as the model was trained.
   if (kind.family == "clip")
     return with_lengths(std::move(record), length > 0 ? length : kClipLength, 0);
@@ -165,7 +174,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   throw Error(HEDDLE_UNSUPPORTED,
               where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
-                  "(stable_diffusion).");
+                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
@@ -176,6 +185,21 @@ Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                                              "', asked for is '" + type +
                                              "'. Change the type, or the files.");
   return Record().set("type", value_of(type)).set("encoders", list_of(encoders)).value();
+}
+
+bool is_language_encoder(const Value& encoder) { return is_language_model(encoder.field("model")); }
+
+Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
+                    const std::string& where) {
+  const LanguageUse use =
+      language_use(ctx, encoder.field("model"), encoder.field("config"), type, where);
+  Record record(encoder);
+  const Value fields = use.encoder.value();
+  for (std::uint32_t i = 0; i < fields.count(); ++i) record.set(fields.key(i), fields.item(i));
+  return Record()
+      .set("type", value_of(use.clip_type))
+      .set("encoders", list_of({record.value()}))
+      .value();
 }
 
 Value no_clip(const std::string& reason) {

@@ -11,7 +11,8 @@
 namespace heddle::loaders {
 
 // An encoder out of a single file. Its tokenizer is looked for in <folder of the file>/<name>/, in
-// <models>/tokenizers/<name>/, <name> being "clip_l" or "t5xxl", in the file itself, and among
+// <models>/tokenizers/<name>/, <name> being "clip_l", "t5xxl", "qwen2.5"
+// or another, in the file itself, and among
 // those that ship with heddle; that there is none is said when a text is encoded.
 Value single_file_encoder(Context& ctx, const Checkpoint& file);
 
@@ -30,6 +31,11 @@ Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where);
 // The type that these encoders make up; throws naming those that are known.
 std::string clip_type(const std::vector<Value>& encoders, const std::string& where);
+// The CLIP value of a language model alone, for the type that a loader is asked for
+// (language_texts.h).
+bool is_language_encoder(const Value& encoder);
+Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
+                    const std::string& where);
 // A CLIP value that says `reason` when a text is to be encoded.
 Value no_clip(const std::string& reason);
 

@@ -2,6 +2,7 @@
 
 #include "clip_value.h"
 #include "model_files.h"
+#include "model_roles.h"
 #include "vae_value.h"
 
 namespace heddle::loaders {
@@ -39,8 +40,8 @@ Value read_denoiser(Context& ctx, const fs::path& folder, const Value& index) {
                                                     : nullptr;
   if (part == nullptr) refuse(folder, "'transformer' and no 'unet'. Nothing in it can draw.");
   const fs::path place = folder / part;
-  const Value model = build_model(ctx, "diffusion_model", Checkpoint::open(place.string()),
-                                  read_json_if_there(place / "config.json"));
+  const Value model = build_for(ctx, "diffusion_model", Checkpoint::open(place.string()),
+                                read_json_if_there(place / "config.json"));
   const Value scheduler = read_json_if_there(folder / "scheduler" / "scheduler_config.json");
   if (!scheduler) return model;
   return with_settings(model, with_schedule(model_settings(model), scheduler).value());
@@ -53,6 +54,8 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
     if (has_part(index, part))
       encoders.push_back(folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
   }
+  if (encoders.size() == 1 && is_language_encoder(encoders[0]))
+    return language_clip(ctx, encoders[0], "", folder.string());
   return clip_value(clip_type(encoders, folder.string()), encoders, folder.string());
 }
 

@@ -6,6 +6,7 @@
 #include "clip_value.h"
 #include "diffusers_folder.h"
 #include "model_files.h"
+#include "model_roles.h"
 #include "vae_value.h"
 
 namespace heddle::loaders {
@@ -34,25 +35,35 @@ std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
 
 Value checkpoint_clip(Context& ctx, const Checkpoint& file) {
   std::vector<Value> encoders;
+  for (const char* name : {"qwen25_7b", "qwen3_4b"})
+    if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
+      return language_clip(ctx, single_file_encoder(ctx, part), "", file.path());
   for (const char* name : {"clip_l", "t5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
   }
   if (encoders.empty())
-    return no_clip(file.path() +
-                   ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
-                   "transformer.', 'text_encoders.t5xxl.transformer.'). Load them from their own "
-                   "files, for instance with DualCLIPLoader.");
+    return no_clip(
+        file.path() +
+        ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
+        "transformer.', 'text_encoders.t5xxl.transformer.', "
+        "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.'). "
+        "Load them from their own files, for instance with CLIPLoader or "
+        "DualCLIPLoader.");
   return clip_value(clip_type(encoders, file.path()), encoders, file.path());
 }
 
 Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
+  const Value encoder = single_file_encoder(ctx, file);
+  if (is_language_encoder(encoder)) return language_clip(ctx, encoder, type, file.path());
   if (type != "stable_diffusion")
     throw Error(HEDDLE_UNSUPPORTED,
-                "type '" + type +
-                    "' is not known yet. Known: stable_diffusion; for FLUX "
-                    "take DualCLIPLoader or DualCLIPLoaderGGUF with type flux.");
-  return clip_value(type, {single_file_encoder(ctx, file)}, file.path());
+                file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
+                    ", of which type '" + type +
+                    "' makes no CLIP. Known: clip_l with type stable_diffusion, qwen2.5 with "
+                    "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
+                    "DualCLIPLoaderGGUF with type flux.");
+  return clip_value(type, {encoder}, file.path());
 }
 
 Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
@@ -78,7 +89,7 @@ Value several_clips(Context& ctx, std::initializer_list<const Input<std::string>
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
-  return build_model(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+  return build_for(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
 }
 
 // fp8_e4m3fn and fp8_e5m2 only store: their numbers are widened to be multiplied. The fast one is
@@ -105,7 +116,7 @@ std::uint64_t DiffusersLoader::fingerprint(Context& ctx) {
 
 void CheckpointLoaderSimple::execute(Context& ctx) {
   const Checkpoint file = open(ctx, ckpt_name);
-  Value denoiser = build_model(ctx, "diffusion_model", denoiser_part(file), Value());
+  Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), Value());
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
     autoencoder = vae_value(ctx, *part, Value());

@@ -2,19 +2,23 @@
 
 #include <heddle/diffusion/values.h>
 
+#include "model_roles.h"
+
 namespace heddle::loaders {
 
 Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
-  const Value decoder = build_model(ctx, "vae.decoder", file, config);
+  const Value decoder = build_for(ctx, "vae.decoder", file, config);
   const Value settings = model_settings(decoder);
   Record vae;
   vae.set("decoder", decoder);
   if (file.sub("encoder.").size() > 0)
-    vae.set("encoder", build_model(ctx, "vae.encoder", file, config));
+    vae.set("encoder", build_for(ctx, "vae.encoder", file, config));
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)));
+  for (const char* key : {"latent_means", "latent_deviations"})
+    if (settings.has(key)) vae.set(key, settings.field(key));
   if (settings.has("preview_factors"))
     vae.set("preview_factors", settings.field("preview_factors"));
   return vae.value();
@@ -34,6 +38,8 @@ Value pixel_space() {
 Value with_latents_of(const Value& model, const Value& vae) {
   Record settings(model_settings(model));
   settings.set("latent_scale", vae.field("scale")).set("latent_shift", vae.field("shift"));
+  for (const char* key : {"latent_means", "latent_deviations"})
+    if (vae.has(key)) settings.set(key, vae.field(key));
   if (vae.has("preview_factors")) settings.set("preview_factors", vae.field("preview_factors"));
   return with_settings(model, settings.value());
 }

@@ -149,6 +149,13 @@ class Tile {
       vector_.multiply(keys + b * kBlockRows * d_, panel.queries, d_,
                        scores + b * kBlockRows * kPanelColumns, kPanelColumns, false, keys);
     float factor = static_cast<float>(attrs_.scale);
+    if (attrs_.cap > 0) {
+      const std::int64_t count = length * kPanelColumns;
+      vector_.scale(scores, factor / attrs_.cap, scores, count);
+      vector_.activate(HEDDLE_ACT_TANH, scores, scores, count);
+      vector_.scale(scores, attrs_.cap, scores, count);
+      factor = 1;
+    }
     if (const heddle_view* bias = call_.maybe(3)) {
       vector_.scale(scores, factor, scores, length * kPanelColumns);
       factor = 1;

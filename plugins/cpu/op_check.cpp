@@ -1,6 +1,7 @@
 #include "op_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <initializer_list>
 #include <span>
 
@@ -135,8 +136,7 @@ void require_broadcasts(const heddle_tensor_info& info, const char* name,
 }
 
 void require_activation(heddle_activation kind) {
-  require(kind >= HEDDLE_ACT_NONE && kind <= HEDDLE_ACT_QUICK_GELU, "activation ", kind,
-          " is unknown");
+  require(kind >= HEDDLE_ACT_NONE && kind <= HEDDLE_ACT_TANH, "activation ", kind, " is unknown");
 }
 
 std::int64_t last_size(const heddle_tensor_info& info, const char* name) {
@@ -309,7 +309,8 @@ void check_relative_bucket(const heddle_op_call& call) {
 }
 
 void check_attention(const heddle_op_call& call) {
-  device::attributes<heddle_attention_attrs>(call);
+  const float cap = device::attributes<heddle_attention_attrs>(call).cap;
+  require(cap >= 0 && std::isfinite(cap), "cap is ", cap, "; 0 for none, or a positive number");
   const heddle_tensor_info &q = need(call, 0, "q"), &k = need(call, 1, "k"),
                            &v = need(call, 2, "v");
   require_rank(q, "q", 4);

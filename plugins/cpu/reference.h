@@ -32,6 +32,8 @@ inline double activate(heddle_activation kind, double x) {
       return x / 2 * (1 + std::tanh(kSqrtTwoOverPi * (x + 0.044715 * x * x * x)));
     case HEDDLE_ACT_QUICK_GELU:
       return x / (1 + std::exp(-1.702 * x));
+    case HEDDLE_ACT_TANH:
+      return std::tanh(x);
     default:
       return x;
   }

@@ -1,6 +1,7 @@
 // attention/1: for each query row the scores of all keys, their softmax, and the weighted sum of
 // the values.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "kernels.h"
@@ -41,6 +42,10 @@ struct Attention : Reference {
     return row;
   }
 
+  static double capped(double score, double cap) {
+    return cap > 0 ? cap * std::tanh(score / cap) : score;
+  }
+
   // A query that sees no key gives zeros.
   static void softmax(double* scores, std::int64_t count) {
     double largest = -std::numeric_limits<double>::infinity(), sum = 0;
@@ -77,7 +82,8 @@ struct Attention : Reference {
             attrs.causal != 0 ? std::clamp<std::int64_t>(i + keys - queries + 1, 0, keys) : keys;
         const float* added = bias != nullptr ? load_bias(*bias, item, head, i, scratch) : nullptr;
         for (std::int64_t j = 0; j < seen; ++j)
-          scores[j] = dot(query, key + j * d, d) * attrs.scale + (added != nullptr ? added[j] : 0);
+          scores[j] = capped(dot(query, key + j * d, d) * attrs.scale, attrs.cap) +
+                      (added != nullptr ? added[j] : 0);
         softmax(scores, seen);
         std::fill(sum, sum + e, 0.0);
         for (std::int64_t j = 0; j < seen; ++j)

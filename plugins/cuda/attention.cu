@@ -20,7 +20,7 @@ struct Attention {
   View q, k, v, bias, out;
   std::int64_t queries, keys, heads;
   std::int32_t d, e, causal;
-  float scale;
+  float scale, cap;
 };
 
 // Of item and head: rows from `begin` on, of which there are `here`, into `rows` of them, `step`
@@ -51,6 +51,7 @@ __device__ __forceinline__ float score_of(const Attention& a, const float* query
   float score = 0;
   for (int c = 0; c < a.d; ++c) score = fmaf(query[c], key[c], score);
   score *= a.scale;
+  if (a.cap > 0) score = a.cap * tanhf(score / a.cap);
   if (a.bias.data != nullptr)
     score += load(a.bias.data, a.bias.dtype,
                   item * a.bias.stride[0] + head * a.bias.stride[1] +
@@ -180,7 +181,8 @@ struct PlainAttention : Plain {
                 static_cast<std::int32_t>(in(call, 0).info.shape[3]),
                 static_cast<std::int32_t>(whole.shape[3]),
                 attr.causal,
-                static_cast<float>(attr.scale)};
+                static_cast<float>(attr.scale),
+                attr.cap};
     if (const heddle_view* bias = device::operand(call, 3)) a.bias = own(*bias);
     if (device::element_count(whole) == 0) return;
     const dim3 grid(blocks_for(a.queries, kBlockQueries), static_cast<unsigned>(a.heads),

@@ -128,6 +128,7 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
                            &whole = call.out[0]->info;
   if (library == nullptr || device::operand(call, 3) != nullptr ||
       attrs<heddle_attention_attrs>(call).causal != 0 ||
+      attrs<heddle_attention_attrs>(call).cap != 0 ||
       !(attrs<heddle_attention_attrs>(call).scale > 0))
     return false;
   if ((q.dtype != HEDDLE_BF16 && q.dtype != HEDDLE_F16) || k.dtype != q.dtype ||

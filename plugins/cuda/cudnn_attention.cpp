@@ -32,7 +32,8 @@ void describe(CudnnGraph& graph, const Cudnn::Key& key) {
 
 // Empty: not for this library.
 Cudnn::Key key_of(const Device& device, const heddle_op_call& call) {
-  if (device::operand(call, 3) != nullptr || attrs<heddle_attention_attrs>(call).causal != 0)
+  if (device::operand(call, 3) != nullptr || attrs<heddle_attention_attrs>(call).causal != 0 ||
+      attrs<heddle_attention_attrs>(call).cap != 0)
     return {};
   const heddle_tensor_info &q = in(call, 0).info, &k = in(call, 1).info, &v = in(call, 2).info,
                            &whole = out(call).info;

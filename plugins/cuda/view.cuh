@@ -288,6 +288,8 @@ __device__ inline float activate(std::int32_t kind, float x) {
       return x * 0.5f * (1 + tanhf(0.79788456080286536f * (x + 0.044715f * x * x * x)));
     case HEDDLE_ACT_QUICK_GELU:
       return x * logistic(1.702f * x);
+    case HEDDLE_ACT_TANH:
+      return tanhf(x);
     default:
       return x;
   }

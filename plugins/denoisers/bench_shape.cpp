@@ -6,6 +6,7 @@
 
 #include "flux_bench.h"
 #include "qwen_bench.h"
+#include "zimage_bench.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -41,8 +42,12 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
 }  // namespace
 
 void BenchTensors::linear(const std::string& module, std::int64_t rows, std::int64_t columns) {
-  add(module + ".weight", {rows, columns}, 0, 1 / std::sqrt(double(columns)));
+  matrix(module, rows, columns);
   add(module + ".bias", {rows}, 0, 0.02);
+}
+
+void BenchTensors::matrix(const std::string& module, std::int64_t rows, std::int64_t columns) {
+  add(module + ".weight", {rows, columns}, 0, 1 / std::sqrt(double(columns)));
 }
 
 void BenchTensors::add(const std::string& name, const Shape& shape, double mean, double deviation) {
@@ -84,7 +89,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 }
 
 const heddle_list* BenchShapes::list() {
-  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench>();
+  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench>();
 }
 
 }  // namespace heddle::denoisers

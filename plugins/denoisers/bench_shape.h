@@ -21,6 +21,10 @@ class BenchTensors {
 
   // Rows of a matrix keep the size of what they are multiplied with.
   void linear(const std::string& module, std::int64_t rows, std::int64_t columns);
+  // The same without a bias.
+  void matrix(const std::string& module, std::int64_t rows, std::int64_t columns);
+  // A learned token, by its full name.
+  void token(const std::string& name, std::int64_t width) { add(name, {1, width}, 0, 0.02); }
   // The weight of a norm, by its full name.
   void scale(const std::string& name, std::int64_t width) { add(name, {width}, 1, 0.02); }
 

@@ -164,6 +164,7 @@ void add_settings(const Dimensions& d, Blocks& graph) {
     graph.setting("concat_channels", more / kPatchArea);
   graph.setting("guidance_embedded", d.guided);
   graph.setting("context_width", d.streams.context_width);
+  graph.setting("text_encoder", "CLIP-L and T5-XXL (DualCLIPLoader, type flux)");
   graph.setting("pooled_width", d.pooled_width);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does: distilled with
   // guidance, FLUX.1 dev's table with mu = 1.15; else schnell's unshifted one. `sampling`: the

@@ -7,6 +7,7 @@
 
 #include "attention_guidance.h"
 #include "embed_number.h"
+#include "even_sides.h"
 #include "joint_attention.h"
 #include "patches.h"
 #include "plugins/blocks/heads.h"
@@ -52,26 +53,6 @@ Tensor as_patches(const Tensor& x) {
   const std::int64_t rows = x.size(2) / kPatch, columns = x.size(3) / kPatch;
   return x.reshape({x.size(0), x.size(1), rows, kPatch, columns, kPatch})
       .permute({0, 2, 4, 1, 3, 5});
-}
-
-// Copies a picture into an even one; the row and the column that it lacks are its first ones.
-Tensor even_sides(Context& ctx, const Tensor& x) {
-  const std::int64_t height = x.size(2), width = x.size(3);
-  const std::int64_t rows = tokens_along(height) * kPatch, columns = tokens_along(width) * kPatch;
-  if (rows == height && columns == width) return x;
-  const Tensor even = ctx.make({x.size(0), x.size(1), rows, columns}, x.dtype());
-  const auto part = [](const Tensor& t, std::int64_t top, std::int64_t bottom, std::int64_t left,
-                       std::int64_t right) {
-    return t.slice(2, top, bottom).slice(3, left, right);
-  };
-  const std::int64_t low = rows - height, right = columns - width;
-  ops::copy_into(ctx, x, part(even, 0, height, 0, width));
-  if (low > 0) ops::copy_into(ctx, part(x, 0, low, 0, width), part(even, height, rows, 0, width));
-  if (right > 0)
-    ops::copy_into(ctx, part(x, 0, height, 0, right), part(even, 0, height, width, columns));
-  if (low > 0 && right > 0)
-    ops::copy_into(ctx, part(x, 0, low, 0, right), part(even, height, rows, width, columns));
-  return even;
 }
 
 // Writes the tokens of a picture (1|B, C, H, W) to out (B, S, 4 C).

@@ -2,6 +2,7 @@
 
 #include "flux_names.h"
 #include "qwen_names.h"
+#include "zimage_names.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -22,11 +23,12 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
   });
 }
 
-heddle_status* list_flux_originals(const heddle_host*, const heddle_checkpoint* raw,
-                                   heddle_original_found found, void* to) {
+template <class Names>
+heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
+                              heddle_original_found found, void* to) {
   return guard([&] {
     const Checkpoint file = Checkpoint::share(raw);
-    const std::optional<FluxNames> names = FluxNames::find(file);
+    const std::optional<Names> names = Names::find(file);
     if (!names)
       throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
     names->each_original([&](const std::string& tensor, const std::vector<Part>& parts) {
@@ -38,13 +40,17 @@ heddle_status* list_flux_originals(const heddle_host*, const heddle_checkpoint* 
 
 constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
                                          "by the original names and by those of diffusers",
-                                         &list_modules<FluxNames>, &list_flux_originals};
+                                         &list_modules<FluxNames>, &list_originals<FluxNames>};
 constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen-image",
                                          "by the names of diffusers", &list_modules<QwenNames>,
                                          nullptr};
 
+constexpr heddle_module_names_desc kZImage{
+    sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
+    &list_modules<ZImageNames>, &list_originals<ZImageNames>};
+
 }  // namespace
 
-const heddle_list* Modules::list() { return descs<kFlux, kQwen>(); }
+const heddle_list* Modules::list() { return descs<kFlux, kQwen, kZImage>(); }
 
 }  // namespace heddle::denoisers

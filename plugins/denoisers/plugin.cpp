@@ -4,11 +4,14 @@
 #include "flux.h"
 #include "modules.h"
 #include "qwen.h"
+#include "zimage.h"
 
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
-              Qwen, QwenVector, QwenRope, QwenTextNorm, Modules, BenchShapes)
+              Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage, ZImageVector, ZImageRope,
+              ZImageTextIn, ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin,
+              ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -104,6 +104,7 @@ void add_settings(const StreamSizes& s, Blocks& graph) {
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
+  graph.setting("text_encoder", "Qwen2.5-VL 7B (CLIPLoader, type qwen_image)");
   if (channels == std::int64_t(std::size(kLatentMeans))) {
     graph.setting("latent_means", list_of_numbers(kLatentMeans));
     graph.setting("latent_deviations", list_of_numbers(kLatentDeviations));

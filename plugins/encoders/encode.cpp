@@ -88,7 +88,7 @@ Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
              encoder.name() + " of this model reads; the rest is left out.");
   Encoded result;
   Tensor empty, whole;
-  const std::int64_t count = windows.count(), length = windows.length();
+  const std::int64_t count = windows.count(), length = windows.length(), kept = windows.kept();
   for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
     const Value outputs = call_model(ctx, encoder.model(), inputs_of(ctx, encoder, windows, batch));
     if (batch.begin == 0 && outputs.has("pooled"))
@@ -108,7 +108,8 @@ Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
       wait_for(ctx, hidden);
     }
   }
-  if (whole) result.hidden = whole.reshape({1, count * length, whole.size(2)});
+  if (whole && kept < length) whole = ops::contiguous(ctx, whole.slice(1, length - kept, length));
+  if (whole) result.hidden = whole.reshape({1, count * kept, whole.size(2)});
   return result;
 }
 

@@ -39,8 +39,7 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     if (width == 0) told.widths_known = false;
     if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", Shape{1, width});
     if (!use.cross_attn) continue;
-    told.tensors.emplace_back(at + "cross_attn",
-                              Shape{1, windows.count() * windows.length(), width});
+    told.tensors.emplace_back(at + "cross_attn", Shape{1, windows.count() * windows.kept(), width});
     told.flops += weighing_flops(windows, width);
   }
 }

@@ -40,7 +40,7 @@ heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
       .length = checked_cast<std::uint32_t>(record_.get<std::int64_t>("length", 0), "length"),
       .least_length = checked_cast<std::uint32_t>(least_length, "least_length"),
       .padding = checked_cast<std::int32_t>(record_.get<std::int64_t>("padding", -1), "padding"),
-      .weights = 1,
+      .weights = record_.get<bool>("weights", true) ? 1 : 0,
       .cancelled = nullptr,
       .cancelled_of = nullptr};
 }
@@ -63,7 +63,47 @@ std::vector<Window> TextEncoder::pack(const std::string& prompt,
   return std::move(packed.windows);
 }
 
-Windows TextEncoder::windows(const std::string& prompt, const Context* ctx) const {
+std::string TextEncoder::in_template(const std::string& prompt) const {
+  constexpr std::string_view kPlace = "{}";
+  std::string text = record_.get<std::string>("template", "");
+  const std::string unless = record_.get<std::string>("template_unless", "");
+  const std::size_t at = text.find(kPlace);
+  if (at == text.npos || (!unless.empty() && prompt.starts_with(unless))) return prompt;
+  return text.replace(at, kPlace.size(), prompt);
+}
+
+std::vector<std::int32_t> TextEncoder::ids_of(const std::string& text) const {
+  std::vector<std::int32_t> ids;
+  const auto [table, self] = tokenizer();
+  const auto push = [](void* to, std::int32_t id) {
+    static_cast<std::vector<std::int32_t>*>(to)->push_back(id);
+  };
+  check(table->encode(self, {text.data(), text.size()}, push, &ids));
+  return ids;
+}
+
+// As ComfyUI: what precedes the second turn, or the only one, and the turn itself where it is the
+// asked for role's; without any turn all but the last token.
+std::int64_t TextEncoder::dropped(const std::vector<std::int32_t>& ids) const {
+  const std::string turn = record_.get<std::string>("turn", "");
+  if (turn.empty()) return 0;
+  const std::vector<std::int32_t> mark = ids_of(turn),
+                                  role = ids_of(record_.get<std::string>("turn_role", ""));
+  auto first = ids.end() - 1;
+  const auto found = std::search(ids.begin(), ids.end(), mark.begin(), mark.end());
+  if (found != ids.end()) {
+    const auto second = std::search(found + 1, ids.end(), mark.begin(), mark.end());
+    first = second != ids.end() ? second : found;
+  }
+  const auto behind = std::ptrdiff_t(mark.size() + role.size());
+  if (ids.end() - first > behind &&
+      std::equal(role.begin(), role.end(), first + std::ptrdiff_t(mark.size())))
+    first += behind;
+  return first - ids.begin();
+}
+
+Windows TextEncoder::windows(const std::string& given, const Context* ctx) const {
+  const std::string prompt = in_template(given);
   heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
   if (ctx != nullptr) {
     wanted.cancelled = [](void* of) {
@@ -71,7 +111,7 @@ Windows TextEncoder::windows(const std::string& prompt, const Context* ctx) cons
     };
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
-  Windows all{.rows = pack(prompt, wanted), .empty = {}, .cut_at = 0};
+  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0};
   if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
@@ -87,6 +127,7 @@ Windows TextEncoder::windows(const std::string& prompt, const Context* ctx) cons
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
     all.empty = pack("", rules(all.length())).front();
+  all.dropped = dropped(all.rows.front().ids);
   return all;
 }
 
@@ -114,14 +155,21 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
+  if (type == "qwen_image" || type == "z_image") {
+    EncoderUse model = use_of(clip, "language_model", "language model");
+    model.cross_attn = true;
+    model.stop_at_layer = -1;  // it ends at the asked for layer already
+    return {model};
+  }
   if (type == "stable_diffusion") {
     EncoderUse l = use_of(clip, "clip", "CLIP");
     l.cross_attn = l.pooled_output = true;
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux and stable_diffusion. Load it with one "
-                                      "of these types.");
+                                      "'; known are flux, stable_diffusion, qwen_image and "
+                                      "z_image. Load it with one of the first three, or with "
+                                      "lumina2.");
 }
 
 }  // namespace heddle::encoders

@@ -32,13 +32,17 @@ class TextEncoder {
 
   const std::string& name() const { return name_; }
   Value model() const { return record_.field("model"); }
-  // Tokenises. Throws when the encoder has no tokenizer, or one that cannot be read, and
-  // HEDDLE_CANCELLED when the call is cancelled meanwhile. `ctx` may be nullptr: nobody cancels.
+  // Tokenises, within the encoder's template where it has one. Throws when the encoder has no
+  // tokenizer, or one that cannot be read, and HEDDLE_CANCELLED when the call is cancelled
+  // meanwhile. `ctx` may be nullptr: nobody cancels.
   Windows windows(const std::string& prompt, const Context* ctx) const;
   // Where each window's first end token is: the state there is the pooled one.
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
  private:
+  std::string in_template(const std::string& prompt) const;
+  std::int64_t dropped(const std::vector<std::int32_t>& ids) const;
+  std::vector<std::int32_t> ids_of(const std::string& text) const;
   heddle_token_windows rules(std::int64_t least_length) const;
   std::vector<Window> pack(const std::string& prompt, const heddle_token_windows& wanted) const;
   std::pair<const heddle_tokenizer*, void*> tokenizer() const;

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::string_view kClip[] = {"clip_l", "clip_h", "clip_g"};
 constexpr std::string_view kT5[] = {"t5xxl"};
-constexpr std::string_view kQwen[] = {"qwen2.5"};
+constexpr std::string_view kQwen[] = {"qwen2.5", "qwen3"};
 
 }  // namespace
 

@@ -11,15 +11,28 @@ Prompt flux_prompt(const std::string& clip_l, const std::string& t5xxl) {
   return {.text = "", .by_encoder = {{"clip_l", clip_l}, {"t5xxl", t5xxl}}};
 }
 
+// A language model's states after so many layers, without the final norm; 0: after all, under it.
+Value language_stopped_at(Context& ctx, const Value& encoder, std::int64_t layers) {
+  const Value config = encoder.field("config");
+  Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+  changed.set("hidden_layers", layers == 0 ? list_of({}) : list_of({value_of(layers)}));
+  return Record(encoder)
+      .set("model", rebuilt_model(ctx, encoder.field("model"), changed.value()))
+      .value();
+}
+
 // A T5 whose last layer is the asked for one, under the norm behind it: what follows is left out.
 // Other encoders say themselves which of their outputs is meant.
 Value stopped_at(Context& ctx, const Value& encoder, std::int64_t stop) {
-  if (encoder.get<std::string>("family", "") != "t5") return encoder;
+  const auto family = encoder.get<std::string>("family", "");
+  const bool is_language = family == "language_model";
+  if (family != "t5" && !is_language) return encoder;
   const Value model = encoder.field("model");
   const std::int64_t layers =
       encoder.get<std::int64_t>("layers", model_settings(model).get<std::int64_t>("layers", 0));
   // As ComfyUI: a number beyond the encoder's layers means the last.
   const std::int64_t wanted = -stop > layers ? layers : layers + 1 + stop;
+  if (is_language) return language_stopped_at(ctx, encoder, -stop > layers ? 0 : wanted);
   if (wanted == model_settings(model).get<std::int64_t>("layers", 0)) return encoder;
   const Value config = encoder.field("config");
   Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();

@@ -32,11 +32,13 @@ struct Window {
 struct Windows {
   std::vector<Window> rows;  // the prompt's
   Window empty;              // an empty prompt's; only when the prompt is weighted
+  std::int64_t dropped = 0;  // tokens of each row whose states are left out of the result
   std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
 
   bool weighted() const { return !empty.ids.empty(); }
   std::int64_t count() const { return std::int64_t(rows.size()); }
   std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
+  std::int64_t kept() const { return length() - dropped; }
 };
 
 // Most rows that an encoder is called with at a time, so that what a call takes does not grow with

@@ -61,17 +61,23 @@ Tensor positions_of(Context& ctx, const Value& given) {
 
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
 // noticed here, not in a matrix product.
-void check_width(const Tensor& tensor, const Value& settings, const char* setting,
+void check_width(std::int64_t width, const Value& settings, const char* setting,
                  const char* field) {
-  const std::int64_t wanted = settings.get<std::int64_t>(setting, tensor.size(-1));
-  if (wanted == tensor.size(-1)) return;
-  throw Error(HEDDLE_INVALID_ARGUMENT, std::string("the conditioning's '") + field + "' is " +
-                                           std::to_string(tensor.size(-1)) +
-                                           " wide, the model reads " + std::to_string(wanted) +
-                                           ". Encode the text with the CLIP of this model.");
+  const std::int64_t wanted = settings.get<std::int64_t>(setting, width);
+  if (wanted == width) return;
+  const auto family = settings.get<std::string>("family", ""),
+             encoder = settings.get<std::string>("text_encoder", "the CLIP of this model");
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              std::string("the conditioning's '") + field + "' is " + std::to_string(width) +
+                  " wide, the model" + (family.empty() ? "" : " (" + family + ")") + " reads " +
+                  std::to_string(wanted) + ". Encode the text with " + encoder + ".");
 }
 
 }  // namespace
+
+void check_text_width(std::int64_t width, const Value& model) {
+  check_width(width, model_settings(model), "context_width", "cross_attn");
+}
 
 std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   using Kind = ConditioningInput::Kind;
@@ -117,11 +123,11 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     if (!is_given(kind, entry)) continue;
     if (kind == Kind::kText) {
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
-      check_width(text, settings, "context_width", "cross_attn");
+      check_width(text.size(-1), settings, "context_width", "cross_attn");
       constants.set(name, value_of(fit_batch(ctx, text, items)));
     } else if (kind == Kind::kPooled) {
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
-      check_width(pooled, settings, "pooled_width", "pooled_output");
+      check_width(pooled.size(-1), settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));

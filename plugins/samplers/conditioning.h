@@ -28,6 +28,10 @@ constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
   return rows == 1 ? 1 : items;
 }
 
+// Refuses a text whose states are not as wide as the model reads them, saying which encoder it
+// takes.
+void check_text_width(std::int64_t width, const Value& model);
+
 // What the model reads of an entry, for the batch of a place: a record by the model's input names.
 // Throws when the entry asks for something that the samplers do not do, or lacks something that the
 // model reads.

@@ -234,6 +234,16 @@ Guide guide_of(const JobShapes& job) {
           .negative_model = job.negative_model};
 }
 
+// A text that the model cannot read is refused before anything runs. Whether a negative one is
+// asked for at all is known by cfg.
+void check_texts(const JobShapes& job) {
+  for (const EntryShapes& entry : job.positive)
+    if (entry.text.rank > 0) check_text_width(entry.text.shape[entry.text.rank - 1], job.model);
+  if (*job.cfg == 1 || job.negative_model.is(HEDDLE_KIND_MODEL)) return;
+  for (const EntryShapes& entry : job.negative)
+    if (entry.text.rank > 0) check_text_width(entry.text.shape[entry.text.rank - 1], job.model);
+}
+
 std::vector<double> sigmas_of(const RunPlan& run) {
   std::vector<double> sigmas;
   for (const auto& step : run.steps)
@@ -264,6 +274,7 @@ void infer_run(Infer& question, const JobShapes& job) {
       !job.sigmas || job.latent.empty())
     return;
   if (job.sigmas->empty()) return;  // the latent is handed on
+  check_texts(job);
   try {
     const heddle_sampler_desc& sampler = sampler_named(job.sampler->name);
     const ModelSampling sampling = model_sampling(job.model);

@@ -1,5 +1,6 @@
 #include "plugins/vae/autoencoder.h"
 
+#include <algorithm>
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
@@ -11,6 +12,18 @@ namespace {
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kUsualDownscale = 8;  // pixels of a side for each latent cell
 
+std::vector<float> floats_of(const Value& list) {
+  std::vector<float> floats;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    floats.push_back(float(list.item(i).as<double>()));
+  return floats;
+}
+
+// A number for each channel of (B, C, h, w).
+Tensor by_channel(Context& ctx, const std::vector<float>& numbers) {
+  return ctx.upload({1, std::int64_t(numbers.size()), 1, 1}, HEDDLE_F32, numbers.data());
+}
+
 Span middle(std::int64_t size, std::int64_t downscale) {
   const std::int64_t rest = size % downscale;
   return {rest / 2, rest / 2 + size - rest};
@@ -21,12 +34,22 @@ Span middle(std::int64_t size, std::int64_t downscale) {
 Autoencoder::Autoencoder(const Value& vae)
     : scale(vae.get<double>("scale", 1)),
       shift(vae.get<double>("shift", 0)),
+      means(floats_of(vae.field("latent_means"))),
+      deviations(floats_of(vae.field("latent_deviations"))),
       channels(vae.get<std::int64_t>("channels", 0)),
       downscale(vae.get<std::int64_t>("downscale", kUsualDownscale)) {
   if (!(scale != 0))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: its latent scale is 0. Check scaling_factor in the file's metadata or "
                 "config.");
+  const bool one_each = means.size() == deviations.size() &&
+                        (means.empty() || std::int64_t(means.size()) == channels);
+  if (!one_each || std::ranges::count(deviations, 0.0f) > 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "vae: it has " + std::to_string(means.size()) + " latent_means and " +
+                    std::to_string(deviations.size()) + " latent_deviations for " +
+                    std::to_string(channels) +
+                    " channels. Give one of each for every channel, no deviation of 0.");
   if (downscale < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: its downscale is " + std::to_string(downscale) + ", it must be 1 or more");
@@ -68,6 +91,9 @@ Tensor samples_of(const Value& latent, const Autoencoder& autoencoder) {
 Tensor raw_of(Context& ctx, const Tensor& samples, const Value& latent,
               const Autoencoder& autoencoder) {
   if (!latent.get<bool>("scaled", false)) return ops::contiguous(ctx, samples);
+  if (!autoencoder.means.empty())
+    return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, autoencoder.deviations)),
+                    by_channel(ctx, autoencoder.means));
   return ops::scale_clamp(ctx, samples,
                           {1 / autoencoder.scale, autoencoder.shift, -kUnlimited, kUnlimited});
 }
@@ -105,9 +131,24 @@ Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture) {
   return encoded.get<Tensor>("mean", {});
 }
 
+namespace {
+
+Tensor normalised(Context& ctx, const Tensor& mean, const Autoencoder& autoencoder) {
+  std::vector<float> factors, offsets;
+  for (std::size_t i = 0; i < autoencoder.means.size(); ++i) {
+    factors.push_back(1 / autoencoder.deviations[i]);
+    offsets.push_back(-autoencoder.means[i] / autoencoder.deviations[i]);
+  }
+  return ops::add(ctx, ops::mul(ctx, mean, by_channel(ctx, factors)), by_channel(ctx, offsets));
+}
+
+}  // namespace
+
 Record latent_of(Context& ctx, const Tensor& mean, const Autoencoder& autoencoder) {
   const double scale = autoencoder.scale, offset = -autoencoder.shift * autoencoder.scale;
-  const Tensor scaled = ops::scale_clamp(ctx, mean, {scale, offset, -kUnlimited, kUnlimited});
+  const Tensor scaled = autoencoder.means.empty()
+                            ? ops::scale_clamp(ctx, mean, {scale, offset, -kUnlimited, kUnlimited})
+                            : normalised(ctx, mean, autoencoder);
   Record latent;
   latent.set("samples", value_of(scaled)).set("scaled", value_of(true));
   return latent;

@@ -6,16 +6,19 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace heddle::vae {
 
 inline constexpr std::int64_t kColours = 3;
 
-// Throws HEDDLE_INVALID_ARGUMENT for a scale of 0, or a downscale below 1.
+// Throws HEDDLE_INVALID_ARGUMENT for a scale or a deviation of 0, or a downscale below 1, or other
+// than a mean and a deviation for each channel.
 struct Autoencoder {
   explicit Autoencoder(const Value& vae);
   double scale, shift;
-  std::int64_t channels, downscale;  // channels: 0, not known
+  std::vector<float> means, deviations;  // of each channel, instead of these two; or empty
+  std::int64_t channels, downscale;      // channels: 0, not known
 
   // Whole latent cells of a side of `pixels`.
   std::int64_t cells(std::int64_t pixels) const { return pixels / downscale; }

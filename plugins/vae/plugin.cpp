@@ -1,5 +1,6 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "autoencoder_kl.h"
+#include "autoencoder_wan.h"
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
@@ -10,7 +11,8 @@ namespace heddle::vae {
 
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
-              VaeLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeLatentOut, AutoencoderWanDecoder, AutoencoderWanEncoder, WanResnet, WanAttention,
+              WanImageOut, WanLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
               VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning, VaeBench,
               VaeModules)
 

@@ -1,5 +1,6 @@
 """Plans workflows over model files of true size that hold nothing: names, shapes and types of the
-published FLUX.1 files before one hole, so that 24 GB take some kB of disk.
+published files of FLUX.1, Qwen-Image and Z-Image before one hole, so that 24 GB take
+some kB of disk.
 
     plan_headers.py HEDDLE FOLDER ... [-- HEDDLE'S OPTIONS ...]
 

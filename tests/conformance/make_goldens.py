@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import save_file
 
-NONE, RELU, SILU, GELU, GELU_TANH, QUICK_GELU = range(6)
+NONE, RELU, SILU, GELU, GELU_TANH, QUICK_GELU, TANH = range(7)
 F32, F16, BF16 = torch.float32, torch.float16, torch.bfloat16
 
 tensors = {}
@@ -50,6 +50,7 @@ def activate(kind, x):
         GELU: lambda: F.gelu(x),
         GELU_TANH: lambda: F.gelu(x, approximate="tanh"),
         QUICK_GELU: lambda: x * torch.sigmoid(1.702 * x),
+        TANH: lambda: torch.tanh(x),
     }[kind]()
 
 
@@ -233,9 +234,25 @@ def products():
         case(f"upsample_nearest {f}", "upsample_nearest/1", [x], [out])
 
 
+def later():
+    """Added behind the others, whose random numbers stay."""
+    x, a, b = rand(4, 37), rand(4, 37), rand(4, 37)
+    case(f"activation {TANH}", "activation/1", [x], [activate(TANH, d(x)).float()], activation_attrs(TANH))
+    out = activate(TANH, d(a)) * d(b)
+    case(f"gated_activation {TANH}", "gated_activation/1", [a, b], [out.float()], activation_attrs(TANH))
+    q, k, v = rand(2, 7, 2, 8), rand(2, 7, 2, 8), rand(2, 7, 2, 8)
+    bias = rand(1, 2, 7, 7)
+    scores = torch.einsum("bqhd,bkhd->bhqk", d(q), d(k)) * 0.5
+    scores = 0.75 * torch.tanh(scores / 0.75) + d(bias)
+    seen = torch.ones(7, 7, dtype=torch.bool).tril()
+    weights = scores.masked_fill(~seen, float("-inf")).softmax(-1)
+    out = torch.einsum("bhqk,bkhe->bqhe", weights, d(v))
+    case("attention capped", "attention/1", [q, k, v, bias], [out.float()], struct.pack("<dif", 0.5, 1, 0.75))
+
+
 def main():
     torch.manual_seed(20)
-    for make in (elementwise, copies, norms, tables, attention, products):
+    for make in (elementwise, copies, norms, tables, attention, products, later):
         make()
     default = pathlib.Path(__file__).with_name("goldens.safetensors")
     save_file(tensors, sys.argv[1] if len(sys.argv) > 1 else str(default), metadata=metadata)

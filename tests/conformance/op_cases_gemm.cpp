@@ -17,7 +17,8 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
     return filled(random, HostTensor::slice(dtype, {b, s, h, d}, 8));
   };
   const auto add = [&](std::string name, Sizes size, heddle_dtype dtype, std::int32_t causal,
-                       std::optional<HostTensor> bias, std::vector<std::uint32_t> item_inputs) {
+                       std::optional<HostTensor> bias, std::vector<std::uint32_t> item_inputs,
+                       float cap = 0) {
     cases.push_back(
         {.name = device::cat(HEDDLE_OP_ATTENTION, " ", name, " ", device::dtype_name(dtype), " ",
                              size.batch, "x", size.queries, "x", size.keys, "x", size.heads, "x",
@@ -28,12 +29,13 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
                 operand(dtype, size.batch, size.keys, size.heads, size.e), std::move(bias)},
          .out = {HostTensor(dtype, {size.batch, size.queries, size.heads, size.e})},
          .attrs = bytes_of(
-             heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, 0}),
+             heddle_attention_attrs{1 / std::sqrt(static_cast<double>(size.d)), causal, cap}),
          .item_inputs = std::move(item_inputs)});
   };
   for (heddle_dtype dtype : kFloats) {
     add("plain", {2, 33, 47, 3, 24, 40}, dtype, 0, std::nullopt, {0, 1, 2});
     add("causal", {1, 70, 70, 2, 64, 64}, dtype, 1, std::nullopt, {});
+    add("capped", {2, 41, 41, 2, 24, 24}, dtype, 1, std::nullopt, {0, 1, 2}, 0.5f);
     add("one query", {2, 1, 77, 2, 64, 64}, dtype, 0, std::nullopt, {0, 1, 2});
   }
   add("more queries than tiles are wide", {1, 300, 333, 2, 128, 128}, HEDDLE_F32, 0, std::nullopt,
@@ -85,7 +87,7 @@ std::vector<LinearCase> linear_table() {
       {{1, 9, 2048}, 96, HEDDLE_F32, HEDDLE_F8_E4M3, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
       {{1, 9, 64}, 96, HEDDLE_F32, HEDDLE_F8_E5M2, HEDDLE_F32, HEDDLE_ACT_NONE, true, true},
   };
-  for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_QUICK_GELU; ++kind)
+  for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_TANH; ++kind)
     table.push_back(
         {{2, 50, 96}, 200, HEDDLE_F32, HEDDLE_F32, HEDDLE_F32, kind, true, kind % 2 == 0});
   for (heddle_dtype in : kFloats)

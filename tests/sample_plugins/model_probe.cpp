@@ -1,6 +1,7 @@
 // Calls a model of any family with tensors from a golden file, for tests of the families: a
 // workflow of one node.
 #include <heddle/model.hpp>
+#include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
 #include "tests/support/tensor_file.h"
@@ -104,6 +105,22 @@ struct CallGiven {
   }
 };
 
+// Two of four columns of the numbers 0 to 11, (1, 3, 4), split and split again, so that axes of
+// size 1 stand before gaps.
+struct SplitView {
+  static constexpr heddle::Info info{"test.split_view", 1, "Split a view", "test", ""};
+  static constexpr Output<Tensor> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+
+  void execute(Context& ctx) {
+    float numbers[12];
+    for (int i = 0; i < 12; ++i) numbers[i] = float(i);
+    const Tensor middle = ctx.upload({1, 3, 4}, HEDDLE_F32, numbers).slice(2, 1, 3);
+    const Tensor split = middle.reshape({1, 3, 1, 2}).reshape({1, 3, 1, 1, 2});
+    ctx[out] = heddle::ops::contiguous(ctx, split);
+  }
+};
+
 // Ends the workflow.
 struct Look {
   static constexpr heddle::Info info{"test.look", 1, "Look", "test", "", HEDDLE_NODE_SINK};
@@ -112,6 +129,6 @@ struct Look {
   void execute(Context&) {}
 };
 
-HEDDLE_PLUGIN("org.heddle.test.model_probe", "1.0.0", CallModel, CallGiven, Look)
+HEDDLE_PLUGIN("org.heddle.test.model_probe", "1.0.0", CallModel, CallGiven, SplitView, Look)
 
 }  // namespace

@@ -109,6 +109,7 @@ struct Source {
 struct Part {
   std::string tensor;
   std::int64_t begin = 0, end = HEDDLE_ALL_ROWS;
+  std::int64_t frame = 0;
 };
 
 // Parts of a checkpoint as the ABI takes them. Borrows their names.
@@ -116,7 +117,7 @@ class RawParts {
  public:
   explicit RawParts(const std::vector<Part>& parts) {
     for (const Part& part : parts)
-      raw_.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end});
+      raw_.push_back({sizeof(heddle_part), part.tensor.c_str(), part.begin, part.end, part.frame});
     for (const heddle_part& part : raw_) pointers_.push_back(&part);
   }
   RawParts(const RawParts&) = delete;

@@ -202,17 +202,18 @@ inline Tensor relative_bucket(Context& ctx, std::int64_t queries, std::int64_t k
 }
 
 enum class Mask { none, causal };
-// bias may be empty.
+// bias may be empty. cap: 0 for none.
 inline void attention_into(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                           const Tensor& bias, double scale, Mask mask, const Tensor& out) {
+                           const Tensor& bias, double scale, Mask mask, const Tensor& out,
+                           double cap = 0) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_ATTENTION);
   ctx.op(op, {q.raw(), k.raw(), v.raw(), bias.raw()}, {out.raw()},
-         heddle_attention_attrs{scale, mask == Mask::causal, 0});
+         heddle_attention_attrs{scale, mask == Mask::causal, float(cap)});
 }
 inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                        const Tensor& bias, double scale, Mask mask = Mask::none) {
+                        const Tensor& bias, double scale, Mask mask = Mask::none, double cap = 0) {
   const Tensor out = ctx.make({q.size(0), q.size(1), q.size(2), v.size(3)});
-  attention_into(ctx, q, k, v, bias, scale, mask, out);
+  attention_into(ctx, q, k, v, bias, scale, mask, out, cap);
   return out;
 }
 

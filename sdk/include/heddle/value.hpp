@@ -116,9 +116,8 @@ inline Tensor Tensor::reshape(const Shape& shape) const {
     while (run == 1 && old_axis >= 0) {
       run = from.shape[old_axis];
       stride = from.stride[old_axis];
-      while (old_axis > 0 &&
-             (from.shape[old_axis - 1] == 1 || run == 1 ||
-              from.stride[old_axis - 1] == from.stride[old_axis] * from.shape[old_axis])) {
+      while (old_axis > 0 && (from.shape[old_axis - 1] == 1 || run == 1 ||
+                              from.stride[old_axis - 1] == stride * run)) {
         if (run == 1) stride = from.stride[old_axis - 1];
         run *= from.shape[--old_axis];
       }

@@ -76,6 +76,32 @@ BOOST_AUTO_TEST_CASE(columns_of_blocks_are_put_together_block_by_block) {
                  .starts_with("'q8' (6, 64) cannot be divided at its columns 16 and 48"));
 }
 
+BOOST_AUTO_TEST_CASE(filters_of_one_frame_are_put_together_filter_by_filter) {
+  constexpr std::int64_t kFilters = 2, kChannels = 3, kFrames = 3, kSize = 4;  // 2 x 2
+  const std::string bytes = counted(4 * kFilters * kChannels * kFrames * kSize);
+  write_safetensors(folder / "video.safetensors",
+                    {{"conv", "F32", {kFilters, kChannels, kFrames, 2, 2}, bytes},
+                     {"flat", "F32", {2, 2}, counted(16)}});
+  const Checkpoint video = open_checkpoint(folder / "video.safetensors");
+  WeightSource conv{.parts = {{&video.at("conv"), 1, 2}}, .frame = 3, .use = HEDDLE_USE_CONV2D};
+  const heddle_tensor_info info = conv.info();
+  BOOST_TEST(info.rank == 4);
+  BOOST_TEST(info.shape[0] == 1);
+  BOOST_TEST(info.shape[1] == kChannels);
+  BOOST_TEST(is_made(conv));
+  const HostWeight host = host_weight(conv);
+  std::string wanted;
+  for (std::int64_t channel = 0; channel < kChannels; ++channel)
+    wanted +=
+        bytes.substr(std::size_t(4 * kSize * ((kChannels + channel) * kFrames + 2)), 4 * kSize);
+  BOOST_TEST(bytes_at(host.parts.at(0), wanted.size()) == wanted);
+  const Hash128 third = conv.key({});
+  conv.frame = 2;
+  BOOST_TEST((conv.key({}) != third));
+  conv.parts = {{&video.at("flat"), 0, 2}};
+  BOOST_TEST(std::string(refusal_of([&] { conv.info(); }).what()).find("'flat' (2, 2)") == 0);
+}
+
 BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blocks) {
   WeightSource joined = source("q8", 0, 6);
   joined.parts.push_back({&file.at("other"), 0, 2});

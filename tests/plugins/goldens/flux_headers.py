@@ -1,9 +1,10 @@
-"""Header-only checkpoints of the true size of FLUX.1: the names, shapes and types of the published
-files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
+"""Header-only checkpoints of the true size of FLUX.1, Qwen-Image and Z-Image: the names, shapes and
+types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
 
-writes OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
+writes the files of true_files.json (make_true_files.py),
+OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
 OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only the files
 named (such as vae/ae). Needs nothing but Python.
@@ -12,6 +13,7 @@ named (such as vae/ae). Needs nothing but Python.
 import argparse
 import json
 import os
+import re
 import struct
 
 BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8}
@@ -182,6 +184,21 @@ FILES = {
     "text_encoders/t5xxl_fp16": lambda: typed(t5xxl(), "F16"),
     "vae/ae": lambda: typed(autoencoder(), "F32"),
 }
+
+
+def expanded(told):
+    """{name: (type, shape)} of an entry of true_files.json, where "{0-27}" stands for each of these numbers."""
+    out = {}
+    for name, (dtype, shape) in told.items():
+        found = re.search(r"\{(\d+)-(\d+)\}", name)
+        numbers = [""] if found is None else range(int(found[1]), int(found[2]) + 1)
+        for number in numbers:
+            out[name if found is None else name.replace(found[0], str(number))] = (dtype, tuple(shape))
+    return out
+
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json")) as true_files:
+    FILES.update({name: lambda told=told: expanded(told) for name, told in json.load(true_files).items()})
 
 
 def write(path, tensors):

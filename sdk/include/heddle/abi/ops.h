@@ -26,10 +26,11 @@ typedef int32_t heddle_activation;
 enum {
   HEDDLE_ACT_NONE = 0,
   HEDDLE_ACT_RELU = 1,
-  HEDDLE_ACT_SILU = 2,      /* x / (1 + exp(-x))                                               */
-  HEDDLE_ACT_GELU = 3,      /* x/2 (1 + erf(x / sqrt 2))                                       */
-  HEDDLE_ACT_GELU_TANH = 4, /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
-  HEDDLE_ACT_QUICK_GELU = 5 /* x / (1 + exp(-1.702 x)), CLIP's                                 */
+  HEDDLE_ACT_SILU = 2,       /* x / (1 + exp(-x))                                               */
+  HEDDLE_ACT_GELU = 3,       /* x/2 (1 + erf(x / sqrt 2))                                       */
+  HEDDLE_ACT_GELU_TANH = 4,  /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))                   */
+  HEDDLE_ACT_QUICK_GELU = 5, /* x / (1 + exp(-1.702 x)), CLIP's                                */
+  HEDDLE_ACT_TANH = 6
 };
 
 /* copy/1: out = in, same shape, any strides, any two types. Floats round to nearest even; to
@@ -158,12 +159,14 @@ typedef struct heddle_relative_bucket_attrs {
 } heddle_relative_bucket_attrs;
 
 /* attention/1: q (B, Q, H, D), k (B, K, H, D), v (B, K, H, E), [bias (B|1, H|1, Q, K)]
- *   -> out (B, Q, H, E) = softmax(q k^T * scale + bias) v for each head
- * causal: key j is seen by query i when j <= i + K - Q. */
+ *   -> out (B, Q, H, E) = softmax(capped(q k^T * scale) + bias) v for each head
+ * causal: key j is seen by query i when j <= i + K - Q. cap: 0, or above it, and then capped(x) is
+ * cap * tanh(x / cap), else x. */
 #define HEDDLE_OP_ATTENTION "attention/1"
 typedef struct heddle_attention_attrs {
   double scale;
-  int32_t causal, reserved;
+  int32_t causal;
+  float cap;
 } heddle_attention_attrs;
 
 /* linear/1: x (..., K), weight (N, K) (USE_LINEAR layout), [bias (N)], [residual (..., N)]

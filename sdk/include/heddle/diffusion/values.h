@@ -79,24 +79,29 @@
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
  * CLIP          record
- *   type          "flux", "stable_diffusion": what the encoders' outputs are for
- *   encoders      list of records: name ("clip_l", "t5xxl"), family ("clip", "t5"), model (MODEL),
+ *   type          "flux", "stable_diffusion", "qwen_image", "z_image": what the encoders' outputs
+ *                 are for
+ *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
+ *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
  *                 when a text is encoded), length (ids of a window, 0 without a limit),
  *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
- *                 from), layers (int, optional: how many it has, where the model has fewer)
+ *                 from), layers (int, optional: how many it has, where the model has fewer).
+ *                 Optional, of language models: template (text with {} where the prompt goes), but
+ *                 for prompts that begin with template_unless (text); weights (bool, absent means
+ *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the
+ *                 second turn, and of that with turn_role behind it, are left out
  *   stop_at_layer  int, optional: -1 the last layer
  *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
  *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- *               scale, shift (floats), channels, downscale (ints), preview_factors as in MODEL,
- *               optional; pixel_space (bool), optional: it has no models, its latents are
- *               pictures (B, 3, H, W) from -1 to 1
- * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
- *   id            text: changes of one id are the same one
- *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
+ *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
+ *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
+ * models, its latents are pictures (B, 3, H, W) from -1 to 1 HOOKS         list of records, each a
+ * change of weights (weight_hooks.h); none: no hooks id            text: changes of one id are the
+ * same one kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
  *   strength_model, strength_clip  floats: for a diffusion model and for text encoders
  *   keyframes     HOOK_KEYFRAMES, optional: how strong when; clock, a text: hooks of one clock go
  *                 through them together

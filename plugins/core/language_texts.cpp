@@ -1,0 +1,95 @@
+#include "language_texts.h"
+
+#include <algorithm>
+
+namespace heddle::loaders {
+namespace {
+
+// What the pipelines of Qwen-Image and Z-Image put around a prompt, which stands at the braces.
+// Source: their publishers' pipelines in diffusers.
+constexpr const char* kQwenImageTemplate =
+    "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
+    "quantity, "
+    "text, spatial relationships of the objects and background:<|im_end|>\n<|im_start|>user\n{}"
+    "<|im_end|>\n<|im_start|>assistant\n";
+constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
+
+struct Recipe {
+  const char* clip_type;
+  const char* text_template;
+  const char* unless;     // prompts that begin so are taken as they are
+  const char* turn;       // what precedes the second of these is left out of the result,
+  const char* turn_role;  // and that one with this behind it
+  int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
+};
+constexpr Recipe kQwenImage{"qwen_image",   kQwenImageTemplate, "<|im_start|>",
+                            "<|im_start|>", "user\n",           0};
+constexpr Recipe kZImage{"z_image", kZImageTemplate, "", "", "", 1};
+
+// An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
+// supported. width 0: of any.
+struct EncoderChoice {
+  const char* encoder;
+  std::int64_t width;
+  const char* type;  // empty: any other
+  const Recipe* recipe;
+  const char* unsupported;
+};
+constexpr EncoderChoice kChoices[] = {
+    {"qwen2.5", 0, "hunyuan_image", nullptr, "HunyuanImage"},
+    {"qwen2.5", 0, "longcat_image", nullptr, "LongCat-Image"},
+    {"qwen2.5", 0, "", &kQwenImage, nullptr},
+    {"qwen3", 1024, "", nullptr, "Anima"},
+    {"qwen3", 4096, "", nullptr, "FLUX.2 klein 9B"},
+    {"qwen3", 0, "flux", nullptr, "FLUX.2 klein 4B"},
+    {"qwen3", 0, "flux2", nullptr, "FLUX.2 klein 4B"},
+    {"qwen3", 0, "", &kZImage, nullptr},
+    {"mistral3", 0, "", nullptr, "FLUX.2 dev"},
+    {"gemma2", 0, "", nullptr, "Lumina 2"},
+};
+
+}  // namespace
+
+bool is_language_model(const Value& model) {
+  return model_settings(model).get<std::string>("family", "") == "language_model";
+}
+
+std::string language_name(const Value& model) {
+  return model_settings(model).get<std::string>("kind", "");
+}
+
+LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
+                         const std::string& type, const std::string& where) {
+  const Value settings = model_settings(model);
+  const std::string name = language_name(model);
+  const auto width = settings.get<std::int64_t>("hidden_width", 0);
+  const auto choice = std::ranges::find_if(kChoices, [&](const EncoderChoice& c) {
+    return name == c.encoder && (c.width == 0 || c.width == width) &&
+           (c.type[0] == '\0' || type == c.type);
+  });
+  if (choice == std::end(kChoices) || choice->recipe == nullptr)
+    throw Error(HEDDLE_UNSUPPORTED,
+                where + ": this is the text encoder " + name + " of width " +
+                    std::to_string(width) + ", with type '" + type + "' that of " +
+                    (choice == std::end(kChoices) ? "no family" : choice->unsupported) +
+                    " that is supported. Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
+                    "with type lumina2 (Z-Image).");
+  const Recipe& recipe = *choice->recipe;
+  LanguageUse use{recipe.clip_type, {}};
+  Value used = model;
+  if (recipe.layers_left > 0) {
+    const auto layers = settings.get<std::int64_t>("layers", 0);
+    Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+    changed.set("hidden_layers", list_of({value_of(layers - recipe.layers_left)}));
+    used = rebuilt_model(ctx, model, changed.value());
+  }
+  use.encoder.set("model", used)
+      .set("template", value_of(std::string(recipe.text_template)))
+      .set("template_unless", value_of(std::string(recipe.unless)))
+      .set("turn", value_of(std::string(recipe.turn)))
+      .set("turn_role", value_of(std::string(recipe.turn_role)))
+      .set("weights", value_of(false));
+  return use;
+}
+
+}  // namespace heddle::loaders

@@ -1,0 +1,56 @@
+#include "model_roles.h"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace heddle::loaders {
+namespace {
+
+struct RoleNames {
+  const char *role, *what, *loaders;
+};
+constexpr RoleNames kRoles[] = {
+    {"diffusion_model", "a diffusion model", "UNETLoader"},
+    {"text_encoder", "a text encoder", "CLIPLoader, or DualCLIPLoader together with another one"},
+    {"vae.decoder", "an autoencoder", "VAELoader"},
+    {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
+};
+
+const char* what_is(std::string_view role) {
+  for (const RoleNames& names : kRoles)
+    if (role == names.role) return names.what;
+  return "a model";
+}
+
+// The family that builds a model of this role from the file; nothing where none does.
+std::optional<std::string> family_of(Context& ctx, const char* role, const Checkpoint& file) {
+  try {
+    return model_family(build_model(ctx, role, file, Value()));
+  } catch (const Failed& failed) {
+    services.host->status_free(failed.status);
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
+  try {
+    return build_model(ctx, role, file, config);
+  } catch (const Failed& failed) {
+    if (services.host->status_code(failed.status) != HEDDLE_UNSUPPORTED) throw;
+    for (const RoleNames& other : kRoles) {
+      if (std::string_view(role) == other.role) continue;
+      const std::optional<std::string> family = family_of(ctx, other.role, file);
+      if (!family) continue;
+      services.host->status_free(failed.status);
+      throw Error(HEDDLE_UNSUPPORTED, file.path() + ": this is " + other.what + " (" + *family +
+                                          "), not " + what_is(role) + ". Load it with " +
+                                          other.loaders + ".");
+    }
+    throw;
+  }
+}
+
+}  // namespace heddle::loaders

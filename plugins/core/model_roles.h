@@ -1,0 +1,13 @@
+// Models built for what a loader is asked for, or refused with what their files are. Any thread; a
+// Context belongs to one call.
+#pragma once
+
+#include <heddle/model.hpp>
+
+namespace heddle::loaders {
+
+// As build_model(). Of a file that no family of `role` knows, but one of another role, the error
+// says which that is and who loads it.
+Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Value& config);
+
+}  // namespace heddle::loaders

@@ -1,0 +1,235 @@
+#include "zimage.h"
+
+#include <array>
+
+#include "patches.h"
+#include "plugins/blocks/slots.h"
+#include "zimage_names.h"
+
+namespace heddle::denoisers {
+namespace {
+
+struct ZImageSizes {
+  std::int64_t hidden, head, heads, mlp, context_width, vector_width, channels;
+  int layers, image_refiners, text_refiners;
+  std::array<std::int64_t, 3> axes;
+};
+
+// The published model's heads of 128 turn 32, 48 and 48 of their elements with the three axes.
+std::array<std::int64_t, 3> axes_of(const Checkpoint& file, const Value& config,
+                                    std::int64_t head) {
+  std::array<std::int64_t, 3> axes{head / 4, head * 3 / 8, head * 3 / 8};
+  const Value given = config.field("axes_dims");
+  for (std::uint32_t i = 0; i < given.count() && i < axes.size(); ++i)
+    axes[i] = given.item(i).as<std::int64_t>();
+  bool fits = axes[0] + axes[1] + axes[2] == head && (given.count() == 0 || given.count() == 3);
+  for (const std::int64_t axis : axes) fits = fits && axis > 0 && axis % 2 == 0;
+  if (!fits)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": rotary axes " + blocks::shape_text({axes[0], axes[1], axes[2]}) +
+                    " do not make up a head of size " + std::to_string(head) +
+                    ": three even numbers are needed whose sum it is ('axes_dims').");
+  return axes;
+}
+
+ZImageSizes read_zimage_sizes(const Checkpoint& file, const Value& config,
+                              const ZImageNames& names) {
+  const auto size = [&](const char* name, std::uint32_t axis) {
+    return file.size(names.one(name), axis);
+  };
+  ZImageSizes s{};
+  s.hidden = size("cap_embedder.1.weight", 0);
+  s.context_width = size("cap_embedder.1.weight", 1);
+  s.head = size("context_refiner.0.attention.q_norm.weight", 0);
+  s.mlp = size("context_refiner.0.feed_forward.w1.weight", 0);
+  s.vector_width = size("t_embedder.mlp.2.weight", 0);
+  s.channels = size("x_embedder.weight", 1) / kPatchArea;
+  s.layers = names.count("layers");
+  s.image_refiners = names.count("noise_refiner");
+  s.text_refiners = names.count("context_refiner");
+  if (s.head <= 0 || s.hidden % s.head != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": a width of " + std::to_string(s.hidden) +
+                                             " does not divide into heads of " +
+                                             std::to_string(s.head));
+  s.heads = s.hidden / s.head;
+  s.axes = axes_of(file, config, s.head);
+  return s;
+}
+
+// Builds the graph of one file.
+class ZImageBuilder {
+ public:
+  ZImageBuilder(const Checkpoint& file, const ZImageNames& names, const ZImageSizes& sizes,
+                const Value& config, Blocks& graph)
+      : file_(file), names_(names), s_(sizes), config_(config), graph_(graph) {}
+
+  void run() {
+    const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
+    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
+    const Source context =
+        graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    vector_ = embed_vector(timestep);
+    add_rope(x, context);
+    Source txt = embed_text(context), img = embed_image(x);
+    for (int i = 0; i < s_.text_refiners; ++i)
+      txt = add_layer("refine.text." + std::to_string(i),
+                      "context_refiner." + std::to_string(i) + ".", txt, false, false);
+    for (int i = 0; i < s_.image_refiners; ++i)
+      img = add_layer("refine.image." + std::to_string(i),
+                      "noise_refiner." + std::to_string(i) + ".", img, true, true);
+    Block join = graph_.add<ZImageJoin>("join");
+    join.link(ZImageJoin::txt, txt).link(ZImageJoin::img, img);
+    Source hidden = join[ZImageJoin::out];
+    for (int i = 0; i < s_.layers; ++i)
+      hidden = add_layer("layer." + std::to_string(i), "layers." + std::to_string(i) + ".", hidden,
+                         true, false);
+    graph_.output("out", add_final(hidden, x));
+  }
+
+ private:
+  void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
+              const std::string& module, std::int64_t out, std::int64_t in) const {
+    slots.fill(matrix, names_.parts(module + ".weight"), {out, in});
+    slots.fill(bias, names_.parts(module + ".bias"), {out});
+  }
+
+  Source embed_vector(const Source& timestep) {
+    using B = ZImageVector;
+    Block block = graph_.add<B>("embed.vector");
+    block.link(B::timestep, timestep);
+    block.set(B::time_scale, config_.get<double>("t_scale", 1000));
+    blocks::Slots slots(file_, block, "embed.vector");
+    const std::string first = names_.one("t_embedder.mlp.0.weight");
+    const std::int64_t inner = file_.size(first, 0), waves = file_.size(first, 1);
+    linear(slots, B::time_in, B::time_in_bias, "t_embedder.mlp.0", inner, waves);
+    linear(slots, B::time_out, B::time_out_bias, "t_embedder.mlp.2", s_.vector_width, inner);
+    return block[B::out];
+  }
+
+  void add_rope(const Source& x, const Source& context) {
+    using B = ZImageRope;
+    Block block = graph_.add<B>("embed.rope");
+    block.link(B::x, x).link(B::context, context);
+    block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
+    block.set(B::theta, config_.get<double>("rope_theta", 256));
+    cos_ = block[B::cos], sin_ = block[B::sin];
+  }
+
+  Source embed_text(const Source& context) {
+    using B = ZImageTextIn;
+    Block block = graph_.add<B>("embed.text");
+    block.link(B::context, context).set(B::eps, eps());
+    blocks::Slots slots(file_, block, "embed.text");
+    slots.fill(B::norm, names_.parts("cap_embedder.0.weight"), {s_.context_width});
+    linear(slots, B::weight, B::bias, "cap_embedder.1", s_.hidden, s_.context_width);
+    slots.fill(B::filling, names_.parts("cap_pad_token"), {1, s_.hidden});
+    return block[B::out];
+  }
+
+  Source embed_image(const Source& x) {
+    using B = ZImageImageIn;
+    Block block = graph_.add<B>("embed.image");
+    block.link(B::x, x);
+    blocks::Slots slots(file_, block, "embed.image");
+    linear(slots, B::weight, B::bias, "x_embedder", s_.hidden, s_.channels * kPatchArea);
+    slots.fill(B::filling, names_.parts("x_pad_token"), {1, s_.hidden});
+    return block[B::out];
+  }
+
+  // path: of the blocks; at: what the tensors' names begin with. is_last: its tokens are the last
+  // of the joint sequence, else the first.
+  Source add_layer(const std::string& path, const std::string& at, const Source& hidden,
+                   bool is_modulated, bool is_last) {
+    using B = ZImageLayer;
+    using M = ZImageModulation;
+    std::vector<Part> norms;
+    for (const char* norm : {"attention_norm1", "attention_norm2", "ffn_norm1", "ffn_norm2"})
+      norms.push_back(names_.parts(at + norm + ".weight").front());
+    const std::string block_path = path + (is_modulated ? ".block" : "");
+    std::optional<Source> modulation;
+    if (is_modulated) {
+      Block block = graph_.add<M>(path + ".modulation");
+      block.link(M::vector, vector_);
+      blocks::Slots slots(file_, block, path + ".modulation");
+      linear(slots, M::weight, M::bias, at + "adaLN_modulation.0", 4 * s_.hidden, s_.vector_width);
+      slots.fill(M::norms, norms, {4 * s_.hidden});
+      modulation = block[M::out];
+    }
+    Block block = graph_.add<B>(block_path);
+    block.link(B::hidden, hidden).link(B::cos, cos_).link(B::sin, sin_);
+    block.set(B::heads, s_.heads).set(B::eps, eps()).set(B::is_last, is_last);
+    blocks::Slots slots(file_, block, block_path);
+    if (modulation)
+      block.link(B::mod, *modulation);
+    else
+      slots.fill(B::norms, norms, {4 * s_.hidden});
+    const auto weight = [&](const char* module) { return names_.parts(at + module + ".weight"); };
+    slots.fill(B::qkv, weight("attention.qkv"), {3 * s_.hidden, s_.hidden});
+    slots.fill(B::q_norm, weight("attention.q_norm"), {s_.head});
+    slots.fill(B::k_norm, weight("attention.k_norm"), {s_.head});
+    slots.fill(B::proj, weight("attention.out"), {s_.hidden, s_.hidden});
+    slots.fill(B::up, {weight("feed_forward.w1").front(), weight("feed_forward.w3").front()},
+               {2 * s_.mlp, s_.hidden});
+    slots.fill(B::down, weight("feed_forward.w2"), {s_.hidden, s_.mlp});
+    return block[B::out];
+  }
+
+  Source add_final(const Source& hidden, const Source& x) {
+    using M = ZImageFinalModulation;
+    using B = ZImageFinal;
+    Block modulation = graph_.add<M>("final.modulation");
+    modulation.link(M::vector, vector_);
+    blocks::Slots mod_slots(file_, modulation, "final.modulation");
+    linear(mod_slots, M::weight, M::bias, "final_layer.adaLN_modulation.1", s_.hidden,
+           s_.vector_width);
+    Block block = graph_.add<B>("final.block");
+    block.link(B::hidden, hidden).link(B::mod, modulation[M::out]).link(B::x, x);
+    blocks::Slots slots(file_, block, "final.block");
+    linear(slots, B::weight, B::bias, "final_layer.linear", s_.channels * kPatchArea, s_.hidden);
+    return block[B::out];
+  }
+
+  double eps() const { return config_.get<double>("norm_eps", 1e-5); }
+
+  const Checkpoint& file_;
+  const ZImageNames& names_;
+  const ZImageSizes& s_;
+  const Value& config_;
+  Blocks& graph_;
+  Source vector_, cos_, sin_;
+};
+
+void add_settings(const ZImageSizes& s, Blocks& graph) {
+  graph.setting("family", "z-image");
+  graph.setting("latent_channels", s.channels);
+  graph.setting("latent_downscale", std::int64_t{8});
+  graph.setting("patch", std::int64_t{2});
+  graph.setting("guidance_embedded", false);
+  graph.setting("context_width", s.context_width);
+  graph.setting("text_encoder", "Qwen3 4B (CLIPLoader, type lumina2)");
+  // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
+  // output is the velocity of a straight flow. Its latents are FLUX's, which are those of nobody
+  // who says nothing.
+  graph.setting("sampling", "flow");
+  graph.setting("noise_table", "discrete_flow");
+  graph.setting("noise_shift", 3.0);
+}
+
+}  // namespace
+
+int ZImage::match(const Checkpoint& file, const Value&) {
+  return ZImageNames::find(file) ? 100 : 0;
+}
+
+void ZImage::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<ZImageNames> names = ZImageNames::find(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Z-Image model");
+  if (names->is_lumina())
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": this is Lumina 2, which is not supported. Use Z-Image.");
+  const ZImageSizes sizes = read_zimage_sizes(file, config, *names);
+  ZImageBuilder(file, *names, sizes, config, graph).run();
+  add_settings(sizes, graph);
+}
+
+}  // namespace heddle::denoisers

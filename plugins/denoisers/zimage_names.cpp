@@ -1,0 +1,99 @@
+#include "zimage_names.h"
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr std::string_view kFused = "attention.qkv";
+constexpr const char* kThirds[] = {"attention.to_q", "attention.to_k", "attention.to_v"};
+
+struct Renamed {
+  std::string_view original, diffusers;
+};
+constexpr Renamed kRenamed[] = {
+    {"attention.out", "attention.to_out.0"},  {"attention.q_norm", "attention.norm_q"},
+    {"attention.k_norm", "attention.norm_k"}, {"x_embedder", "all_x_embedder.2-1"},
+    {"final_layer.", "all_final_layer.2-1."},
+};
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  if (const std::size_t at = text.find(from); at != text.npos) text.replace(at, from.size(), to);
+  return text;
+}
+
+std::string to_diffusers(std::string name) {
+  for (const Renamed& renamed : kRenamed)
+    name = replaced(name, renamed.original, renamed.diffusers);
+  return name;
+}
+std::string to_original(std::string name) {
+  for (const Renamed& renamed : kRenamed)
+    name = replaced(name, renamed.diffusers, renamed.original);
+  return name;
+}
+
+}  // namespace
+
+std::optional<ZImageNames> ZImageNames::find(const Checkpoint& file) {
+  for (const bool diffusers : {false, true}) {
+    const std::string queries = diffusers ? kThirds[0] : std::string(kFused);
+    const auto prefix = blocks::prefix_before(file, "context_refiner.0." + queries + ".weight");
+    if (prefix && file.has(*prefix + "cap_embedder.1.weight") &&
+        file.has(*prefix + "context_refiner.0.ffn_norm1.weight"))
+      return ZImageNames(file, diffusers, *prefix);
+  }
+  return std::nullopt;
+}
+
+std::vector<Part> ZImageNames::parts(const std::string& original) const {
+  if (!diffusers_) return {{prefix_ + original}};
+  if (original.find(kFused) == original.npos) return {{prefix_ + to_diffusers(original)}};
+  std::vector<Part> thirds;
+  for (const char* third : kThirds) thirds.push_back({prefix_ + replaced(original, kFused, third)});
+  return thirds;
+}
+
+int ZImageNames::count(const std::string& list) const {
+  return blocks::layer_count(file_, prefix_ + list + ".");
+}
+
+void ZImageNames::each_module(const Visit& visit) const {
+  for (std::uint32_t i = 0; i < file_.size(); ++i) {
+    const std::string tensor = file_.name(i);
+    if (!tensor.starts_with(prefix_)) continue;
+    for (const char* kind : {"weight", "bias"}) {
+      const std::string tail = std::string(".") + kind;
+      if (!tensor.ends_with(tail)) continue;
+      const std::string module =
+          tensor.substr(prefix_.size(), tensor.size() - prefix_.size() - tail.size());
+      visit(module, kind, {{tensor}});
+      const std::string other = diffusers_ ? to_original(module) : to_diffusers(module);
+      if (other != module) visit(other, kind, {{tensor}});
+      // A third of it by its name in diffusers; of three the first stands for all.
+      if (module.ends_with(kFused)) {
+        const std::int64_t rows = file_.size(tensor, 0) / 3;
+        for (int third = 0; third < 3; ++third)
+          visit(replaced(module, kFused, kThirds[third]), kind,
+                {{tensor, third * rows, (third + 1) * rows}});
+      } else if (module.ends_with(kThirds[0])) {
+        const std::string fused = replaced(module, kThirds[0], kFused);
+        visit(fused, kind, parts(fused + tail));
+      }
+    }
+  }
+}
+
+void ZImageNames::each_original(
+    const std::function<void(const std::string&, const std::vector<Part>&)>& visit) const {
+  for (std::uint32_t i = 0; i < file_.size(); ++i) {
+    const std::string tensor = file_.name(i);
+    if (!tensor.starts_with(prefix_)) continue;
+    const std::string name = tensor.substr(prefix_.size());
+    if (name.find(kThirds[1]) != name.npos || name.find(kThirds[2]) != name.npos) continue;
+    const std::string original = to_original(replaced(name, kThirds[0], kFused));
+    visit(original, parts(original));
+  }
+}
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,182 @@
+#include "language_blocks.h"
+
+#include <cmath>
+#include <limits>
+
+#include <heddle/checked.hpp>
+#include <heddle/ops.hpp>
+
+#include "plugins/blocks/heads.h"
+#include "plugins/blocks/wide.h"
+
+namespace heddle::encoders {
+namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+// Added to what is not to be seen: far below any score, and no infinity, of which sums might be
+// made.
+constexpr double kUnseen = -1e30;
+
+// The weight as norms multiply by it, in f32 where something is added to it.
+Tensor shifted(Context& ctx, const Tensor& weight, double shift) {
+  if (shift == 0 || !weight) return weight;
+  const Tensor wide = weight.dtype() == HEDDLE_F32 ? weight : ops::cast(ctx, weight, HEDDLE_F32);
+  return ops::scale_clamp(ctx, wide, {1, shift, -kUnlimited, kUnlimited});
+}
+
+// The last two axes (2, n/2), of halves, as one of neighbours (2i, 2i + 1). The order of a head's
+// elements does not matter to a product of queries and keys that have the same one.
+Tensor as_neighbours(Context& ctx, const Tensor& halves) {
+  Shape shape = halves.shape();
+  std::vector<int> order;
+  for (int axis = 0; axis < int(shape.size()); ++axis) order.push_back(axis);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  const Tensor turned = ops::contiguous(ctx, halves.permute(order));
+  const std::int64_t width = 2 * shape.back();
+  shape.pop_back();
+  shape.back() = width;
+  return turned.reshape(shape);
+}
+
+struct Rotation {
+  Tensor cos, sin;
+  double eps;
+  bool neighbours;
+};
+
+// x (B, S, n d), normed and rotated head by head: (B, S, n, d), in the compute type.
+Tensor rotated(Context& ctx, const Tensor& x, std::int64_t heads, const Tensor& norm,
+               const Rotation& rotation) {
+  const std::int64_t width = x.size(2) / heads;
+  const Shape by_head{x.size(0), x.size(1), heads, width};
+  const Tensor out = ctx.make(by_head);
+  const bool keeps = rotation.neighbours;
+  const Tensor halves = x.reshape({x.size(0), x.size(1), heads, 2, width / 2});
+  ops::norm_rope_into(ctx, keeps ? x.reshape(by_head) : as_neighbours(ctx, halves).reshape(by_head),
+                      keeps || !norm ? norm : as_neighbours(ctx, norm.reshape({2, width / 2})),
+                      rotation.cos, rotation.sin, rotation.eps, out);
+  return out;
+}
+
+// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d), in the
+// compute type.
+Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
+  const std::int64_t width = x.size(2) / heads;
+  const Tensor out = ctx.make({x.size(0), x.size(1), heads, times, width});
+  const Tensor one = x.reshape({x.size(0), x.size(1), heads, 1, width});
+  for (std::int64_t i = 0; i < times; ++i) ops::copy_into(ctx, one, out.slice(3, i, i + 1));
+  return out.reshape({x.size(0), x.size(1), heads * times, width});
+}
+
+// (1, 1, S, S) f32: 0 where a key is less than `window` behind the query or after it, else unseen.
+// What is after it a causal mask hides.
+Tensor window_bias(Context& ctx, std::int64_t length, std::int64_t window) {
+  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
+  const Tensor places = ops::contiguous(ctx, grid.slice(1, 0, 1));
+  const Tensor before = ops::scale_clamp(ctx, places.reshape({length, 1}),
+                                         {-1, double(window - 1), -kUnlimited, kUnlimited});
+  const Tensor room = ops::add(ctx, before, places.reshape({1, length}));  // key - query + w - 1
+  return ops::scale_clamp(ctx, room, {-kUnseen, 0, kUnseen, 0}).reshape({1, 1, length, length});
+}
+
+// Queries and keys, and values where they are not among them.
+struct Projected {
+  Tensor qk, v;
+};
+
+Projected project(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t kv_heads) {
+  using L = LanguageLayer;
+  const Tensor both = blocks::wide_linear(ctx, x, ctx[L::qkv], ctx[L::qkv_bias]);
+  if (const Tensor apart = ctx[L::v])
+    return {both, blocks::wide_linear(ctx, x, apart, ctx[L::v_bias])};
+  const std::int64_t all = both.size(2), values = all / (heads + 2 * kv_heads) * kv_heads;
+  return {both.slice(2, 0, all - values), both.slice(2, all - values, all)};
+}
+
+Tensor attended(Context& ctx, const Tensor& normed) {
+  using L = LanguageLayer;
+  const std::int64_t heads = ctx[L::heads], kv_heads = ctx[L::kv_heads];
+  const auto [qk, v] = project(ctx, normed, heads, kv_heads);
+  const std::int64_t width = qk.size(2) / (heads + kv_heads), length = qk.size(1);
+  const double shift = ctx[L::norm_shift];
+  const Rotation rotation{ctx[L::cos], ctx[L::sin], ctx[L::eps], ctx[L::neighbours]};
+  const Tensor q = rotated(ctx, qk.slice(2, 0, heads * width), heads,
+                           shifted(ctx, ctx[L::q_norm], shift), rotation),
+               k = rotated(ctx, qk.slice(2, heads * width, qk.size(2)), kv_heads,
+                           shifted(ctx, ctx[L::k_norm], shift), rotation);
+  const std::int64_t times = heads / kv_heads, window = ctx[L::window];
+  const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
+  const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
+               values = repeated(ctx, v, kv_heads, times);
+  return blocks::join_heads(ops::attention(ctx, q, keys, values, bias, 1 / std::sqrt(double(width)),
+                                           ops::Mask::causal, ctx[L::cap]));
+}
+
+// x + y, y normed before where the model has a norm there.
+Tensor added(Context& ctx, const Tensor& x, const Tensor& y, const Weight& norm) {
+  using L = LanguageLayer;
+  const Tensor normed = ctx.make(y.shape(), HEDDLE_F32);
+  ops::rms_norm_into(ctx, y, shifted(ctx, ctx[norm], ctx[L::norm_shift]), ctx[L::eps], normed);
+  return ops::add(ctx, x, normed);
+}
+
+}  // namespace
+
+void LanguageEmbed::execute(Context& ctx) {
+  const Tensor rows = blocks::wide_embedding(ctx, ctx[tokens], ctx[ids]);
+  const double factor = ctx[scale];
+  ctx[out] = factor == 1 ? rows : ops::scale_clamp(ctx, rows, {factor, 0, -kUnlimited, kUnlimited});
+}
+
+void LanguageRope::execute(Context& ctx) {
+  const std::int64_t length = ctx[ids].size(1);
+  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
+  const heddle_rope_table_attrs attrs{
+      1, 0, {checked_cast<std::int32_t>(ctx[head], "head_dim"), 0, 0, 0}, ctx[theta]};
+  const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
+  ctx[cos] = c;
+  ctx[sin] = s;
+}
+
+void LanguageLayer::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const double shift = ctx[norm_shift], epsilon = ctx[eps];
+  const Tensor seen =
+      attended(ctx, ops::rms_norm(ctx, x, shifted(ctx, ctx[norm1], shift), epsilon));
+  const bool is_normed = bool(ctx[after1]);
+  const Tensor projected =
+      blocks::wide_linear(ctx, seen, ctx[proj], {}, HEDDLE_ACT_NONE, is_normed ? Tensor() : x);
+  const Tensor middle = is_normed ? added(ctx, x, projected, after1) : projected;
+  const Tensor again = ops::rms_norm(ctx, middle, shifted(ctx, ctx[norm2], shift), epsilon);
+  const Tensor both = blocks::wide_linear(ctx, again, ctx[up], {});
+  const std::int64_t width = both.size(2) / 2;
+  const Tensor raised = ctx.make({both.size(0), both.size(1), width});
+  ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
+                             heddle_activation(ctx[activation]), raised);
+  const bool is_normed_again = bool(ctx[after2]);
+  const Tensor lowered = blocks::wide_linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE,
+                                             is_normed_again ? Tensor() : middle);
+  ctx[out] = is_normed_again ? added(ctx, middle, lowered, after2) : lowered;
+}
+
+void LanguageFinish::execute(Context& ctx) {
+  const Tensor x = ctx[hidden], normed = ctx.make(x.shape(), HEDDLE_F32);
+  ops::rms_norm_into(ctx, x, shifted(ctx, ctx[norm], ctx[norm_shift]), ctx[eps], normed);
+  ctx[out] = normed;
+}
+
+void LanguageJoin::execute(Context& ctx) {
+  std::vector<Tensor> states;
+  for (const Input<Tensor>* input : {&first, &second, &third, &fourth})
+    if (ctx.has(*input)) states.push_back(ctx[*input]);
+  const Tensor& one = states.front();
+  const std::int64_t width = one.size(2), count = std::int64_t(states.size());
+  const Tensor joined = ctx.make({one.size(0), one.size(1), count * width}, HEDDLE_F32);
+  for (std::int64_t i = 0; i < count; ++i)
+    ops::copy_into(ctx, states[std::size_t(i)], joined.slice(2, i * width, (i + 1) * width));
+  ctx[out] = joined;
+}
+
+}  // namespace heddle::encoders

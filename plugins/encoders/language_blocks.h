@@ -1,0 +1,103 @@
+// plugins/encoders/language_blocks.h - the blocks of decoder-only language models
+// (language_model.h) that encode texts. Shapes: B batch, S tokens, D width, H heads of d, K heads
+// of keys and values, F width of the gated MLP. Hidden states are f32 between blocks; only operands
+// of matrix products are in the compute type. Blocks are pure and have no instance; any thread.
+#pragma once
+
+#include <heddle/abi/ops.h>
+#include <heddle/node.hpp>
+
+namespace heddle::encoders {
+
+// ids (B, S) -> hidden (B, S, D): rows of the table, times `scale`.
+struct LanguageEmbed {
+  static constexpr Info info{"language.embed",  1,  "Language model embedding",
+                             "blocks/language", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> ids{"ids"};
+  static constexpr Input<double> scale{"scale", Widget{.number = 1}};
+  static constexpr Weight tokens{"tokens", HEDDLE_USE_TABLE};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(ids, scale, tokens, out);
+  static void execute(Context& ctx);
+};
+
+// The shape of ids (B, S) -> cos, sin (S, d/2) f32 of the positions 0 to S - 1.
+struct LanguageRope {
+  static constexpr Info info{"language.rope",   1,  "Language model rotary table",
+                             "blocks/language", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> ids{"ids", HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
+  static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
+  static constexpr Output<Tensor> cos{"cos"};
+  static constexpr Output<Tensor> sin{"sin"};
+  static constexpr auto ports = heddle::ports(ids, head, theta, cos, sin);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, S, D) -> the same. A token sees itself and those before it; with a `window`, that many
+// of them. Their scores are capped by `cap` (abi/ops.h). Norms multiply by `norm_shift` + weight.
+// Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
+// and MLP. `v` is filled where a file has quantised values in another way than queries and keys;
+// then qkv has none.
+struct LanguageLayer {
+  static constexpr Info info{"language.layer",  1,  "Language model layer",
+                             "blocks/language", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> cos{"cos"};
+  static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 28}};
+  static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 4}};
+  static constexpr Input<std::int64_t> window{"window", Widget{.number = 0}};
+  static constexpr Input<std::int64_t> activation{"activation", Widget{.number = HEDDLE_ACT_SILU}};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<double> norm_shift{"norm_shift", Widget{.number = 0}};
+  static constexpr Input<double> cap{"cap", Widget{.number = 0}};
+  // Whether the rotated pairs are neighbours (2i, 2i + 1), and not (i, i + d/2).
+  static constexpr Input<bool> neighbours{"neighbours", Widget{.number = 0}};
+  static constexpr Weight norm1{"norm1.weight"};
+  static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight q_norm{"q_norm.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight k_norm{"k_norm.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight after1{"after1.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight norm2{"norm2.weight"};
+  static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
+  static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight after2{"after2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(
+      hidden, cos, sin, heads, kv_heads, window, activation, eps, norm_shift, cap, neighbours,
+      norm1, qkv, qkv_bias, v, v_bias, q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, S, D) -> the same.
+struct LanguageFinish {
+  static constexpr Info info{"language.finish", 1,  "Language model final norm",
+                             "blocks/language", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<double> norm_shift{"norm_shift", Widget{.number = 0}};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, eps, norm_shift, norm, out);
+  static void execute(Context& ctx);
+};
+
+// Up to four states (B, S, D) side by side: (B, S, n D).
+struct LanguageJoin {
+  static constexpr Info info{"language.join",   1,  "Language model layers, joined",
+                             "blocks/language", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> first{"first"};
+  static constexpr Input<Tensor> second{"second", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> third{"third", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> fourth{"fourth", HEDDLE_PORT_OPTIONAL};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(first, second, third, fourth, out);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::encoders

@@ -1,0 +1,32 @@
+// plugins/encoders/language_kinds.h - what sets decoder-only language models apart: a table of
+// settings, and which of its rows a file is. Functions of names and shapes only; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include <heddle/abi/ops.h>
+
+#include "language_names.h"
+
+namespace heddle::encoders {
+
+struct LanguageKind {
+  std::string_view name;      // "qwen2.5", also that of the vocabulary
+  std::string_view types[2];  // of a config: its model_type
+  std::int64_t head;          // elements of a head; 0: the length of the norm of queries
+  double theta, eps;
+  heddle_activation activation = HEDDLE_ACT_SILU;
+  double norm_shift = 0;          // norms multiply by this + weight
+  bool scales_embedding = false;  // by the root of the width
+  double cap = 0;                 // of attention scores (heddle_attention_attrs); 0: none
+  std::int64_t window = 0;        // tokens that one sees, of those before it; 0: all
+  int window_every = 1;           // layers, from the first: these have one
+};
+
+// Of this file, by the config's model_type, else by the modules that it has. Throws
+// HEDDLE_UNSUPPORTED, naming those that are known.
+const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& names,
+                                  const Value& config);
+
+}  // namespace heddle::encoders

@@ -1,0 +1,217 @@
+#include "language_model.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <heddle/checked.hpp>
+
+#include "language_kinds.h"
+#include "plugins/blocks/slots.h"
+
+namespace heddle::encoders {
+namespace {
+
+struct LanguageSizes {
+  std::int64_t vocabulary, width, head, heads, kv_heads;
+  int layers;
+};
+
+// A gguf file of llama's architecture has its rotated pairs beside each other; of Gemma's norms
+// gguf files hold what is multiplied by.
+bool pairs_are_neighbours(const Checkpoint& file, const LanguageNames& names) {
+  return names.is_gguf() && file.meta("general.architecture").value_or("") == "llama";
+}
+
+LanguageSizes read_sizes(const Checkpoint& file, const LanguageNames& names,
+                         const LanguageKind& kind, const Value& config) {
+  LanguageSizes s{
+      file.size(names.tokens(), 0), file.size(names.tokens(), 1), kind.head, 0, 0, names.layers()};
+  if (s.head == 0) s.head = file.size(names.in_layer(0, "q_norm") + ".weight", 0);
+  s.head = config.get<std::int64_t>("head_dim", s.head);
+  const std::int64_t queries = file.size(names.in_layer(0, "q") + ".weight", 0),
+                     keys = file.size(names.in_layer(0, "k") + ".weight", 0);
+  const bool divides = s.head > 0 && s.head % 2 == 0 && queries % s.head == 0 &&
+                       keys % s.head == 0 && keys > 0 && queries % keys == 0;
+  if (!divides)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": queries of width " + std::to_string(queries) +
+                    " and keys of width " + std::to_string(keys) + " do not divide into heads of " +
+                    std::to_string(s.head) + ". Give the config.json that belongs to this file.");
+  s.heads = queries / s.head, s.kv_heads = keys / s.head;
+  return s;
+}
+
+// The numbers of layers whose states are asked for; empty: the last, under the final norm.
+std::vector<int> wanted_layers(const Checkpoint& file, const Value& config, int layers) {
+  constexpr std::uint32_t kMost = 4;
+  std::vector<int> wanted;
+  const Value list = config.field("hidden_layers");
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const auto number = list.item(i).as<std::int64_t>();
+    if (number < 1 || number > layers || list.count() > kMost)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file.path() + ": hidden_layers asks for " + std::to_string(list.count()) +
+                      " layers, one of them " + std::to_string(number) +
+                      "; up to 4 can be asked for, of " + std::to_string(layers) + ".");
+    wanted.push_back(int(number));
+  }
+  return wanted;
+}
+
+// Builds the graph of one file.
+class LanguageBuilder {
+ public:
+  LanguageBuilder(const Checkpoint& file, const LanguageNames& names, const LanguageKind& kind,
+                  const Value& config, Blocks& graph)
+      : file_(file),
+        names_(names),
+        kind_(kind),
+        s_(read_sizes(file, names, kind, config)),
+        wanted_(wanted_layers(file, config, s_.layers)),
+        theta_(config.get<double>("rope_theta", kind.theta)),
+        eps_(config.get<double>("rms_norm_eps", kind.eps)),
+        norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
+        cap_(config.get<double>("attn_logit_softcapping", kind.cap)),
+        window_(config.get<std::int64_t>("sliding_window", kind.window)),
+        graph_(graph) {}
+
+  void run() {
+    const Source ids = graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    Source hidden = embed(ids);
+    const auto [cos, sin] = add_rope(ids);
+    std::vector<Source> states(1, hidden);
+    const int depth = wanted_.empty() ? s_.layers : *std::ranges::max_element(wanted_);
+    for (int i = 0; i < depth; ++i) {
+      hidden = add_layer(i, hidden, cos, sin);
+      states.push_back(hidden);
+    }
+    graph_.output("last_hidden", wanted_.empty() ? finish(hidden) : join(states));
+    graph_.setting("family", "language_model");
+    graph_.setting("kind", std::string(kind_.name));
+    graph_.setting("width", s_.width * std::max<std::int64_t>(1, std::int64_t(wanted_.size())));
+    graph_.setting("hidden_width", s_.width);
+    graph_.setting("vocabulary", s_.vocabulary);
+    graph_.setting("layers", std::int64_t(s_.layers));
+  }
+
+ private:
+  Source embed(const Source& ids) {
+    using B = LanguageEmbed;
+    Block block = graph_.add<B>("embed");
+    block.link(B::ids, ids);
+    block.set(B::scale, kind_.scales_embedding ? std::sqrt(double(s_.width)) : 1.0);
+    blocks::Slots(file_, block, "embed")
+        .fill(B::tokens, names_.tokens(), {s_.vocabulary, s_.width});
+    return block[B::out];
+  }
+
+  std::pair<Source, Source> add_rope(const Source& ids) {
+    using B = LanguageRope;
+    Block block = graph_.add<B>("rope");
+    block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta_);
+    return {block[B::cos], block[B::sin]};
+  }
+
+  Source add_layer(int i, const Source& hidden, const Source& cos, const Source& sin) {
+    using B = LanguageLayer;
+    const std::string path = "layer." + std::to_string(i);
+    Block block = graph_.add<B>(path);
+    block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
+    block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
+    block.set(B::window, i % kind_.window_every == 0 ? window_ : 0).set(B::norm_shift, norm_shift_);
+    block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
+    block.set(B::neighbours, pairs_are_neighbours(file_, names_));
+    blocks::Slots slots(file_, block, path);
+    fill_attention(slots, i);
+    const auto weight = [&](const char* module) { return names_.in_layer(i, module) + ".weight"; };
+    const std::int64_t inner =
+        file_.has(weight("gate")) ? file_.size(weight("gate"), 0) : 4 * s_.width;
+    slots.fill(B::up, {{weight("gate")}, {weight("up")}}, {2 * inner, s_.width});
+    slots.fill(B::down, weight("down"), {s_.width, inner});
+    slots.fill(B::norm1, weight("norm1"), {s_.width});
+    slots.fill(B::norm2, weight("norm2"), {s_.width});
+    if (names_.has("after2")) {
+      slots.fill(B::after1, weight("after1"), {s_.width});
+      slots.fill(B::after2, weight("after2"), {s_.width});
+    }
+    return block[B::out];
+  }
+
+  void fill_attention(blocks::Slots& slots, int i) {
+    using B = LanguageLayer;
+    const std::int64_t queries = s_.heads * s_.head, keys = s_.kv_heads * s_.head;
+    const std::string q = names_.in_layer(i, "q"), k = names_.in_layer(i, "k"),
+                      v = names_.in_layer(i, "v");
+    const bool apart = file_.has(v + ".weight") && file_.has(q + ".weight") &&
+                       file_.info(v + ".weight").dtype != file_.info(q + ".weight").dtype;
+    const bool biased = file_.has(names_.in_layer(0, "k") + ".bias");
+    const auto fill = [&](const Weight& slot, const char* kind, bool with_v, Shape below) {
+      for (const std::string* module : {&q, &k, &v})
+        require_rows(*module + kind, module == &q ? queries : keys);
+      std::vector<Part> parts{{q + kind, 0, queries}, {k + kind, 0, keys}};
+      if (with_v) parts.push_back({v + kind, 0, keys});
+      below.insert(below.begin(), queries + keys + (with_v ? keys : 0));
+      slots.fill(slot, parts, below);
+    };
+    fill(B::qkv, ".weight", !apart, {s_.width});
+    if (apart) slots.fill(B::v, v + ".weight", {keys, s_.width});
+    if (biased) fill(B::qkv_bias, ".bias", !apart, {});
+    if (biased && apart) slots.fill(B::v_bias, v + ".bias", {keys});
+    slots.fill(B::proj, names_.in_layer(i, "o") + ".weight", {s_.width, queries});
+    if (!names_.has("q_norm")) return;
+    slots.fill(B::q_norm, names_.in_layer(i, "q_norm") + ".weight", {s_.head});
+    slots.fill(B::k_norm, names_.in_layer(i, "k_norm") + ".weight", {s_.head});
+  }
+
+  // Parts that are joined may have more rows than are taken of them: here none has.
+  void require_rows(const std::string& tensor, std::int64_t rows) const {
+    if (!file_.has(tensor) || file_.size(tensor, 0) == rows) return;
+    throw Error(HEDDLE_INVALID_ARGUMENT, file_.path() + ": tensor '" + tensor + "' has " +
+                                             std::to_string(file_.size(tensor, 0)) +
+                                             " rows, expected " + std::to_string(rows) +
+                                             ". The file is damaged or of another model.");
+  }
+
+  Source finish(const Source& hidden) {
+    using B = LanguageFinish;
+    Block block = graph_.add<B>("finish");
+    block.link(B::hidden, hidden).set(B::eps, eps_).set(B::norm_shift, norm_shift_);
+    blocks::Slots(file_, block, "finish").fill(B::norm, names_.final_norm(), {s_.width});
+    return block[B::out];
+  }
+
+  Source join(const std::vector<Source>& states) {
+    using B = LanguageJoin;
+    if (wanted_.size() == 1) return states[std::size_t(wanted_[0])];
+    Block block = graph_.add<B>("join");
+    const Input<Tensor>* inputs[] = {&B::first, &B::second, &B::third, &B::fourth};
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      block.link(*inputs[i], states[std::size_t(wanted_[i])]);
+    return block[B::out];
+  }
+
+  const Checkpoint& file_;
+  const LanguageNames& names_;
+  const LanguageKind& kind_;
+  const LanguageSizes s_;
+  const std::vector<int> wanted_;
+  const double theta_, eps_, norm_shift_, cap_;
+  const std::int64_t window_;
+  Blocks& graph_;
+};
+
+}  // namespace
+
+int LanguageModel::match(const Checkpoint& file, const Value&) {
+  return LanguageNames::find(file) ? 100 : 0;
+}
+
+void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<LanguageNames> names = LanguageNames::find(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
+  const Value part = config.field("text_config"),
+              &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
+  LanguageBuilder(file, *names, language_kind(file, *names, text), text, graph).run();
+}
+
+}  // namespace heddle::encoders

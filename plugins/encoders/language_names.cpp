@@ -1,0 +1,98 @@
+#include "language_names.h"
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::encoders {
+namespace {
+
+struct LanguagePart {
+  std::string_view module, transformers, llama;
+};
+constexpr LanguagePart kLanguageParts[] = {
+    {"q", "self_attn.q_proj", "attn_q"},
+    {"k", "self_attn.k_proj", "attn_k"},
+    {"v", "self_attn.v_proj", "attn_v"},
+    {"o", "self_attn.o_proj", "attn_output"},
+    {"q_norm", "self_attn.q_norm", "attn_q_norm"},
+    {"k_norm", "self_attn.k_norm", "attn_k_norm"},
+    {"norm1", "input_layernorm", "attn_norm"},
+    {"norm2", "post_attention_layernorm", "ffn_norm"},
+    {"gate", "mlp.gate_proj", "ffn_gate"},
+    {"up", "mlp.up_proj", "ffn_up"},
+    {"down", "mlp.down_proj", "ffn_down"},
+};
+// Of models with norms behind attention and MLP, where they have other names.
+constexpr LanguagePart kNormedResults[] = {
+    {"after1", "post_attention_layernorm", "post_attention_norm"},
+    {"norm2", "pre_feedforward_layernorm", "ffn_norm"},
+    {"after2", "post_feedforward_layernorm", "post_ffw_norm"},
+};
+
+constexpr std::string_view kFirstQueries = "layers.0.self_attn.q_proj.weight";
+
+}  // namespace
+
+std::optional<LanguageNames> LanguageNames::find(const Checkpoint& file) {
+  // A vision tower's layers have no gated MLP of this name before an embedding of tokens.
+  for (const char* prefix : {"model.", "model.language_model.", "language_model.model.", ""})
+    if (file.has(prefix + std::string(kFirstQueries)) &&
+        file.has(prefix + std::string("embed_tokens.weight")))
+      return LanguageNames(file, Layout::transformers, prefix);
+  if (file.has("blk.0.attn_q.weight") && file.has("blk.0.ffn_gate.weight") &&
+      file.has("token_embd.weight"))
+    return LanguageNames(file, Layout::llama, "");
+  return std::nullopt;
+}
+
+bool LanguageNames::norms_results() const {
+  return file_.has(prefix_ + (is_gguf() ? "blk.0.post_ffw_norm.weight"
+                                        : "layers.0.post_feedforward_layernorm.weight"));
+}
+
+std::string LanguageNames::tokens() const {
+  return prefix_ + (is_gguf() ? "token_embd.weight" : "embed_tokens.weight");
+}
+
+std::string LanguageNames::final_norm() const {
+  return prefix_ + (is_gguf() ? "output_norm.weight" : "norm.weight");
+}
+
+std::string LanguageNames::in_layer(int index, std::string_view module) const {
+  const auto named = [&](const LanguagePart& part) {
+    return prefix_ + (is_gguf() ? "blk." : "layers.") + std::to_string(index) + "." +
+           std::string(is_gguf() ? part.llama : part.transformers);
+  };
+  for (const LanguagePart& part : kNormedResults)
+    if (part.module == module && (norms_results() || module != "norm2")) return named(part);
+  for (const LanguagePart& part : kLanguageParts)
+    if (part.module == module) return named(part);
+  throw Error(HEDDLE_INTERNAL,
+              "a layer of a language model has no module '" + std::string(module) + "'");
+}
+
+int LanguageNames::layers() const {
+  return blocks::layer_count(file_, prefix_ + (is_gguf() ? "blk." : "layers."));
+}
+
+void LanguageNames::each_module(
+    const std::function<void(const std::string&, const char*, const std::string&)>& found) const {
+  found("model.embed_tokens", "weight", tokens());
+  found("model.norm", "weight", final_norm());
+  const bool normed = norms_results();
+  const int count = layers();
+  for (int index = 0; index < count; ++index) {
+    const auto tell = [&](const LanguagePart& part) {
+      const std::string module = in_layer(index, part.module);
+      for (const char* kind : {"weight", "bias"})
+        if (const std::string tensor = module + "." + kind; file_.has(tensor))
+          found("model.layers." + std::to_string(index) + "." + std::string(part.transformers),
+                kind, tensor);
+    };
+    for (const LanguagePart& part : kLanguageParts)
+      if (!normed || part.module != "norm2") tell(part);
+    if (!normed) continue;
+    for (const LanguagePart& part : kNormedResults) tell(part);
+  }
+}
+
+}  // namespace heddle::encoders

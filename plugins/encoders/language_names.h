@@ -1,0 +1,48 @@
+// plugins/encoders/language_names.h - what files call the tensors of a decoder-only language model:
+// transformers' names ("model.layers.0.self_attn.q_proj.weight"; the text part of Qwen2.5-VL also
+// behind "language_model."), or those that llama.cpp gives gguf files ("blk.0.attn_q.weight").
+// Functions of names only.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace heddle::encoders {
+
+class LanguageNames {
+ public:
+  // Nothing when the file has no such model.
+  static std::optional<LanguageNames> find(const Checkpoint& file);
+
+  std::string tokens() const;
+  std::string final_norm() const;
+  // A module of a layer: "q", "k", "v", "o", "q_norm", "k_norm", "norm1", "after1", "norm2",
+  // "after2", "gate", "up", "down"; without ".weight" and ".bias".
+  std::string in_layer(int index, std::string_view module) const;
+  // Whether the first layer has such a module with a weight.
+  bool has(std::string_view module) const { return file_.has(in_layer(0, module) + ".weight"); }
+  int layers() const;
+  bool is_gguf() const { return layout_ == Layout::llama; }
+
+  // Every tensor that is a part of the language model by its module in transformers' names
+  // ("model.layers.0.mlp.up_proj"), with "weight" or "bias".
+  void each_module(const std::function<void(const std::string& module, const char* kind,
+                                            const std::string& tensor)>& found) const;
+
+ private:
+  enum class Layout { transformers, llama };
+  LanguageNames(const Checkpoint& file, Layout layout, std::string prefix)
+      : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
+  // A norm stands behind the attention, so that "post_attention_layernorm" is that one.
+  bool norms_results() const;
+
+  Checkpoint file_;
+  Layout layout_;
+  std::string prefix_;
+};
+
+}  // namespace heddle::encoders

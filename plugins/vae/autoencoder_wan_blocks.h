@@ -1,0 +1,75 @@
+// plugins/vae/autoencoder_wan_blocks.h - the block types that the causal autoencoder of Wan 2.1 and
+// Qwen-Image has besides those that it shares with the KL autoencoder (autoencoder_kl_blocks.h).
+// Source of the architecture: AutoencoderKLQwenImage of diffusers. Norms are RMS norms over the
+// channels of a pixel. Pictures are (B, H, W, C). Blocks are pure and have no instance; any thread.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::vae {
+
+// hidden (B, H, W, C) -> (B, H, W, C').
+struct WanResnet {
+  static constexpr Info info{"wan.resnet", 1,  "Causal VAE residual block",
+                             "blocks/vae", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Weight norm1{"norm1.weight"};
+  static constexpr Weight conv1{"conv1.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv1_bias{"conv1.bias"};
+  static constexpr Weight norm2{"norm2.weight"};
+  static constexpr Weight conv2{"conv2.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv2_bias{"conv2.bias"};
+  static constexpr Weight shortcut{"shortcut.weight", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight shortcut_bias{"shortcut.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, norm1, conv1, conv1_bias, norm2, conv2,
+                                              conv2_bias, shortcut, shortcut_bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, H, W, C) -> the same: all pixels attend to all, one head.
+struct WanAttention {
+  static constexpr Info info{"wan.attention", 1,  "Causal VAE attention",
+                             "blocks/vae",    "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Weight qkv{"qkv.filter", HEDDLE_USE_CONV2D};
+  static constexpr Weight qkv_bias{"qkv.bias"};
+  static constexpr Weight proj{"proj.filter", HEDDLE_USE_CONV2D};
+  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, norm, qkv, qkv_bias, proj, proj_bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, H, W, C) -> image (B, H, W, 3) f32, not clamped.
+struct WanImageOut {
+  static constexpr Info info{"wan.image_out", 1,  "Causal VAE picture output",
+                             "blocks/vae",    "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv_bias{"conv.bias"};
+  static constexpr Output<Tensor> image{"image"};
+  static constexpr auto ports = heddle::ports(hidden, norm, conv, conv_bias, image);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, h, w, C') -> mean, logvar (B, C, h, w) f32; logvar within [-30, 20].
+struct WanLatentOut {
+  static constexpr Info info{"wan.latent_out", 1,  "Causal VAE latent output",
+                             "blocks/vae",     "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv_bias{"conv.bias"};
+  static constexpr Weight quant{"quant.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight quant_bias{"quant.bias"};
+  static constexpr Output<Tensor> mean{"mean"};
+  static constexpr Output<Tensor> logvar{"logvar"};
+  static constexpr auto ports =
+      heddle::ports(hidden, norm, conv, conv_bias, quant, quant_bias, mean, logvar);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::vae

@@ -1,0 +1,65 @@
+#include "autoencoder_wan_names.h"
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::vae {
+
+WanNames::WanNames(bool diffusers, VaeSide side, std::string prefix)
+    : diffusers_(diffusers),
+      decoder_(side == VaeSide::decoder),
+      prefix_(std::move(prefix)),
+      side_(prefix_ + (decoder_ ? "decoder." : "encoder.")) {}
+
+std::optional<WanNames> WanNames::find(const Checkpoint& file, VaeSide side) {
+  const std::string at = side == VaeSide::decoder ? "decoder." : "encoder.";
+  if (const auto prefix = blocks::prefix_before(file, at + "middle.0.residual.0.gamma"))
+    return WanNames(false, side, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, at + "mid_block.resnets.0.norm1.gamma"))
+    return WanNames(true, side, *prefix);
+  return std::nullopt;
+}
+
+std::string WanNames::quant_conv() const {
+  if (diffusers_) return prefix_ + (decoder_ ? "post_quant_conv" : "quant_conv");
+  return prefix_ + (decoder_ ? "conv2" : "conv1");
+}
+
+std::string WanNames::mid_resnet(int index) const {
+  return side_ + (diffusers_ ? "mid_block.resnets." + std::to_string(index)
+                             : "middle." + std::to_string(2 * index));
+}
+
+std::vector<WanNames::Step> WanNames::steps(const Checkpoint& file) const {
+  std::vector<Step> steps;
+  const auto add = [&](const std::string& module) {
+    const std::string resample = module + ".resample.1";
+    const bool is_resample = file.has(resample + ".weight");
+    steps.push_back({is_resample ? resample : module, is_resample});
+  };
+  if (!diffusers_ || !decoder_) {
+    const std::string list = side_ + (diffusers_ ? "down_blocks."
+                                      : decoder_ ? "upsamples."
+                                                 : "downsamples.");
+    const int count = blocks::layer_count(file, list);
+    for (int i = 0; i < count; ++i) add(list + std::to_string(i));
+    return steps;
+  }
+  const int levels = blocks::layer_count(file, side_ + "up_blocks.");
+  for (int level = 0; level < levels; ++level) {
+    const std::string at = side_ + "up_blocks." + std::to_string(level) + ".";
+    const int count = blocks::layer_count(file, at + "resnets.");
+    for (int i = 0; i < count; ++i) add(at + "resnets." + std::to_string(i));
+    if (file.has(at + "upsamplers.0.resample.1.weight")) add(at + "upsamplers.0");
+  }
+  return steps;
+}
+
+WanNames::Resnet WanNames::in_resnet(const std::string& module) const {
+  if (diffusers_)
+    return {module + ".norm1.gamma", module + ".conv1", module + ".norm2.gamma", module + ".conv2",
+            module + ".conv_shortcut"};
+  return {module + ".residual.0.gamma", module + ".residual.2", module + ".residual.3.gamma",
+          module + ".residual.6", module + ".shortcut"};
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,93 @@
+// The causal autoencoder of Wan 2.1 and Qwen-Image on single pictures, with weights that follow
+// from their names, against what diffusers makes of the same ones (make_workflow_goldens.py).
+#include <boost/test/unit_test.hpp>
+
+#include "engine/base/json.h"
+#include "tests/support/golden_files.h"
+#include "tests/support/model_probe.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/seeded_weights.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle::test;
+
+namespace {
+
+constexpr double kWanTolerance = 5e-6;
+
+struct WanFixture {
+  ModelProbe probe;
+  TemporaryFolder temporary;
+  const std::filesystem::path golden =
+      tests_folder() / "plugins/goldens/workflows/expected.safetensors";
+  TensorFile expected{golden};
+
+  template <class Change>
+  std::filesystem::path file(bool by_diffusers, Change&& change) const {
+    std::vector<FileTensor> tensors = seeded_model("qwen_image.vae", by_diffusers);
+    change(tensors);
+    const std::filesystem::path path = temporary / "vae.safetensors";
+    write_safetensors(path, tensors);
+    return path;
+  }
+  std::filesystem::path file(bool by_diffusers = false) const {
+    return file(by_diffusers, [](std::vector<FileTensor>&) {});
+  }
+  heddle::Results decode(const std::filesystem::path& model) {
+    return probe.call({model, "vae.decoder", "", golden, "qwen_vae."});
+  }
+  heddle::Results encode(const std::filesystem::path& model) {
+    return probe.call({model, "vae.encoder", "", golden, "qwen_vae_encoder."});
+  }
+  void compare(const heddle::Results& results, const char* output, const char* name) const {
+    const double error = relative_error(results.floats("model.outputs", std::string(output) + ".0"),
+                                        expected.floats(name));
+    BOOST_TEST(error < kWanTolerance, name << ": relative error " << error);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(autoencoder_wan, WanFixture)
+
+BOOST_AUTO_TEST_CASE(decodes_and_encodes_single_pictures_under_both_names) {
+  for (const bool by_diffusers : {false, true}) {
+    const std::filesystem::path model = file(by_diffusers);
+    compare(decode(model), "image", "qwen_vae.image");
+    const heddle::Results encoded = encode(model);
+    compare(encoded, "mean", "qwen_vae_encoder.mean");
+    compare(encoded, "logvar", "qwen_vae_encoder.logvar");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(settings_have_a_mean_and_a_deviation_for_each_channel) {
+  const heddle::engine::Json settings =
+      heddle::engine::parse_json(decode(file()).text("model.settings"), "settings");
+  BOOST_TEST(settings.find("latent_means")->size() == 16u);
+  BOOST_TEST(settings.find("latent_deviations")->as_array().back().as_double() == 1.9160);
+  BOOST_TEST(settings.find("downscale")->as_int64() == 8);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_autoencoder_is_said) {
+  const auto says = [](const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  };
+  const auto lacking = file(false, [](std::vector<FileTensor>& tensors) {
+    std::erase_if(tensors, [](const FileTensor& tensor) {
+      return tensor.name == "decoder.upsamples.1.residual.6.weight";
+    });
+  });
+  says(engine_refusal([&] { decode(lacking); }),
+       {"vae.safetensors", "'decoder.upsamples.1.residual.6.weight'", "up.1", "missing"});
+  const auto layered = file(false, [](std::vector<FileTensor>& tensors) {
+    for (FileTensor& tensor : tensors)
+      if (tensor.name == "decoder.head.2.weight") {
+        tensor.shape[0] = 4;
+        tensor.bytes.resize(bytes_of(tensor));
+      }
+  });
+  says(engine_refusal([&] { decode(layered); }), {"vae.safetensors", "4 channels", "Layered"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()

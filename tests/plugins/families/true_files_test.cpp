@@ -1,0 +1,104 @@
+// Files of published sizes, as headers over a hole (../goldens/true_files.json): the families build
+// models of them that take every tensor but those that are known to be of no use here.
+#include <boost/test/unit_test.hpp>
+#include <regex>
+#include <set>
+
+#include "engine/base/json.h"
+#include "engine/files/checkpoint.h"
+#include "engine/graph/model.h"
+#include "engine/plugin/loader.h"
+#include "engine/plugin/model_builder.h"
+#include "tests/support/golden_files.h"
+#include "tests/support/safetensors_writer.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace heddle::test;
+
+namespace {
+
+// Of {name: [type, shape]}, where "{0-27}" in a name stands for each of these numbers.
+std::vector<FileTensor> expanded(const heddle::engine::Json& tensors) {
+  std::vector<FileTensor> all;
+  for (const auto& member : tensors.members()) {
+    const std::vector<heddle::engine::Json>& told = member.value.as_array();
+    std::vector<std::int64_t> shape;
+    for (const heddle::engine::Json& size : told.at(1).as_array()) shape.push_back(size.as_int64());
+    const std::size_t open = member.key.find('{'), close = member.key.find('}');
+    if (open == std::string::npos) {
+      all.push_back({member.key, told.at(0).as_string(), shape});
+      continue;
+    }
+    const std::string range = member.key.substr(open + 1, close - open - 1);
+    const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
+    for (int i = first; i <= last; ++i)
+      all.push_back({member.key.substr(0, open) + std::to_string(i) + member.key.substr(close + 1),
+                     told.at(0).as_string(), shape});
+  }
+  return all;
+}
+
+struct TrueFile {
+  const char* name;
+  std::vector<const char*> roles;
+  const char* of_no_use;  // a pattern of names; empty: all are taken
+};
+// A vision tower needs pictures, lm_head writes texts; convolutions between frames need several. A
+// scale goes with its matrix.
+const TrueFile kTrueFiles[] = {
+    {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
+    {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
+    {"text_encoders/qwen_2.5_vl_7b_fp8_scaled",
+     {"text_encoder"},
+     R"(visual\..*|lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
+    {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"diffusion_models/z_image_turbo_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/z_image_bf16", {"diffusion_model"}, ""},
+    {"text_encoders/qwen_3_4b", {"text_encoder"}, ""},
+};
+
+struct TrueFilesFixture {
+  TemporaryFolder folder;
+  heddle::engine::LoadedPlugins plugins = heddle::engine::load_plugins({HEDDLE_PLUGINS_DIR});
+  heddle::engine::Json told = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/true_files.json"), "true_files.json");
+
+  // The tensors that models of these roles read.
+  std::set<std::string> taken(const heddle::engine::Checkpoint& file,
+                              const std::vector<const char*>& roles) const {
+    std::set<std::string> names;
+    for (const char* role : roles) {
+      const heddle::engine::Value model =
+          heddle::engine::build_model(*plugins.catalog, role, file, nullptr, {});
+      for (const auto& node : heddle::engine::get_model(*model)->graph->nodes)
+        for (const auto& parts : node.weights)
+          for (const auto& part : parts) names.insert(part.tensor);
+    }
+    return names;
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(true_files, TrueFilesFixture)
+
+BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_published_files) {
+  BOOST_TEST(told.members().size() == std::size(kTrueFiles));
+  for (const TrueFile& wanted : kTrueFiles) {
+    const std::filesystem::path path = folder / "file.safetensors";
+    const std::vector<FileTensor> tensors = expanded(*told.find(wanted.name));
+    write_header_only(path, tensors);
+    const std::set<std::string> names = taken(heddle::engine::open_checkpoint(path), wanted.roles);
+    const std::regex of_no_use(wanted.of_no_use);
+    std::size_t left_out = 0;
+    for (const FileTensor& tensor : tensors) {
+      if (names.count(tensor.name) > 0) continue;
+      ++left_out;
+      BOOST_TEST(std::regex_match(tensor.name, of_no_use),
+                 wanted.name << ": nobody takes '" << tensor.name << "'");
+    }
+    BOOST_TEST(names.size() + left_out == tensors.size(), wanted.name);
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,81 @@
+// Weights that follow from a tensor's name alone, as tests/plugins/goldens/seeded_weights.py makes
+// them, bit by bit: so tests write models whose weights no golden has to hold.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "tests/support/golden_files.h"
+#include "tests/support/safetensors_writer.h"
+
+namespace heddle::test {
+namespace seeded {
+
+inline std::uint32_t hash_of(const std::string& name) {
+  std::uint32_t value = 0x811C9DC5u;
+  for (const char byte : name) value = (value ^ std::uint8_t(byte)) * 0x01000193u;
+  return value;
+}
+
+// From -1 to 1, of 24 bits.
+inline float number_at(std::uint32_t seed, std::uint32_t index) {
+  std::uint32_t x = seed + index * 0x9E3779B9u;
+  x ^= x >> 16;
+  x *= 0x85EBCA6Bu;
+  x ^= x >> 13;
+  x *= 0xC2B2AE35u;
+  x ^= x >> 16;
+  return float(x >> 8) * 0x1p-23f - 1.0f;
+}
+
+inline bool is_norm(const std::string& name) {
+  return name.ends_with("gamma") ||
+         (name.find("norm") != std::string::npos && name.ends_with("weight"));
+}
+
+}  // namespace seeded
+
+// An F32 tensor of this name: around 1 for weights of norms, around 0 for others. Its numbers are
+// those of the tensor `seed` where that is given.
+inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::int64_t>& shape,
+                                const std::string& seed = "") {
+  const std::string& from = seed.empty() ? name : seed;
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count *= size;
+  float factor = 1.0f, offset = 0.0f;
+  if (seeded::is_norm(from)) {
+    factor = 0.25f, offset = 1.0f;
+  } else if (shape.size() == 1 || from.ends_with("_token")) {
+    factor = 0.25f;
+  } else if (from.find("embed_tokens") == std::string::npos) {
+    factor = 2.0f;
+    for (std::int64_t room = 1; room < count / shape[0]; room *= 4) factor *= 0.5f;
+  }
+  std::vector<float> values(static_cast<std::size_t>(count));
+  const std::uint32_t start = seeded::hash_of(from);
+  std::uint32_t index = 0;
+  for (float& value : values) value = offset + seeded::number_at(start, index++) * factor;
+  return {name, "F32", shape, bytes_of_floats(values)};
+}
+
+// The tensors of a model of plugins/goldens/workflows/shapes.json: {name: shape}, or {name: [shape,
+// other name]}, which `by_other_name` then names them by.
+inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false) {
+  const heddle::engine::Json all = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/workflows/shapes.json"), "shapes.json");
+  std::vector<FileTensor> tensors;
+  for (const auto& member : all.at(model).members()) {
+    const std::vector<heddle::engine::Json>& told = member.value.as_array();
+    const bool has_other = told.at(0).is_array();
+    std::vector<std::int64_t> shape;
+    for (const heddle::engine::Json& size : has_other ? told.at(0).as_array() : told)
+      shape.push_back(size.as_int64());
+    const std::string name = has_other && by_other_name ? told.at(1).as_string() : member.key;
+    tensors.push_back(seeded_tensor(name, shape, member.key));
+  }
+  return tensors;
+}
+
+}  // namespace heddle::test
