@@ -24,7 +24,8 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> mask;
   Value scope;  // a record of those of kScopeFields that are known; or empty
   std::optional<heddle_tensor_info> concat_image,
-      concat_mask;  // of concat_latent_image, concat_mask
+      concat_mask;                                  // of concat_latent_image, concat_mask
+  std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -52,6 +53,10 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
                        question.tensor(input, at + ".mask"), scope.value(),
                        question.tensor(input, at + ".concat_latent_image"),
                        question.tensor(input, at + ".concat_mask")});
+    std::vector<heddle_tensor_info>& references = entries.back().references;
+    while (const auto shown = question.tensor(
+               input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
+      references.push_back(*shown);
   }
 }
 template <class T>
@@ -68,6 +73,8 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("mask", entry.mask);
     tell("concat_latent_image", entry.concat_image);
     tell("concat_mask", entry.concat_mask);
+    for (std::size_t k = 0; k < entry.references.size(); ++k)
+      tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     for (std::uint32_t k = 0; k < entry.scope.count(); ++k)
       question.known(output, path_join(at, entry.scope.key(k)), entry.scope.item(k));
   }

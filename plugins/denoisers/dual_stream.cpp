@@ -99,10 +99,12 @@ Source DualStreams::embed_text(const Source& context, const Source& x, const Sou
   return block[B::out];
 }
 
-Source DualStreams::embed_image(const Source& x, const Source& nag) const {
+Source DualStreams::embed_image(const Source& x, const Source& nag,
+                                const Source* references) const {
   using B = FluxImageIn;
   Block block = graph_.add<B>("embed.image");
   block.link(B::x, x).link(B::nag, nag);
+  if (references != nullptr) block.link(B::references, *references);
   if (s_.in_width > s_.out_width)
     block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots slots(file_, block, "embed.image");
@@ -165,12 +167,14 @@ Source DualStreams::modulation(const std::string& path, const Source& vector,
   return block[B::out];
 }
 
-Source DualStreams::add_final(const Source& vector, const Source& hidden, const Source& x) const {
+Source DualStreams::add_final(const Source& vector, const Source& hidden, const Source& x,
+                              const Source* references) const {
   using B = FluxFinal;
   const Source mod =
       modulation("final.modulation", vector, top_("final_layer.adaLN_modulation.1"), 2);
   Block block = graph_.add<B>("final.block");
   block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x);
+  if (references != nullptr) block.link(B::references, *references);
   blocks::Slots slots(file_, block, "final.block");
   linear(slots, B::weight, B::bias, top_("final_layer.linear"), s_.out_width, s_.hidden);
   return block[B::out];

@@ -69,8 +69,8 @@ class DualStreams {
   // context (1|B, T, context_width) -> (B, T, hidden): "embed.text".
   Source embed_text(const Source& context, const Source& x, const Source& nag) const;
   // The latent x (B, C, H, W) -> (B, S, hidden): "embed.image". Models that read more than they
-  // make have an input "concat".
-  Source embed_image(const Source& x, const Source& nag) const;
+  // make have an input "concat". `references`: nullptr, or tokens of pictures (1|B, R, in_width).
+  Source embed_image(const Source& x, const Source& nag, const Source* references = nullptr) const;
   // "double.<index>": the block and what modulates it. img and txt become its results.
   void add_double(int index, const FindModule& find, const Source& vector,
                   const AttentionInputs& attention, Source& img, Source& txt) const;
@@ -78,7 +78,8 @@ class DualStreams {
   Source modulation(const std::string& path, const Source& vector, const ModuleParts& find,
                     int parts) const;
   // "final": the last S tokens of hidden -> the velocity (B, C, H, W).
-  Source add_final(const Source& vector, const Source& hidden, const Source& x) const;
+  Source add_final(const Source& vector, const Source& hidden, const Source& x,
+                   const Source* references = nullptr) const;
   // Makes a block's result an output, where the config asks for it.
   void expose(const std::string& name, const Source& from) const {
     if (s_.expose_blocks) graph_.output(name.c_str(), from);

@@ -60,8 +60,12 @@ class Builder {
     const Source y = graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     const Source vector = embed_vector(timestep, y, nag);
+    if (is_shown_pictures())
+      references_ = graph_.input(
+          "references", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH);
     attention_ = add_rope(x, context, nag);
-    Source txt = streams_.embed_text(context, x, nag), img = streams_.embed_image(x, nag);
+    Source txt = streams_.embed_text(context, x, nag),
+           img = streams_.embed_image(x, nag, references());
     for (int i = 0; i < d_.streams.doubles; ++i)
       streams_.add_double(i, modules_of(names_, i), vector, attention_, img, txt);
     Block join = graph_.add<FluxJoin>("join");
@@ -71,10 +75,14 @@ class Builder {
       hidden = add_single(i, vector, hidden, x);
       streams_.expose("single." + std::to_string(i), hidden);
     }
-    graph_.output("out", streams_.add_final(vector, hidden, x));
+    graph_.output("out", streams_.add_final(vector, hidden, x, references()));
   }
 
  private:
+  // Models that read more beside the point are made for that.
+  bool is_shown_pictures() const { return d_.streams.in_width == d_.streams.out_width; }
+  const Source* references() const { return references_ ? &*references_ : nullptr; }
+
   Source embed_vector(const Source& timestep, const Source& y, const Source& nag) {
     using B = FluxVector;
     Block block = graph_.add<B>("embed.vector");
@@ -108,6 +116,10 @@ class Builder {
     block.link(B::x, x).link(B::context, context).link(B::nag, nag);
     block.link(B::positions,
                graph_.input("positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
+    if (is_shown_pictures())
+      block.link(
+          B::reference_positions,
+          graph_.input("reference_positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     block.set(B::axis_0, d_.streams.axes[0])
         .set(B::axis_1, d_.streams.axes[1])
         .set(B::axis_2, d_.streams.axes[2])
@@ -126,6 +138,7 @@ class Builder {
     Block block = graph_.add<B>(path + ".block");
     block.link(B::hidden, hidden).link(B::cos, attention_.cos).link(B::sin, attention_.sin);
     block.link(B::x, x).link(B::nag, attention_.nag);
+    if (references_) block.link(B::references, *references_);
     block.link(B::mod, modulation).set(B::heads, d_.streams.heads);
     blocks::Slots slots(file_, block, path + ".block");
     // The last projection reads attention and MLP side by side: its columns tell the width of the
@@ -153,6 +166,7 @@ class Builder {
   Blocks& graph_;
   const DualStreams streams_;
   AttentionInputs attention_;
+  std::optional<Source> references_;
 };
 
 void add_settings(const Dimensions& d, Blocks& graph) {
@@ -162,6 +176,8 @@ void add_settings(const Dimensions& d, Blocks& graph) {
   graph.setting("patch", std::int64_t{2});
   if (const std::int64_t more = d.streams.in_width - d.streams.out_width; more > 0)
     graph.setting("concat_channels", more / kPatchArea);
+  else
+    graph.setting("reference_method", "offset");
   graph.setting("guidance_embedded", d.guided);
   graph.setting("context_width", d.streams.context_width);
   graph.setting("text_encoder", "CLIP-L and T5-XXL (DualCLIPLoader, type flux)");

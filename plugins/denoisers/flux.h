@@ -8,6 +8,10 @@
 //          guidance  (1|B)             loop-invariant  f32, optional, 3.5 when absent; only in
 //                                                      models distilled with guidance
 //          unguided  (1)               loop-invariant  optional, in these: without any guidance
+//          references (1|B, R, 4 C)    loop-invariant  optional: tokens of pictures that the model
+//                                                      is shown (Kontext), at
+//          reference_positions (R, 3)  loop-invariant  optional: index, row, column; only where no
+//                                                      concat is read
 //          concat    (1|B, C', H, W)   loop-invariant  only in models with more input than output
 //                                                      channels (fill, canny, depth)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type

@@ -148,9 +148,12 @@ void FluxRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
   const std::int64_t text = ctx[context].size(1) / (ctx.has(nag) ? 2 : 1);
   const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
-  const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
+  const std::int64_t own = text + rows * columns;
+  const std::int64_t shown = ctx.has(reference_positions) ? ctx[reference_positions].size(0) : 0;
+  const Tensor ids = ctx.make({own + shown, 3}, HEDDLE_F32);
   if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
-  const Tensor image = ids.slice(0, text, text + rows * columns);
+  if (shown > 0) ops::copy_into(ctx, ctx[reference_positions], ids.slice(0, own, own + shown));
+  const Tensor image = ids.slice(0, text, own);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}}, image);
   if (ctx.has(positions)) {
     const Tensor moved = ctx[positions];
@@ -196,10 +199,23 @@ void FluxImageIn::execute(Context& ctx) {
                 "the model takes " + std::to_string(matrix.size(1) / area) +
                     " latent channels, got " + std::to_string(latent.size(1)) + " and " +
                     std::to_string(more / area) + " of conditioning ('concat')");
-  const std::int64_t count = token_count(latent);
-  const Tensor packed = ctx.make({latent.size(0), count, own + more}, HEDDLE_F32);
-  pack_into(ctx, latent, packed.slice(2, 0, own));
-  if (more > 0) pack_into(ctx, ctx[concat], packed.slice(2, own, own + more));
+  const std::int64_t count = token_count(latent), batch = latent.size(0);
+  const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0;
+  const Tensor packed = ctx.make({batch, count + shown, own + more}, HEDDLE_F32);
+  const Tensor drawn = packed.slice(1, 0, count);
+  pack_into(ctx, latent, drawn.slice(2, 0, own));
+  if (more > 0) pack_into(ctx, ctx[concat], drawn.slice(2, own, own + more));
+  if (shown > 0) {
+    const Tensor pictures = ctx[references], behind = packed.slice(1, count, count + shown);
+    if (pictures.size(2) != own + more)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "reference pictures have tokens of " + std::to_string(pictures.size(2)) +
+                      " numbers, the model reads " + std::to_string(own + more) +
+                      ". Use a model that is made for them.");
+    for (std::int64_t b = 0; b < batch; ++b)
+      ops::copy_into(ctx, pictures.size(0) == 1 ? pictures : pictures.slice(0, b, b + 1),
+                     behind.slice(0, b, b + 1));
+  }
   const Tensor projected = blocks::wide_linear(ctx, packed, matrix, ctx[bias]);
   ctx[out] = ctx.has(nag) ? twice(ctx, projected) : projected;
 }
@@ -291,7 +307,8 @@ void FluxSingle::execute(Context& ctx) {
   const Tensor attended = both.slice(2, 0, width);
   attend(ctx, gathered, joint, blocks::split_heads(attended, head_count));
   if (ctx.has(nag)) {
-    const std::int64_t text = shard.total - token_count(ctx[x]);
+    const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0;
+    const std::int64_t text = shard.total - token_count(ctx[x]) - shown;
     const Range image{std::clamp<std::int64_t>(text - shard.begin, 0, length), length};
     if (image.begin < image.end) guide_attention(ctx, ctx[nag], tokens(attended, image));
   }
@@ -303,7 +320,7 @@ void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
   const std::int64_t batch = all.size(0), height = latent.size(2), width = latent.size(3);
   const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
-                     length = all.size(1);
+                     length = all.size(1) - (ctx.has(references) ? ctx[references].size(1) : 0);
   const std::int64_t channels = matrix.size(0) / kPatchArea;
   const std::vector<Tensor> parts = modulation(ctx[mod], 2);
   const Tensor image = tokens(all, {length - rows * columns, length});

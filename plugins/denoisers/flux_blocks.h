@@ -56,7 +56,8 @@ struct FluxVector {
 };
 
 // The rotary table of the joint sequence: text tokens at position (0, 0, 0), image tokens at (0,
-// row, column), or, with positions (2, 3) f32, at these times its first row, plus its second. cos,
+// row, column), or, with positions (2, 3) f32, at these times its first row, plus its second; then
+// those of reference pictures, at reference_positions (R, 3). cos,
 // sin: (L, d/2) f32. Of the latent and the text it reads shapes only.
 struct FluxRope {
   static constexpr Info info{"flux.rope",   1,  "FLUX rotary table",
@@ -69,10 +70,11 @@ struct FluxRope {
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> reference_positions{"reference_positions", HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports =
-      heddle::ports(x, context, nag, axis_0, axis_1, axis_2, theta, positions, cos, sin);
+  static constexpr auto ports = heddle::ports(x, context, nag, axis_0, axis_1, axis_2, theta,
+                                              positions, reference_positions, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -91,17 +93,19 @@ struct FluxTextIn {
 };
 
 // x (B, C, H, W) [and more channels (1|B, C', H, W)] -> (B, S, D): 2x2 pixels of all channels are a
-// token. An odd side is completed with the picture's first row or column, as ComfyUI does.
+// token. An odd side is completed with the picture's first row or column, as ComfyUI does. The
+// tokens of reference pictures (1|B, R, 4 C), as given, go behind: (B, S + R, D).
 struct FluxImageIn {
   static constexpr Info info{"flux.image_in", 1,  "FLUX image projection",
                              "blocks/flux",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
   static constexpr Input<Tensor> concat{"concat", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"img"};
-  static constexpr auto ports = heddle::ports(x, concat, nag, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, concat, references, nag, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -200,6 +204,8 @@ struct FluxSingle {
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent, for S"};
+  static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                            "those of reference pictures, for R"};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
@@ -213,24 +219,26 @@ struct FluxSingle {
   static constexpr Weight down_bias{"out.bias"};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, cos, sin, x, nag, heads, eps, qkv, qkv_bias, up, up_bias, q_norm,
-                    k_norm, down, down_bias, out);
+      heddle::ports(hidden, mod, cos, sin, x, references, nag, heads, eps, qkv, qkv_bias, up,
+                    up_bias, q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, L, D) -> out (B, C, H, W) in the latent's element type: the last projection, unpacked.
-// Of pairs it is (B/2, 2 C, H, W).
+// Of pairs it is (B/2, 2 C, H, W). What lies behind the picture's tokens is left.
 struct FluxFinal {
   static constexpr Info info{"flux.final",  1,  "FLUX last layer",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, H, W)"};
+  static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                            "those of reference pictures, for R"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, x, references, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 

@@ -10,8 +10,7 @@ namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"control", "gligen", "reference_latents",
-                                     "unclip_conditioning"};
+constexpr std::array kUnsupported = {"control", "gligen", "unclip_conditioning"};
 
 void refuse_unsupported(const Value& entry) {
   for (const char* key : kUnsupported) {
@@ -20,6 +19,15 @@ void refuse_unsupported(const Value& entry) {
                                         "', which the samplers do not do yet. Leave out the node "
                                         "that sets it.");
   }
+}
+
+void refuse_references(const Value& entry, const Value& model) {
+  if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)))
+    return;
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      "the conditioning carries reference pictures ('reference_latents'), which the model '" +
+          model_family(model) + "' is not shown yet. Leave out the node that sets them.");
 }
 
 Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
@@ -99,6 +107,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPositions, name});
     else if (name == "concat" && concat_layout(model_settings(model)))
       inputs.push_back({Kind::kConcat, name});
+    else if (name == "references" && reference_layout(model_settings(model)))
+      inputs.push_back({Kind::kReferences, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
                                           "', which the samplers cannot give it yet. Use a model "
@@ -109,6 +119,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
 
 bool is_given(ConditioningInput::Kind kind, const Value& entry) {
   using Kind = ConditioningInput::Kind;
+  if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
   const bool unguided = entry.get<bool>("unguided", false);
   return kind == Kind::kGuidance ? !unguided : kind != Kind::kUnguided || unguided;
 }
@@ -116,6 +127,7 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry) {
 Value constants_of(Context& ctx, const Value& entry, const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   refuse_unsupported(entry);
+  refuse_references(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
   Record constants;
@@ -131,6 +143,11 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
+    } else if (kind == Kind::kReferences) {
+      const ReferenceTokens shown = reference_tokens(ctx, entry, *reference_layout(settings),
+                                                     latent_format(settings), place.grid, items);
+      constants.set(name, value_of(shown.tokens))
+          .set(kReferencePositions, value_of(shown.positions));
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));

@@ -7,19 +7,24 @@
 #include <heddle/model.hpp>
 
 #include "concat_input.h"
+#include "reference_input.h"
 
 namespace heddle::samplers {
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
-  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions, kConcat } kind;
+  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions, kConcat, kReferences } kind;
   std::string name;  // the model's
 };
 // Throws when the model reads something that the samplers cannot give it. Positions, and what it
 // reads beside the point, are only among them where the model's settings tell of them.
 std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 
-// Whether the model is given this input for an entry: a record with "unguided", or empty.
+// The input that goes with "references".
+inline constexpr const char* kReferencePositions = "reference_positions";
+
+// Whether the model is given this input for an entry: a record with "unguided" and
+// "reference_latents", or empty.
 bool is_given(ConditioningInput::Kind kind, const Value& entry);
 
 // Rows that a tensor of `rows` rows has when it is given to a model with a batch of `items`, as in

@@ -64,7 +64,14 @@ void ReferenceLatent::execute(Context& ctx) {
   });
 }
 
-void ReferenceLatent::infer(Infer& question) { infer_same(question, conditioning, out); }
+void ReferenceLatent::infer(Infer& question) {
+  const auto shown = question.tensor(latent, "samples");
+  if (!shown) return;
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  for (EntryShapes& entry : entries) entry.references.push_back(*shown);
+  infer_entries(question, out, entries);
+  question.shares(out);
+}
 
 void FluxKontextMultiReferenceLatentMethod::execute(Context& ctx) {
   std::string method = ctx[reference_latents_method];

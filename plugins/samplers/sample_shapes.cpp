@@ -17,11 +17,19 @@ namespace {
 // The constants of one set; none when an entry lacks what the model reads.
 std::optional<Constants> constants_of(const EntryShapes& entry,
                                       const std::vector<ConditioningInput>& inputs,
-                                      const std::optional<ConcatLayout>& concat,
-                                      const ConcatPlace& place) {
+                                      const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   Constants constants;
   for (const auto& [kind, name] : inputs) {
+    if (kind == Kind::kReferences) {
+      if (entry.references.empty()) continue;
+      const auto shown =
+          reference_shapes(entry, *reference_layout(model_settings(model)), place.items);
+      if (!shown) return {};
+      constants.push_back({name, HEDDLE_F32, shown->tokens});
+      constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
+      continue;
+    }
     if (!is_given(kind, entry.scope)) continue;
     if (kind == Kind::kPositions) {
       constants.push_back({name, HEDDLE_F32, {2, 3}});
@@ -32,7 +40,8 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (kind == Kind::kConcat) {
-      constants.push_back({name, HEDDLE_F32, concat_shape(entry, *concat, place)});
+      constants.push_back(
+          {name, HEDDLE_F32, concat_shape(entry, *concat_layout(model_settings(model)), place)});
       continue;
     }
     const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
@@ -107,6 +116,10 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
                        entry, info_of(entry.field("concat_latent_image")),
                        info_of(entry.field("concat_mask"))});
+    const Value shown = entry.field("reference_latents");
+    for (std::uint32_t k = 0; k < shown.count(); ++k)
+      if (const auto info = info_of(shown.item(k).field("samples")))
+        entries.back().references.push_back(*info);
   }
   return entries;
 }
@@ -188,11 +201,10 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
   for (const ModelCall& call : asked) {
     const Value& model = plan.models()[call.model].model;
     const auto inputs = conditioning_inputs(model);
-    const auto concat = concat_layout(model_settings(model));
     for (const std::size_t place : call.sets) {
       const ModelSet& set = wanted[place];
       const std::optional<Constants> made =
-          constants_of(entries[set.list][set.item], inputs, concat, {items, grid, set.box});
+          constants_of(entries[set.list][set.item], inputs, model, {items, grid, set.box});
       if (!made) return {};
       constants[place] = *made;
     }
@@ -264,6 +276,10 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.mask) record.set("mask", told_info(*entry.mask));
     if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
     if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
+    std::vector<Value> shown;
+    for (const heddle_tensor_info& info : entry.references)
+      shown.push_back(Record().set("samples", told_info(info)).value());
+    if (!shown.empty()) record.set("reference_latents", list_of(shown));
     told.push_back(record.value());
   }
   return list_of(told);

@@ -126,8 +126,14 @@ BOOST_AUTO_TEST_CASE(a_model_that_is_shown_no_pictures_refuses_them) {
       node("twice", "ReferenceLatent", R"("conditioning": ["once", 0], "latent": ["empty", 0])") +
       node("way", "FluxKontextMultiReferenceLatentMethod",
            R"("conditioning": ["twice", 0], "reference_latents_method": "uxo/uno")");
+  write_wider_model("canny");
   const std::string text = heddle::test::engine_refusal([&] {
-    run(shown + "\"out\": " + ksampler(R"("positive": ["way", 0])") + ", " + kLook, {"out.LATENT"});
+    run(shown +
+            node("wider", "UNETLoader",
+                 R"("unet_name": "canny.safetensors", "weight_dtype": "default")") +
+            "\"out\": " + ksampler(R"("positive": ["way", 0], "model": ["wider", 0])") + ", " +
+            kLook,
+        {"out.LATENT"});
   });
   BOOST_TEST(text.find("'reference_latents'") != std::string::npos, text);
   const std::string seen = entry(shown, R"(way", 0)");

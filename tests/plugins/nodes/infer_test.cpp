@@ -184,6 +184,18 @@ BOOST_AUTO_TEST_CASE(a_picture_with_a_hole_that_a_model_reads_is_told_as_it_is_r
                      R"(, "mask": ["hole", 0], "noise_mask": false)");
 }
 
+BOOST_AUTO_TEST_CASE(reference_pictures_are_told_as_they_are_run) {
+  check(
+      R"("picture": {"class_type": "EmptyImage", "inputs": {"width": 17, "height": 12, "batch_size": 2, "color": 255}},
+           "latent": {"class_type": "VAEEncode", "inputs": {"pixels": ["picture", 0], "vae": ["loader", 2]}},
+           "shown": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["text", 0], "latent": ["latent", 0]}},
+           "twice": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["shown", 0], "latent": ["empty", 0]}},
+           "out": {"class_type": "KSampler", "inputs": {"model": ["loader", 0], "seed": 1, "steps": 2, "cfg": 2.0,
+                   "sampler_name": "euler", "scheduler": "simple", "positive": ["twice", 0], "negative": ["not", 0],
+                   "latent_image": ["empty", 0], "denoise": 1.0}})",
+      2);
+}
+
 BOOST_AUTO_TEST_CASE(a_text_made_in_the_run_leaves_calls_untold_and_the_latent_told) {
   const auto checked = heddle::test::infer_and_run(
       engine,

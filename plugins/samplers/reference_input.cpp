@@ -1,0 +1,163 @@
+#include "reference_input.h"
+
+#include <algorithm>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+
+#include "conditioning.h"
+
+namespace heddle::samplers {
+namespace {
+
+// The numbers of one picture, in the model's units.
+struct Reference {
+  Shape shape;  // (rows, channels, height, width)
+  std::pmr::vector<float> values;
+};
+
+Reference read_reference(Context& ctx, const Value& record, const ReferenceLayout& layout,
+                         const LatentFormat& format, std::pmr::memory_resource& memory) {
+  const Tensor samples = record.field("samples").as<Tensor>();
+  if (samples.rank() != 4 || samples.size(1) != layout.channels || samples.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a reference picture has " +
+                    std::to_string(samples.rank() > 1 ? samples.size(1) : 0) +
+                    " latent channels on " + std::to_string(samples.rank() - 2) +
+                    " axes; the model reads pictures of " + std::to_string(layout.channels) +
+                    " channels. Encode it with the autoencoder that belongs to this model.");
+  Reference read{samples.shape(), std::pmr::vector<float>(std::size_t(samples.count()), &memory)};
+  read_to<float>(ctx, samples.dtype() == HEDDLE_F32 ? samples : ops::cast(ctx, samples, HEDDLE_F32),
+                 read.values);
+  if (record.get<bool>("scaled", false)) return read;
+  const std::int64_t plane = samples.size(2) * samples.size(3);
+  for (std::size_t i = 0; i < read.values.size(); ++i) {
+    const LatentFormat::Units& units = format.of(std::int64_t(i) / plane % layout.channels);
+    read.values[i] = (read.values[i] - float(units.shift)) * float(units.scale);
+  }
+  return read;
+}
+
+// Writes the tokens of one row; a side that lacks cells has its first ones there, as in ComfyUI.
+float* pack(const Reference& from, std::int64_t row, const ReferenceLayout& layout, float* to) {
+  const std::int64_t height = from.shape[2], width = from.shape[3], patch = layout.patch;
+  const float* const item = from.values.data() + row * layout.channels * height * width;
+  for (std::int64_t y = 0; y < layout.tokens_along(height); ++y)
+    for (std::int64_t x = 0; x < layout.tokens_along(width); ++x)
+      for (std::int64_t channel = 0; channel < layout.channels; ++channel)
+        for (std::int64_t i = 0; i < patch * patch; ++i) {
+          const std::int64_t cell_y = (y * patch + i / patch) % height;
+          const std::int64_t cell_x = (x * patch + i % patch) % width;
+          *to++ = item[(channel * height + cell_y) * width + cell_x];
+        }
+  return to;
+}
+
+void write_positions(const std::vector<ReferencePlace>& places,
+                     const std::vector<ReferenceSize>& sizes, const ReferenceLayout& layout,
+                     float* to) {
+  for (std::size_t k = 0; k < places.size(); ++k)
+    for (std::int64_t y = 0; y < layout.tokens_along(sizes[k].height); ++y)
+      for (std::int64_t x = 0; x < layout.tokens_along(sizes[k].width); ++x) {
+        *to++ = float(places[k].index);
+        *to++ = float(places[k].row + y);
+        *to++ = float(places[k].column + x);
+      }
+}
+
+}  // namespace
+
+std::optional<ReferenceLayout> reference_layout(const Value& settings) {
+  if (!settings.has("reference_method")) return {};
+  return ReferenceLayout{.channels = settings.get<std::int64_t>("latent_channels", 0),
+                         .patch = settings.get<std::int64_t>("patch", 1),
+                         .method = settings.get<std::string>("reference_method", "")};
+}
+
+std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& sizes,
+                                             const ReferenceSize& point, const std::string& method,
+                                             const ReferenceLayout& layout) {
+  const auto in_tokens = [&](std::int64_t cells) {
+    return (cells + layout.patch / 2) / layout.patch;
+  };
+  const auto of_point = [&](std::int64_t cells) {
+    return layout.tokens_along(cells) * layout.patch;
+  };
+  std::vector<ReferencePlace> places;
+  std::int64_t height = 0, width = 0;  // what they take so far
+  for (const ReferenceSize& size : sizes) {
+    std::int64_t down = 0, right = 0, index = 1;
+    if (method == "index") {
+      index = std::int64_t(places.size()) + 1;
+    } else if (method == "offset") {
+      if (size.height + height > size.width + width)
+        right = width;
+      else
+        down = height;
+      height = std::max(height, size.height + down);
+      width = std::max(width, size.width + right);
+    } else if (method == "uxo") {
+      index = 0;
+      down = of_point(point.height) + height;
+      right = of_point(point.width) + width;
+      height += size.height;
+      width += size.width;
+    } else {
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "reference pictures are to lie as '" + method +
+                      "' says, which this model does not do. Choose offset, index or uxo/uno.");
+    }
+    places.push_back({index, in_tokens(down), in_tokens(right)});
+  }
+  return places;
+}
+
+std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& entry,
+                                                     const ReferenceLayout& layout,
+                                                     std::int64_t items) {
+  std::int64_t tokens = 0, rows = 1;
+  for (const heddle_tensor_info& info : entry.references) {
+    if (info.rank != 4) return {};
+    if (info.shape[0] > 1) rows = items;
+    tokens += layout.tokens_along(info.shape[2]) * layout.tokens_along(info.shape[3]);
+  }
+  return ReferenceTokenShapes{{rows, tokens, layout.channels * layout.patch * layout.patch},
+                              {tokens, 3}};
+}
+
+ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
+                                 const LatentFormat& format, const Shape& grid,
+                                 std::int64_t items) {
+  if (grid.size() != 2)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the model is shown reference pictures, and the latent is a video's. Give it the "
+                "latent of a picture.");
+  HostMemory memory(ctx);
+  const Value list = entry.field("reference_latents");
+  std::vector<Reference> references;
+  std::vector<ReferenceSize> sizes;
+  std::int64_t tokens = 0, rows = 1;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    references.push_back(read_reference(ctx, list.item(i), layout, format, memory));
+    const Shape& shape = references.back().shape;
+    sizes.push_back({shape[2], shape[3]});
+    if (shape[0] > 1) rows = items;
+    tokens += layout.tokens_along(shape[2]) * layout.tokens_along(shape[3]);
+  }
+  const std::vector<ReferencePlace> places =
+      reference_places(sizes, {grid[0], grid[1]},
+                       entry.get<std::string>("reference_latents_method", layout.method), layout);
+  const Shape shape{rows, tokens, layout.channels * layout.patch * layout.patch};
+  const Tensor packed = ctx.make_host(shape, HEDDLE_F32);
+  const Tensor positions = ctx.make_host({tokens, 3}, HEDDLE_F32);
+  float* to = packed.data<float>();
+  for (std::int64_t row = 0; row < rows; ++row)
+    for (const Reference& reference : references)
+      to = pack(reference, row % reference.shape[0], layout, to);
+  write_positions(places, sizes, layout, positions.data<float>());
+  return {ctx.upload(shape, HEDDLE_F32, packed.data<float>()),
+          ctx.upload({tokens, 3}, HEDDLE_F32, positions.data<float>())};
+}
+
+}  // namespace heddle::samplers

@@ -1,0 +1,54 @@
+// Pictures that a model is shown beside the one that it draws (its inputs "references" and
+// "reference_positions"): tokens behind those of its own picture, each with a place of its own.
+// FLUX.1 Kontext. Where they lie is ComfyUI's rule (reference_latents_method). One call's thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "model_sampling.h"
+#include "plugins/blocks/entry_shapes.h"
+
+namespace heddle::samplers {
+
+// How a model reads pictures as tokens: a square of `patch` cells of all channels is one.
+struct ReferenceLayout {
+  std::int64_t channels = 0, patch = 1;
+  std::string method;  // where they lie when nothing says so
+
+  std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
+};
+// None: the model is shown no pictures.
+std::optional<ReferenceLayout> reference_layout(const Value& settings);
+
+// In latent cells.
+struct ReferenceSize {
+  std::int64_t height = 0, width = 0;
+};
+// Where its first token lies: the first axis, then rows and columns, in tokens.
+struct ReferencePlace {
+  std::int64_t index = 0, row = 0, column = 0;
+};
+// `point`: of the picture that is drawn. Throws for a method that the samplers do not know.
+std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& sizes,
+                                             const ReferenceSize& point, const std::string& method,
+                                             const ReferenceLayout& layout);
+
+struct ReferenceTokens {
+  Tensor tokens;     // (1|items, R, channels patch^2) f32, on the device of the call
+  Tensor positions;  // (R, 3) f32
+};
+struct ReferenceTokenShapes {
+  Shape tokens, positions;
+};
+// None where a picture that is told of is no latent.
+std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& entry,
+                                                     const ReferenceLayout& layout,
+                                                     std::int64_t items);
+// Of an entry with reference_latents. `grid`: the point's. Throws where one is no latent of the
+// model's channels, and for videos.
+ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
+                                 const LatentFormat& format, const Shape& grid, std::int64_t items);
+
+}  // namespace heddle::samplers
