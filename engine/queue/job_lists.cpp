@@ -15,25 +15,24 @@ namespace {
 constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMostForecast = 1000;  // jobs, of which it is said how long they wait
 
-// Sequences of jobs that wait, in the order in which they would run, as far as `most` of them.
-std::vector<std::int64_t> order_of_turns(Database& database, std::int64_t now,
-                                         std::int64_t patience, bool with_paused,
-                                         std::int64_t most) {
-  const std::vector<WaitingJob> jobs = read_all_waiting(database, with_paused);
+// Jobs that wait, in the order in which they would run, as far as `most` of them.
+std::vector<WaitingJob> in_order(Database& database, std::int64_t now, std::int64_t patience,
+                                 bool with_paused, std::int64_t most) {
+  std::vector<WaitingJob> jobs = read_all_waiting(database, with_paused), ordered;
   const TurnRules rules = read_turn_rules(database, jobs, now, patience);
-  std::vector<std::int64_t> sequences;
   for (const std::size_t i : turn_order(jobs, rules, std::size_t(most)))
-    sequences.push_back(jobs[i].sequence);
-  return sequences;
+    ordered.push_back(std::move(jobs[i]));
+  return ordered;
 }
 
-std::vector<Job> jobs_of(Database& database, const std::vector<std::int64_t>& order,
+std::vector<Job> jobs_of(Database& database, const std::vector<WaitingJob>& order,
                          std::string_view select_by_sequence, std::int64_t limit,
                          std::int64_t offset) {
   std::vector<Job> jobs;
   for (std::size_t i = std::size_t(offset); i < order.size() && std::int64_t(jobs.size()) < limit;
        ++i) {
-    std::vector<Job> one = read_jobs(database.statement(select_by_sequence).bind(order[i]));
+    std::vector<Job> one =
+        read_jobs(database.statement(select_by_sequence).bind(order[i].sequence));
     if (!one.empty()) jobs.push_back(std::move(one.front()));
   }
   return jobs;
@@ -68,10 +67,9 @@ std::vector<Job> JobQueue::list(JobState state, std::int64_t limit, std::int64_t
                                      "BY " HEDDLE_PLAIN_ORDER " LIMIT ? OFFSET ?";
   return store_.read([&](Database& database) {
     if (state == JobState::pending && !is_plain_order(database))
-      return jobs_of(
-          database,
-          order_of_turns(database, now(), options_.patience_ms, false, end_of(limit, offset)),
-          "SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE seq = ?", limit, offset);
+      return jobs_of(database,
+                     in_order(database, now(), options_.patience_ms, false, end_of(limit, offset)),
+                     "SELECT " HEDDLE_JOB_COLUMNS " FROM jobs WHERE seq = ?", limit, offset);
     return read_jobs(database.statement(sql).bind(limit).bind(offset));
   });
 }
@@ -80,8 +78,7 @@ std::vector<Job> JobQueue::waiting(std::int64_t limit, std::int64_t offset) cons
   return store_.read([&](Database& database) {
     if (!is_plain_order(database))
       return jobs_of(
-          database,
-          order_of_turns(database, now(), options_.patience_ms, true, end_of(limit, offset)),
+          database, in_order(database, now(), options_.patience_ms, true, end_of(limit, offset)),
           "SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF " FROM jobs WHERE seq = ?", limit, offset);
     return read_jobs(database
                          .statement("SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF
@@ -95,9 +92,9 @@ std::vector<Job> JobQueue::waiting(std::int64_t limit, std::int64_t offset) cons
 std::optional<std::int64_t> JobQueue::position(const std::string& id) const {
   return store_.read([&](Database& database) -> std::optional<std::int64_t> {
     if (!is_plain_order(database)) {
-      const std::vector<std::string> ids = ids_in_order(database, kAll);
-      const auto found = std::ranges::find(ids, id);
-      return found == ids.end() ? std::nullopt : std::optional(found - ids.begin());
+      const std::vector<WaitingJob> jobs = order_of_pending(database, kAll);
+      const auto found = std::ranges::find(jobs, id, &WaitingJob::id);
+      return found == jobs.end() ? std::nullopt : std::optional(found - jobs.begin());
     }
     Statement& row = database
                          .statement(
@@ -112,60 +109,38 @@ std::optional<std::int64_t> JobQueue::position(const std::string& id) const {
   });
 }
 
-std::vector<std::string> JobQueue::ids_in_order(Database& database, std::int64_t most) const {
-  std::vector<std::string> ids;
-  if (is_plain_order(database)) {
-    Statement& rows = database
-                          .statement(
-                              "SELECT id FROM jobs WHERE state = 0 ORDER "
-                              "BY " HEDDLE_PLAIN_ORDER " LIMIT ?")
-                          .bind(most);
-    while (rows.step()) ids.push_back(rows.text(0));
-    return ids;
-  }
-  for (const std::int64_t sequence :
-       order_of_turns(database, now(), options_.patience_ms, false, most)) {
-    Statement& row = database.statement("SELECT id FROM jobs WHERE seq = ?").bind(sequence);
-    if (row.step()) ids.push_back(row.text(0));
-    row.reset();
-  }
-  return ids;
+std::vector<WaitingJob> JobQueue::order_of_pending(Database& database, std::int64_t most) const {
+  if (is_plain_order(database)) return read_in_plain_order(database, most);
+  std::vector<WaitingJob> jobs = in_order(database, now(), options_.patience_ms, false, most);
+  if (std::int64_t(jobs.size()) > most) jobs.resize(std::size_t(most));
+  return jobs;
 }
 
 std::vector<std::string> JobQueue::pending_ids() const {
-  return store_.read([&](Database& database) { return ids_in_order(database, kAll); });
+  return store_.read([&](Database& database) {
+    std::vector<std::string> ids;
+    for (WaitingJob& job : order_of_pending(database, kAll)) ids.push_back(std::move(job.id));
+    return ids;
+  });
 }
 
 std::map<std::string, double> JobQueue::expected_waits(std::size_t workers) const {
   return store_.read([&](Database& database) {
-    std::map<std::pair<std::string, std::string>, std::optional<double>> known;
     const RunTimes times(database);
-    const auto expected = [&](const Job& job) {
-      const auto [at, is_new] = known.try_emplace({job.kind, job.model});
-      if (const std::optional<RunTime> time = is_new ? times.find(job.kind, job.model) : RunTime{};
-          is_new && time)
-        at->second = time->seconds;
-      return at->second;
-    };
     std::vector<std::optional<double>> running, waiting;
     for (const Job& job : read_jobs(
              database.statement("SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS
-                                " FROM jobs INDEXED BY running WHERE state = 1 ORDER BY seq")))
-      if (const std::optional<double> seconds = expected(job))
-        running.push_back(seconds_left(*seconds, double(now() - job.started_ms) / 1000));
-      else
-        running.push_back({});
-    const std::vector<std::string> ids = ids_in_order(database, kMostForecast);
-    for (const std::string& id : ids) {
-      const std::vector<Job> job = read_jobs(
-          database.statement("SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS " FROM jobs WHERE id = ?")
-              .bind(id));
-      waiting.push_back(expected(job.front()));
+                                " FROM jobs INDEXED BY running WHERE state = 1 ORDER BY seq"))) {
+      const std::optional<RunTime> time = times.find(job.kind, job.model);
+      const double elapsed = double(now() - job.started_ms) / 1000;
+      running.push_back(time ? std::optional(seconds_left(time->seconds, elapsed)) : std::nullopt);
     }
+    const std::vector<WaitingJob> jobs = order_of_pending(database, kMostForecast);
+    for (const WaitingJob& job : jobs) waiting.push_back(job.expected_seconds);
     const auto begins = forecast_waits(running, waiting, workers);
     std::map<std::string, double> waits;
-    for (std::size_t i = 0; i < ids.size(); ++i)
-      if (begins[i]) waits.emplace(ids[i], *begins[i]);
+    for (std::size_t i = 0; i < jobs.size(); ++i)
+      if (begins[i]) waits.emplace(jobs[i].id, *begins[i]);
     return waits;
   });
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/queue/job.h"
+#include "engine/queue/job_turns.h"
 #include "engine/queue/store.h"
 
 namespace heddle::engine {
@@ -129,7 +130,7 @@ class JobQueue {
   Job insert(Database& database, const NewJob& job) const;
   bool end(Database& database, const JobClaim& claim, const JobOutcome& outcome) const;
   bool put_back(Database& database, const JobClaim& claim) const;
-  std::vector<std::string> ids_in_order(Database& database, std::int64_t most) const;
+  std::vector<WaitingJob> order_of_pending(Database& database, std::int64_t most) const;
   static bool is_paused_in(Database& database);
   static std::int64_t keep_youngest(Database& database, std::int64_t keep);  // gives how many go
   void recover();

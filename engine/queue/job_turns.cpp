@@ -1,6 +1,7 @@
 #include "engine/queue/job_turns.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <utility>
@@ -13,8 +14,9 @@ std::int64_t used_by(const std::string& user, const TurnRules& rules) {
   return found == rules.used.end() ? 0 : found->second;
 }
 
-// The jobs of one class and user, in the plain order.
+// Jobs of one class, in the plain order; of both classes.
 using Lane = std::deque<std::size_t>;
+using Lanes = std::array<Lane, 2>;
 
 }  // namespace
 
@@ -40,9 +42,13 @@ std::vector<WaitingJob> due_jobs(const std::vector<WaitingJob>& firsts,
   if (due.empty()) return due;
   const auto top = tier(*std::ranges::min_element(due, {}, tier));
   std::erase_if(due, [&](const WaitingJob& job) { return tier(job) != top; });
-  for (const WaitingJob& barrier : placed)
-    if (tier(barrier) == top)
-      std::erase_if(due, [&](const WaitingJob& job) { return place_of(barrier) < place_of(job); });
+  const auto is_held = [&](const WaitingJob& job) {
+    return std::ranges::any_of(placed, [&](const WaitingJob& barrier) {
+      return tier(barrier) == top && place_of(barrier) < place_of(job);
+    });
+  };
+  // One that was placed behind a job which still gives way stops nobody.
+  if (!std::ranges::all_of(due, is_held)) std::erase_if(due, is_held);
   std::ranges::sort(due, {}, [&](const WaitingJob& job) {
     return std::pair(used_by(job.user, rules), place_of(job));
   });
@@ -81,32 +87,58 @@ Turn choose_turn(const std::vector<WaitingJob>& due, const std::set<std::string>
 
 std::vector<std::size_t> turn_order(const std::vector<WaitingJob>& jobs, TurnRules rules,
                                     std::size_t most) {
-  std::map<std::pair<std::string, bool>, Lane> lanes;
-  std::map<std::int64_t, std::size_t> index_of;
   std::vector<std::size_t> sorted(jobs.size()), order;
   for (std::size_t i = 0; i < jobs.size(); ++i) sorted[i] = i;
   std::ranges::sort(sorted, {}, [&](std::size_t i) { return place_of(jobs[i]); });
-  Lane placed[2];
+  std::map<std::string, Lanes> lanes_of;
+  Lanes placed;
   for (const std::size_t i : sorted) {
-    index_of[jobs[i].sequence] = i;
-    lanes[{jobs[i].user, jobs[i].is_background}].push_back(i);
-    if (jobs[i].is_placed) placed[jobs[i].is_background ? 1 : 0].push_back(i);
+    const std::size_t background = jobs[i].is_background ? 1 : 0;
+    lanes_of[jobs[i].user][background].push_back(i);
+    if (jobs[i].is_placed) placed[background].push_back(i);
   }
-  rules.interactive_only = false;
+  const auto tier = [&](std::size_t i) {
+    return std::pair(gives_way(jobs[i], rules), -jobs[i].priority);
+  };
+  const auto earlier = [&](std::size_t one, std::size_t other) {
+    return std::pair(tier(one), place_of(jobs[one])) <
+           std::pair(tier(other), place_of(jobs[other]));
+  };
+  // The first of each user's, as due_jobs() has it.
+  const auto due_before = [&](std::size_t one, std::size_t other) {
+    const auto key = [&](std::size_t i) {
+      return std::tuple(tier(i), used_by(jobs[i].user, rules), place_of(jobs[i]));
+    };
+    return key(one) < key(other);
+  };
+  std::set<std::size_t, decltype(due_before)> firsts(due_before);
+  const auto add_first = [&](const Lanes& lanes) {
+    if (lanes[0].empty() && lanes[1].empty()) return;
+    const bool is_second =
+        lanes[0].empty() || (!lanes[1].empty() && earlier(lanes[1].front(), lanes[0].front()));
+    firsts.insert(lanes[is_second ? 1 : 0].front());
+  };
+  for (const auto& [user, lanes] : lanes_of) add_first(lanes);
   std::vector<char> has_turn(jobs.size(), 0);
   while (order.size() < std::min(most, jobs.size())) {
-    std::vector<WaitingJob> firsts, barriers;
-    for (const auto& [whose, lane] : lanes)
-      if (!lane.empty()) firsts.push_back(jobs[lane.front()]);
-    for (const Lane& lane : placed)
-      if (!lane.empty()) barriers.push_back(jobs[lane.front()]);
-    const std::size_t next = index_of.at(due_jobs(firsts, barriers, rules).front().sequence);
-    const WaitingJob& job = jobs[next];
+    const auto is_held = [&](std::size_t i) {
+      return std::ranges::any_of(placed, [&](const Lane& lane) {
+        return !lane.empty() && tier(lane.front()) == tier(i) &&
+               place_of(jobs[lane.front()]) < place_of(jobs[i]);
+      });
+    };
+    auto at = firsts.begin();
+    while (at != firsts.end() && tier(*at) == tier(*firsts.begin()) && is_held(*at)) ++at;
+    if (at == firsts.end() || tier(*at) != tier(*firsts.begin())) at = firsts.begin();
+    const std::size_t next = *at, background = jobs[next].is_background ? 1 : 0;
+    firsts.erase(at);  // before what it stands by changes
     order.push_back(next);
     has_turn[next] = 1;
-    rules.used[job.user] += job.charge_ms;
-    lanes.at({job.user, job.is_background}).pop_front();
-    if (job.is_placed) std::erase(placed[job.is_background ? 1 : 0], next);
+    rules.used[jobs[next].user] += jobs[next].charge_ms;
+    Lanes& lanes = lanes_of.at(jobs[next].user);
+    lanes[background].pop_front();
+    if (jobs[next].is_placed) std::erase(placed[background], next);
+    add_first(lanes);
   }
   for (const bool background : {false, true})
     for (const std::size_t i : sorted)

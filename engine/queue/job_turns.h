@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -31,14 +32,16 @@ inline constexpr std::size_t kTurnWindow =
 // What a job's turn depends on.
 struct WaitingJob {
   std::int64_t sequence = 0;  // of no other job
-  std::string user, model;    // model: "": none
+  std::string id;
+  std::string user, model;  // model: "": none
   bool is_background = false;
   std::int64_t priority = 0;
   double number = 0, rank = 0;
   bool is_placed = false;  // by hand
   int passed = 0;          // so many have overtaken it
   std::int64_t created_ms = 0;
-  std::int64_t charge_ms = 0;  // device time that it is expected to take
+  std::int64_t charge_ms = 0;              // device time that it is expected to take
+  std::optional<double> expected_seconds;  // from its beginning to its end; nothing: not known
 };
 
 // The plain order, but for classes: smaller runs first.

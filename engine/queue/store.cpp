@@ -81,8 +81,8 @@ UPDATE sqlite_sequence SET name = 'jobs' WHERE name = 'old_jobs';
 DROP TABLE old_jobs;
 CREATE INDEX waiting ON jobs(class, priority DESC, number, rank) WHERE state = 0;
 CREATE INDEX ordered ON jobs(class, priority DESC, number, rank) WHERE state IN (0, 5);
-CREATE INDEX turns ON jobs(user, class, priority DESC, number, rank, placed, created, model, kind)
-  WHERE state = 0;
+CREATE INDEX turns ON jobs(user, class, priority DESC, number, rank, placed, created, model, kind,
+  id) WHERE state = 0;
 CREATE INDEX placed ON jobs(class, priority DESC, number, rank) WHERE state = 0 AND placed = 1;
 CREATE INDEX running ON jobs(seq) WHERE state = 1;
 CREATE INDEX history ON jobs(finished) WHERE finished IS NOT NULL;

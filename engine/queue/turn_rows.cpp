@@ -1,16 +1,38 @@
 #include "engine/queue/turn_rows.h"
 
+#include <map>
+#include <optional>
 #include <set>
+#include <utility>
 
+#include "engine/queue/job_rows.h"
 #include "engine/queue/run_times.h"
 
 namespace heddle::engine {
 namespace {
 
-#define HEDDLE_TURN_COLUMNS                                                                  \
-  "jobs.seq, user, model, class, priority, number, rank, placed, ifnull(times, 0), created," \
-  " kind"
+#define HEDDLE_TURN_COLUMNS                                                                       \
+  "jobs.seq, id, user, model, class, priority, number, rank, placed, ifnull(times, 0), created, " \
+  "kind"
 #define HEDDLE_WITH_PASSED " LEFT JOIN passed ON passed.seq = jobs.seq "
+
+// Jobs are of few kinds.
+class KnownTimes {
+ public:
+  explicit KnownTimes(Database& database) : times_(database) {}
+
+  void fill(WaitingJob& job, const std::string& kind) {
+    const auto [at, is_new] = known_.try_emplace({kind, job.model});
+    if (is_new) at->second = {times_.charge_of(kind, job.model), times_.find(kind, job.model)};
+    job.charge_ms = at->second.first;
+    if (at->second.second) job.expected_seconds = at->second.second->seconds;
+  }
+
+ private:
+  const RunTimes times_;
+  std::map<std::pair<std::string, std::string>, std::pair<std::int64_t, std::optional<RunTime>>>
+      known_;
+};
 
 std::vector<WaitingJob> read_rows(Database& database, Statement& rows) {
   std::vector<WaitingJob> jobs;
@@ -18,21 +40,21 @@ std::vector<WaitingJob> read_rows(Database& database, Statement& rows) {
   while (rows.step()) {
     WaitingJob job;
     job.sequence = rows.integer(0);
-    job.user = rows.text(1);
-    job.model = rows.text(2);
-    job.is_background = rows.integer(3) != 0;
-    job.priority = rows.integer(4);
-    job.number = rows.real(5);
-    job.rank = rows.real(6);
-    job.is_placed = rows.integer(7) != 0;
-    job.passed = int(rows.integer(8));
-    job.created_ms = rows.integer(9);
-    kinds.push_back(rows.text(10));
+    job.id = rows.text(1);
+    job.user = rows.text(2);
+    job.model = rows.text(3);
+    job.is_background = rows.integer(4) != 0;
+    job.priority = rows.integer(5);
+    job.number = rows.real(6);
+    job.rank = rows.real(7);
+    job.is_placed = rows.integer(8) != 0;
+    job.passed = int(rows.integer(9));
+    job.created_ms = rows.integer(10);
+    kinds.push_back(rows.text(11));
     jobs.push_back(std::move(job));
   }
-  RunTimes times(database);
-  for (std::size_t i = 0; i < jobs.size(); ++i)
-    jobs[i].charge_ms = times.charge_of(kinds[i], jobs[i].model);
+  KnownTimes times(database);
+  for (std::size_t i = 0; i < jobs.size(); ++i) times.fill(jobs[i], kinds[i]);
   return jobs;
 }
 
@@ -115,12 +137,26 @@ std::vector<WaitingJob> read_jobs_behind(Database& database, const WaitingJob& f
 }
 
 std::vector<WaitingJob> read_all_waiting(Database& database, bool with_paused) {
-  return read_rows(
-      database,
-      database.statement(with_paused ? "SELECT " HEDDLE_TURN_COLUMNS " FROM jobs" HEDDLE_WITH_PASSED
-                                       "WHERE state IN (0, 5)"
-                                     : "SELECT " HEDDLE_TURN_COLUMNS " FROM jobs" HEDDLE_WITH_PASSED
-                                       "WHERE state = 0"));
+  std::vector<WaitingJob> jobs =
+      read_rows(database, database.statement("SELECT " HEDDLE_TURN_COLUMNS
+                                             " FROM jobs INDEXED BY turns" HEDDLE_WITH_PASSED
+                                             "WHERE state = 0"));
+  if (!with_paused) return jobs;
+  for (WaitingJob& job :
+       read_rows(database, database.statement("SELECT " HEDDLE_TURN_COLUMNS
+                                              " FROM jobs INDEXED BY ordered" HEDDLE_WITH_PASSED
+                                              "WHERE state IN (0, 5) AND state = 5")))
+    jobs.push_back(std::move(job));
+  return jobs;
+}
+
+std::vector<WaitingJob> read_in_plain_order(Database& database, std::int64_t most) {
+  return read_rows(database,
+                   database
+                       .statement("SELECT " HEDDLE_TURN_COLUMNS
+                                  " FROM jobs INDEXED BY waiting" HEDDLE_WITH_PASSED
+                                  "WHERE state = 0 ORDER BY " HEDDLE_PLAIN_ORDER " LIMIT ?")
+                       .bind(most));
 }
 
 TurnRules read_turn_rules(Database& database, const std::vector<WaitingJob>& jobs,

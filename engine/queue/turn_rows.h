@@ -19,6 +19,8 @@ std::vector<WaitingJob> read_placed_jobs(Database& database);
 std::vector<WaitingJob> read_jobs_behind(Database& database, const WaitingJob& first);
 // All that wait, in no order; with those that are paused, if they are wanted.
 std::vector<WaitingJob> read_all_waiting(Database& database, bool with_paused);
+// Of those that are pending, the first `most`.
+std::vector<WaitingJob> read_in_plain_order(Database& database, std::int64_t most);
 // Of the users of these jobs.
 TurnRules read_turn_rules(Database& database, const std::vector<WaitingJob>& jobs,
                           std::int64_t now_ms, std::int64_t patience_ms);

@@ -178,6 +178,50 @@ BOOST_AUTO_TEST_CASE(what_was_placed_is_overtaken_by_none_behind_it) {
   BOOST_TEST(order_of(jobs, {0, 0, false, {{"b", 1000}}}) == "5 1 2 3 4 ");
 }
 
+// The list tells what claims would do.
+BOOST_AUTO_TEST_CASE(the_order_is_that_of_one_claim_after_another) {
+  std::mt19937 random(3);
+  const auto picked = [&](unsigned below) { return std::int64_t(random() % below); };
+  for (int round = 0; round < 100; ++round) {
+    std::vector<WaitingJob> jobs;
+    TurnRules rules{100, 50, false, {}};
+    for (int i = 1; i <= 20; ++i) {
+      WaitingJob job = waiting_job(picked(1000) * 100 + i, cat("u", picked(3)));
+      job.is_background = picked(3) == 0;
+      job.priority = picked(4) == 0 ? 1 : 0;
+      job.is_placed = picked(6) == 0;
+      job.created_ms = picked(100);
+      job.charge_ms = 1 + picked(30);
+      rules.used.emplace(job.user, picked(50));
+      jobs.push_back(job);
+    }
+    std::string expected;
+    TurnRules now = rules;
+    for (std::vector<WaitingJob> left = jobs; !left.empty();) {
+      std::ranges::sort(left, {}, [](const WaitingJob& job) { return place_of(job); });
+      std::vector<WaitingJob> firsts, placed;
+      const auto has = [](const std::vector<WaitingJob>& all, const auto& is_same) {
+        return std::ranges::any_of(all, is_same);
+      };
+      for (const WaitingJob& job : left) {
+        if (!has(firsts, [&](const WaitingJob& one) {
+              return one.user == job.user && one.is_background == job.is_background;
+            }))
+          firsts.push_back(job);
+        if (job.is_placed && !has(placed, [&](const WaitingJob& one) {
+              return one.is_background == job.is_background;
+            }))
+          placed.push_back(job);
+      }
+      const WaitingJob next = due_jobs(firsts, placed, now).front();
+      expected += cat(next.sequence, " ");
+      now.used[next.user] += next.charge_ms;
+      std::erase_if(left, [&](const WaitingJob& job) { return job.sequence == next.sequence; });
+    }
+    BOOST_TEST_REQUIRE(order_of(jobs, rules) == expected, round);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(a_warm_model_overtakes_as_far_as_it_may) {
   std::vector<WaitingJob> jobs;
   for (int i = 1; i <= 4; ++i) jobs.push_back(waiting_job(i, "a", i % 2 == 0 ? "x" : "y"));
