@@ -187,8 +187,7 @@ BOOST_FIXTURE_TEST_CASE(a_job_belongs_to_who_submits_it, WithRoles) {
   const auto owner = [&](const engine::MadeKey& key, const std::string& more) {
     const Reply made = as(key, "POST", "/v1/jobs", "{\"workflow\": " + showing(1) + more + "}");
     if (made.status != 201) return std::to_string(made.status);
-    const Json& user = made.json().at("jobs").at(std::size_t{0}).at("user");
-    return user.as_string();
+    return made.json().at("jobs").at(std::size_t{0}).at("user").as_string();
   };
   BOOST_TEST(owner(ann, "") == "ann");
   BOOST_TEST(owner(ann, ", \"user\": \"ann\"") == "ann");
