@@ -87,6 +87,11 @@ std::optional<Caller> Authenticator::session(std::string_view token) const {
   return keys_ == nullptr ? std::nullopt : keys_->holder(found->second.key);
 }
 
+bool Authenticator::is_current(const Caller& caller) const {
+  if (caller.key.empty()) return true;
+  return keys_ != nullptr && keys_->holder(caller.key) == caller;
+}
+
 void Authenticator::end_session(std::string_view token) {
   if (!session(token)) return;
   const std::lock_guard lock(mutex_);

@@ -43,6 +43,8 @@ class Authenticator {
   // Whose it is, by what their key says now; nothing: there is none.
   std::optional<Caller> session(std::string_view token) const;
   void end_session(std::string_view token);
+  // Whether their key still says what it said when they came.
+  bool is_current(const Caller& caller) const;
 
  private:
   struct Session {

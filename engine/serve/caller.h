@@ -11,6 +11,7 @@ struct Caller {
   bool is_admin = false;  // sees and changes everything
   std::string key;        // id of the API key that says so; "": none in a file
 
+  friend bool operator==(const Caller&, const Caller&) = default;
   // Whether what belongs to `owner` is theirs to see.
   bool may_see(std::string_view owner) const {
     return is_admin || (!user.empty() && user == owner);

@@ -138,6 +138,19 @@ void Clients::send_text_of(const Audience& to, std::string_view node, std::strin
   each(to, [&](const Client& client) { client.socket->send_binary(message, true); });
 }
 
+void Clients::close_all(const std::function<bool(const Caller&)>& is_gone) {
+  std::vector<std::shared_ptr<WebSocket>> closed;  // whose ends are not ours to hold the lock for
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(clients_, [&](const auto& one) {
+      if (!is_gone(one.second.caller)) return false;
+      closed.push_back(one.second.socket);
+      return true;
+    });
+  }
+  for (const std::shared_ptr<WebSocket>& socket : closed) socket->close();
+}
+
 void Clients::forget_all() {
   std::map<Name, Client> gone;
   const std::lock_guard lock(mutex_);

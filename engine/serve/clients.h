@@ -46,6 +46,8 @@ class Clients {
   // A text about what a node does, in place of the one before it.
   void send_text_of(const Audience& to, std::string_view node, std::string_view text);
 
+  // Closes the connections of those who are gone.
+  void close_all(const std::function<bool(const Caller&)>& is_gone);
   // Before the server goes.
   void forget_all();
   std::size_t count() const;

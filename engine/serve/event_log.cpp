@@ -69,6 +69,15 @@ void EventLog::close(const std::shared_ptr<HttpStream>& stream, const std::strin
   stream->close();
 }
 
+void EventLog::close_all(const std::function<bool(const Caller&)>& is_gone) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(readers_, [&](const Reader& reader) {
+    if (!is_gone(reader.caller)) return false;
+    reader.stream->close();
+    return true;
+  });
+}
+
 void EventLog::forget_all() {
   const std::lock_guard lock(mutex_);
   readers_.clear();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -43,6 +44,8 @@ class EventLog {
   // and nothing more.
   void close(const std::shared_ptr<HttpStream>& stream, const std::string& job, const Json& state);
 
+  // The streams of those who are gone.
+  void close_all(const std::function<bool(const Caller&)>& is_gone);
   // Before the server goes.
   void forget_all();
   std::size_t readers() const;  // that are still there

@@ -95,6 +95,12 @@ void write_keys(const std::filesystem::path& file, const std::vector<ApiKey>& ke
 
 KeyRing::KeyRing(std::filesystem::path file)
     : file_(std::move(file)), version_(version_on_disk()), keys_(read_keys(file_)) {
+  struct stat info {};
+  if (::stat(file_.c_str(), &info) == 0 && (info.st_mode & S_IWOTH) != 0)
+    throw Error(Code::invalid_argument,
+                cat(file_.string(),
+                    ": everybody may write keys of their own into it. Take that "
+                    "away: chmod 600"));
   if (!has_sha256()) sha256_hex("");  // says why
 }
 

@@ -182,7 +182,16 @@ Service::~Service() {
   events_.forget_all();
 }
 
+// Whoever listens has shown a key when they came; by now it may be taken away.
+void Service::let_go() {
+  if (authenticator_ == nullptr || options_.api_keys.empty()) return;
+  const auto is_gone = [&](const Caller& caller) { return !authenticator_->is_current(caller); };
+  clients_.close_all(is_gone);
+  events_.close_all(is_gone);
+}
+
 void Service::tell_change(const std::vector<std::string>& ids) {
+  let_go();
   const std::lock_guard lock(telling_);
   for (const std::string& id : ids) {
     const std::optional<Job> job = queue_->find_brief(id);

@@ -88,6 +88,7 @@ class Service {
   HttpResponse finished(const HttpRequest& request, HttpResponse response);
   HttpResponse routed(const HttpRequest& request) const;
   void tell_change(const std::vector<std::string>& ids);
+  void let_go();
 
   const ServiceOptions options_;
   const std::unique_ptr<Authenticator> authenticator_;  // nullptr: no key

@@ -35,6 +35,9 @@ rm -rf "$folder/made"
 for file in README.md LICENCE-MIT LICENCE-Apache-2.0; do
   [ -s "$root/licences/vocabularies/$file" ] || wrong "the vocabularies have no $file in the bundle"
 done
+for file in bundle/heddle.service bundle/Containerfile serve/nginx.conf serve/grafana.json; do
+  [ -s "$root/sdk/$file" ] || wrong "there is no sdk/$file in the bundle"
+done
 
 for file in "$root/heddle" "$root"/lib/libheddle.so "$root"/plugins/*.so; do
   path=$(readelf -d "$file" | grep -E 'R(UN)?PATH')

@@ -108,6 +108,15 @@ BOOST_AUTO_TEST_CASE(other_files_are_refused) {
   BOOST_CHECK_THROW(KeyRing(folder / "none.json"), Error);
 }
 
+BOOST_AUTO_TEST_CASE(a_file_that_everybody_may_write_is_refused) {
+  const TemporaryFolder folder;
+  write_keys(folder / "keys.json", {make_key("ann", false, 1).kept});
+  ::chmod((folder / "keys.json").c_str(), 0666);
+  BOOST_CHECK_THROW(KeyRing(folder / "keys.json"), Error);
+  ::chmod((folder / "keys.json").c_str(), 0644);
+  BOOST_CHECK_NO_THROW(KeyRing(folder / "keys.json"));
+}
+
 BOOST_AUTO_TEST_CASE(names_of_users_are_names_of_folders) {
   for (const char* name : {"a", "Ann.Lee_2-b"}) BOOST_TEST(is_user_name(name), name);
   for (const char* name : {"", ".", "..", ".a", "a/b", "a b", "ä", "a\n"})

@@ -187,8 +187,7 @@ BOOST_FIXTURE_TEST_CASE(a_job_belongs_to_who_submits_it, WithRoles) {
   const auto owner = [&](const engine::MadeKey& key, const std::string& more) {
     const Reply made = as(key, "POST", "/v1/jobs", "{\"workflow\": " + showing(1) + more + "}");
     if (made.status != 201) return std::to_string(made.status);
-    const Json& user = made.json().at("jobs").at(std::size_t{0}).at("user");
-    return user.as_string();
+    return made.json().at("jobs").at(std::size_t{0}).at("user").as_string();
   };
   BOOST_TEST(owner(ann, "") == "ann");
   BOOST_TEST(owner(ann, ", \"user\": \"ann\"") == "ann");
@@ -256,6 +255,24 @@ BOOST_FIXTURE_TEST_CASE(events_are_of_ones_own_jobs, WithTwoWaiting) {
   };
   BOOST_TEST(told(bob, of_bob).find(of_ann) == std::string::npos);  // which came first
   BOOST_TEST(told(root, of_bob).find(of_ann) != std::string::npos);
+}
+
+// What was opened with a key ends when that is taken away, at the next change of a job.
+BOOST_FIXTURE_TEST_CASE(who_has_lost_a_key_hears_nothing_more, WithRoles) {
+  SocketClient of_ann(serving.port(), "/ws", headers_of(ann)),
+      of_bob(serving.port(), "/ws", headers_of(bob));
+  Connection events(serving.port());
+  events.ask("GET", "/v1/events", "", headers_of(ann));
+  serving.wait_until([&] {
+    return serving.service->clients().count() == 2 && serving.service->events().readers() == 1;
+  });
+  keep({bob.kept, root.kept});
+  const std::string id = submit_as(root, showing(1));
+  wait_for_end(id);
+  while (!of_ann.read_json().is_null()) continue;  // to its end
+  while (events.fill(1)) events.take(1);
+  BOOST_TEST(serving.service->clients().count() == 1u);
+  BOOST_TEST(of_bob.read_json().at("type").as_string() == "status");
 }
 
 BOOST_FIXTURE_TEST_CASE(the_keys_user_is_whose_files_are_kept, WithRoles) {
