@@ -219,6 +219,16 @@ BOOST_AUTO_TEST_CASE(an_encoder_that_does_not_fit_the_model_is_refused_before_an
     BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
 }
 
+BOOST_AUTO_TEST_CASE(an_autoencoder_of_other_latents_is_refused_before_anything_runs) {
+  add_z();
+  write_safetensors(folder / "models/vae/small.safetensors", wide_autoencoder(""));
+  std::string other = z_flow();
+  const std::string vae = "ae.safetensors";
+  other.replace(other.find(vae), vae.size(), "small.safetensors");
+  const std::string text = engine_refusal([&] { engine.plan(engine.parse(other)); });
+  BOOST_TEST(text.find("16 channels, the autoencoder takes 4") != std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_CASE(a_prompt_that_begins_a_chat_is_taken_as_it_is) {
   add_qwen();
   const auto encoded = [&](const std::string& prompt) {
