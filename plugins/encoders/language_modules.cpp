@@ -1,5 +1,7 @@
 #include "language_modules.h"
 
+#include <heddle/plugin.hpp>
+
 #include "language_names.h"
 
 namespace heddle::encoders {
@@ -35,12 +37,11 @@ heddle_status* list_language_originals(const heddle_host*, const heddle_checkpoi
   });
 }
 
-constexpr heddle_module_names_desc kLanguage{sizeof(heddle_module_names_desc), "language_model",
-                                             "by transformers' names, whatever the file's are",
-                                             &list_language_modules, &list_language_originals};
-
 }  // namespace
 
-const heddle_list* LanguageModules::list() { return descs<kLanguage>(); }
+constinit const heddle_module_names_desc kLanguageModuleNames{
+    sizeof(heddle_module_names_desc), "language_model",
+    "by transformers' names, whatever the file's are", &list_language_modules,
+    &list_language_originals};
 
 }  // namespace heddle::encoders

@@ -3,9 +3,8 @@
 #include "clip.h"
 #include "clip_hooks.h"
 #include "language_model.h"
-#include "language_modules.h"
+#include "modules.h"
 #include "t5.h"
-#include "t5_modules.h"
 #include "text_nodes.h"
 #include "tokenizer_kind.h"
 
@@ -13,8 +12,7 @@ namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, LanguageModules, CLIPTextEncode,
-              CLIPTextEncodeFlux, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, T5Modules,
-              Tokenizers)
+              LanguageLayer, LanguageFinish, LanguageJoin, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -20,6 +20,17 @@ EncoderUse use_of(const Value& clip, const char* family, const char* what) {
 
 }  // namespace
 
+const std::string& Prompt::of(const std::string& encoder) const {
+  if (by_encoder.empty()) return text;
+  const auto found = by_encoder.find(encoder);
+  if (found != by_encoder.end()) return found->second;
+  std::string known;
+  for (const auto& [name, given] : by_encoder) known += (known.empty() ? "" : " and ") + name;
+  throw Error(HEDDLE_INVALID_ARGUMENT, "this node has texts for " + known +
+                                           ", and the CLIP reads " + encoder +
+                                           ". Encode the text with CLIPTextEncode.");
+}
+
 TextEncoder::TextEncoder(const Value& record)
     : record_(record),
       name_(record.get<std::string>("name", "")),

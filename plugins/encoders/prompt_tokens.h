@@ -19,10 +19,8 @@ struct Prompt {
   std::string text;
   std::map<std::string, std::string> by_encoder;
 
-  const std::string& of(const std::string& encoder) const {
-    const auto found = by_encoder.find(encoder);
-    return found == by_encoder.end() ? text : found->second;
-  }
+  // Throws where there are texts by encoder, and none for this one.
+  const std::string& of(const std::string& encoder) const;
 };
 
 // One entry of a CLIP value's `encoders`.

@@ -1,5 +1,7 @@
 #include "t5_modules.h"
 
+#include <heddle/plugin.hpp>
+
 #include "t5_names.h"
 
 namespace heddle::encoders {
@@ -35,12 +37,10 @@ heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
   });
 }
 
-constexpr heddle_module_names_desc kT5{sizeof(heddle_module_names_desc), "t5",
-                                       "by transformers' names, whatever the file's are",
-                                       &list_modules, &list_originals};
-
 }  // namespace
 
-const heddle_list* T5Modules::list() { return descs<kT5>(); }
+constinit const heddle_module_names_desc kT5ModuleNames{
+    sizeof(heddle_module_names_desc), "t5", "by transformers' names, whatever the file's are",
+    &list_modules, &list_originals};
 
 }  // namespace heddle::encoders

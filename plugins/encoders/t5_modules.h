@@ -1,16 +1,10 @@
-// plugins/encoders/t5_modules.h - T5's modules by name, as heddle.field.module_names/0. Any thread.
+// plugins/encoders/t5_modules.h - T5's modules by name. Any thread.
 #pragma once
 
 #include <heddle/diffusion/module_names.h>
-#include <heddle/plugin.hpp>
-
-#include <string_view>
 
 namespace heddle::encoders {
 
-struct T5Modules {
-  static constexpr std::string_view kind = HEDDLE_MODULE_NAMES;
-  static const heddle_list* list();
-};
+extern const heddle_module_names_desc kT5ModuleNames;
 
 }  // namespace heddle::encoders

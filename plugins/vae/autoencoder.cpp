@@ -71,6 +71,14 @@ Value model_of(const Value& vae, const char* side) {
                                            ". Load a file that has one (VAELoader).");
 }
 
+void check_channels(std::int64_t channels, const Autoencoder& autoencoder) {
+  if (autoencoder.channels == 0 || channels == autoencoder.channels) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT, "samples: they have " + std::to_string(channels) +
+                                           " channels, the autoencoder takes " +
+                                           std::to_string(autoencoder.channels) +
+                                           ". Load the autoencoder that belongs to the model.");
+}
+
 Tensor samples_of(const Value& latent, const Autoencoder& autoencoder) {
   const Tensor samples = latent.get<Tensor>("samples", {});
   if (!samples)
@@ -80,11 +88,7 @@ Tensor samples_of(const Value& latent, const Autoencoder& autoencoder) {
                 "samples: this autoencoder decodes latents of 4 axes "
                 "(batch, channels, height, width), these have " +
                     std::to_string(samples.rank()));
-  if (autoencoder.channels != 0 && samples.size(1) != autoencoder.channels)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "samples: they have " + std::to_string(samples.size(1)) +
-                                             " channels, the autoencoder takes " +
-                                             std::to_string(autoencoder.channels) +
-                                             ". Load the autoencoder that belongs to the model.");
+  check_channels(samples.size(1), autoencoder);
   return samples;
 }
 

@@ -30,6 +30,9 @@ std::optional<Autoencoder> usable(const Value& vae);
 // Its "decoder" or "encoder"; empty where latents are pictures. Throws where its file has none.
 Value model_of(const Value& vae, const char* side);
 
+// Throws where latents of so many channels are not the autoencoder's.
+void check_channels(std::int64_t channels, const Autoencoder& autoencoder);
+
 // The samples of a latent: (B, C, h, w), with the autoencoder's channels.
 Tensor samples_of(const Value& latent, const Autoencoder& autoencoder);
 

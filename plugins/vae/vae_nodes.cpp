@@ -95,6 +95,7 @@ void VaeDecode::infer(Infer& question) {
   if (!shape || shape->size() != 4 || !value) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
+  check_channels((*shape)[1], *autoencoder);  // before anything runs
   const std::int64_t factor = autoencoder->downscale;
   const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),
                       checked_product({(*shape)[3], factor}, "the width"), kColours};

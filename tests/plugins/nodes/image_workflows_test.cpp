@@ -192,6 +192,19 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_kind_is_refused_with_what_it_is_and_who_l
       {"qwen3 of width 24", "type 'flux2'", "FLUX.2 klein", "lumina2"});
 }
 
+BOOST_AUTO_TEST_CASE(a_node_with_texts_for_other_encoders_says_so) {
+  add_z();
+  const std::string text = engine_refusal([&] {
+    run_whole(
+        R"({"clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "qwen_3_4b.safetensors", "type": "lumina2"}},
+            "x": {"class_type": "CLIPTextEncodeFlux", "inputs": {"clip": ["clip", 0], "clip_l": "a fox", "t5xxl": "a fox", "guidance": 3.5}}, )" +
+            look("a", "x") + "}",
+        {});
+  });
+  for (const char* word : {"clip_l and t5xxl", "reads qwen3", "CLIPTextEncode"})
+    BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+}
+
 BOOST_AUTO_TEST_CASE(an_encoder_that_does_not_fit_the_model_is_refused_before_anything_runs) {
   add_z();
   std::vector<FileTensor> wide = seeded_model("z_image.transformer");
@@ -204,6 +217,16 @@ BOOST_AUTO_TEST_CASE(an_encoder_that_does_not_fit_the_model_is_refused_before_an
   const std::string text = engine_refusal([&] { engine.plan(engine.parse(z_flow())); });
   for (const char* word : {"24 wide", "z-image", "reads 32", "Qwen3 4B", "CLIPLoader"})
     BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+}
+
+BOOST_AUTO_TEST_CASE(an_autoencoder_of_other_latents_is_refused_before_anything_runs) {
+  add_z();
+  write_safetensors(folder / "models/vae/small.safetensors", wide_autoencoder(""));
+  std::string other = z_flow();
+  const std::string vae = "ae.safetensors";
+  other.replace(other.find(vae), vae.size(), "small.safetensors");
+  const std::string text = engine_refusal([&] { engine.plan(engine.parse(other)); });
+  BOOST_TEST(text.find("16 channels, the autoencoder takes 4") != std::string::npos, text);
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_that_begins_a_chat_is_taken_as_it_is) {

@@ -1,0 +1,10 @@
+#include "modules.h"
+
+#include "language_modules.h"
+#include "t5_modules.h"
+
+namespace heddle::encoders {
+
+const heddle_list* Modules::list() { return descs<kT5ModuleNames, kLanguageModuleNames>(); }
+
+}  // namespace heddle::encoders
