@@ -285,7 +285,8 @@ void Runner::carry_out(const Job& job, Turn turn) {
   }
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
-  if (queue_.finish(claim, *outcome)) count(job, *outcome);
+  const std::int64_t now = options_.clock ? options_.clock() : system_ms();
+  if (queue_.finish(claim, *outcome)) count(*outcome, double(now - job.started_ms) / 1000);
   checkpoints_.forget(job.id);  // behind that: a job whose end is not known goes on from it
   messages.end();
 }
@@ -301,12 +302,11 @@ double Runner::device_seconds(const JobClaim& claim, const RunProgress& progress
   return progress.node_seconds() * double(std::max<std::size_t>(devices, 1));
 }
 
-void Runner::count(const Job& job, const JobOutcome& outcome) {
-  const std::int64_t now = options_.clock ? options_.clock() : system_ms();
+void Runner::count(const JobOutcome& outcome, double run_seconds) {
   std::string code;
   if (outcome.state == JobState::failed)
     code = v1_code(int(parse_json(outcome.status, "status").at("error").at("code").as_int64()));
-  metrics_.job_ended(outcome.state, double(now - job.started_ms) / 1000, code);
+  metrics_.job_ended(outcome.state, run_seconds, code);
 }
 
 // One that cannot go on begins anew, whatever the reason: its file is damaged, a plugin or a model

@@ -92,7 +92,7 @@ class Runner {
   // Held from before a job is claimed until its run has begun.
   using Turn = std::unique_lock<std::mutex>;
   void carry_out(const Job& job, Turn turn);
-  void count(const Job& job, const JobOutcome& outcome);
+  void count(const JobOutcome& outcome, double run_seconds);
   JobOutcome run(const Job& job, Turn turn, RunMessages& messages, RunProgress& progress);
   Active* find(const std::string& id);  // with mutex_ held; nullptr: it does not run
   static void apply_pause(Active& active);
