@@ -87,9 +87,10 @@ std::uint64_t JobQueue::changes() const {
   return changes_;
 }
 
-void JobQueue::wait_for_change(std::uint64_t seen, std::stop_token stop) {
+void JobQueue::wait_for_change(std::uint64_t seen, std::stop_token stop,
+                               std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
-  waiting_.wait(lock, stop, [&] { return changes_ != seen; });
+  waiting_.wait_for(lock, stop, most, [&] { return changes_ != seen; });
 }
 
 void JobQueue::wake() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -57,7 +58,8 @@ class JobQueue {
   std::optional<Job> wait_and_claim(std::stop_token stop);
   // For those who wait in another way: what came after `seen` is not missed.
   std::uint64_t changes() const;  // so far; wake() is one
-  void wait_for_change(std::uint64_t seen, std::stop_token stop);
+  void wait_for_change(std::uint64_t seen, std::stop_token stop,
+                       std::chrono::milliseconds most = std::chrono::hours(1));
   void wake();
   // Whether it is a background job that interactive ones still come before.
   bool gives_way(const Job& job) const;

@@ -34,6 +34,9 @@ bool is_plain_name(const std::string& id) {
   });
 }
 
+// Background jobs come of age without a change of the queue.
+constexpr std::chrono::seconds kBetweenLooks{30};
+
 constexpr int kBackground = -1;  // StartOptions::priority: takes no memory that others wait for
 
 // None is made where nothing is to be written; what is there is of use all the same.
@@ -248,7 +251,9 @@ void Runner::work(std::stop_token stop) {
       } catch (const Error& error) {  // its disk is full, perhaps
         log(Level::error, cat("no job is taken from the queue: ", error.full()));
       }
-      if (!job) queue_.wait_for_change(seen, stop);
+      if (job) break;
+      queue_.wait_for_change(seen, stop, kBetweenLooks);
+      let_give_way();
     }
     if (!job) return;
     try {

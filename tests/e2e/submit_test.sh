@@ -71,6 +71,7 @@ export HEDDLE_API_KEY=secret
 run 0 submit sum.json --wait; has out " done "; has err "node 1 \(test.add\)"
 run 0 submit sum.json --wait --json --set 1.a=40
 has out '"event":"submitted"'; has out '"event":"job_ended"'; has out '"state":"done"'; has out '"a":40'
+run 0 submit sum.json --wait --json --background; has out '"background":true'; has out '"state":"done"'
 run 1 submit fail.json sum.json --wait --quiet; has out " failed"; has out " done "; has err "."
 run 2 submit wrong.json; has err "no.such"
 run 2 submit absent.json; has err "absent.json"
