@@ -82,6 +82,7 @@ BOOST_AUTO_TEST_CASE(each_command_is_known) {
   BOOST_TEST(queue.operands == (Texts{"move", "7"}), boost::test_tools::per_element());
   BOOST_TEST(parse({"queue"}).operands.empty());
   BOOST_TEST((parse({"models", "unload", "m"}).command == Command::models));
+  BOOST_TEST((parse({"key", "add", "ann", "--admin"}).command == Command::key));
   BOOST_TEST((parse({"version"}).command == Command::version));
   BOOST_TEST((parse({"--version"}).command == Command::version));
 }
@@ -113,7 +114,7 @@ BOOST_AUTO_TEST_CASE(help_names_every_option) {
   const ParsedArguments parsed = parse_arguments({"plan", "--help"});
   BOOST_TEST(parsed.answer.is_help);
   std::string help = parsed.answer.text;
-  for (const char* command : {"convert", "serve", "submit", "queue"})
+  for (const char* command : {"convert", "serve", "submit", "queue", "key"})
     help += parse_arguments({command, "--help"}).answer.text;
   for (const OptionSpec& option : all_options())
     BOOST_TEST(has(help, "--" + std::string(option.name)));

@@ -32,18 +32,21 @@ struct SocketEcho {
       const std::lock_guard lock(mutex);
       sockets.push_back(socket);
       changed.notify_all();
-      return WebSocketEvents{[socket](std::string_view message, bool is_text) {
-                               auto copy = std::make_shared<const std::string>(message);
-                               if (is_text)
-                                 socket->send_text(copy);
-                               else
-                                 socket->send_binary(copy, false);
-                             },
-                             [this] {
-                               const std::lock_guard inner(mutex);
-                               ++closed;
-                               changed.notify_all();
-                             }};
+      // Held, it would hold itself where the server stops first.
+      return WebSocketEvents{
+          [weak = std::weak_ptr(socket)](std::string_view message, bool is_text) {
+            const std::shared_ptr<WebSocket> socket = weak.lock();
+            auto copy = std::make_shared<const std::string>(message);
+            if (is_text)
+              socket->send_text(copy);
+            else
+              socket->send_binary(copy, false);
+          },
+          [this] {
+            const std::lock_guard inner(mutex);
+            ++closed;
+            changed.notify_all();
+          }};
     };
     server = std::make_unique<HttpServer>(ServerOptions{.limits = limits}, std::move(handlers));
   }
