@@ -4,19 +4,11 @@
 
 #include "dual_stream.h"
 #include "patches.h"
+#include "plugins/blocks/wan_latents.h"
 #include "qwen_names.h"
 
 namespace heddle::denoisers {
 namespace {
-
-// Of the autoencoder of Wan 2.1, which Qwen-Image uses, too: its latent's mean and standard
-// deviation for each channel. Source: its config in diffusers (AutoencoderKLQwenImage).
-constexpr double kLatentMeans[] = {-0.7571, -0.7089, -0.9113, 0.1075,  -0.1745, 0.9653,
-                                   -0.1517, 1.5508,  0.4134,  -0.0715, 0.5517,  -0.3632,
-                                   -0.1922, -0.9497, 0.2503,  -0.2921};
-constexpr double kLatentDeviations[] = {2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708,
-                                        2.6052, 2.0743, 3.2687, 2.1526, 2.8652, 1.5579,
-                                        1.6382, 1.1253, 2.8251, 1.9160};
 
 FindModule modules_of(const QwenNames& names) {
   return {[&names](std::string_view module, const char* kind) { return names.top(module, kind); }};
@@ -105,9 +97,9 @@ void add_settings(const StreamSizes& s, Blocks& graph) {
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", "Qwen2.5-VL 7B (CLIPLoader, type qwen_image)");
-  if (channels == std::int64_t(std::size(kLatentMeans))) {
-    graph.setting("latent_means", list_of_numbers(kLatentMeans));
-    graph.setting("latent_deviations", list_of_numbers(kLatentDeviations));
+  if (channels == std::int64_t(std::size(blocks::kWanLatentMeans))) {
+    graph.setting("latent_means", list_of_numbers(blocks::kWanLatentMeans));
+    graph.setting("latent_deviations", list_of_numbers(blocks::kWanLatentDeviations));
   }
   // How noise levels are spaced when no node says otherwise, as ComfyUI does: FLUX.1 dev's table
   // with mu = 1.15. `sampling`: the output is the velocity of a straight flow.

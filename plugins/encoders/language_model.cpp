@@ -42,10 +42,9 @@ LanguageSizes read_sizes(const Checkpoint& file, const LanguageNames& names,
 }
 
 // The numbers of layers whose states are asked for; empty: the last, under the final norm.
-std::vector<int> wanted_layers(const Checkpoint& file, const Value& config, int layers) {
+std::vector<int> wanted_layers(const Checkpoint& file, const Value& list, int layers) {
   constexpr std::uint32_t kMost = 4;
   std::vector<int> wanted;
-  const Value list = config.field("hidden_layers");
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const auto number = list.item(i).as<std::int64_t>();
     if (number < 1 || number > layers || list.count() > kMost)
@@ -62,12 +61,12 @@ std::vector<int> wanted_layers(const Checkpoint& file, const Value& config, int 
 class LanguageBuilder {
  public:
   LanguageBuilder(const Checkpoint& file, const LanguageNames& names, const LanguageKind& kind,
-                  const Value& config, Blocks& graph)
+                  const Value& config, const Value& hidden_layers, Blocks& graph)
       : file_(file),
         names_(names),
         kind_(kind),
         s_(read_sizes(file, names, kind, config)),
-        wanted_(wanted_layers(file, config, s_.layers)),
+        wanted_(wanted_layers(file, hidden_layers, s_.layers)),
         theta_(config.get<double>("rope_theta", kind.theta)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
@@ -211,7 +210,9 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
-  LanguageBuilder(file, *names, language_kind(file, *names, text), text, graph).run();
+  LanguageBuilder(file, *names, language_kind(file, *names, text), text,
+                  config.field("hidden_layers"), graph)
+      .run();
 }
 
 }  // namespace heddle::encoders

@@ -6,19 +6,11 @@
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_names.h"
 #include "plugins/blocks/slots.h"
+#include "plugins/blocks/wan_latents.h"
 #include "plugins/vae/autoencoder.h"
 
 namespace heddle::vae {
 namespace {
-
-// Of the published autoencoder's latents, by channel. Source: its config in diffusers
-// (AutoencoderKLQwenImage).
-constexpr double kWanMeans[] = {-0.7571, -0.7089, -0.9113, 0.1075,  -0.1745, 0.9653,
-                                -0.1517, 1.5508,  0.4134,  -0.0715, 0.5517,  -0.3632,
-                                -0.1922, -0.9497, 0.2503,  -0.2921};
-constexpr double kWanDeviations[] = {2.8184, 1.4541, 2.3275, 2.6558, 1.2196, 1.7708,
-                                     2.6052, 2.0743, 3.2687, 2.1526, 2.8652, 1.5579,
-                                     1.6382, 1.1253, 2.8251, 1.9160};
 
 Value numbers_or(const Value& config, const char* key, std::span<const double> published) {
   if (config.field(key).count() > 0) return config.field(key);
@@ -177,9 +169,11 @@ void build_wan_side(const Checkpoint& file, const Value& config, Blocks& graph, 
   graph.setting("shift_factor", 0.0);
   graph.setting("latent_channels", channels);
   graph.setting("downscale", builder.downscale());
-  if (channels != std::int64_t(std::size(kWanMeans)) && !config.has("latents_mean")) return;
-  graph.setting("latent_means", numbers_or(config, "latents_mean", kWanMeans));
-  graph.setting("latent_deviations", numbers_or(config, "latents_std", kWanDeviations));
+  if (channels != std::int64_t(std::size(blocks::kWanLatentMeans)) && !config.has("latents_mean"))
+    return;
+  graph.setting("latent_means", numbers_or(config, "latents_mean", blocks::kWanLatentMeans));
+  graph.setting("latent_deviations",
+                numbers_or(config, "latents_std", blocks::kWanLatentDeviations));
 }
 
 }  // namespace

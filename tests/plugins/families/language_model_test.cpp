@@ -117,6 +117,12 @@ BOOST_AUTO_TEST_CASE(states_of_a_layer_are_those_before_the_final_norm) {
           name + ".layer." + layer);
 }
 
+BOOST_AUTO_TEST_CASE(layers_are_asked_for_beside_the_config_of_a_text_part) {
+  const std::string nested = R"({"model_type": "qwen2_5_vl", "text_config": )" + config("qwen2.5") +
+                             R"(, "hidden_layers": [1]})";
+  compare(call(file("qwen2.5"), "qwen2.5", nested), "qwen2.5.layer.1");
+}
+
 BOOST_AUTO_TEST_CASE(states_of_several_layers_stand_side_by_side) {
   const heddle::Results results =
       call(file("qwen3"), "qwen3", config("qwen3", R"("hidden_layers": [2, 1])"));
