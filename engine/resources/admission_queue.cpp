@@ -23,6 +23,7 @@ AdmissionQueue::Entry* AdmissionQueue::find(Id id) {
 }
 
 void AdmissionQueue::add(Id id, int priority, std::vector<MemoryNeed> needs, Id after) {
+  gone_.erase(id);  // it begins again
   const auto behind =
       std::ranges::find_if(entries_, [&](const Entry& each) { return each.priority < priority; });
   entries_.insert(behind, Entry{id, priority, std::move(needs), after});
@@ -45,9 +46,8 @@ void AdmissionQueue::give_back(Id id) {
 void AdmissionQueue::remove(Id id) {
   const Entry* const removed = find(id);
   if (removed == nullptr) return;
-  const Id before = removed->after;
-  for (Entry& each : entries_)
-    if (each.after == id) each.after = before;
+  if (removed->after != 0) gone_[id] = removed->after;
+  if (gone_.size() > kMostGone) gone_.erase(gone_.begin());
   std::erase_if(entries_, [&](const Entry& each) { return each.id == id; });
 }
 
@@ -157,9 +157,13 @@ bool AdmissionQueue::waits_for_another(const Entry& entry) const {
 }
 
 bool AdmissionQueue::comes_after(const Entry& entry, Id before) const {
-  const Entry* at = &entry;
-  while (at != nullptr && at->after != before) at = find(at->after);
-  return at != nullptr;
+  Id at = entry.after;
+  while (at > before) {  // each has come after those that it names
+    const Entry* const there = find(at);
+    const auto gone = gone_.find(at);
+    at = there != nullptr ? there->after : gone != gone_.end() ? gone->second : 0;
+  }
+  return at != 0 && at == before;
 }
 
 // The lowest first, of equals the one that has come last, until the run fits; then those that need
@@ -169,7 +173,7 @@ std::vector<AdmissionQueue::Entry*> AdmissionQueue::victims_for(const Entry& run
                                                                 const MemoryCapacity& capacity) {
   std::vector<Entry*> victims;
   for (auto at = entries_.rbegin(); at != entries_.rend() && !fits(run, beside, capacity); ++at) {
-    if (!at->is_admitted || at->is_preempted) continue;
+    if (!at->is_admitted || at->is_preempted || comes_after(run, at->id)) continue;
     if (at->priority >= run.priority && !comes_after(*at, run.id)) continue;
     victims.push_back(&*at);
     std::erase(beside, &*at);

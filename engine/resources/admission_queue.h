@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
@@ -42,8 +43,8 @@ class AdmissionQueue {
   static constexpr unsigned kMostPassed = 3;
   using Id = std::uint64_t;
 
-  // At the end of those of its priority. `after`: a run that begins before it; 0, or one that is
-  // not there: none. REQUIRES: the id is new.
+  // At the end of those of its priority. `after`: a run that has come and begins before it; 0, or
+  // one that is not there: none. REQUIRES: the id is not there, and above `after`.
   void add(Id id, int priority, std::vector<MemoryNeed> needs, Id after = 0);
   // At once, whatever it needs.
   void add_admitted(Id id, std::vector<MemoryNeed> needs, int priority = 0);
@@ -111,7 +112,11 @@ class AdmissionQueue {
   static bool delays(const Entry& next, const Entry& first,
                      const std::vector<const Entry*>& admitted, const MemoryCapacity& capacity);
 
+  static constexpr std::size_t kMostGone = 4096;
   std::list<Entry> entries_;  // in their order; those under way among them
+  // Of those that were removed, whom they came after: others may have to wait for their turn to
+  // write through them. The oldest are forgotten.
+  std::map<Id, Id> gone_;
 };
 
 }  // namespace heddle::engine

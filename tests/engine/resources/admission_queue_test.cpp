@@ -160,6 +160,44 @@ BOOST_AUTO_TEST_CASE(a_run_gives_back_what_one_that_it_writes_after_lacks) {
   BOOST_TEST((queue.admit(hundred) == Ids{1}));
 }
 
+// A run begins again alone where it lacked memory beside others; those that write after it do not
+// hold it up, nor take turns with it at evicting each other.
+BOOST_AUTO_TEST_CASE(a_run_that_begins_again_gets_what_those_that_write_after_it_hold) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 30)});
+  queue.add(2, 3, {need(0, 30)}, 1);
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+  queue.remove(1);
+  queue.add(1, 0, {need(0, 100)});
+  queue.move_to_front(1);
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST((queue.preempt(hundred) == Ids{2}));
+  queue.give_back(2);
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.set_needs(2, {need(0, 30)});
+  queue.set_paused(2, false);
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST(queue.preempt(hundred).empty());  // though its priority is higher
+  queue.remove(1);
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
+}
+
+BOOST_AUTO_TEST_CASE(a_row_holds_behind_a_run_that_is_over) {
+  AdmissionQueue queue;
+  queue.add(1, 0, {need(0, 30)});
+  queue.add(2, 0, {need(0, 30)}, 1);
+  BOOST_TEST((queue.admit(hundred) == Ids{1, 2}));
+  queue.give_back(1);
+  queue.remove(2);
+  queue.add(3, 0, {need(0, 80)}, 2);
+  BOOST_TEST((queue.admit(hundred) == Ids{3}));
+  queue.set_needs(1, {need(0, 30)});
+  queue.set_paused(1, false);
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST((queue.preempt(hundred) == Ids{3}));
+}
+
 // Whatever comes and goes in whatever order: never more than there is, nobody is passed more often
 // than he may be, and all end.
 BOOST_AUTO_TEST_CASE(nobody_starves_and_nobody_waits_for_ever) {
