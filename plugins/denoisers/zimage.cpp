@@ -115,6 +115,15 @@ class ZImageBuilder {
     cos_ = block[B::cos], sin_ = block[B::sin];
   }
 
+  // A row; gguf files leave out axes of one element.
+  template <class Slot>
+  void fill_padding(blocks::Slots& slots, const Slot& slot, const char* module) {
+    const std::vector<Part> parts = names_.parts(module);
+    const std::string& tensor = parts.front().tensor;
+    const bool is_vector = file_.has(tensor) && file_.info(tensor).rank == 1;
+    slots.fill(slot, parts, is_vector ? Shape{s_.hidden} : Shape{1, s_.hidden});
+  }
+
   Source embed_text(const Source& context) {
     using B = ZImageTextIn;
     Block block = graph_.add<B>("embed.text");
@@ -122,7 +131,7 @@ class ZImageBuilder {
     blocks::Slots slots(file_, block, "embed.text");
     slots.fill(B::norm, names_.parts("cap_embedder.0.weight"), {s_.context_width});
     linear(slots, B::weight, B::bias, "cap_embedder.1", s_.hidden, s_.context_width);
-    slots.fill(B::filling, names_.parts("cap_pad_token"), {1, s_.hidden});
+    fill_padding(slots, B::filling, "cap_pad_token");
     return block[B::out];
   }
 
@@ -132,7 +141,7 @@ class ZImageBuilder {
     block.link(B::x, x);
     blocks::Slots slots(file_, block, "embed.image");
     linear(slots, B::weight, B::bias, "x_embedder", s_.hidden, s_.channels * kPatchArea);
-    slots.fill(B::filling, names_.parts("x_pad_token"), {1, s_.hidden});
+    fill_padding(slots, B::filling, "x_pad_token");
     return block[B::out];
   }
 
