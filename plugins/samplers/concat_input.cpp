@@ -18,11 +18,18 @@ struct Planes {
   blocks::GridSize size;
   std::pmr::vector<float> values;
 
-  // Of the row that item `item` of a batch has.
-  const float* of(std::int64_t item, std::int64_t plane) const {
-    return values.data() + (item % rows * count + plane) * size.height * size.width;
+  const float* of(std::int64_t row, std::int64_t plane) const {
+    return values.data() + (row * count + plane) * size.height * size.width;
   }
 };
+
+// The row that an item of a batch gets, as ComfyUI spreads rows over another number of items.
+std::int64_t row_of(std::int64_t item, std::int64_t items, std::int64_t rows) {
+  if (items == rows || rows == 1) return rows == 1 ? 0 : item;
+  if (items > rows) return std::int64_t((double(item) + 0.5) * double(rows) / double(items));
+  if (items == 1) return 0;
+  return blocks::rounded(double(item) * double(rows - 1) / double(items - 1));
+}
 
 Planes read_planes(Context& ctx, const Tensor& tensor, std::pmr::memory_resource& memory) {
   const Tensor floats = tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
@@ -58,6 +65,11 @@ Planes image_planes(Context& ctx, const Value& entry, const ConcatLayout& layout
                       " latent channels; the model reads " + std::to_string(layout.image) +
                       " of a picture. Encode it with the autoencoder that belongs to this model.");
     Planes planes = read_planes(ctx, image, memory);
+    const std::int64_t plane = image.size(2) * image.size(3);
+    for (std::size_t i = 0; i < planes.values.size(); ++i) {
+      const LatentFormat::Units& units = format.of(std::int64_t(i) / plane % layout.image);
+      planes.values[i] = (planes.values[i] - float(units.shift)) * float(units.scale);
+    }
     resize(planes, to, memory);
     return planes;
   }
@@ -169,11 +181,13 @@ Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
   const Tensor made = ctx.make_host(shape, HEDDLE_F32);
   float* to = made.data<float>();
   for (std::int64_t item = 0; item < shape[0]; ++item) {
+    const std::int64_t shown = row_of(item, shape[0], image.rows);
     for (std::int64_t channel = 0; channel < layout.image; ++channel)
-      to = copy_cells(image.of(item, channel), cells.width, 1, 0, 0, window, to);
+      to = copy_cells(image.of(shown, channel), cells.width, 1, 0, 0, window, to);
+    const std::int64_t masked = mask ? row_of(item, shape[0], mask->rows) : 0;
     for (std::int64_t row = 0; row < step; ++row)
       for (std::int64_t column = 0; column < step; ++column)
-        to = copy_cells(mask->of(item, 0), mask->size.width, step, row, column, window, to);
+        to = copy_cells(mask->of(masked, 0), mask->size.width, step, row, column, window, to);
   }
   return ctx.upload(shape, HEDDLE_F32, made.data<float>());
 }

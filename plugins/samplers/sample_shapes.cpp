@@ -62,7 +62,7 @@ double count_of(const Shape& shape) {
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
 void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
-                const heddle_sampler_desc& sampler, const GuidePlan& plan) {
+                const heddle_sampler_desc& sampler, const GuidePlan& plan, double shown) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
@@ -79,6 +79,7 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   if ((sampler.flags & HEDDLE_SAMPLER_BROWNIAN) != 0)
     in_host += double(BrownianTree::scratch_bytes(std::size_t(count)));
   if (sampler.attempt != nullptr) in_host += 3 * kBytes * count;
+  in_host += kBytes * shown;
   // Patches get the point and every prediction there, and work in double precision.
   if (plan.is_patched()) in_host += kBytes * count * double(plan.list_count() + 6);
   question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
@@ -180,7 +181,16 @@ struct ToldCall {
   std::size_t steps = 0;
   std::vector<Infer::Set> sets;
   std::size_t predictions = 0;  // and copies of them
+  double shown = 0;             // numbers in host memory for pictures that it reads
 };
+
+// As they came, in the point's size, and as the model reads them.
+double shown_numbers(const Constants& constants) {
+  double numbers = 0;
+  for (const Infer::Named& one : constants)
+    if (one.name == "concat" || one.name == "references") numbers += 3 * count_of(one.shape);
+  return numbers;
+}
 
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
@@ -221,6 +231,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     told.predictions = call.sets.size() * (call.pairs ? 2 : 1);
     for (std::size_t k = 0; k < call.sets.size(); k += call.pairs ? 2 : 1) {
       const std::size_t place = call.sets[k];
+      told.shown = std::max(told.shown, shown_numbers(constants[place]));
       Shape x = job.latent;
       if (const auto& box = wanted[place].box)
         std::copy(box->size.begin(), box->size.end(), x.begin() + 2);
@@ -304,16 +315,20 @@ void infer_run(Infer& question, const JobShapes& job) {
     HookStrengths hooks(sampling.levels, highest_of(run));
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
+    double shown = 0;
     for (const Stretch& stretch : stretches_of(*lists, plan, hooks, sigmas_of(run))) {
       const std::optional<std::vector<ToldCall>> now =
           calls_in(job, *entries, *lists, plan, hooks, stretch);
       if (!now) return;
       std::size_t sets = 0;
-      for (const ToldCall& call : *now) sets += call.predictions;
+      for (const ToldCall& call : *now) {
+        sets += call.predictions;
+        shown = std::max(shown, call.shown);
+      }
       most_sets = std::max(most_sets, sets);
       calls.insert(calls.end(), now->begin(), now->end());
     }
-    infer_cost(question, job, run, most_sets, sampler, plan);
+    infer_cost(question, job, run, most_sets, sampler, plan, shown);
     for (const ToldCall& call : calls)
       question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
                     checked_cast<std::uint32_t>(call.steps, "steps"));

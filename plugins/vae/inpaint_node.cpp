@@ -148,6 +148,12 @@ Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, co
   return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
 }
 
+// What the encoder makes of pictures, in its own units.
+Tensor encoded(Context& ctx, const Value& encoder, const Tensor& pictures) {
+  const Tensor mean = mean_of(ctx, encoder, pictures);
+  return mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx, mean, HEDDLE_F32);
+}
+
 Value each_with(const Value& list, const std::vector<std::pair<const char*, Value>>& fields) {
   std::vector<Value> entries;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
@@ -250,8 +256,7 @@ void InpaintModelConditioning::execute(Context& ctx) {
   const Value drawn = value_of(tensor_of(ctx, selected));
   round_to_whole(selected);
   const Value encoder = model_of(value, "encoder");
-  const Tensor rest = mean_of(ctx, encoder, blanked(ctx, pictures, part, selected));
-  const Value kept = latent_of(ctx, rest, autoencoder).value().field("samples");
+  const Value kept = value_of(encoded(ctx, encoder, blanked(ctx, pictures, part, selected)));
   const std::vector<std::pair<const char*, Value>> fields{{"concat_latent_image", kept},
                                                           {"concat_mask", drawn}};
   ctx[positive_out] = each_with(ctx[positive], fields);
@@ -280,8 +285,8 @@ void InstructPixToPixConditioning::execute(Context& ctx) {
   const Autoencoder autoencoder(value);
   const Tensor pictures = ctx[pixels];
   const CoveredPart part = covered_part(pictures.shape(), autoencoder);
-  const Tensor mean = mean_of(ctx, model_of(value, "encoder"), uploaded(ctx, pictures, part));
-  const Value shown = latent_of(ctx, mean, autoencoder).value().field("samples");
+  const Value shown =
+      value_of(encoded(ctx, model_of(value, "encoder"), uploaded(ctx, pictures, part)));
   ctx[positive_out] = each_with(ctx[positive], {{"concat_latent_image", shown}});
   ctx[negative_out] = each_with(ctx[negative], {{"concat_latent_image", shown}});
   const Shape shape = shown.as<Tensor>().shape();

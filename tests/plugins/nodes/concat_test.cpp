@@ -57,6 +57,15 @@ BOOST_AUTO_TEST_CASE(a_model_that_draws_by_a_picture_reads_it) {
       "canny.resized");
 }
 
+BOOST_AUTO_TEST_CASE(pictures_are_spread_over_another_number_of_items) {
+  const auto some = [](const std::string& count) {
+    return node("some", "EmptyLatentImage", R"("width": 64, "height": 48, "batch_size": )" + count);
+  };
+  check(drawn(model("canny") + shown("other") + some("4"), kShown, R"(["some", 0])"), "canny.more");
+  check(drawn(model("canny") + shown("three") + some("2"), kShown, R"(["some", 0])"),
+        "canny.fewer");
+}
+
 BOOST_AUTO_TEST_CASE(a_model_that_fills_reads_the_picture_and_the_mask) {
   check(drawn(model("fill") + shown("masked"), kShown), "fill");
 }
@@ -111,7 +120,7 @@ BOOST_AUTO_TEST_CASE(nodes_give_pictures_to_these_models) {
               R"("look_latent": {"class_type": "test.look", "inputs": {"value": ["by", 2]}})",
           {"plain.LATENT", "first.value", "by.latent"});
   const std::vector<float> encoded = results.floats("plain.LATENT", "samples");
-  BOOST_TEST(results.floats("first.value", "concat_latent_image") == encoded);
+  BOOST_TEST(scaled(results.floats("first.value", "concat_latent_image")) == encoded);
   BOOST_TEST(results.floats("by.latent", "samples") == std::vector<float>(encoded.size(), 0.0f));
   const auto drawn_by = [&](const char* name, const std::string& type, const std::string& inputs) {
     return drawn(model(name) + picture + node("by", type, by + inputs), R"(["by", 0])",

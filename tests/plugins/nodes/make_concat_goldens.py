@@ -3,7 +3,8 @@ beside the point, computed with PyTorch.
 
     make_concat_goldens.py        (needs what make_goldens.py needs)
 
-The models are the random one of make_goldens.py with a wider first layer, "<model>.x_embedder.weight"; "in.*" are inputs.
+The models are the random one of make_goldens.py with a wider first layer, "<model>.x_embedder.weight"; "in.*" are inputs, pictures in
+the autoencoder's units.
 """
 import os
 
@@ -50,14 +51,24 @@ def resized(planes, height, width):
 
 
 def beside(image, mask, height, width):
-    """What the model reads; image: in its units, or none; mask: in pixels, or none at all for models that read none."""
-    image = torch.full((1, CHANNELS, 1, 1), -FLUX_SHIFT * FLUX_SCALE).expand(1, CHANNELS, height, width) if image is None else image
-    image = resized(image, height, width)
+    """What the model reads; image: or none; mask: in pixels, or none at all for models that read none."""
+    image = torch.zeros(1, CHANNELS, height, width) if image is None else image
+    image = (resized(image, height, width) - FLUX_SHIFT) * FLUX_SCALE
     if mask is None:
         return image
     mask = resized(mask.mean(1, keepdim=True), height * PIXELS, width * PIXELS)
     cells = mask.view(-1, height, PIXELS, width, PIXELS).permute(0, 2, 4, 1, 3).reshape(-1, PIXELS**2, height, width)
     return torch.cat([image, cells], 1)
+
+
+def spread(planes, items):
+    """As ComfyUI fits a batch to another number of items."""
+    rows = planes.shape[0]
+    if rows == 1 or rows == items:
+        return planes
+    if rows > items:
+        return planes[[round(i * (rows - 1) / (items - 1)) if items > 1 else 0 for i in range(items)]]
+    return planes[[int((i + 0.5) * rows / items) for i in range(items)]]
 
 
 def denoised(model, concat):
@@ -76,14 +87,17 @@ def denoised(model, concat):
 levels = simple(table(1.0), 4)
 canny, fill = wider("canny", CHANNELS, 50), wider("fill", CHANNELS + PIXELS**2, 51)
 image, other, mask = randn(52, 1, CHANNELS, 6, 8), randn(53, 2, CHANNELS, 7, 7), torch.rand(1, 1, 40, 66, generator=torch.Generator().manual_seed(54))
-goldens |= {"in.image.concat_latent_image": image, "in.other.concat_latent_image": other, "in.masked.concat_latent_image": image,
+three = randn(56, 3, CHANNELS, 6, 8)
+goldens |= {"in.three.concat_latent_image": three, "in.image.concat_latent_image": image, "in.other.concat_latent_image": other, "in.masked.concat_latent_image": image,
             "in.masked.concat_mask": mask, "in.odd.concat_latent_image": randn(55, 1, CHANNELS + 1, 6, 8)}
-for name in ("image", "other", "masked", "odd", "none"):
+for name in ("image", "other", "three", "masked", "odd", "none"):
     goldens[f"in.{name}.cross_attn"], goldens[f"in.{name}.pooled_output"] = cond
 all_of_it = torch.ones(1, 1, 1, 1).expand(1, 1, 48, 64)
 
 goldens["canny"] = run("euler", levels, shape, 7, denoised(canny, beside(image, None, 6, 8)))
 goldens["canny.resized"] = run("euler", levels, (2, *shape[1:]), 7, denoised(canny, beside(other, None, 6, 8)))
+goldens["canny.more"] = run("euler", levels, (4, *shape[1:]), 7, denoised(canny, spread(beside(other, None, 6, 8), 4)))
+goldens["canny.fewer"] = run("euler", levels, (2, *shape[1:]), 7, denoised(canny, spread(beside(three, None, 6, 8), 2)))
 goldens["fill"] = run("euler", levels, shape, 7, denoised(fill, beside(image, mask, 6, 8)))
 goldens["fill.none"] = run("euler", levels, shape, 7, denoised(fill, beside(None, all_of_it, 6, 8)))
 

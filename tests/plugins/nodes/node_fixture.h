@@ -121,6 +121,12 @@ struct NodeFixture {
     return tensors;
   }
 
+  // Latents of the random autoencoder in its denoiser's units.
+  static std::vector<float> scaled(std::vector<float> values) {
+    for (float& value : values) value = value * 0.5f - 0.125f;
+    return values;
+  }
+
   // The random model whose first layer reads more, of make_concat_goldens.py: "canny" or "fill".
   void write_wider_model(const std::string& name) const {
     const TensorFile wider(here() / "concat_goldens.safetensors");

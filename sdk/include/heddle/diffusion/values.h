@@ -36,9 +36,9 @@
  *                 which it counts
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
- *                 picture with a part masked out, scaled, for models that read it. Others leave it
- *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
- *                 that the model is shown. reference_latents_method, a text: where they lie
+ *                 picture with a part masked out, in the autoencoder's units, for models that read
+ * it. Others leave it reference_latents  list of records with samples and scaled as of a LATENT,
+ * optional: pictures that the model is shown. reference_latents_method, a text: where they lie
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
