@@ -16,7 +16,7 @@ struct ReferenceFixture : NodeFixture {
     return cat("\"", name, R"(": {"class_type": ")", type, R"(", "inputs": {)", inputs, "}}, ");
   }
   static std::string picture(const std::string& name) {
-    return node(name, "test.latent",
+    return node("picture_" + name, "test.latent",
                 cat(R"("path": ")", (here() / "reference_goldens.safetensors").string(),
                     R"(", "name": "in.)", name, "\""));
   }
@@ -26,8 +26,9 @@ struct ReferenceFixture : NodeFixture {
     std::string nodes, last = "one";
     for (const std::string& name : pictures) {
       const std::string next = cat("with", nodes.size());
-      nodes += node(next, "ReferenceLatent",
-                    cat(R"("conditioning": [")", last, R"(", 0], "latent": [")", name, "\", 0]"));
+      nodes += node(
+          next, "ReferenceLatent",
+          cat(R"("conditioning": [")", last, R"(", 0], "latent": ["picture_)", name, "\", 0]"));
       last = next;
     }
     return nodes +
@@ -81,7 +82,7 @@ BOOST_AUTO_TEST_CASE(what_the_model_cannot_be_shown_is_refused) {
   const std::string pictures = picture("first");
   std::string text = said(pictures + showing({"first"}, "index_timestep_zero"));
   BOOST_TEST(text.find("lie as 'index_timestep_zero' says") != std::string::npos, text);
-  text = said(node("other", "test.latent",
+  text = said(node("picture_other", "test.latent",
                    cat(R"("path": ")", (here() / "concat_goldens.safetensors").string(),
                        R"(", "name": "in.odd.concat_latent_image")")) +
               showing({"other"}));
