@@ -57,8 +57,10 @@ class KeyRing {
     friend bool operator==(const Version&, const Version&) = default;
   };
   Version version_on_disk() const;
-  void refresh();  // with mutex_
-  const ApiKey* key_of(std::string_view id) const;
+  std::string refresh();                            // what is to be logged; with mutex_
+  const ApiKey* key_of(std::string_view id) const;  // with mutex_
+  // Logs without the lock: whoever listens to the log may be asked for their key.
+  std::optional<ApiKey> current(std::string_view id);
 
   const std::filesystem::path file_;
   std::mutex mutex_;

@@ -96,6 +96,25 @@ BOOST_AUTO_TEST_CASE(what_changes_in_the_file_counts_at_once) {
   BOOST_TEST(ring.find(bob.text).has_value());
 }
 
+// Whoever listens to the log may be asked for their key again.
+BOOST_AUTO_TEST_CASE(a_spoilt_file_is_logged_without_the_lock) {
+  const TemporaryFolder folder;
+  const MadeKey ann = make_key("ann", false, 1);
+  write_keys(folder / "keys.json", {ann.kept});
+  KeyRing ring(folder / "keys.json");
+  int times = 0;
+  set_log_sink([&](Level, std::string_view) {
+    ++times;
+    BOOST_TEST(ring.holder(ann.kept.id).has_value());
+  });
+  std::ofstream(folder / "keys.json") << "{";
+  BOOST_TEST(ring.holder(ann.kept.id).has_value());
+  std::ofstream(folder / "keys.json") << "{{";
+  BOOST_TEST(ring.find(ann.text).has_value());
+  BOOST_TEST(times == 2);
+  set_log_sink({});
+}
+
 BOOST_AUTO_TEST_CASE(other_files_are_refused) {
   const TemporaryFolder folder;
   for (const char* text :
