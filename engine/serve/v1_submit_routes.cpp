@@ -107,6 +107,11 @@ void add_new(std::vector<std::string>& told, const std::vector<std::string>& pro
     if (std::ranges::find(told, problem) == told.end()) told.push_back(problem);
 }
 
+void require_own_files(const Json& prompt, const Caller& caller, const ServiceParts& parts) {
+  if (const std::string name = parts.owners.foreign_name(caller, prompt); !name.empty())
+    refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+}
+
 // A job of every prompt of the batch. Each that differs is checked: one value may be no good.
 std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const ServiceParts& parts,
                             std::vector<std::string>& warnings) {
@@ -118,8 +123,7 @@ std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const Se
   std::vector<NewJob> jobs;
   for (const Json& one : expand_batch(prompt, batch)) {
     if (jobs.size() % batch.repeats == 0) {
-      if (const std::string name = parts.owners.foreign_name(caller, one); !name.empty())
-        refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+      require_own_files(one, caller, parts);
       job.prompt = write_json(one);
       Workflow variant = flow;
       if (!batch.inputs.empty()) {
@@ -160,19 +164,24 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
   return std::move(response.set("Location", cat("/v1/jobs/", percent_encoded(made.front().id))));
 }
 
-HttpResponse validate(const Call& call, const heddle::Engine& engine) {
+HttpResponse validate(const Call& call, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
   const Fields fields(call, {"workflow", "set", "only"});
   const Workflow flow = workflow_of(fields, engine);
+  Json prompt = parse_json(engine.convert(flow), "workflow");
+  require_own_files(prompt, call.request.caller, parts);
   const heddle::Engine::Problems problems = engine.check(flow);
   Json told = told_problems(problems);
   told.set("valid", problems.errors.empty()).set("outputs", json_list(problems.outputs));
-  told.set("prompt", parse_json(engine.convert(flow), "workflow"));
+  told.set("prompt", std::move(prompt));
   return json_response(told);
 }
 
-HttpResponse plan(const Call& call, const heddle::Engine& engine) {
+HttpResponse plan(const Call& call, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
   const Fields fields(call, {"workflow", "set", "only"});
   const Workflow flow = workflow_of(fields, engine);
+  require_own_files(parse_json(engine.convert(flow), "workflow"), call.request.caller, parts);
   require_sound(engine, flow);
   return json_response(engine.plan_json(flow));
 }
@@ -182,9 +191,8 @@ HttpResponse plan(const Call& call, const heddle::Engine& engine) {
 void add_v1_submit_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "POST", "/v1/jobs", [parts](const Call& call) { return submit(call, parts); });
   add_v1(router, "POST", "/v1/validate",
-         [parts](const Call& call) { return validate(call, parts.engine); });
-  add_v1(router, "POST", "/v1/plan",
-         [parts](const Call& call) { return plan(call, parts.engine); });
+         [parts](const Call& call) { return validate(call, parts); });
+  add_v1(router, "POST", "/v1/plan", [parts](const Call& call) { return plan(call, parts); });
 }
 
 }  // namespace heddle::engine

@@ -163,7 +163,8 @@ BOOST_FIXTURE_TEST_CASE(uploads_of_others_are_not_named, WithFiles) {
         .status;
   };
   BOOST_TEST(status(bob, "/prompt", "prompt") == 400);
-  BOOST_TEST(status(bob, "/v1/jobs", "workflow") == 422);
+  for (const char* path : {"/v1/jobs", "/v1/validate", "/v1/plan"})
+    BOOST_TEST(status(bob, path, "workflow") == 422, path);
   BOOST_TEST(status(ann, "/prompt", "prompt") == 200);
   BOOST_TEST(status(ann, "/v1/jobs", "workflow") == 201);
 }
