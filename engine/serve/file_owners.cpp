@@ -52,6 +52,20 @@ std::string find_text(const Json& value, const F& is_wanted) {
 
 }  // namespace
 
+std::string linked_file(const Json& prompt, const FolderOf& folder_of) {
+  if (!prompt.is_object()) return "";
+  for (const Json::Member& node : prompt.members()) {
+    const Json* const inputs = node.value.is_object() ? node.value.find("inputs") : nullptr;
+    if (inputs == nullptr || !inputs->is_object()) continue;
+    for (const Json::Member& input : inputs->members())
+      if (input.value.is_array() && input.value.size() == 2 &&
+          input.value.at(std::size_t{0}).is_string() && input.value.at(1).is_number() &&
+          folder_of(text_in(node.value, "class_type"), input.key) == "input")
+        return cat(node.key, ".", input.key);
+  }
+  return "";
+}
+
 FileOwners::FileOwners(fs::path kept, Version version)
     : kept_(std::move(kept)), version_(std::move(version)) {
   std::error_code ignored;
@@ -140,9 +154,24 @@ bool FileOwners::is_foreign(const Caller& caller, std::string_view text) const {
   return !may_see(caller, file) && version_({file.folder, plain_name(file.name)}) != 0;
 }
 
+bool FileOwners::is_foreign_folder(const Caller& caller, std::string_view text) const {
+  if (text.empty()) return false;
+  std::string below = plain_name(text);
+  if (!below.ends_with('/')) below += '/';
+  const std::lock_guard lock(mutex_);
+  for (auto at = owners_.lower_bound({"input", below}); at != owners_.end(); ++at) {
+    const auto& [file, owners] = *at;
+    if (file.folder != "input" || !file.name.starts_with(below)) return false;
+    if (!owners.users.contains(caller.user) && owners.version == version_(file)) return true;
+  }
+  return false;
+}
+
 std::string FileOwners::foreign_name(const Caller& caller, const Json& prompt) const {
   if (caller.is_admin) return "";
-  return find_text(prompt, [&](std::string_view text) { return is_foreign(caller, text); });
+  return find_text(prompt, [&](std::string_view text) {
+    return is_foreign(caller, text) || is_foreign_folder(caller, text);
+  });
 }
 
 // Lists to choose from stand where a type of an input does: all else is left as it is.

@@ -188,6 +188,14 @@ HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputCla
   if (const std::string name = parts.owners.foreign_name(caller, body.at("prompt")); !name.empty())
     refuse_prompt("invalid_prompt", "Cannot execute because a file of somebody else is named",
                   cat("There is no file ", quote(printable(name)), " of yours."));
+  const auto folder_of = [&](std::string_view type, std::string_view input) {
+    return parts.engine.input_folder(type, input);
+  };
+  if (const std::string name =
+          caller.is_admin ? std::string() : linked_file(body.at("prompt"), folder_of);
+      !name.empty())
+    refuse_prompt("invalid_prompt", "Cannot execute because an input that chooses a file is linked",
+                  cat("Input ", quote(printable(name)), " is linked. Name the file instead."));
   const Json node_errors = check_prompt(parts.engine, job);
   note_kind(job, parts.engine);
   try {

@@ -110,6 +110,14 @@ void add_new(std::vector<std::string>& told, const std::vector<std::string>& pro
 void require_own_files(const Json& prompt, const Caller& caller, const ServiceParts& parts) {
   if (const std::string name = parts.owners.foreign_name(caller, prompt); !name.empty())
     refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+  if (caller.is_admin) return;
+  const auto folder_of = [&](std::string_view type, std::string_view input) {
+    return parts.engine.input_folder(type, input);
+  };
+  if (const std::string name = linked_file(prompt, folder_of); !name.empty())
+    refuse_v1(422, "invalid_workflow",
+              cat("input ", quote(printable(name)), " chooses a file, and is linked. ",
+                  "Name the file: whose it is has to be known before the workflow runs."));
 }
 
 // A job of every prompt of the batch. Each that differs is checked: one value may be no good.
