@@ -50,6 +50,29 @@ std::string find_text(const Json& value, const F& is_wanted) {
   return "";
 }
 
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+}
+
+Json with_hidden(const Json& value, const std::vector<std::string>& hidden) {
+  if (value.is_string()) {
+    std::string text = value.as_string();
+    for (const std::string& one : hidden) replace_all(text, one, "'...'");
+    return Json(text);
+  }
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const Json& one : value.as_array()) list.push(with_hidden(one, hidden));
+    return list;
+  }
+  if (!value.is_object()) return value;
+  Json object = Json::object();
+  for (const Json::Member& member : value.members())
+    object.set(member.key, with_hidden(member.value, hidden));
+  return object;
+}
+
 }  // namespace
 
 std::string linked_file(const Json& prompt, const FolderOf& folder_of) {
@@ -212,6 +235,19 @@ std::string FileOwners::without_foreign(const Caller& caller, std::string object
   }
   Json info = parse_json(object_info, "object_info");
   return remove_foreign(caller, info) ? write_json(info) : object_info;
+}
+
+Json FileOwners::without_names(const Caller& caller, Json told) const {
+  std::vector<std::string> hidden;  // as messages quote them
+  if (!caller.is_admin) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [file, owners] : owners_)
+      if (file.folder == "input" && !owners.users.contains(caller.user))
+        hidden.push_back(quote(file.name));
+  }
+  if (hidden.empty()) return told;
+  remove_foreign(caller, told);
+  return with_hidden(told, hidden);
 }
 
 }  // namespace heddle::engine

@@ -53,6 +53,8 @@ class FileOwners {
   std::string foreign_name(const Caller& caller, const Json& prompt) const;
   // Without names of others' uploads in lists to choose from.
   std::string without_foreign(const Caller& caller, std::string object_info) const;
+  // The same of what is said of a workflow: in texts others' uploads stand in quotes.
+  Json without_names(const Caller& caller, Json told) const;
 
  private:
   bool is_foreign(const Caller& caller, std::string_view text) const;

@@ -34,19 +34,25 @@ Workflow workflow_of(const Fields& fields, const heddle::Engine& engine) {
   return flow;
 }
 
-Json told_problems(const heddle::Engine::Problems& problems) {
+// Without the names of files of somebody else.
+Json told_problems(const heddle::Engine::Problems& problems, const Caller& caller,
+                   const ServiceParts& parts) {
   Json told = Json::object();
   told.set("errors", json_list(problems.errors)).set("warnings", json_list(problems.warnings));
   const Json answer = parse_json(problems.answer, "answer");
   const Json* nodes = answer.find("node_errors");
-  return std::move(told.set("node_errors", nodes == nullptr ? Json::object() : *nodes));
+  told.set("node_errors", nodes == nullptr ? Json::object() : *nodes);
+  return parts.owners.without_names(caller, std::move(told));
 }
 
-heddle::Engine::Problems require_sound(const heddle::Engine& engine, const Workflow& flow) {
-  heddle::Engine::Problems problems = engine.check(flow);
-  if (!problems.errors.empty())
-    refuse_v1(422, "invalid_workflow", join(problems.errors, "\n"), told_problems(problems));
-  return problems;
+heddle::Engine::Problems require_sound(const Workflow& flow, const Caller& caller,
+                                       const ServiceParts& parts) {
+  heddle::Engine::Problems problems = parts.engine.check(flow);
+  if (problems.errors.empty()) return problems;
+  Json told = told_problems(problems, caller, parts);
+  std::vector<std::string> errors;
+  for (const Json& error : told.at("errors").as_array()) errors.push_back(error.as_string());
+  refuse_v1(422, "invalid_workflow", join(errors, "\n"), std::move(told));
 }
 
 // What its outputs carry, so that people can open it again as they have drawn it.
@@ -138,7 +144,7 @@ std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const Se
         variant = engine.parse(job.prompt, "workflow");
         narrow(fields, variant);
       }
-      const heddle::Engine::Problems problems = require_sound(engine, variant);
+      const heddle::Engine::Problems problems = require_sound(variant, caller, parts);
       add_new(warnings, problems.warnings);
       job.targets = write_json(json_list(problems.outputs));
       note_kind(job, engine);
@@ -179,7 +185,7 @@ HttpResponse validate(const Call& call, const ServiceParts& parts) {
   Json prompt = parse_json(engine.convert(flow), "workflow");
   require_own_files(prompt, call.request.caller, parts);
   const heddle::Engine::Problems problems = engine.check(flow);
-  Json told = told_problems(problems);
+  Json told = told_problems(problems, call.request.caller, parts);
   told.set("valid", problems.errors.empty()).set("outputs", json_list(problems.outputs));
   told.set("prompt", std::move(prompt));
   return json_response(told);
@@ -190,7 +196,7 @@ HttpResponse plan(const Call& call, const ServiceParts& parts) {
   const Fields fields(call, {"workflow", "set", "only"});
   const Workflow flow = workflow_of(fields, engine);
   require_own_files(parse_json(engine.convert(flow), "workflow"), call.request.caller, parts);
-  require_sound(engine, flow);
+  require_sound(flow, call.request.caller, parts);
   return json_response(engine.plan_json(flow));
 }
 

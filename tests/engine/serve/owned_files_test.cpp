@@ -174,6 +174,22 @@ BOOST_FIXTURE_TEST_CASE(uploads_of_others_are_not_named, WithFiles) {
   BOOST_TEST(status(ann, "/v1/jobs", "workflow") == 201);
 }
 
+BOOST_FIXTURE_TEST_CASE(errors_name_no_uploads_of_others, WithFiles) {
+  upload(ann, "secret.png", "x");
+  for (const char* wrong : {"secrets.png", "zzz"})
+    for (const auto& [path, member] : {std::pair{"/prompt", "prompt"},
+                                       {"/v1/jobs", "workflow"},
+                                       {"/v1/validate", "workflow"},
+                                       {"/v1/plan", "workflow"}}) {
+      const std::string body = "{\"" + std::string(member) + "\": " + loading(wrong) + "}";
+      const std::string of_bob = as(bob, "POST", path, body).body;
+      BOOST_TEST(of_bob.find(wrong) != of_bob.npos, path);
+      BOOST_TEST(of_bob.find("secret.png") == of_bob.npos, path << ": " << of_bob);
+      if (path != std::string("/prompt"))  // which names none
+        BOOST_TEST(as(ann, "POST", path, body).body.find("secret.png") != of_bob.npos, path);
+    }
+}
+
 // Which file it is would be known too late.
 BOOST_FIXTURE_TEST_CASE(files_are_named_and_not_linked, WithFiles) {
   upload(ann, "a.png", "x");
