@@ -131,13 +131,13 @@ std::vector<Job> JobQueue::submit(const std::vector<NewJob>& jobs) {
   return made;
 }
 
-Job JobQueue::retry(const std::string& of, std::string id) {
+Job JobQueue::retry(const std::string& of, std::string id, std::int64_t most_priority) {
   const std::optional<Job> old = find(of);
   if (!old || !has_ended(old->state))
     throw Error(Code::not_found, cat("there is no job ", quote(of), " that has ended."));
   NewJob again;
   again.id = std::move(id);
-  again.priority = old->priority;
+  again.priority = std::min(old->priority, most_priority);
   again.user = old->user;
   again.tag = old->tag;
   again.batch = old->batch;

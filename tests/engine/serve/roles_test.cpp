@@ -144,6 +144,18 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_ones_own, WithTwoJobs) {
   BOOST_TEST(again.json().at("user").as_string() == "bob");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_priority_that_was_given_once_is_not_kept, WithTwoWaiting) {
+  as(root, "POST", "/v1/jobs/" + of_bob + "/move", "{\"priority\": 5}");
+  as(bob, "POST", "/v1/jobs/" + of_bob + "/cancel");
+  const auto priority = [&](const engine::MadeKey& key) {
+    const Reply again = as(key, "POST", "/v1/jobs/" + of_bob + "/retry");
+    BOOST_TEST_REQUIRE(again.status == 201, again.body);
+    return again.json().at("priority").as_int64();
+  };
+  BOOST_TEST(priority(bob) == 0);
+  BOOST_TEST(priority(root) == 5);
+}
+
 BOOST_FIXTURE_TEST_CASE(the_queue_shows_ones_own, WithTwoWaiting) {
   const Json queue = json_as(ann, "/queue");
   BOOST_TEST_REQUIRE(queue.at("queue_pending").size() == 1u);
