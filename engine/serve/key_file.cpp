@@ -55,8 +55,8 @@ ApiKey read_key(const Json& json) {
 }  // namespace
 
 bool is_user_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && name.front() != '.' &&
-         std::ranges::all_of(name, [](unsigned char c) {
+  return !name.empty() && name.size() <= 64 && name.front() != '.' && name != "default" &&
+         name != "users.json" && std::ranges::all_of(name, [](unsigned char c) {
            return c < 128 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
          });
 }

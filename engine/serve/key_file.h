@@ -22,7 +22,8 @@ struct ApiKey {
   std::int64_t created_ms = 0;  // of the system's clock
 };
 
-// 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot: it names a folder.
+// 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot: it names a folder, beside the one of
+// nobody and the list of all ("default" and "users.json").
 bool is_user_name(std::string_view name);
 
 struct MadeKey {

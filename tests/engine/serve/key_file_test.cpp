@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_everybody_may_write_is_refused) {
 
 BOOST_AUTO_TEST_CASE(names_of_users_are_names_of_folders) {
   for (const char* name : {"a", "Ann.Lee_2-b"}) BOOST_TEST(is_user_name(name), name);
-  for (const char* name : {"", ".", "..", ".a", "a/b", "a b", "ä", "a\n"})
+  for (const char* name : {"", ".", "..", ".a", "a/b", "a b", "ä", "a\n", "default", "users.json"})
     BOOST_TEST(!is_user_name(name), name);
   BOOST_TEST(!is_user_name(std::string(65, 'a')));
 }
