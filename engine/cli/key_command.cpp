@@ -71,7 +71,7 @@ int add_key(const std::string& user, const Settings& settings, Output& output) {
   if (!engine::is_user_name(user))
     refuse(cat("add: ", engine::quote(engine::printable(user)),
                " is no name of a user: 1 to 64 of letters, digits, '.', '_' and '-', and no '.' at "
-               "the beginning."));
+               "the beginning; neither 'default' nor 'users.json'."));
   std::vector<ApiKey> keys = keys_in(settings.serve.access.api_keys);
   const engine::MadeKey made = engine::make_key(user, settings.serve.access.adds_admin, now_ms());
   keys.push_back(made.kept);

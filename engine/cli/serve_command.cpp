@@ -163,6 +163,14 @@ class LogToBoth {
   LogToBoth(const LogToBoth&) = delete;
 };
 
+// From a signal on: jobs come to their next step, where that is of use, and the rest is put in
+// order.
+std::chrono::milliseconds grace_of(const Settings& settings) {
+  constexpr std::chrono::seconds kToEnd{20};
+  const bool leaves = settings.checkpoints.every > 0;
+  return kToEnd + std::chrono::seconds(leaves ? settings.serve.shutdown_seconds : 0);
+}
+
 void announce(const engine::Service& service, const Settings& settings, Output& output) {
   for (const std::string& url : service.urls())
     if (settings.json)
@@ -183,11 +191,13 @@ int serve_jobs(const Request& request, Output& output) {
   std::mutex mutex;
   std::condition_variable changed;
   bool is_over = false;
-  Interrupt interrupt([&] {
-    const std::lock_guard lock(mutex);
-    is_over = true;
-    changed.notify_all();
-  });
+  Interrupt interrupt(
+      [&] {
+        const std::lock_guard lock(mutex);
+        is_over = true;
+        changed.notify_all();
+      },
+      grace_of(settings));
   heddle::Engine engine(settings.engine);
   engine::Service service(engine, std::move(options));
   interrupt.before_runs();

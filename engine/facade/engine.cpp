@@ -293,6 +293,18 @@ std::string Engine::input_type(std::string_view class_type, std::string_view inp
   });
 }
 
+std::string Engine::input_folder(std::string_view class_type, std::string_view input) const {
+  return translate_errors([&]() -> std::string {
+    const engine::NodeTypeRef type = data_->plugins.catalog->find(class_type);
+    const auto port = type == nullptr ? std::nullopt : type->find_input(input);
+    const heddle_widget* const widget = port ? type->input(*port).widget : nullptr;
+    const bool chooses_one =
+        widget != nullptr && widget->source != nullptr &&
+        (widget->kind == HEDDLE_WIDGET_FILE || widget->kind == HEDDLE_WIDGET_FOLDER);
+    return chooses_one ? widget->source : "";
+  });
+}
+
 std::string Engine::object_info(std::string_view class_type) const {
   return translate_errors([&] {
     const engine::Catalog& catalog = *data_->plugins.catalog;

@@ -79,9 +79,9 @@ std::vector<Job> JobQueue::waiting(std::int64_t limit, std::int64_t offset) cons
     if (!is_plain_order(database))
       return jobs_of(
           database, in_order(database, now(), options_.patience_ms, true, end_of(limit, offset)),
-          "SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF " FROM jobs WHERE seq = ?", limit, offset);
+          "SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS " FROM jobs WHERE seq = ?", limit, offset);
     return read_jobs(database
-                         .statement("SELECT " HEDDLE_JOB_COLUMNS_IN_BRIEF
+                         .statement("SELECT " HEDDLE_JOB_COLUMNS_WITHOUT_TEXTS
                                     " FROM jobs WHERE state IN (0, 5) ORDER BY " HEDDLE_PLAIN_ORDER
                                     " LIMIT ? OFFSET ?")
                          .bind(limit)

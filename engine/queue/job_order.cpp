@@ -62,19 +62,21 @@ void spread_ranks(Database& database, const Place& place) {
 }
 
 // Where it stands from now on by somebody's hand.
-void put(Database& database, const std::string& id, const Place& place) {
+void put(Database& database, const std::string& id, const Place& place, bool is_placed = true) {
   database
       .statement(
-          "UPDATE jobs SET class = ?, priority = ?, number = ?, rank = ?, placed = 1 WHERE id = ?")
+          "UPDATE jobs SET class = ?, priority = ?, number = ?, rank = ?, placed = ? WHERE id = ?")
       .bind(place.background)
       .bind(place.priority)
       .bind(place.number)
       .bind(place.rank)
+      .bind(is_placed)
       .bind(id)
       .run();
 }
 
-// The end of the queue, in one direction.
+// The end of the queue, in one direction. Behind all it is by nobody's right: what comes later is
+// not to wait for it.
 bool move_to_end(Database& database, const std::string& id, bool front) {
   if (!place_of(database, id)) return false;
   Statement& row = database.statement(
@@ -87,7 +89,7 @@ bool move_to_end(Database& database, const std::string& id, bool front) {
   const bool is_there = row.text(4) == id;
   row.reset();
   if (!is_there) place.rank += front ? -1 : 1;
-  put(database, id, place);
+  put(database, id, place, front);
   return true;
 }
 

@@ -131,13 +131,13 @@ std::vector<Job> JobQueue::submit(const std::vector<NewJob>& jobs) {
   return made;
 }
 
-Job JobQueue::retry(const std::string& of, std::string id) {
+Job JobQueue::retry(const std::string& of, std::string id, std::int64_t most_priority) {
   const std::optional<Job> old = find(of);
   if (!old || !has_ended(old->state))
     throw Error(Code::not_found, cat("there is no job ", quote(of), " that has ended."));
   NewJob again;
   again.id = std::move(id);
-  again.priority = old->priority;
+  again.priority = std::min(old->priority, most_priority);
   again.user = old->user;
   again.tag = old->tag;
   again.batch = old->batch;
@@ -170,16 +170,21 @@ void JobQueue::pause_all(bool paused) {
 }
 
 std::int64_t JobQueue::forget(const std::vector<std::string>& ids) {
-  const std::int64_t gone = store_.write([&](Database& database) {
-    std::int64_t forgotten = 0;
+  const auto gone = store_.write([&](Database& database) {
+    std::map<std::string, std::string> owners;
     for (const std::string& id : ids) {
-      database.statement("DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL").bind(id).run();
-      forgotten += database.changes();
+      Statement& row = database.statement(
+          "DELETE FROM jobs WHERE id = ? AND finished IS NOT NULL RETURNING user");
+      if (!row.bind(id).step()) continue;
+      owners.emplace(id, row.text(0));
+      row.run();
     }
-    return forgotten;
+    return owners;
   });
-  if (gone > 0) notify(ids);
-  return gone;
+  if (options_.forgotten)
+    for (const auto& [id, user] : gone) options_.forgotten(id, user);
+  if (!gone.empty()) notify(ids);
+  return std::int64_t(gone.size());
 }
 
 std::int64_t JobQueue::prune(std::int64_t keep) {

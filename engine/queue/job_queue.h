@@ -34,6 +34,8 @@ struct JobQueueOptions {
   // Called behind every change that others may see, once it is on the disk; any thread, without a
   // lock. `ids`: of jobs that came, went or changed; the history's limit takes others silently.
   std::function<void(const std::vector<std::string>& ids)> changed;
+  // Called before it, of each job that forget() has taken: whose it was.
+  std::function<void(const std::string& id, const std::string& user)> forgotten;
 };
 
 struct JobCounts {
@@ -48,8 +50,10 @@ class JobQueue {
   // All of them or, where anything is wrong, none. Throws QueueFull, and Error(invalid_argument)
   // for an id that is there already.
   std::vector<Job> submit(const std::vector<NewJob>& jobs);
-  // A new job of what an ended one was, linked to it; `id`: of the new one, or empty.
-  Job retry(const std::string& of, std::string id = {});
+  // A new job of what an ended one was, linked to it; `id`: of the new one, or empty. Its priority
+  // is that of the old one, and `most_priority` at most.
+  Job retry(const std::string& of, std::string id = {},
+            std::int64_t most_priority = std::numeric_limits<std::int64_t>::max());
 
   // The job whose turn it is of those that wait (job_turns.h says which), now running; nothing
   // where none does, or where the queue is paused.
@@ -100,7 +104,7 @@ class JobQueue {
   // that have run.
   std::vector<Job> history(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
                            std::int64_t offset = 0, bool last = false, bool started = false) const;
-  // Pending and paused ones together, in the order in which they would run.
+  // Pending and paused ones together, in the order in which they would run, without the long texts.
   std::vector<Job> waiting(std::int64_t limit = std::numeric_limits<std::int64_t>::max(),
                            std::int64_t offset = 0) const;
   // Youngest first, without the long texts that were submitted: prompt, extra_data and targets.

@@ -1,5 +1,7 @@
 #include "engine/serve/clients.h"
 
+#include <set>
+
 #include "engine/base/text.h"
 #include "engine/queue/job_queue.h"
 
@@ -139,11 +141,20 @@ void Clients::send_text_of(const Audience& to, std::string_view node, std::strin
 }
 
 void Clients::close_all(const std::function<bool(const Caller&)>& is_gone) {
+  std::vector<Client> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, client] : clients_) asked.push_back(client);
+  }
+  std::set<std::uint64_t> gone;  // asked without the lock: what that logs is sent to clients
+  for (const Client& client : asked)
+    if (is_gone(client.caller)) gone.insert(client.number);
+  if (gone.empty()) return;
   std::vector<std::shared_ptr<WebSocket>> closed;  // whose ends are not ours to hold the lock for
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(clients_, [&](const auto& one) {
-      if (!is_gone(one.second.caller)) return false;
+      if (!gone.contains(one.second.number)) return false;
       closed.push_back(one.second.socket);
       return true;
     });

@@ -70,9 +70,16 @@ void EventLog::close(const std::shared_ptr<HttpStream>& stream, const std::strin
 }
 
 void EventLog::close_all(const std::function<bool(const Caller&)>& is_gone) {
+  std::vector<Reader> asked;
+  {
+    const std::lock_guard lock(mutex_);
+    asked.assign(readers_.begin(), readers_.end());
+  }
+  std::erase_if(asked, [&](const Reader& reader) { return !is_gone(reader.caller); });
+  if (asked.empty()) return;
   const std::lock_guard lock(mutex_);
   std::erase_if(readers_, [&](const Reader& reader) {
-    if (!is_gone(reader.caller)) return false;
+    if (std::ranges::find(asked, reader.stream, &Reader::stream) == asked.end()) return false;
     reader.stream->close();
     return true;
   });

@@ -50,7 +50,44 @@ std::string find_text(const Json& value, const F& is_wanted) {
   return "";
 }
 
+void replace_all(std::string& text, std::string_view what, std::string_view with) {
+  for (std::size_t at = text.find(what); at != text.npos; at = text.find(what, at + with.size()))
+    text.replace(at, what.size(), with);
+}
+
+Json with_hidden(const Json& value, const std::vector<std::string>& hidden) {
+  if (value.is_string()) {
+    std::string text = value.as_string();
+    for (const std::string& one : hidden) replace_all(text, one, "'...'");
+    return Json(text);
+  }
+  if (value.is_array()) {
+    Json list = Json::array();
+    for (const Json& one : value.as_array()) list.push(with_hidden(one, hidden));
+    return list;
+  }
+  if (!value.is_object()) return value;
+  Json object = Json::object();
+  for (const Json::Member& member : value.members())
+    object.set(member.key, with_hidden(member.value, hidden));
+  return object;
+}
+
 }  // namespace
+
+std::string linked_file(const Json& prompt, const FolderOf& folder_of) {
+  if (!prompt.is_object()) return "";
+  for (const Json::Member& node : prompt.members()) {
+    const Json* const inputs = node.value.is_object() ? node.value.find("inputs") : nullptr;
+    if (inputs == nullptr || !inputs->is_object()) continue;
+    for (const Json::Member& input : inputs->members())
+      if (input.value.is_array() && input.value.size() == 2 &&
+          input.value.at(std::size_t{0}).is_string() && input.value.at(1).is_number() &&
+          folder_of(text_in(node.value, "class_type"), input.key) == "input")
+        return cat(node.key, ".", input.key);
+  }
+  return "";
+}
 
 FileOwners::FileOwners(fs::path kept, Version version)
     : kept_(std::move(kept)), version_(std::move(version)) {
@@ -140,9 +177,24 @@ bool FileOwners::is_foreign(const Caller& caller, std::string_view text) const {
   return !may_see(caller, file) && version_({file.folder, plain_name(file.name)}) != 0;
 }
 
+bool FileOwners::is_foreign_folder(const Caller& caller, std::string_view text) const {
+  if (text.empty()) return false;
+  std::string below = plain_name(text);
+  if (!below.ends_with('/')) below += '/';
+  const std::lock_guard lock(mutex_);
+  for (auto at = owners_.lower_bound({"input", below}); at != owners_.end(); ++at) {
+    const auto& [file, owners] = *at;
+    if (file.folder != "input" || !file.name.starts_with(below)) return false;
+    if (!owners.users.contains(caller.user) && owners.version == version_(file)) return true;
+  }
+  return false;
+}
+
 std::string FileOwners::foreign_name(const Caller& caller, const Json& prompt) const {
   if (caller.is_admin) return "";
-  return find_text(prompt, [&](std::string_view text) { return is_foreign(caller, text); });
+  return find_text(prompt, [&](std::string_view text) {
+    return is_foreign(caller, text) || is_foreign_folder(caller, text);
+  });
 }
 
 // Lists to choose from stand where a type of an input does: all else is left as it is.
@@ -183,6 +235,19 @@ std::string FileOwners::without_foreign(const Caller& caller, std::string object
   }
   Json info = parse_json(object_info, "object_info");
   return remove_foreign(caller, info) ? write_json(info) : object_info;
+}
+
+Json FileOwners::without_names(const Caller& caller, Json told) const {
+  std::vector<std::string> hidden;  // as messages quote them
+  if (!caller.is_admin) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [file, owners] : owners_)
+      if (file.folder == "input" && !owners.users.contains(caller.user))
+        hidden.push_back(quote(file.name));
+  }
+  if (hidden.empty()) return told;
+  remove_foreign(caller, told);
+  return with_hidden(told, hidden);
 }
 
 }  // namespace heddle::engine

@@ -24,6 +24,11 @@ struct OwnedFile {
   friend auto operator<=>(const OwnedFile&, const OwnedFile&) = default;
 };
 
+// An input of a prompt, as "node.input", that chooses a file of the input folder by what another
+// node gives it: nobody knows yet which; "": there is none. `folder_of`: as Engine::input_folder().
+using FolderOf = std::function<std::string(std::string_view type, std::string_view input)>;
+std::string linked_file(const Json& prompt, const FolderOf& folder_of);
+
 class FileOwners {
  public:
   // What tells a file from a later one of its name; 0: it is not there, or no name of a file. Any
@@ -44,14 +49,16 @@ class FileOwners {
   // Of a file that is there: one's own, or an administrator.
   bool may_change(const Caller& caller, const OwnedFile& file) const;
   // A text in a workflow that names a file of somebody else, as "cat.png" and "cat.png [output]"
-  // do;
-  // "": there is none.
+  // do, or a folder below the input folder with such a file in it; "": there is none.
   std::string foreign_name(const Caller& caller, const Json& prompt) const;
   // Without names of others' uploads in lists to choose from.
   std::string without_foreign(const Caller& caller, std::string object_info) const;
+  // The same of what is said of a workflow: in texts others' uploads stand in quotes.
+  Json without_names(const Caller& caller, Json told) const;
 
  private:
   bool is_foreign(const Caller& caller, std::string_view text) const;
+  bool is_foreign_folder(const Caller& caller, std::string_view text) const;
   bool remove_foreign(const Caller& caller, Json& value) const;
 
   struct Owners {

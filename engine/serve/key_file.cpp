@@ -55,8 +55,8 @@ ApiKey read_key(const Json& json) {
 }  // namespace
 
 bool is_user_name(std::string_view name) {
-  return !name.empty() && name.size() <= 64 && name.front() != '.' &&
-         std::ranges::all_of(name, [](unsigned char c) {
+  return !name.empty() && name.size() <= 64 && name.front() != '.' && name != "default" &&
+         name != "users.json" && std::ranges::all_of(name, [](unsigned char c) {
            return c < 128 && (std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-');
          });
 }
@@ -111,15 +111,28 @@ KeyRing::Version KeyRing::version_on_disk() const {
           info.st_mtim.tv_nsec};
 }
 
-void KeyRing::refresh() {
+std::string KeyRing::refresh() {
   const Version now = version_on_disk();
-  if (now == version_) return;
+  if (now == version_) return "";
   version_ = now;
   try {
     keys_ = read_keys(file_);
   } catch (const Error& error) {
-    log(Level::warning, cat("--api-keys: ", error.full(), ". The keys of before still count."));
+    return cat("--api-keys: ", error.full(), ". The keys of before still count.");
   }
+  return "";
+}
+
+std::optional<ApiKey> KeyRing::current(std::string_view id) {
+  std::string warning;
+  std::optional<ApiKey> key;
+  {
+    const std::lock_guard lock(mutex_);
+    warning = refresh();
+    if (const ApiKey* const kept = key_of(id)) key = *kept;
+  }
+  if (!warning.empty()) log(Level::warning, warning);
+  return key;
 }
 
 const ApiKey* KeyRing::key_of(std::string_view id) const {
@@ -131,18 +144,14 @@ std::optional<Caller> KeyRing::find(std::string_view key) {
   const std::string id = id_in(key);
   if (id.empty()) return {};
   const std::string hash = sha256_hex(key);
-  const std::lock_guard lock(mutex_);
-  refresh();
-  const ApiKey* const kept = key_of(id);
-  if (kept == nullptr || !is_equal_secret(hash, kept->sha256)) return {};
+  const std::optional<ApiKey> kept = current(id);
+  if (!kept || !is_equal_secret(hash, kept->sha256)) return {};
   return Caller{kept->user, kept->is_admin, kept->id};
 }
 
 std::optional<Caller> KeyRing::holder(std::string_view id) {
-  const std::lock_guard lock(mutex_);
-  refresh();
-  const ApiKey* const kept = key_of(id);
-  if (kept == nullptr) return {};
+  const std::optional<ApiKey> kept = current(id);
+  if (!kept) return {};
   return Caller{kept->user, kept->is_admin, kept->id};
 }
 

@@ -22,7 +22,8 @@ struct ApiKey {
   std::int64_t created_ms = 0;  // of the system's clock
 };
 
-// 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot: it names a folder.
+// 1 to 64 of A-Z a-z 0-9 . _ -, not beginning with a dot: it names a folder, beside the one of
+// nobody and the list of all ("default" and "users.json").
 bool is_user_name(std::string_view name);
 
 struct MadeKey {
@@ -57,8 +58,10 @@ class KeyRing {
     friend bool operator==(const Version&, const Version&) = default;
   };
   Version version_on_disk() const;
-  void refresh();  // with mutex_
-  const ApiKey* key_of(std::string_view id) const;
+  std::string refresh();                            // what is to be logged; with mutex_
+  const ApiKey* key_of(std::string_view id) const;  // with mutex_
+  // Logs without the lock: whoever listens to the log may be asked for their key.
+  std::optional<ApiKey> current(std::string_view id);
 
   const std::filesystem::path file_;
   std::mutex mutex_;

@@ -160,7 +160,8 @@ NewJob job_of_body(const Json& body, const OutputClasses& outputs) {
 }
 
 // What the engine says of it; gives the errors of nodes, and the outputs that will run.
-Json check_prompt(const heddle::Engine& engine, NewJob& job) {
+Json check_prompt(const ServiceParts& parts, const Caller& caller, NewJob& job) {
+  const heddle::Engine& engine = parts.engine;
   Job checked;
   checked.prompt = job.prompt;
   checked.targets = job.targets;
@@ -171,7 +172,7 @@ Json check_prompt(const heddle::Engine& engine, NewJob& job) {
     refuse_prompt("invalid_prompt", "Cannot execute because the prompt cannot be read",
                   error.what());
   }
-  const Json answer = parse_json(problems.answer, "answer");
+  const Json answer = parts.owners.without_names(caller, parse_json(problems.answer, "answer"));
   if (answer.find("error") != nullptr) throw Refused{json_response(answer, 400)};
   Json targets = Json::array();
   for (const std::string& id : problems.outputs) targets.push(id);
@@ -188,7 +189,15 @@ HttpResponse submit(const Call& call, const ServiceParts& parts, const OutputCla
   if (const std::string name = parts.owners.foreign_name(caller, body.at("prompt")); !name.empty())
     refuse_prompt("invalid_prompt", "Cannot execute because a file of somebody else is named",
                   cat("There is no file ", quote(printable(name)), " of yours."));
-  const Json node_errors = check_prompt(parts.engine, job);
+  const auto folder_of = [&](std::string_view type, std::string_view input) {
+    return parts.engine.input_folder(type, input);
+  };
+  if (const std::string name =
+          caller.is_admin ? std::string() : linked_file(body.at("prompt"), folder_of);
+      !name.empty())
+    refuse_prompt("invalid_prompt", "Cannot execute because an input that chooses a file is linked",
+                  cat("Input ", quote(printable(name)), " is linked. Name the file instead."));
+  const Json node_errors = check_prompt(parts, caller, job);
   note_kind(job, parts.engine);
   try {
     const Job made = parts.queue.submit({job}).front();

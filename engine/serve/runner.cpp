@@ -34,6 +34,11 @@ bool is_plain_name(const std::string& id) {
   });
 }
 
+std::string told(const std::exception& error) {
+  const auto* const known = dynamic_cast<const Error*>(&error);
+  return known == nullptr ? error.what() : known->full();
+}
+
 // Background jobs come of age without a change of the queue.
 constexpr std::chrono::seconds kBetweenLooks{30};
 
@@ -85,8 +90,9 @@ void Runner::start() {
     const std::optional<Job> job = options_.resumes ? queue_.find(id) : std::nullopt;
     return job && !has_ended(job->state);
   });
-  // As many interactive jobs may begin beside as many background ones that give way to them.
-  for (unsigned i = 0; i < 2 * std::max(1u, options_.jobs); ++i)
+  // As many interactive jobs may begin beside as many background ones that give way to them; and
+  // one thread looks whether these have come of age.
+  for (unsigned i = 0; i < 2 * std::max(1u, options_.jobs) + 1; ++i)
     threads_.push_back(
         start_thread("a thread that runs jobs", [this](std::stop_token stop) { work(stop); }));
 }
@@ -235,7 +241,11 @@ std::optional<Job> Runner::take_job() {
     active.progress = std::make_shared<RunProgress>();
     seats_.take(claim, queue_.gives_way(*job));
   }
-  let_give_way();
+  try {
+    let_give_way();
+  } catch (const std::exception& error) {  // the job is claimed all the same
+    log(Level::error, cat("background jobs do not give way: ", told(error)));
+  }
   return job;
 }
 
@@ -248,22 +258,25 @@ void Runner::work(std::stop_token stop) {
       const std::uint64_t seen = queue_.changes();
       try {
         job = take_job();
-      } catch (const Error& error) {  // its disk is full, perhaps
-        log(Level::error, cat("no job is taken from the queue: ", error.full()));
+        if (job) break;
+        queue_.wait_for_change(seen, stop, kBetweenLooks);
+        let_give_way();
+      } catch (const std::exception& error) {  // the queue's disk is full, perhaps
+        log(Level::error, cat("no job is taken from the queue: ", told(error)));
+        queue_.wait_for_change(seen, stop, kBetweenLooks);
       }
-      if (job) break;
-      queue_.wait_for_change(seen, stop, kBetweenLooks);
-      let_give_way();
     }
     if (!job) return;
+    bool is_lost = false;
     try {
       carry_out(*job, std::move(turn));
-    } catch (const Error& error) {
-      log(Level::error, cat("job ", printable(job->id), ": ", error.full()));
     } catch (const std::exception& error) {
-      log(Level::error, cat("job ", printable(job->id), ": ", error.what()));
+      log(Level::error, cat("job ", printable(job->id), ": ", told(error)));
+      is_lost = true;
     }
-    forget({job->id, job->generation});
+    const JobClaim claim{job->id, job->generation};
+    forget(claim);
+    if (is_lost) put_back(claim);
     queue_.wake();  // there is a seat again
   }
 }

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -47,6 +48,7 @@ struct RunnerOptions {
   std::chrono::milliseconds shutdown{10'000};
 };
 
+// Over 15 members: all that a job has to do with while it runs, and what is known of those that do.
 class Runner {
  public:
   Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
@@ -83,10 +85,11 @@ class Runner {
     bool is_stopped = false;
     // As it is wanted: who asks may come before there is a run.
     enum class Pause { none, paused, released } pause = Pause::none;
-    bool gives_way = false;   // to interactive jobs: released, whatever else is wanted
-    bool has_begun = false;   // a node of it
-    bool is_leaving = false;  // the server ends, and waits until it can go on later
-    bool has_left = false;    // it is released, and what it goes on from is written
+    bool gives_way = false;    // to interactive jobs: released, whatever else is wanted
+    bool has_begun = false;    // a node of it
+    bool is_leaving = false;   // the server ends, and waits until it can go on later
+    bool has_left = false;     // it is released, and what it goes on from is written
+    Pause told = Pause::none;  // what the run was told last
     Pause wanted() const { return gives_way ? Pause::released : pause; }
   };
   void work(std::stop_token stop);
@@ -109,6 +112,7 @@ class Runner {
   bool is_stopped(const JobClaim& claim) const;
   double device_seconds(const JobClaim& claim, const RunProgress& progress) const;
   void forget(const JobClaim& claim);
+  void put_back(const JobClaim& claim);  // of which nothing is known to have come
 
   heddle::Engine& engine_;
   JobQueue& queue_;
@@ -123,6 +127,7 @@ class Runner {
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
   Seats seats_;                        // mutex_
+  std::set<std::string> put_back_;     // mutex_; ids of jobs that put_back() has given back
   WarmModels warm_;                    // mutex_; devices are counted once, by start()
   std::condition_variable left_;       // an active one leaves no more
   std::atomic<bool> is_ending_ = false;

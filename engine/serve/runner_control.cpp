@@ -1,4 +1,8 @@
 // What others ask of the jobs under way: stop, pause, go on; how far they are.
+#include <utility>
+
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/serve/run_messages.h"
 #include "engine/serve/runner.h"
 
@@ -24,10 +28,27 @@ Runner::Active* Runner::find(const std::string& id) {
 }
 
 void Runner::apply_pause(Active& active) {
-  active.has_left = false;
   const Active::Pause wanted = active.wanted();
+  // One that is released already says nothing again.
+  if (std::exchange(active.told, wanted) != wanted) active.has_left = false;
   if (wanted == Active::Pause::none) return active.run->resume();
   wanted == Active::Pause::released ? active.run->pause_and_release() : active.run->pause();
+}
+
+// One that nothing can be done with is not to be claimed again and again: the second time it fails.
+void Runner::put_back(const JobClaim& claim) {
+  try {
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_first = put_back_.insert(claim.id).second;
+    }
+    if (is_first && queue_.give_back(claim)) return;
+    const bool is_unwanted = queue_.is_cancel_wanted(claim);
+    queue_.finish(claim, {is_unwanted ? JobState::cancelled : JobState::failed, "", "", 0});
+  } catch (const std::exception& error) {
+    log(Level::error, cat("job ", printable(claim.id), " is not put back: ", error.what()));
+  }
 }
 
 bool Runner::pause(const std::string& id, bool release) {

@@ -133,6 +133,10 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
     tell_change(ids);
     clients_.send_to_all(status_message(*queue_));
   };
+  queue.forgotten = [this](const std::string& id, const std::string& user) {
+    const std::lock_guard lock(telling_);
+    forgotten_[id] = user;
+  };
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
   runner.shown = [this](const Job& job, std::string_view ui) { owners_.add_shown(ui, job.user); };
@@ -195,8 +199,10 @@ void Service::tell_change(const std::vector<std::string>& ids) {
   const std::lock_guard lock(telling_);
   for (const std::string& id : ids) {
     const std::optional<Job> job = queue_->find_brief(id);
+    const auto gone = forgotten_.extract(id);
+    const std::string user = job ? job->user : gone ? gone.mapped() : "";
     const Json told = told_state(id, job);
-    events_.publish("job", {id, job ? job->user : ""}, told, !job || has_ended(job->state));
+    events_.publish("job", {id, user}, told, !job || has_ended(job->state));
   }
   const JobCounts jobs = queue_->counts();
   Json counts = Json::object();

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -99,6 +100,8 @@ class Service {
   FileOwners owners_;
   RateLimiter limiter_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
+  std::map<std::string, std::string>
+      forgotten_;  // telling_: jobs that are gone, and whose they were
   std::unique_ptr<JobQueue> queue_;
   std::unique_ptr<Runner> runner_;
   std::unique_ptr<Retention> retention_;

@@ -34,19 +34,25 @@ Workflow workflow_of(const Fields& fields, const heddle::Engine& engine) {
   return flow;
 }
 
-Json told_problems(const heddle::Engine::Problems& problems) {
+// Without the names of files of somebody else.
+Json told_problems(const heddle::Engine::Problems& problems, const Caller& caller,
+                   const ServiceParts& parts) {
   Json told = Json::object();
   told.set("errors", json_list(problems.errors)).set("warnings", json_list(problems.warnings));
   const Json answer = parse_json(problems.answer, "answer");
   const Json* nodes = answer.find("node_errors");
-  return std::move(told.set("node_errors", nodes == nullptr ? Json::object() : *nodes));
+  told.set("node_errors", nodes == nullptr ? Json::object() : *nodes);
+  return parts.owners.without_names(caller, std::move(told));
 }
 
-heddle::Engine::Problems require_sound(const heddle::Engine& engine, const Workflow& flow) {
-  heddle::Engine::Problems problems = engine.check(flow);
-  if (!problems.errors.empty())
-    refuse_v1(422, "invalid_workflow", join(problems.errors, "\n"), told_problems(problems));
-  return problems;
+heddle::Engine::Problems require_sound(const Workflow& flow, const Caller& caller,
+                                       const ServiceParts& parts) {
+  heddle::Engine::Problems problems = parts.engine.check(flow);
+  if (problems.errors.empty()) return problems;
+  Json told = told_problems(problems, caller, parts);
+  std::vector<std::string> errors;
+  for (const Json& error : told.at("errors").as_array()) errors.push_back(error.as_string());
+  refuse_v1(422, "invalid_workflow", join(errors, "\n"), std::move(told));
 }
 
 // What its outputs carry, so that people can open it again as they have drawn it.
@@ -107,6 +113,19 @@ void add_new(std::vector<std::string>& told, const std::vector<std::string>& pro
     if (std::ranges::find(told, problem) == told.end()) told.push_back(problem);
 }
 
+void require_own_files(const Json& prompt, const Caller& caller, const ServiceParts& parts) {
+  if (const std::string name = parts.owners.foreign_name(caller, prompt); !name.empty())
+    refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+  if (caller.is_admin) return;
+  const auto folder_of = [&](std::string_view type, std::string_view input) {
+    return parts.engine.input_folder(type, input);
+  };
+  if (const std::string name = linked_file(prompt, folder_of); !name.empty())
+    refuse_v1(422, "invalid_workflow",
+              cat("input ", quote(printable(name)), " chooses a file, and is linked. ",
+                  "Name the file: whose it is has to be known before the workflow runs."));
+}
+
 // A job of every prompt of the batch. Each that differs is checked: one value may be no good.
 std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const ServiceParts& parts,
                             std::vector<std::string>& warnings) {
@@ -118,15 +137,14 @@ std::vector<NewJob> jobs_of(const Fields& fields, const Caller& caller, const Se
   std::vector<NewJob> jobs;
   for (const Json& one : expand_batch(prompt, batch)) {
     if (jobs.size() % batch.repeats == 0) {
-      if (const std::string name = parts.owners.foreign_name(caller, one); !name.empty())
-        refuse_v1(422, "not_found", cat("there is no file ", quote(printable(name)), " of yours"));
+      require_own_files(one, caller, parts);
       job.prompt = write_json(one);
       Workflow variant = flow;
       if (!batch.inputs.empty()) {
         variant = engine.parse(job.prompt, "workflow");
         narrow(fields, variant);
       }
-      const heddle::Engine::Problems problems = require_sound(engine, variant);
+      const heddle::Engine::Problems problems = require_sound(variant, caller, parts);
       add_new(warnings, problems.warnings);
       job.targets = write_json(json_list(problems.outputs));
       note_kind(job, engine);
@@ -160,20 +178,25 @@ HttpResponse submit(const Call& call, const ServiceParts& parts) {
   return std::move(response.set("Location", cat("/v1/jobs/", percent_encoded(made.front().id))));
 }
 
-HttpResponse validate(const Call& call, const heddle::Engine& engine) {
+HttpResponse validate(const Call& call, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
   const Fields fields(call, {"workflow", "set", "only"});
   const Workflow flow = workflow_of(fields, engine);
+  Json prompt = parse_json(engine.convert(flow), "workflow");
+  require_own_files(prompt, call.request.caller, parts);
   const heddle::Engine::Problems problems = engine.check(flow);
-  Json told = told_problems(problems);
+  Json told = told_problems(problems, call.request.caller, parts);
   told.set("valid", problems.errors.empty()).set("outputs", json_list(problems.outputs));
-  told.set("prompt", parse_json(engine.convert(flow), "workflow"));
+  told.set("prompt", std::move(prompt));
   return json_response(told);
 }
 
-HttpResponse plan(const Call& call, const heddle::Engine& engine) {
+HttpResponse plan(const Call& call, const ServiceParts& parts) {
+  const heddle::Engine& engine = parts.engine;
   const Fields fields(call, {"workflow", "set", "only"});
   const Workflow flow = workflow_of(fields, engine);
-  require_sound(engine, flow);
+  require_own_files(parse_json(engine.convert(flow), "workflow"), call.request.caller, parts);
+  require_sound(flow, call.request.caller, parts);
   return json_response(engine.plan_json(flow));
 }
 
@@ -182,9 +205,8 @@ HttpResponse plan(const Call& call, const heddle::Engine& engine) {
 void add_v1_submit_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "POST", "/v1/jobs", [parts](const Call& call) { return submit(call, parts); });
   add_v1(router, "POST", "/v1/validate",
-         [parts](const Call& call) { return validate(call, parts.engine); });
-  add_v1(router, "POST", "/v1/plan",
-         [parts](const Call& call) { return plan(call, parts.engine); });
+         [parts](const Call& call) { return validate(call, parts); });
+  add_v1(router, "POST", "/v1/plan", [parts](const Call& call) { return plan(call, parts); });
 }
 
 }  // namespace heddle::engine

@@ -25,7 +25,8 @@ HttpResponse trace_of(const Call& call, const ServiceParts& parts) {
   if (traces.empty())
     refuse_v1(404, "not_found", "this server writes no timelines: it was started without --traces");
   std::optional<HttpResponse> response;
-  if (is_plain_name(id) && has_ended(job->state))
+  // Without a start it is another one's, whose id this one has again.
+  if (is_plain_name(id) && has_ended(job->state) && job->started_ms > 0)
     response = file_response(call.request, traces / (id + ".json"));
   if (!response)
     refuse_v1(404, "not_found",

@@ -366,9 +366,8 @@ class Engine {
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
   // Forgets the results that are kept for later runs, but those in cache_dir. Gives their bytes.
   std::uint64_t drop_cached();
-  // Unloads what has been idle for EngineOptions::idle_seconds. A thread of the engine's own calls
-  // it now and then, unless EngineOptions::clock is given: then its time passes when this is
-  // called.
+  // Unloads what has been idle for EngineOptions::idle_seconds. The engine does so itself now and
+  // then, unless EngineOptions::clock is given: then its time passes when this is called.
   void unload_idle();
 
   // The bytes of a picture file of the first picture in `file`, whatever format that has; a plugin
@@ -377,9 +376,10 @@ class Engine {
 
   std::vector<PluginInfo> plugins() const;
   std::vector<std::string> node_types() const;
-  // The type that a class declares for an input: "INT", "INT,FLOAT"; empty when there is no such
-  // class or input.
+  // The type that a class declares for an input: "INT", "INT,FLOAT"; and the folder of which it
+  // chooses a file or a folder: "loras", "input". Empty when there is none.
   std::string input_type(std::string_view class_type, std::string_view input) const;
+  std::string input_folder(std::string_view class_type, std::string_view input) const;
   std::string object_info(std::string_view class_type)
       const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
   std::string version() const;

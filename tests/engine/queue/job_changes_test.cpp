@@ -1,6 +1,8 @@
 // Who wants to know of changes is told which jobs they are of.
 #include <boost/test/unit_test.hpp>
+#include <stdexcept>
 
+#include "engine/base/log.h"
 #include "tests/engine/queue/queue_fixture.h"
 #include "tests/support/temporary_folder.h"
 
@@ -39,6 +41,26 @@ BOOST_AUTO_TEST_CASE(every_change_names_its_jobs) {
   BOOST_TEST(!queue.pause("a"));
   BOOST_TEST(!queue.claim());
   BOOST_TEST(told.empty());  // nothing has changed
+}
+
+// It would run nowhere, and wait no more.
+BOOST_AUTO_TEST_CASE(a_claim_holds_where_nobody_can_be_told) {
+  TemporaryFolder folder;
+  bool is_broken = false;
+  JobQueueOptions options;
+  options.changed = [&](const std::vector<std::string>&) {
+    if (is_broken) throw std::runtime_error("broken");
+  };
+  JobQueue queue(folder / "queue.db", options);
+  queue.submit({job_of("a")});
+  std::string said;
+  set_log_sink([&](Level, std::string_view message) { said += message; });
+  is_broken = true;
+  const std::optional<Job> claimed = queue.claim();
+  set_log_sink({});
+  BOOST_TEST_REQUIRE(claimed.has_value());
+  BOOST_TEST(claimed->id == "a");
+  BOOST_TEST(said.find("broken") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

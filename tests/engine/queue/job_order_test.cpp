@@ -47,6 +47,22 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_moved, Waiting) {
   BOOST_TEST(!queue.move_to_front("c"));
 }
 
+// Others still take turns with whoever moves a job of theirs away.
+BOOST_AUTO_TEST_CASE(what_is_moved_to_the_back_holds_nobody_up) {
+  const TemporaryFolder folder;
+  JobQueue queue{folder / "queue.db"};
+  const auto submit = [&](const char* id, const char* user) {
+    NewJob job = job_of(id);
+    job.user = user;
+    queue.submit({job});
+  };
+  for (const char* id : {"a", "b", "c"}) submit(id, "ann");
+  BOOST_TEST(queue.move_to_front("a"));
+  BOOST_TEST(queue.move_to_back("a"));
+  for (const char* id : {"d", "e"}) submit(id, "bob");
+  BOOST_TEST(waiting(queue) == "b d c e a");
+}
+
 BOOST_FIXTURE_TEST_CASE(there_is_always_room_between_two, Waiting) {
   for (int i = 0; i < 300; ++i) {
     queue.move_before(i % 2 == 0 ? "d" : "e", i % 2 == 0 ? "e" : "d");

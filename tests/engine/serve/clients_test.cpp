@@ -50,4 +50,19 @@ BOOST_AUTO_TEST_CASE(no_connection_ends_under_the_lock) {
   BOOST_TEST(clients.count() == 0u);
 }
 
+// The answer may be logged, and the log is sent to clients.
+BOOST_AUTO_TEST_CASE(who_is_gone_is_asked_without_the_lock) {
+  std::atomic<int> ended = 0;
+  Clients clients({[](const std::string&, const Caller&) { return std::vector<Json>{}; },
+                   [] { return Json::object(); }});
+  for (const char* user : {"ann", "bob"})
+    clients.connect("a", Caller{user, false, user}, std::make_shared<AskingSocket>(clients, ended));
+  clients.close_all([&](const Caller& caller) {
+    clients.send_to_all(Json::object());
+    return caller.user == "ann";
+  });
+  BOOST_TEST(ended == 1);
+  BOOST_TEST(clients.count() == 1u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,15 +30,16 @@ struct Kept : Serving {
   }
 
   // A loop, and `last`, a node that reads it.
-  std::string looping(const std::string& last) const {
+  std::string looping(const std::string& last, int steps = kSteps) const {
     return cat(
         R"({"load": {"class_type": "test.load", "inputs": {"path": ")",
         (folder / "a.safetensors").string(),
         R"("}}, "loop": {"class_type": "test.planned_loop", "inputs": {"model": ["load", 0],)",
-        "\"width\": ", kWide, ", \"steps\": ", kSteps, "}}, ", last, "}");
+        "\"width\": ", kWide, ", \"steps\": ", steps, "}}, ", last, "}");
   }
-  std::string showing_loop() const {
-    return looping(R"("show": {"class_type": "PreviewAny", "inputs": {"source": ["loop", 0]}})");
+  std::string showing_loop(int steps = kSteps) const {
+    return looping(R"("show": {"class_type": "PreviewAny", "inputs": {"source": ["loop", 0]}})",
+                   steps);
   }
   std::filesystem::path file_of(const std::string& id) const {
     return folder / "queue.db.checkpoints" / (id + ".checkpoint");
@@ -124,8 +125,8 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
 BOOST_FIXTURE_TEST_CASE(a_background_job_gives_way_at_its_next_step, Kept) {
   const std::string id = "night";
   Listener listener(*this, id);
-  service->queue().submit(
-      {{.id = id, .client = "tab", .is_background = true, .prompt = showing_loop()}});
+  const std::string prompt = showing_loop(10 * kSteps);  // not over before it is to give way
+  service->queue().submit({{.id = id, .client = "tab", .is_background = true, .prompt = prompt}});
   listener.next_share();
   BOOST_TEST(!std::filesystem::exists(file_of(id)));
   const std::string first = submit(meeting(1, 2));

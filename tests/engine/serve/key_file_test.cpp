@@ -96,6 +96,25 @@ BOOST_AUTO_TEST_CASE(what_changes_in_the_file_counts_at_once) {
   BOOST_TEST(ring.find(bob.text).has_value());
 }
 
+// Whoever listens to the log may be asked for their key again.
+BOOST_AUTO_TEST_CASE(a_spoilt_file_is_logged_without_the_lock) {
+  const TemporaryFolder folder;
+  const MadeKey ann = make_key("ann", false, 1);
+  write_keys(folder / "keys.json", {ann.kept});
+  KeyRing ring(folder / "keys.json");
+  int times = 0;
+  set_log_sink([&](Level, std::string_view) {
+    ++times;
+    BOOST_TEST(ring.holder(ann.kept.id).has_value());
+  });
+  std::ofstream(folder / "keys.json") << "{";
+  BOOST_TEST(ring.holder(ann.kept.id).has_value());
+  std::ofstream(folder / "keys.json") << "{{";
+  BOOST_TEST(ring.find(ann.text).has_value());
+  BOOST_TEST(times == 2);
+  set_log_sink({});
+}
+
 BOOST_AUTO_TEST_CASE(other_files_are_refused) {
   const TemporaryFolder folder;
   for (const char* text :
@@ -119,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_everybody_may_write_is_refused) {
 
 BOOST_AUTO_TEST_CASE(names_of_users_are_names_of_folders) {
   for (const char* name : {"a", "Ann.Lee_2-b"}) BOOST_TEST(is_user_name(name), name);
-  for (const char* name : {"", ".", "..", ".a", "a/b", "a b", "ä", "a\n"})
+  for (const char* name : {"", ".", "..", ".a", "a/b", "a b", "ä", "a\n", "default", "users.json"})
     BOOST_TEST(!is_user_name(name), name);
   BOOST_TEST(!is_user_name(std::string(65, 'a')));
 }

@@ -119,6 +119,11 @@ BOOST_FIXTURE_TEST_CASE(workflows_name_ones_own_files, Remembered) {
     BOOST_TEST(named(kBob, text) == text);
   for (const char* text : {"b.png", "a cat", "c.png [output]", "a.png [of ann]", ""})
     BOOST_TEST(named(kBob, text) == "", text);
+  owners.add({"input", "s/a.png"}, "ann");
+  for (const char* text : {"s", "./s/", "s/."}) {
+    BOOST_TEST(named(kBob, text) == text);
+    BOOST_TEST(named(kAnn, text) == "", text);
+  }
   BOOST_TEST(named(kAnn, "a.png") == "");
   BOOST_TEST(named(engine::operator_caller(), "a.png") == "");
 }
@@ -163,9 +168,45 @@ BOOST_FIXTURE_TEST_CASE(uploads_of_others_are_not_named, WithFiles) {
         .status;
   };
   BOOST_TEST(status(bob, "/prompt", "prompt") == 400);
-  BOOST_TEST(status(bob, "/v1/jobs", "workflow") == 422);
+  for (const char* path : {"/v1/jobs", "/v1/validate", "/v1/plan"})
+    BOOST_TEST(status(bob, path, "workflow") == 422, path);
   BOOST_TEST(status(ann, "/prompt", "prompt") == 200);
   BOOST_TEST(status(ann, "/v1/jobs", "workflow") == 201);
+}
+
+BOOST_FIXTURE_TEST_CASE(errors_name_no_uploads_of_others, WithFiles) {
+  upload(ann, "secret.png", "x");
+  for (const char* wrong : {"secrets.png", "zzz"})
+    for (const auto& [path, member] : {std::pair{"/prompt", "prompt"},
+                                       {"/v1/jobs", "workflow"},
+                                       {"/v1/validate", "workflow"},
+                                       {"/v1/plan", "workflow"}}) {
+      const std::string body = "{\"" + std::string(member) + "\": " + loading(wrong) + "}";
+      const std::string of_bob = as(bob, "POST", path, body).body;
+      BOOST_TEST(of_bob.find(wrong) != of_bob.npos, path);
+      BOOST_TEST(of_bob.find("secret.png") == of_bob.npos, path << ": " << of_bob);
+      if (path != std::string("/prompt"))  // which names none
+        BOOST_TEST(as(ann, "POST", path, body).body.find("secret.png") != of_bob.npos, path);
+    }
+}
+
+// Which file it is would be known too late.
+BOOST_FIXTURE_TEST_CASE(files_are_named_and_not_linked, WithFiles) {
+  upload(ann, "a.png", "x");
+  const std::string prompt =
+      "{\"0\": {\"class_type\": \"PrimitiveString\", \"inputs\": {\"value\": \"b\"}}, \"1\": "
+      "{\"class_type\": \"LoadImage\", \"inputs\": {\"image\": [\"0\", 0]}}, \"2\": "
+      "{\"class_type\": "
+      "\"PreviewImage\", \"inputs\": {\"images\": [\"1\", 0]}}}";
+  const auto answer = [&](const engine::MadeKey& key, const char* path, const char* member) {
+    return as(key, "POST", path, "{\"" + std::string(member) + "\": " + prompt + "}").body;
+  };
+  BOOST_TEST(answer(bob, "/prompt", "prompt").find("is linked") != std::string::npos);
+  BOOST_TEST(answer(root, "/prompt", "prompt").find("is linked") == std::string::npos);
+  for (const char* path : {"/v1/jobs", "/v1/validate", "/v1/plan"}) {
+    BOOST_TEST(answer(bob, path, "workflow").find("is linked") != std::string::npos, path);
+    BOOST_TEST(answer(root, path, "workflow").find("is linked") == std::string::npos, path);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(what_a_job_makes_is_its_owners, WithFiles) {

@@ -58,6 +58,14 @@ struct WithTwoWaiting : WithRoles {
   std::string state(const std::string& id) const {
     return json_as(root, "/v1/jobs/" + id).at("state").as_string();
   }
+  // The events that somebody hears, as far as the first that says this.
+  std::string told(const engine::MadeKey& key, const std::string& until) const {
+    Connection connection(serving.port());
+    connection.ask("GET", "/v1/events?after=0", "", headers_of(key));
+    std::string text;
+    while (text.find(until) == std::string::npos && connection.fill(1)) text += connection.take(1);
+    return text;
+  }
 };
 
 }  // namespace
@@ -142,6 +150,18 @@ BOOST_FIXTURE_TEST_CASE(jobs_are_ones_own, WithTwoJobs) {
   BOOST_TEST(as(ann, "DELETE", "/v1/jobs/" + of_ann).status == 204);
   const Reply again = as(bob, "POST", "/v1/jobs/" + of_bob + "/retry");
   BOOST_TEST(again.json().at("user").as_string() == "bob");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_priority_that_was_given_once_is_not_kept, WithTwoWaiting) {
+  as(root, "POST", "/v1/jobs/" + of_bob + "/move", "{\"priority\": 5}");
+  as(bob, "POST", "/v1/jobs/" + of_bob + "/cancel");
+  const auto priority = [&](const engine::MadeKey& key) {
+    const Reply again = as(key, "POST", "/v1/jobs/" + of_bob + "/retry");
+    BOOST_TEST_REQUIRE(again.status == 201, again.body);
+    return again.json().at("priority").as_int64();
+  };
+  BOOST_TEST(priority(bob) == 0);
+  BOOST_TEST(priority(root) == 5);
 }
 
 BOOST_FIXTURE_TEST_CASE(the_queue_shows_ones_own, WithTwoWaiting) {
@@ -246,15 +266,16 @@ BOOST_FIXTURE_TEST_CASE(messages_reach_whose_job_it_is, WithRoles) {
 }
 
 BOOST_FIXTURE_TEST_CASE(events_are_of_ones_own_jobs, WithTwoWaiting) {
-  const auto told = [&](const engine::MadeKey& key, const std::string& until) {
-    Connection connection(serving.port());
-    connection.ask("GET", "/v1/events?after=0", "", headers_of(key));
-    std::string text;
-    while (text.find(until) == std::string::npos && connection.fill(1)) text += connection.take(1);
-    return text;
-  };
   BOOST_TEST(told(bob, of_bob).find(of_ann) == std::string::npos);  // which came first
   BOOST_TEST(told(root, of_bob).find(of_ann) != std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_deleted_job_is_told_to_its_owner, WithTwoWaiting) {
+  as(ann, "POST", "/v1/jobs/" + of_ann + "/cancel");
+  BOOST_TEST(as(ann, "DELETE", "/v1/jobs/" + of_ann).status == 204);
+  const std::string next = submit_as(ann, showing(3)), last = submit_as(bob, showing(4));
+  BOOST_TEST(told(ann, next).find("\"deleted\"") != std::string::npos);
+  BOOST_TEST(told(bob, last).find("\"deleted\"") == std::string::npos);
 }
 
 // What was opened with a key ends when that is taken away, at the next change of a job.

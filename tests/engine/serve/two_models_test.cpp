@@ -85,7 +85,8 @@ BOOST_AUTO_TEST_CASE(forty_jobs_take_little_more_than_their_work) {
   BOOST_TEST_MESSAGE("took " << took << " s, the bound is " << bound << " s; loaded "
                              << control->weights(0) / kLayers << " and "
                              << control->weights(1) / kLayers << " times");
-  BOOST_TEST((kPace == 0 || took <= 1.1 * bound),
+  // A quiet machine needs 1.03 of it, and a loaded one more; without overtaking it would be 2.8.
+  BOOST_TEST((kPace == 0 || took <= 1.5 * bound),
              "took " << took << " s, the bound is " << bound << " s");
 }
 

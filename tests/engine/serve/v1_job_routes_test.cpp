@@ -314,6 +314,10 @@ BOOST_AUTO_TEST_CASE(a_job_that_has_run_has_a_timeline) {
   serving.expect(200, "POST", "/v1/queue/pause");
   const std::string waits = serving.submit_v1(showing(2));
   BOOST_TEST(serving.refused(404, "GET", "/v1/jobs/" + waits + "/trace") == "not_found");
+  // Another job may have had its id.
+  traces.write(waits + ".json", "{}");
+  serving.expect(200, "POST", "/v1/jobs/" + waits + "/cancel");
+  BOOST_TEST(serving.refused(404, "GET", "/v1/jobs/" + waits + "/trace") == "not_found");
   for (const char* other : {"none", "..%2Fqueue",
                             "%2e%2e%2f"
                             "x"})
