@@ -124,17 +124,26 @@ BOOST_FIXTURE_TEST_CASE(a_job_goes_on_behind_its_last_step, Kept) {
 // Its file is written when it has given its memory back.
 BOOST_FIXTURE_TEST_CASE(a_background_job_gives_way_at_its_next_step, Kept) {
   const std::string id = "night";
-  Listener listener(*this, id);
-  const std::string prompt = showing_loop(10 * kSteps);  // not over before it is to give way
-  service->queue().submit({{.id = id, .client = "tab", .is_background = true, .prompt = prompt}});
-  listener.next_share();
+  double done = 0;
+  {
+    Listener before(*this, id);
+    const std::string prompt = showing_loop(10 * kSteps);  // not over before it is interrupted
+    service->queue().submit({{.id = id, .client = "tab", .is_background = true, .prompt = prompt}});
+    for (int steps = 0; steps < 100; ++steps) done = before.next_share();
+  }
   BOOST_TEST(!std::filesystem::exists(file_of(id)));
   const std::string first = submit(meeting(1, 2));
   wait_until([&] { return std::filesystem::exists(file_of(id)); });
   BOOST_TEST(running() == 2u);
   const std::string second = submit(meeting(2, 2));
-  for (const std::string& one : {first, second, id})
+  for (const std::string& one : {first, second})
     BOOST_TEST(ended(one).at("status").at("status_str").as_string() == "success");
+  Listener after(*this, id);
+  const double next = after.next_share();
+  BOOST_TEST(next > done);
+  BOOST_TEST(next < 1);
+  post("/interrupt", cat("{\"prompt_id\": \"", id, "\"}"));
+  BOOST_TEST(!ended(id).at("status").at("completed").as_bool());
 }
 
 // A server that is killed in between goes on from it: the queue asks for the time when it writes
