@@ -1,6 +1,6 @@
 """Sixteen runs of FLUX.1 at once on two cards, beside one run alone on one card.
 
-    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...] [--previews]
+    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...] [--previews] [--traces DIR]
 
 BUNDLE: from cuda_bundle.sh. WORKFLOW: ComfyUI's official flux_dev.json. Files of FLUX.1's true size are filled with random
 numbers in DIR (default: a folder in memory where that has room), 34 GB of them. One process of heddle serve has cuda:0 and
@@ -8,7 +8,9 @@ draws one picture at a time; another has both cards and gets all the prompts at 
 and know the prompt. For each --budget (default: all of the card, and 12GiB of it) prints the seconds of one run (median of
 five), of all of them, and how that compares with an equal share of both cards, which is runs / 2 times one run; and the pictures
 a second of both cards beside those of one card that got half of the prompts at once. With --previews a WebSocket client
-listens, so that every step makes a preview. The pictures have to be the same bytes on either.
+listens, so that every step makes a preview. The pictures have to be the same bytes on either. With --traces the runs are made once
+more with another prompt in each and a timeline of each, which is kept in DIR; prints which card had how many samplers, and how long an encoder or a
+decoder of one run was at work while the sampler of another was. With --only-traces that is all.
 """
 
 import argparse
@@ -45,7 +47,7 @@ class Listener:
 
 
 class Server:
-    def __init__(self, bench, port, devices, budget, previews):
+    def __init__(self, bench, port, devices, budget, previews, traces=None):
         self.address = f"http://127.0.0.1:{port}"
         self.output = bench.work / f"output-{port}"
         command = [str(bench.bundle / "heddle"), "serve", "--devices", devices, "--jobs", "16", "--cache", "none", "--port", str(port),
@@ -53,6 +55,8 @@ class Server:
                    "--queue", str(bench.work / f"queue-{port}.db"), "--user", str(bench.work / f"user-{port}")]
         if budget != "all":
             command += ["--budget", f"cuda={budget}"]
+        if traces:
+            command += ["--traces", str(traces)]
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{bench.bundle / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
         self.flow = json.loads((bench.work / "workflow.json").read_text())
         self.process = subprocess.Popen(command, cwd=bench.work, env=environment)
@@ -74,13 +78,15 @@ class Server:
         with urllib.request.urlopen(request, timeout=60) as answer:
             return json.loads(answer.read() or b"null")
 
-    def submit(self, seed):
+    def submit(self, seed, prompt=None):
         flow = json.loads(json.dumps(self.flow))
         for node in flow.values():
             if node["class_type"] == "RandomNoise":
                 node["inputs"]["noise_seed"] = seed
             if node["class_type"] == "SaveImage":
                 node["inputs"]["filename_prefix"] = f"seed{seed}"
+            if prompt and node["class_type"] == "CLIPTextEncode":
+                node["inputs"]["text"] = prompt
         return self.ask("/prompt", {"prompt": flow, "client_id": "bench"})["prompt_id"]
 
     def seconds(self, seeds):
@@ -95,6 +101,13 @@ class Server:
                 raise RuntimeError(json.dumps(entry["status"])[:2000])
             waiting.pop(0)
         return time.monotonic() - begin
+
+    def begin_of(self, prompt_id):
+        """When a run began, in microseconds of the clock on the wall; None: it has not ended."""
+        entry = self.ask(f"/history/{prompt_id}").get(prompt_id)
+        if entry is None:
+            return None
+        return 1000 * next(told["timestamp"] for name, told in entry["status"]["messages"] if name == "execution_start")
 
     def digest(self, seed):
         return hashlib.sha256(next(self.output.glob(f"seed{seed}_*.png")).read_bytes()).hexdigest()[:16]
@@ -134,6 +147,55 @@ def compare(bench, number, budget, runs, previews):
     return same
 
 
+SAMPLERS, NEIGHBOURS = ("SamplerCustomAdvanced", "KSampler"), ("CLIPTextEncode", "VAEDecode")
+
+
+def overlap(bench, budget, runs, folder):
+    """Prints how much of the encoders and decoders lay beside a sampler of another run; whether any did."""
+    traces = pathlib.Path(folder).resolve() / budget
+    traces.mkdir(parents=True, exist_ok=True)
+    server = Server(bench, 8390, "cuda:0,cuda:1", budget, True, traces)
+    try:
+        server.seconds([7000, 7001])
+        ids = [server.submit(7100 + i, f"a lighthouse at sea, number {i}") for i in range(runs)]
+        begins = {}
+        while len(begins) < runs:
+            time.sleep(0.05)
+            begins.update({i: begin for i in ids if i not in begins and (begin := server.begin_of(i)) is not None})
+        spans = []  # (run, class, card, begin, end)
+        for run in ids:
+            with urllib.request.urlopen(f"{server.address}/v1/jobs/{run}/trace", timeout=60) as answer:
+                events = json.loads(answer.read())["traceEvents"]
+            cards = {e["pid"]: e["args"]["name"] for e in events if e.get("name") == "process_name"}
+            lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+            for e in events:
+                if e.get("cat") == "node" and lanes.get((e["pid"], e["tid"])) == "compute":
+                    begin = begins[run] + e["ts"]
+                    spans.append((run, e["name"].split()[-1], cards[e["pid"]], begin, begin + e["dur"]))
+    finally:
+        server.end()
+    for card in sorted({card for _, kind, card, _, _ in spans if kind in SAMPLERS}):
+        mine = sorted((begin, end) for _, kind, its_card, begin, end in spans if kind in SAMPLERS and its_card == card)
+        print(f"{budget}: {card}: {len(mine)} samplers, from {(mine[0][0] - begins[ids[0]]) / 1e6:.3f} to"
+              f" {(max(end for _, end in mine) - begins[ids[0]]) / 1e6:.3f} s", flush=True)
+    seen = False
+    for name in NEIGHBOURS:
+        total = beside = same_card = 0.0
+        for run, kind, card, begin, end in spans:
+            if kind != name:
+                continue
+            total += end - begin
+            for other, sampler, its_card, its_begin, its_end in spans:
+                both = min(end, its_end) - max(begin, its_begin)
+                if other != run and sampler in SAMPLERS and both > 0:
+                    beside += both
+                    same_card += both if its_card == card else 0
+        seen = seen or beside > 0
+        print(f"{budget}: {name} {total / 1e6:.3f} s in all; beside samplers of other runs {beside / 1e6:.3f} s, of that {same_card / 1e6:.3f} s on the same card",
+              flush=True)
+    return seen
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bundle")
@@ -143,9 +205,15 @@ def main():
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--budget", nargs="+", default=["all", "12GiB"])
     parser.add_argument("--previews", action="store_true")
+    parser.add_argument("--traces")
+    parser.add_argument("--only-traces", action="store_true")
     arguments = parser.parse_args()
     bench = Bench(arguments)
     try:
+        if arguments.traces and not all(overlap(bench, budget, arguments.runs, arguments.traces) for budget in arguments.budget):
+            sys.exit(1)
+        if arguments.only_traces:
+            return
         same = [compare(bench, number, budget, arguments.runs, arguments.previews) for number, budget in enumerate(arguments.budget)]
         sys.exit(0 if all(same) else 1)
     finally:
