@@ -277,6 +277,11 @@ bool is_lasting(cudnnStatus_t status) {
          status / 1000 == CUDNN_STATUS_NOT_SUPPORTED / 1000;
 }
 
+void check(const CudnnLibrary& library, cudnnStatus_t status, const char* call) {
+  if (status != CUDNN_STATUS_SUCCESS)
+    device::fail(HEDDLE_INTERNAL, call, ": ", library.error_string(status), " (", int(status), ")");
+}
+
 }  // namespace
 
 std::unique_ptr<CudnnPlan> Cudnn::make_plan(cudnnHandle_t handle, const Key& key,
@@ -345,8 +350,7 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& given, std::span<const
   const CudnnLibrary& library = *handles_.library();
   if (!given.is_ready_) make_ready(const_cast<CudnnPlan&>(given));  // it is one of ours
   const std::lock_guard lock(launching_);
-  if (launcher_ == nullptr && (launcher_ = handles_.take()) == nullptr)
-    device::fail(HEDDLE_INTERNAL, "cuDNN cannot be used any more; the log says why");
+  const cudnnHandle_t launcher = launcher_of(stream);
   CudnnGraph pack(library);
   const CudnnGraph::Part part = pack.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(part, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
@@ -355,21 +359,29 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& given, std::span<const
            static_cast<std::int64_t>(count), pointers);
   pack.set(part, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finish(part);
-  const auto checked = [&](cudnnStatus_t status, const char* call) {
-    if (status != CUDNN_STATUS_SUCCESS)
-      device::fail(HEDDLE_INTERNAL, call, ": ", library.error_string(status), " (", int(status),
-                   ")");
-  };
-  checked(library.set_stream(launcher_, stream), "cudnnSetStream");
-  stream_ = stream;
-  checked(library.execute(launcher_, given.plan_, part), "cudnnBackendExecute");
+  check(library, library.execute(launcher, given.plan_, part), "cudnnBackendExecute");
+}
+
+// REQUIRES: launching_ held.
+cudnnHandle_t Cudnn::launcher_of(cudaStream_t stream) {
+  if (const auto found = launchers_.find(stream); found != launchers_.end()) return found->second;
+  const cudnnHandle_t handle = handles_.take();
+  if (handle == nullptr)
+    device::fail(HEDDLE_INTERNAL, "cuDNN cannot be used any more; the log says why");
+  const CudnnLibrary& library = *handles_.library();
+  check(library, library.set_stream(handle, stream), "cudnnSetStream");
+  launchers_.emplace(stream, handle);
+  return handle;
 }
 
 void Cudnn::leave(cudaStream_t stream) noexcept {
   const std::lock_guard lock(launching_);
-  if (launcher_ == nullptr || stream_ != stream) return;
-  handles_.library()->set_stream(launcher_, nullptr);
-  stream_ = nullptr;
+  const auto found = launchers_.find(stream);
+  if (found == launchers_.end()) return;
+  const cudnnHandle_t handle = found->second;
+  launchers_.erase(found);
+  if (handles_.library()->set_stream(handle, nullptr) == CUDNN_STATUS_SUCCESS)
+    handles_.give_back(handle);
 }
 
 }  // namespace heddle::cuda

@@ -97,8 +97,7 @@ class Cudnn {
   };
   void execute(cudaStream_t stream, const CudnnPlan& plan, std::span<const Binding> bindings,
                void* workspace);
-  // A handle that changes its stream records an event on the one before: no stream may go while one
-  // is on it. REQUIRES: the stream's work is done.
+  // To be called before the stream goes. REQUIRES: its work is done.
   void leave(cudaStream_t stream) noexcept;
 
  private:
@@ -116,6 +115,7 @@ class Cudnn {
   bool restore(cudnnHandle_t handle, CudnnPlan& plan) const;
   void make_ready_soon(CudnnPlan& plan);  // REQUIRES: mutex_ held
   void make_all_ready();                  // on a thread of its own
+  cudnnHandle_t launcher_of(cudaStream_t stream);
 
   Device& device_;
   CudnnHandles handles_;
@@ -128,8 +128,9 @@ class Cudnn {
   std::condition_variable changed_;
   std::thread thread_;  // mutex_
   std::mutex launching_;
-  cudnnHandle_t launcher_ = nullptr;  // launching_; a handle has one stream
-  cudaStream_t stream_ = nullptr;     // launching_: that one; nullptr: the default stream
+  // A handle for each stream: one that changes its stream records an event on the one before and
+  // lets the other wait for it, which draws both into one captured graph where either is captured.
+  std::map<cudaStream_t, cudnnHandle_t> launchers_;  // launching_
 };
 
 }  // namespace heddle::cuda
