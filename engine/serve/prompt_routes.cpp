@@ -1,6 +1,7 @@
 // Jobs come, are listed, are stopped: /prompt, /queue, /interrupt, /free.
 #include <algorithm>
 #include <chrono>
+#include <mutex>
 #include <regex>
 #include <set>
 
@@ -89,20 +90,26 @@ std::string id_of(const Json& body) {
   return id->as_string();
 }
 
-// Classes whose nodes are outputs: asked for once.
+// Classes whose nodes are outputs: the engine is asked once, when somebody needs to know. Any
+// thread.
 class OutputClasses {
  public:
-  explicit OutputClasses(const heddle::Engine& engine) {
-    const Json all = parse_json(engine.object_info(""), "object_info");
-    for (const Json::Member& type : all.members())
-      if (const Json* is_output = type.value.find("output_node");
-          is_output != nullptr && is_output->as_bool())
-        names_.insert(type.key);
+  explicit OutputClasses(const heddle::Engine& engine) : engine_(engine) {}
+  bool has(const std::string& name) const {
+    std::call_once(asked_, [&] {
+      const Json all = parse_json(engine_.object_info(""), "object_info");
+      for (const Json::Member& type : all.members())
+        if (const Json* is_output = type.value.find("output_node");
+            is_output != nullptr && is_output->as_bool())
+          names_.insert(type.key);
+    });
+    return names_.contains(name);
   }
-  bool has(const std::string& name) const { return names_.contains(name); }
 
  private:
-  std::set<std::string> names_;
+  const heddle::Engine& engine_;
+  mutable std::once_flag asked_;
+  mutable std::set<std::string> names_;
 };
 
 // Of the outputs that are there, those that the request wants: others are not looked for. Empty:
