@@ -102,12 +102,14 @@ class Server:
             waiting.pop(0)
         return time.monotonic() - begin
 
-    def begin_of(self, prompt_id):
-        """When a run began, in microseconds of the clock on the wall; None: it has not ended."""
+    def end_of(self, prompt_id):
+        """When a run ended, in microseconds of the clock on the wall; None: it has not."""
         entry = self.ask(f"/history/{prompt_id}").get(prompt_id)
         if entry is None:
             return None
-        return 1000 * next(told["timestamp"] for name, told in entry["status"]["messages"] if name == "execution_start")
+        if entry["status"]["status_str"] != "success":
+            raise RuntimeError(json.dumps(entry["status"])[:2000])
+        return 1000 * next(told["timestamp"] for name, told in entry["status"]["messages"] if name == "execution_success")
 
     def digest(self, seed):
         return hashlib.sha256(next(self.output.glob(f"seed{seed}_*.png")).read_bytes()).hexdigest()[:16]
@@ -158,26 +160,28 @@ def overlap(bench, budget, runs, folder):
     try:
         server.seconds([7000, 7001])
         ids = [server.submit(7100 + i, f"a lighthouse at sea, number {i}") for i in range(runs)]
-        begins = {}
-        while len(begins) < runs:
+        ends = {}
+        while len(ends) < runs:
             time.sleep(0.05)
-            begins.update({i: begin for i in ids if i not in begins and (begin := server.begin_of(i)) is not None})
+            ends.update({i: end for i in ids if i not in ends and (end := server.end_of(i)) is not None})
         spans = []  # (run, class, card, begin, end)
         for run in ids:
             with urllib.request.urlopen(f"{server.address}/v1/jobs/{run}/trace", timeout=60) as answer:
                 events = json.loads(answer.read())["traceEvents"]
             cards = {e["pid"]: e["args"]["name"] for e in events if e.get("name") == "process_name"}
             lanes = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e.get("name") == "thread_name"}
+            # A timeline counts from where the run has its memory, which nothing else tells; its last span ends the run.
+            zero = ends[run] - max(e["ts"] + e["dur"] for e in events if e.get("ph") == "X")
             for e in events:
                 if e.get("cat") == "node" and lanes.get((e["pid"], e["tid"])) == "compute":
-                    begin = begins[run] + e["ts"]
+                    begin = zero + e["ts"]
                     spans.append((run, e["name"].split()[-1], cards[e["pid"]], begin, begin + e["dur"]))
     finally:
         server.end()
+    first = min(begin for _, _, _, begin, _ in spans)
     for card in sorted({card for _, kind, card, _, _ in spans if kind in SAMPLERS}):
-        mine = sorted((begin, end) for _, kind, its_card, begin, end in spans if kind in SAMPLERS and its_card == card)
-        print(f"{budget}: {card}: {len(mine)} samplers, from {(mine[0][0] - begins[ids[0]]) / 1e6:.3f} to"
-              f" {(max(end for _, end in mine) - begins[ids[0]]) / 1e6:.3f} s", flush=True)
+        mine = sorted((begin - first, end - first) for _, kind, its_card, begin, end in spans if kind in SAMPLERS and its_card == card)
+        print(f"{budget}: {card}: {len(mine)} samplers: {' '.join(f'{begin / 1e6:.2f}-{end / 1e6:.2f}' for begin, end in mine)}", flush=True)
     seen = False
     for name in NEIGHBOURS:
         total = beside = same_card = 0.0
