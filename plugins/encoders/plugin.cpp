@@ -7,12 +7,14 @@
 #include "t5.h"
 #include "text_nodes.h"
 #include "tokenizer_kind.h"
+#include "vision_model.h"
 
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              LanguageLayer, LanguageFinish, LanguageJoin, VisionModel, VisionEmbed, VisionRope,
+              VisionLayer, VisionMerge, CLIPTextEncode, CLIPTextEncodeFlux, CLIPSetLastLayer,
+              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -93,7 +93,10 @@
  *                 Optional, of language models: template (text with {} where the prompt goes), but
  *                 for prompts that begin with template_unless (text); weights (bool, absent means
  *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the
- *                 second turn, and of that with turn_role behind it, are left out
+ *                 second turn, and of that with turn_role behind it, are left out;
+ *                 picture_template (template with pictures), picture_token (text: a picture stands
+ *                 at each), vision (MODEL: pictures -> what stands there) or vision_missing (the
+ *                 error text, shown when it is to see a picture)
  *   stop_at_layer  int, optional: -1 the last layer
  *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
  *                 under which it encodes, scheduled (bool): by their keyframes
