@@ -58,8 +58,8 @@ void require_vision(const Value& clip, const Prompt& prompt) {
 
 }  // namespace
 
-void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
-                  const Output<Value>& conditioning) {
+std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
+                         const Output<Value>& conditioning) {
   require_vision(clip, prompt);
   try {
     Told told;
@@ -68,17 +68,19 @@ void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
       tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
     for (const Call& call : told.calls) question.call(call.model, {call.inputs});
     if (told.flops > 0) question.cost(told.flops, 4 * told.flops);
-    if (!told.widths_known) return;
+    if (!told.widths_known) return 0;
     for (const auto& [path, shape] : told.tensors)
       question.out(conditioning, path, HEDDLE_F32, shape);
     for (std::size_t i = 0; i < clips.size(); ++i)
       for (const auto& [key, value] : fields_of(clip, clips[i]))
         question.known(conditioning, std::to_string(i) + "." + key, value);
+    return clips.size();
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }
+  return 0;
 }
 
 }  // namespace heddle::encoders

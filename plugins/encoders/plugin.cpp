@@ -2,6 +2,7 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "clip_hooks.h"
+#include "edit_nodes.h"
 #include "language_model.h"
 #include "modules.h"
 #include "t5.h"
@@ -14,7 +15,8 @@ namespace heddle::encoders {
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
               LanguageLayer, LanguageFinish, LanguageJoin, VisionModel, VisionEmbed, VisionRope,
-              VisionLayer, VisionMerge, CLIPTextEncode, CLIPTextEncodeFlux, CLIPSetLastLayer,
-              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              VisionLayer, VisionMerge, CLIPTextEncode, CLIPTextEncodeFlux, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks,
+              Modules, Tokenizers)
 
 }  // namespace heddle::encoders
