@@ -46,7 +46,10 @@
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   reference_method  a text, optional: where the pictures lie that the model is shown
- * ("references", "reference_positions") when nothing says so: "offset", "index" or "uxo"
+ *                 ("references", "reference_positions") when nothing says so: "offset", "index",
+ *                 "index_timestep_zero" or "uxo". reference_centred (bool): a picture's middle is
+ *                 its origin, and the model has an input "text_start"; reference_timestep (bool):
+ *                 it has an input of that name
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
