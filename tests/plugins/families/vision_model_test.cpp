@@ -28,16 +28,7 @@ struct VisionFixture {
     return heddle::engine::write_json(*configs.find(model));
   }
   static std::vector<FileTensor> tensors_of(const char* model) {
-    const heddle::engine::Json all =
-        heddle::engine::parse_json(read_text(vision_folder() / "shapes.json"), "shapes.json");
-    std::vector<FileTensor> tensors;
-    for (const auto& member : all.at(model).members()) {
-      std::vector<std::int64_t> shape;
-      for (const heddle::engine::Json& size : member.value.as_array())
-        shape.push_back(size.as_int64());
-      tensors.push_back(seeded_tensor(member.key, shape));
-    }
-    return tensors;
+    return seeded_model(model, false, "vision");
   }
   std::filesystem::path file(const std::vector<FileTensor>& tensors) const {
     const std::filesystem::path path = temporary / "model.safetensors";
