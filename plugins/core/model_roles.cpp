@@ -16,7 +16,8 @@ constexpr RoleNames kRoles[] = {
     {"vae.decoder", "an autoencoder", "VAELoader"},
     {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
     {"vision_encoder", "a vision tower alone",
-     "no loader: CLIPLoader takes it in one file with its language model"},
+     "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
+    {"style_model", "a style model", "StyleModelLoader"},
 };
 
 const char* what_is(std::string_view role) {

@@ -115,8 +115,10 @@ void infer_request(Infer& question, const Value& clip, const std::optional<Value
   std::uint64_t bytes = 0;
   std::vector<Shape> shown;
   for (const EditPicture& picture : request.pictures) {
+    const Shape read{1, picture.read.height, picture.read.width, 3};
     bytes = std::max({bytes, scaling_bytes(picture.shape, picture.read),
-                      scaling_bytes(picture.shape, picture.shown)});
+                      scaling_bytes(picture.shape, picture.shown),
+                      2 * scaling_bytes(read, picture.read)});
     if (!vae) continue;
     if (const auto latent = infer_shown(question, *vae, picture)) shown.push_back(*latent);
   }

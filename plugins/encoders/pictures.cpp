@@ -86,6 +86,18 @@ Tensor scaled_by_area(Context& ctx, const Tensor& image, const GridSize& to) {
   return out;
 }
 
+std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image, const GridSize& to,
+                                          HostMemory& memory) {
+  const Grids grids{image.size(0), {image.size(1), image.size(2)}, kColours};
+  std::pmr::vector<float> colours = colours_of(ctx, image, grids.outer, memory);
+  if (to == grids.size) return colours;
+  std::pmr::vector<float> made(
+      std::size_t(checked_product({grids.outer, to.height, to.width, kColours}, "the picture")),
+      &memory);
+  resample(ctx, colours, grids, to, Resampling::bicubic_antialiased, made.data(), memory);
+  return made;
+}
+
 Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to) {
   HostMemory memory(ctx);
   const Grids grids{1, {image.size(1), image.size(2)}, kColours};

@@ -2,8 +2,10 @@
 // Sizes are worked out alike before a run and in it. One call's thread.
 #pragma once
 
+#include <memory_resource>
 #include <vector>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/node.hpp>
 
 #include "plugins/blocks/resample.h"
@@ -23,6 +25,9 @@ blocks::GridSize picture_size(const Shape& shape, const std::string& port);
 // Red, green and blue of an IMAGE (B, H, W, C) in host memory in another size, by areas:
 // (B, h, w, 3) f32 in host memory.
 Tensor scaled_by_area(Context& ctx, const Tensor& image, const blocks::GridSize& to);
+// The same by cubic convolution with antialiasing, as numbers (B, h, w, 3) that `memory` holds.
+std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
+                                          const blocks::GridSize& to, HostMemory& memory);
 // The first of such pictures as the vision tower reads it: (1, h, w, 3) f32 on the call's device,
 // less the mean and over the deviation of each colour.
 Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to);

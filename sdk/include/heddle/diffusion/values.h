@@ -37,8 +37,9 @@
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
  *                 picture with a part masked out, in the autoencoder's units, for models that read
- * it. Others leave it reference_latents  list of records with samples and scaled as of a LATENT,
- * optional: pictures that the model is shown. reference_latents_method, a text: where they lie
+ *                 it. Others leave it
+ *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
+ *                 that the model is shown. reference_latents_method, a text: where they lie
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
@@ -104,12 +105,16 @@
  *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
  *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
+ * CLIP_VISION   record: model (MODEL): pictures (B, size, size, 3) -> "last_hidden"
+ * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
+ * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
  *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
- * models, its latents are pictures (B, 3, H, W) from -1 to 1 HOOKS         list of records, each a
- * change of weights (weight_hooks.h); none: no hooks id            text: changes of one id are the
- * same one kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
+ *               models, its latents are pictures (B, 3, H, W) from -1 to 1
+ * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
+ *   id            text: changes of one id are the same one
+ *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
  *   strength_model, strength_clip  floats: for a diffusion model and for text encoders
  *   keyframes     HOOK_KEYFRAMES, optional: how strong when; clock, a text: hooks of one clock go
  *                 through them together
