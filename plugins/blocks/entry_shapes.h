@@ -12,10 +12,19 @@ namespace heddle::blocks {
 
 // Fields of an entry that are told before a run, besides its tensors: those that decide where, when
 // and how much it counts, and what the model reads.
-inline constexpr const char* kScopeFields[] = {
-    "area",        "area_fractions", "strength",           "start_percent",
-    "end_percent", "mask_strength",  "set_area_to_bounds", "default",
-    "unguided",    "hooks",          "clip_start_percent", "clip_end_percent"};
+inline constexpr const char* kScopeFields[] = {"area",
+                                               "area_fractions",
+                                               "strength",
+                                               "start_percent",
+                                               "end_percent",
+                                               "mask_strength",
+                                               "set_area_to_bounds",
+                                               "default",
+                                               "unguided",
+                                               "hooks",
+                                               "clip_start_percent",
+                                               "clip_end_percent",
+                                               "reference_latents_method"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {

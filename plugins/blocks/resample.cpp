@@ -73,8 +73,53 @@ std::uint64_t most_taps(std::int64_t from, std::int64_t to) {
   return 6 * std::uint64_t(std::max(from, to)) + 2 * std::uint64_t(to);
 }
 
+// Keys' cubic convolution with a = -0.5, between -2 and 2.
+double smooth_cubic(double x) {
+  constexpr double a = -0.5;
+  x = std::abs(x);
+  if (x < 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
+  return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0.0;
+}
+
+// For each cell of the result the cells that a filter between -radius and radius covers, where it
+// is as wide as a cell of the result: add(cell, weight), close(). The weights of one add up to 1.
+template <class Filter, class Add, class Close>
+void cover(std::int64_t from, std::int64_t to, double radius, Filter&& filter,
+           std::pmr::memory_resource& memory, Add&& add, Close&& close) {
+  const double scale = double(from) / double(to), stretch = std::max(scale, 1.0);
+  const double support = radius * stretch;
+  std::pmr::vector<double> weights(&memory);
+  weights.reserve(std::size_t(from));
+  for (std::int64_t i = 0; i < to; ++i) {
+    const double centre = (double(i) + 0.5) * scale;
+    const auto begin = std::max<std::int64_t>(std::int64_t(centre - support + 0.5), 0);
+    const auto end = std::min<std::int64_t>(std::int64_t(centre + support + 0.5), from);
+    weights.clear();
+    double sum = 0;
+    for (std::int64_t cell = begin; cell < end; ++cell) {
+      weights.push_back(filter((double(cell) - centre + 0.5) / stretch));
+      sum += weights.back();
+    }
+    for (std::int64_t cell = begin; cell < end; ++cell)
+      add(cell, weights[std::size_t(cell - begin)] / sum);
+    close();
+  }
+}
+
+Axis<float> make_smooth_axis(std::int64_t from, std::int64_t to,
+                             std::pmr::memory_resource& memory) {
+  Axis<float> axis(to, memory);
+  axis.reserve(most_taps(from, to));
+  cover(
+      from, to, 2, smooth_cubic, memory,
+      [&](std::int64_t cell, double weight) { axis.add(cell, float(weight)); },
+      [&] { axis.close(); });
+  return axis;
+}
+
 Axis<float> make_axis(std::int64_t from, std::int64_t to, Resampling method,
                       std::pmr::memory_resource& memory) {
+  if (method == Resampling::bicubic_antialiased) return make_smooth_axis(from, to, memory);
   const float scale = float(from) / float(to);
   Axis<float> axis(to, memory);
   axis.reserve(most_taps(from, to));
@@ -90,6 +135,7 @@ Axis<float> make_axis(std::int64_t from, std::int64_t to, Resampling method,
         add_area(axis, i, from, to);
         break;
       case Resampling::bicubic:
+      case Resampling::bicubic_antialiased:  // above
         add_bicubic(axis, i, from, scale);
         break;
     }
@@ -149,28 +195,15 @@ double lanczos(double x) {
 
 Axis<std::int32_t> make_lanczos_axis(std::int64_t from, std::int64_t to,
                                      std::pmr::memory_resource& memory) {
-  const double scale = double(from) / double(to), stretch = std::max(scale, 1.0);
-  const double support = 3 * stretch;
   Axis<std::int32_t> axis(to, memory);
   axis.reserve(most_taps(from, to));
-  std::pmr::vector<double> weights(&memory);
-  weights.reserve(std::size_t(from));
-  for (std::int64_t i = 0; i < to; ++i) {
-    const double centre = (double(i) + 0.5) * scale;
-    const auto begin = std::max<std::int64_t>(std::int64_t(centre - support + 0.5), 0);
-    const auto end = std::min<std::int64_t>(std::int64_t(centre + support + 0.5), from);
-    weights.clear();
-    double sum = 0;
-    for (std::int64_t cell = begin; cell < end; ++cell) {
-      weights.push_back(lanczos((double(cell) - centre + 0.5) / stretch));
-      sum += weights.back();
-    }
-    for (std::int64_t cell = begin; cell < end; ++cell) {
-      const double weight = weights[std::size_t(cell - begin)] / sum * double(1 << kBits);
-      axis.add(cell, std::int32_t(weight < 0 ? weight - 0.5 : weight + 0.5));
-    }
-    axis.close();
-  }
+  cover(
+      from, to, 3, lanczos, memory,
+      [&](std::int64_t cell, double share) {
+        const double weight = share * double(1 << kBits);
+        axis.add(cell, std::int32_t(weight < 0 ? weight - 0.5 : weight + 0.5));
+      },
+      [&] { axis.close(); });
   return axis;
 }
 

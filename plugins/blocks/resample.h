@@ -1,5 +1,5 @@
 // plugins/blocks/resample.h - grids of numbers in another size, as ComfyUI resizes pictures and
-// latents: PyTorch's interpolate() without antialiasing and corners not aligned, and Pillow's
+// latents: PyTorch's interpolate() with corners not aligned, and Pillow's
 // Lanczos filter on bytes. Every method is a weighted mean of a few cells along each axis, and its
 // weights add up to 1: scaling and shifting all numbers before or after gives the same. Host
 // memory, one thread; functions only, so any thread may call them. Numbers are read where they
@@ -15,9 +15,11 @@
 
 namespace heddle::blocks {
 
-enum class Resampling { nearest_exact, bilinear, area, bicubic };
+// bicubic_antialiased: the filter is as wide as a cell of the result, and that of Pillow (a =
+// -0.5).
+enum class Resampling { nearest_exact, bilinear, area, bicubic, bicubic_antialiased };
 
-// By ComfyUI's name of it: "nearest-exact".
+// By the name that ComfyUI's nodes have for it: "nearest-exact".
 std::optional<Resampling> resampling_named(std::string_view name);
 
 struct GridSize {

@@ -110,6 +110,21 @@ Record encoder_record(const Kind& kind, const Value& model) {
   return record;
 }
 
+// A language model's vision tower, where its file has one, or what to say when it is to see
+// pictures.
+void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
+  if (const Value vision = build_if_there(ctx, "vision_encoder", file, config)) {
+    record.set("vision", vision);
+    return;
+  }
+  record.set("vision_missing",
+             value_of(file.path() +
+                      ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
+                      "a picture. Load a file with both, such as "
+                      "qwen_2.5_vl_7b_fp8_scaled.safetensors; of gguf files the tower is a file "
+                      "apart (mmproj), which is not read."));
+}
+
 Value with_lengths(Record record, std::int64_t length, std::int64_t least_length) {
   return record.set("length", value_of(length)).set("least_length", value_of(least_length)).value();
 }
@@ -131,6 +146,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
     record.set("tokenizer", tokenizer);
   else
     record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
+  if (is_language_model(model)) add_vision(ctx, record, file, Value());
   if (kind.family == "clip") return with_lengths(std::move(record), kClipLength, 0);
   return with_lengths(std::move(record), 0, is_language_model(model) ? 0 : kT5LeastLength);
 }
@@ -138,7 +154,8 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
 Value folder_encoder(Context& ctx, const FolderPart& where) {
   const fs::path folder = where.folder / where.part;
   const Value config = read_json_if_there(folder / "config.json");
-  const Value model = build_for(ctx, "text_encoder", Checkpoint::open(folder.string()), config);
+  const Checkpoint file = Checkpoint::open(folder.string());
+  const Value model = build_for(ctx, "text_encoder", file, config);
   const Kind kind = kind_of(model, folder.string());
   const fs::path files = where.folder / where.tokenizer;
   const bool is_language = is_language_model(model);
@@ -153,7 +170,10 @@ Value folder_encoder(Context& ctx, const FolderPart& where) {
                     "with merges.txt. The download is probably incomplete.");
   Record record = encoder_record(kind, model);
   record.set("tokenizer", tokenizer).set("config", config);
-  if (is_language) return with_lengths(std::move(record), 0, 0);
+  if (is_language) {
+    add_vision(ctx, record, file, config);
+    return with_lengths(std::move(record), 0, 0);
+  }
   const std::int64_t length = max_length_of(tokenizer);
   // The folder's texts are cut and padded to one length, as the model was trained.
   if (kind.family == "clip")

@@ -5,26 +5,48 @@
 namespace heddle::loaders {
 namespace {
 
-// What the pipelines of Qwen-Image and Z-Image put around a prompt, which stands at the braces.
-// Source: their publishers' pipelines in diffusers.
+// What the pipelines of Qwen-Image, Qwen-Image Edit and Z-Image put around a prompt, which stands
+// at the braces. Source: their publishers' pipelines in diffusers.
 constexpr const char* kQwenImageTemplate =
     "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
     "quantity, "
     "text, spatial relationships of the objects and background:<|im_end|>\n<|im_start|>user\n{}"
     "<|im_end|>\n<|im_start|>assistant\n";
+constexpr const char* kQwenEditTemplate =
+    "<|im_start|>system\nDescribe the key features of the input image (color, shape, size, "
+    "texture, "
+    "objects, background), then explain how the user's text instruction should alter or modify the "
+    "image. Generate a new image that meets the user's requirements while maintaining consistency "
+    "with the original input where appropriate.<|im_end|>\n<|im_start|>user\n"
+    "<|vision_start|><|image_pad|><|vision_end|>{}<|im_end|>\n<|im_start|>assistant\n";
 constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
 
 struct Recipe {
   const char* clip_type;
   const char* text_template;
-  const char* unless;     // prompts that begin so are taken as they are
-  const char* turn;       // what precedes the second of these is left out of the result,
-  const char* turn_role;  // and that one with this behind it
+  const char* picture_template;  // of a prompt with pictures
+  const char* unless;            // prompts that begin so are taken as they are
+  const char* turn;              // what precedes the second of these is left out of the result,
+  const char* turn_role;         // and that one with this behind it
+  const char* picture_token;     // where pictures stand; empty: the model sees none
   int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
 };
-constexpr Recipe kQwenImage{"qwen_image",   kQwenImageTemplate, "<|im_start|>",
-                            "<|im_start|>", "user\n",           0};
-constexpr Recipe kZImage{"z_image", kZImageTemplate, "", "", "", 1};
+constexpr Recipe kQwenImage{.clip_type = "qwen_image",
+                            .text_template = kQwenImageTemplate,
+                            .picture_template = kQwenEditTemplate,
+                            .unless = "<|im_start|>",
+                            .turn = "<|im_start|>",
+                            .turn_role = "user\n",
+                            .picture_token = "<|image_pad|>",
+                            .layers_left = 0};
+constexpr Recipe kZImage{.clip_type = "z_image",
+                         .text_template = kZImageTemplate,
+                         .picture_template = "",
+                         .unless = "",
+                         .turn = "",
+                         .turn_role = "",
+                         .picture_token = "",
+                         .layers_left = 1};
 
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
@@ -85,6 +107,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
   }
   use.encoder.set("model", used)
       .set("template", value_of(std::string(recipe.text_template)))
+      .set("picture_template", value_of(std::string(recipe.picture_template)))
+      .set("picture_token", value_of(std::string(recipe.picture_token)))
       .set("template_unless", value_of(std::string(recipe.unless)))
       .set("turn", value_of(std::string(recipe.turn)))
       .set("turn_role", value_of(std::string(recipe.turn_role)))

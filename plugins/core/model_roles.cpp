@@ -15,6 +15,9 @@ constexpr RoleNames kRoles[] = {
     {"text_encoder", "a text encoder", "CLIPLoader, or DualCLIPLoader together with another one"},
     {"vae.decoder", "an autoencoder", "VAELoader"},
     {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
+    {"vision_encoder", "a vision tower alone",
+     "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
+    {"style_model", "a style model", "StyleModelLoader"},
 };
 
 const char* what_is(std::string_view role) {
@@ -50,6 +53,16 @@ Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Va
                                           other.loaders + ".");
     }
     throw;
+  }
+}
+
+Value build_if_there(Context& ctx, const char* role, const Checkpoint& file, const Value& config) {
+  try {
+    return build_model(ctx, role, file, config);
+  } catch (const Failed& failed) {
+    if (services.host->status_code(failed.status) != HEDDLE_UNSUPPORTED) throw;
+    services.host->status_free(failed.status);
+    return {};
   }
 }
 

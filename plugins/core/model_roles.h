@@ -9,5 +9,7 @@ namespace heddle::loaders {
 // As build_model(). Of a file that no family of `role` knows, but one of another role, the error
 // says which that is and who loads it.
 Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Value& config);
+// Empty where no family of `role` knows the file. Throws where one does and cannot build it.
+Value build_if_there(Context& ctx, const char* role, const Checkpoint& file, const Value& config);
 
 }  // namespace heddle::loaders

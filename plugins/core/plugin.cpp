@@ -22,6 +22,7 @@
 #include "text_file_nodes.h"
 #include "text_list_nodes.h"
 #include "training_nodes.h"
+#include "vision_loader_nodes.h"
 #include "weight_hooks.h"
 
 namespace heddle::loaders {
@@ -47,10 +48,10 @@ HEDDLE_PLUGIN(
     MergeByBlocks<13>, MergeByBlocks<14>, MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd,
     CLIPMergeSubtract, CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply,
     ModelSave, CLIPSave, VAESave, CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly,
-    TripleCLIPLoader, QuadrupleCLIPLoader, TorchCompileModel, ModelAttentionBackend,
-    ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
-    SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
-    CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-    ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
+    TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, TorchCompileModel,
+    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
+    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
+    SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -32,8 +32,10 @@ void SelectCLIPDevice::execute(Context& ctx) {
   std::vector<Value> encoders;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value encoder = list.item(i);
-    encoders.push_back(
-        Record(encoder).set("model", preferring(encoder.field("model"), name)).value());
+    Record changed(encoder);
+    for (const char* model : {"model", "vision"})
+      if (encoder.has(model)) changed.set(model, preferring(encoder.field(model), name));
+    encoders.push_back(changed.value());
   }
   ctx[out] = Record(value).set("encoders", list_of(encoders)).value();
 }

@@ -130,6 +130,9 @@ void DualStreams::add_double(int index, const FindModule& find, const Source& ve
       .link(B::cos, attention.cos)
       .link(B::sin, attention.sin)
       .link(B::nag, attention.nag);
+  if (attention.references && attention.reference_timestep)
+    block.link(B::references, *attention.references)
+        .link(B::reference_timestep, *attention.reference_timestep);
   block.link(B::img_mod, modulation[M::img])
       .link(B::txt_mod, modulation[M::txt])
       .set(B::heads, s_.heads);
@@ -168,13 +171,14 @@ Source DualStreams::modulation(const std::string& path, const Source& vector,
 }
 
 Source DualStreams::add_final(const Source& vector, const Source& hidden, const Source& x,
-                              const Source* references) const {
+                              const AttentionInputs& inputs) const {
   using B = FluxFinal;
   const Source mod =
       modulation("final.modulation", vector, top_("final_layer.adaLN_modulation.1"), 2);
   Block block = graph_.add<B>("final.block");
   block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x);
-  if (references != nullptr) block.link(B::references, *references);
+  if (inputs.references) block.link(B::references, *inputs.references);
+  if (inputs.reference_timestep) block.link(B::reference_timestep, *inputs.reference_timestep);
   blocks::Slots slots(file_, block, "final.block");
   linear(slots, B::weight, B::bias, top_("final_layer.linear"), s_.out_width, s_.hidden);
   return block[B::out];

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,9 +46,11 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
                               const FindModule& first_block, const std::string& prefix);
 
 // What attentions read besides the streams: the rotary tables of the joint sequence, (T + S,
-// head_size / 2) each, and the model's input "nag" (attention_guidance.h).
+// head_size / 2) each, the model's input "nag" (attention_guidance.h), and its inputs "references"
+// and "reference_timestep", where reference pictures may have a timestep of their own.
 struct AttentionInputs {
   Source cos, sin, nag;
+  std::optional<Source> references = {}, reference_timestep = {};
 };
 
 // Numbers of an MLP that stay together when devices divide it: a vector register's worth.
@@ -77,9 +80,10 @@ class DualStreams {
   // vector (N, 1|B, hidden) -> (N, 1|B, parts x hidden), at a path of its own.
   Source modulation(const std::string& path, const Source& vector, const ModuleParts& find,
                     int parts) const;
-  // "final": the last S tokens of hidden -> the velocity (B, C, H, W).
+  // "final": the S tokens of the latent in hidden, before those of references -> the velocity (B,
+  // C, H, W).
   Source add_final(const Source& vector, const Source& hidden, const Source& x,
-                   const Source* references = nullptr) const;
+                   const AttentionInputs& inputs) const;
   // Makes a block's result an output, where the config asks for it.
   void expose(const std::string& name, const Source& from) const {
     if (s_.expose_blocks) graph_.output(name.c_str(), from);

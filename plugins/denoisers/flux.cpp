@@ -75,7 +75,7 @@ class Builder {
       hidden = add_single(i, vector, hidden, x);
       streams_.expose("single." + std::to_string(i), hidden);
     }
-    graph_.output("out", streams_.add_final(vector, hidden, x, references()));
+    graph_.output("out", streams_.add_final(vector, hidden, x, {{}, {}, nag, references_, {}}));
   }
 
  private:

@@ -92,12 +92,62 @@ void norm_heads(Context& ctx, const Tensor& qkv, std::int64_t heads, const Tenso
   ops::norm_rope_into(ctx, k, k_weight, cos, sin, eps, k);
 }
 
+// Tokens of a stream, and what modulates them.
+struct Modulated {
+  Range at;
+  std::vector<Tensor> mod;
+};
+using ModulatedTokens = std::vector<Modulated>;
+
+// The picture's tokens, those of reference pictures behind the others. `own`: of this device.
+ModulatedTokens modulated_picture(Context& ctx, const Tensor& own) {
+  using B = FluxDouble;
+  const Tensor mod = ctx[B::img_mod];
+  const std::int64_t length = own.size(1);
+  if (!ctx.has(B::reference_timestep) || !ctx.has(B::references))
+    return {{{0, length}, modulation(mod, 6)}};
+  const heddle_shard shard = ctx.shard(B::img);
+  const std::int64_t drawn =
+      std::clamp<std::int64_t>(shard.total - ctx[B::references].size(1) - shard.begin, 0, length);
+  ModulatedTokens parts;
+  if (drawn > 0) parts.push_back({{0, drawn}, modulation(mod.slice(1, 0, 1), 6)});
+  if (drawn < length) parts.push_back({{drawn, length}, modulation(mod.slice(1, 1, 2), 6)});
+  return parts;
+}
+
+ModulatedTokens modulated_text(Context& ctx, const Tensor& own) {
+  using B = FluxDouble;
+  const Tensor mod = ctx[B::txt_mod];
+  return {
+      {{0, own.size(1)}, modulation(ctx.has(B::reference_timestep) ? mod.slice(1, 0, 1) : mod, 6)}};
+}
+
+// Norm of all tokens; `first` of their modulation is the shift, the next the scale.
+Tensor norm_tokens(Context& ctx, const Tensor& x, const ModulatedTokens& parts, std::size_t first) {
+  const Tensor normed = ctx.make(x.shape());
+  for (const auto& [at, mod] : parts)
+    ops::modulated_norm_into(ctx, tokens(x, at), mod[first], mod[first + 1], ctx[FluxDouble::eps],
+                             tokens(normed, at));
+  return normed;
+}
+
+// x + gate * y, `gate` the number of it in the modulation.
+Tensor add_gated(Context& ctx, const Tensor& x, const ModulatedTokens& parts, std::size_t gate,
+                 const Tensor& y) {
+  if (parts.size() == 1) return ops::gated_add(ctx, x, parts.front().mod[gate], y);
+  const Tensor sum = ctx.make_like(x);
+  for (const auto& [at, mod] : parts)
+    ops::copy_into(ctx, ops::gated_add(ctx, tokens(x, at), mod[gate], tokens(y, at)),
+                   tokens(sum, at));
+  return sum;
+}
+
 // qkv: the stream's tokens of the joint sequence, (B, l, 3 H d); rows: the same tokens in the
 // rotary tables, which are for the tokens of all devices.
-void project_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+void project_stream(Context& ctx, const Stream& w, const Tensor& x, const ModulatedTokens& parts,
                     Range rows, std::int64_t heads, const Tensor& qkv) {
   const double eps = ctx[FluxDouble::eps];
-  const Tensor normed = ops::modulated_norm(ctx, x, mod[0], mod[1], eps);
+  const Tensor normed = norm_tokens(ctx, x, parts, 0);
   ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
   norm_heads(ctx, qkv, heads, ctx[w.q_norm], ctx[w.k_norm],
              ctx[FluxDouble::cos].slice(0, rows.begin, rows.end),
@@ -113,14 +163,13 @@ Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const
 }
 
 // What comes after the attention, back on the stream.
-Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const ModulatedTokens& parts,
                      const Tensor& attended) {
   const Tensor projected = joining_linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
-  const Tensor middle = ops::gated_add(ctx, x, mod[2], projected);
-  const Tensor normed = ops::modulated_norm(ctx, middle, mod[3], mod[4], ctx[FluxDouble::eps]);
+  const Tensor middle = add_gated(ctx, x, parts, 2, projected);
+  const Tensor normed = norm_tokens(ctx, middle, parts, 3);
   const Tensor up = ops::linear(ctx, normed, ctx[w.up], ctx[w.up_bias], HEDDLE_ACT_GELU_TANH);
-  return ops::gated_add(ctx, middle, mod[5],
-                        joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
+  return add_gated(ctx, middle, parts, 5, joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
 }
 
 }  // namespace
@@ -239,16 +288,16 @@ void FluxDouble::execute(Context& ctx) {
   const Range text_rows{text_shard.begin, text_shard.end},
       image_rows{text_shard.total + image_shard.begin, text_shard.total + image_shard.end};
   const Range text_at{0, text_length}, image_at{text_length, length};
-  const std::vector<Tensor> image_mod = modulation(ctx[img_mod], 6),
-                            text_mod = modulation(ctx[txt_mod], 6);
+  const ModulatedTokens image_mod = modulated_picture(ctx, image),
+                        text_mod = modulated_text(ctx, text);
 
   const JointShard shard = joint_shard(ctx, text_shard.begin + image_shard.begin,
                                        text_shard.total + image_shard.total, head_count);
   const Tensor qkv = ctx.make({batch, length, 3 * own_width});
   const Tensor gathered = make_gathered(ctx, qkv, shard, head_count);
   // The picture's tokens are many: they are on their way while the text's are computed.
-  const auto project = [&](const Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
-                           Range rows, Range at) {
+  const auto project = [&](const Stream& w, const Tensor& x, const ModulatedTokens& mod, Range rows,
+                           Range at) {
     if (at.begin == at.end) return;
     project_stream(ctx, w, x, mod, rows, head_count, tokens(qkv, at));
     gather_tokens(ctx, tokens(qkv, at), at.begin, shard, head_count, gathered);
@@ -322,7 +371,8 @@ void FluxFinal::execute(Context& ctx) {
   const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
                      length = all.size(1) - (ctx.has(references) ? ctx[references].size(1) : 0);
   const std::int64_t channels = matrix.size(0) / kPatchArea;
-  const std::vector<Tensor> parts = modulation(ctx[mod], 2);
+  const std::vector<Tensor> parts =
+      modulation(ctx.has(reference_timestep) ? ctx[mod].slice(1, 0, 1) : ctx[mod], 2);
   const Tensor image = tokens(all, {length - rows * columns, length});
   const Tensor normed = ctx.make(image.shape(), HEDDLE_F32);
   ops::modulated_norm_into(ctx, image, parts[0], parts[1], ctx[eps], normed);

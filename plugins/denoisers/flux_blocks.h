@@ -140,7 +140,9 @@ struct FluxModulation {
   static void execute(Context& ctx);
 };
 
-// Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same.
+// Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same. With a reference_timestep
+// img_mod (1, 2, 6 D) has that of the latent's tokens and that of the last R, of reference
+// pictures; of txt_mod the first counts.
 struct FluxDouble {
   static constexpr Info info{"flux.double", 2,  "FLUX double-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
@@ -151,6 +153,10 @@ struct FluxDouble {
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                            "those of reference pictures, for R"};
+  static constexpr Input<Tensor> reference_timestep{"reference_timestep",
+                                                    HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
@@ -175,11 +181,11 @@ struct FluxDouble {
   static constexpr Weight txt_down_bias{"txt.mlp.down.bias"};
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
-  static constexpr auto ports =
-      heddle::ports(img, txt, img_mod, txt_mod, cos, sin, nag, heads, eps, img_qkv, img_qkv_bias,
-                    img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
-                    img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
-                    txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
+  static constexpr auto ports = heddle::ports(
+      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps,
+      img_qkv, img_qkv_bias, img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias,
+      img_down, img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
+      txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
   static void execute(Context& ctx);
 };
 
@@ -238,7 +244,11 @@ struct FluxFinal {
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, references, eps, weight, bias, out);
+  static constexpr Input<Tensor> reference_timestep{"reference_timestep",
+                                                    HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                                    "with it the first of mod (1, 2, 2 D) counts"};
+  static constexpr auto ports =
+      heddle::ports(hidden, mod, x, references, reference_timestep, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 

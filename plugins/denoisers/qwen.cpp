@@ -36,20 +36,33 @@ class QwenBuilder {
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
-    const Source vector = embed_vector(timestep);
-    const AttentionInputs attention = add_rope(x, context, nag);
+    AttentionInputs attention{{}, {}, nag, {}, {}};
+    if (is_shown_pictures()) {
+      attention.references = graph_.input("references", kShown | HEDDLE_INPUT_BATCH);
+      attention.reference_timestep = graph_.input("reference_timestep", kShown);
+    }
+    const Source vector = embed_vector(timestep, attention);
+    add_rope(x, context, attention);
+    const Source* references = attention.references ? &*attention.references : nullptr;
     Source txt = streams_.embed_text(norm_text(context), x, nag),
-           img = streams_.embed_image(x, nag);
+           img = streams_.embed_image(x, nag, references);
     for (int i = 0; i < s_.doubles; ++i)
       streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
-    graph_.output("out", streams_.add_final(vector, img, x));
+    graph_.output("out", streams_.add_final(vector, img, x, attention));
   }
 
  private:
-  Source embed_vector(const Source& timestep) {
+  static constexpr std::uint32_t kShown = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL;
+
+  // Models that read more beside the point are made for that.
+  bool is_shown_pictures() const { return s_.in_width == s_.out_width; }
+
+  Source embed_vector(const Source& timestep, const AttentionInputs& attention) {
     using B = QwenVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
+    if (attention.reference_timestep)
+      block.link(B::reference_timestep, *attention.reference_timestep);
     blocks::Slots slots(file_, block, "embed.vector");
     DualStreams::linear(slots, B::time_in, B::time_in_bias, top_("time_in.in_layer"), s_.hidden,
                         s_.time_width);
@@ -58,12 +71,17 @@ class QwenBuilder {
     return block[B::out];
   }
 
-  AttentionInputs add_rope(const Source& x, const Source& context, const Source& nag) {
+  // The tables of `attention`.
+  void add_rope(const Source& x, const Source& context, AttentionInputs& attention) {
     using B = QwenRope;
     Block block = graph_.add<B>("embed.rope");
-    block.link(B::x, x).link(B::context, context).link(B::nag, nag);
+    block.link(B::x, x).link(B::context, context).link(B::nag, attention.nag);
+    if (is_shown_pictures())
+      block.link(B::reference_positions, graph_.input("reference_positions", kShown))
+          .link(B::text_start, graph_.input("text_start", kShown));
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
-    return {block[B::cos], block[B::sin], nag};
+    attention.cos = block[B::cos];
+    attention.sin = block[B::sin];
   }
 
   Source norm_text(const Source& context) {
@@ -88,12 +106,18 @@ Value list_of_numbers(std::span<const double> numbers) {
   return list_of(items);
 }
 
-void add_settings(const StreamSizes& s, Blocks& graph) {
+// `without_noise`: pictures that the model is shown have the timestep 0, as of 2511.
+void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
   const std::int64_t channels = s.out_width / kPatchArea;
   graph.setting("family", "qwen-image");
   graph.setting("latent_channels", channels);
   graph.setting("latent_downscale", std::int64_t{8});
   graph.setting("patch", std::int64_t{2});
+  if (s.in_width == s.out_width) {
+    graph.setting("reference_method", without_noise ? "index_timestep_zero" : "index");
+    graph.setting("reference_centred", true);
+    graph.setting("reference_timestep", true);
+  }
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", "Qwen2.5-VL 7B (CLIPLoader, type qwen_image)");
@@ -123,7 +147,7 @@ void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
                                               modules_of(*names, 0), names->block_prefix());
   QwenBuilder(file, *names, sizes, graph).run(*names);
-  add_settings(sizes, graph);
+  add_settings(sizes, config.get<bool>("zero_cond_t", names->has_timestep_zero()), graph);
 }
 
 }  // namespace heddle::denoisers

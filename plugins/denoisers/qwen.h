@@ -5,6 +5,11 @@
 //          timestep  (N)               precomputed     noise level in [0, 1], f32
 //          context   (1|B, T, Dt)      loop-invariant  the encoder's last hidden state, unpadded
 //          concat    (1|B, C', H, W)   loop-invariant  only where more channels go in than come out
+//          references (1|B, R, 4 C)    loop-invariant  optional: tokens of pictures that the model
+//                                                      is shown; only without a concat, as the rest
+//          reference_positions (R, 3)  loop-invariant  with them: index, row, column
+//          text_start (1)              loop-invariant  with them: where the text begins
+//          reference_timestep (1)      loop-invariant  optional: their own noise level
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,

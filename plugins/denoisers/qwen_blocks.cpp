@@ -11,28 +11,44 @@
 namespace heddle::denoisers {
 
 void QwenVector::execute(Context& ctx) {
-  const Tensor time = embed_number(ctx, ctx[timestep], {ctx[time_scale], ctx[max_period], 0, 1, 0},
+  Tensor levels = ctx[timestep];
+  const std::int64_t steps = levels.size(0);
+  const std::int64_t kinds = ctx.has(reference_timestep) ? 2 : 1;
+  if (kinds == 2) {
+    const Tensor own = levels.reshape({steps, 1}), none = ops::scale_clamp(ctx, own, {0, 0, 0, 0});
+    const Tensor both = ctx.make({steps, kinds}, HEDDLE_F32);
+    ops::copy_into(ctx, own, both.slice(1, 0, 1));
+    ops::add_into(ctx, none, ctx[reference_timestep].reshape({1, 1}), both.slice(1, 1, 2));
+    levels = both.reshape({steps * kinds});
+  }
+  const Tensor time = embed_number(ctx, levels, {ctx[time_scale], ctx[max_period], 0, 1, 0},
                                    {time_in, time_in_bias, time_out, time_out_bias});
-  ctx[out] = ops::activate(ctx, time.reshape({time.size(0), 1, time.size(1)}), HEDDLE_ACT_SILU);
+  ctx[out] = ops::activate(ctx, time.reshape({steps, kinds, time.size(1)}), HEDDLE_ACT_SILU);
 }
 
 void QwenRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
   const std::int64_t text = ctx[context].size(1) / (ctx.has(nag) ? 2 : 1);
   const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
-  const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
+  const std::int64_t own = text + rows * columns,
+                     shown = ctx.has(reference_positions) ? ctx[reference_positions].size(0) : 0;
+  const Tensor ids = ctx.make({own + shown, 3}, HEDDLE_F32);
   if (text > 0) {
-    const double first = double(std::max(rows / 2, columns / 2));
+    const bool is_told = ctx.has(text_start);
+    const double first = is_told ? 0 : double(std::max(rows / 2, columns / 2));
     const Tensor along = ctx.make({text, 3}, HEDDLE_F32);
     ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {first, 0, 0}}, along);
+    Tensor places = along.slice(1, 0, 1);
+    if (is_told) places = ops::add(ctx, places, ctx[text_start].reshape({1, 1}));
     for (int axis = 0; axis < 3; ++axis)
-      ops::copy_into(ctx, along.slice(1, 0, 1), ids.slice(0, 0, text).slice(1, axis, axis + 1));
+      ops::copy_into(ctx, places, ids.slice(0, 0, text).slice(1, axis, axis + 1));
   }
   ops::grid_ids_into(
       ctx,
       heddle_grid_ids_attrs{{1, rows, columns},
                             {0, -double(rows - rows / 2), -double(columns - columns / 2)}},
-      ids.slice(0, text, text + rows * columns));
+      ids.slice(0, text, own));
+  if (shown > 0) ops::copy_into(ctx, ctx[reference_positions], ids.slice(0, own, own + shown));
   const heddle_rope_table_attrs attrs{3,
                                       0,
                                       {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),

@@ -31,6 +31,9 @@ class QwenNames {
                                    const std::vector<Part>& parts)>;
   void each_module(const Visit& visit) const;
 
+  // Single files of Qwen-Image Edit 2511 say by this that pictures which the model is shown have
+  // the timestep 0.
+  bool has_timestep_zero() const { return file_.has(prefix_ + "__index_timestep_zero__"); }
   // What the later model Qwen-Image-Layered has besides these: an embedding that no input of this
   // family chooses from.
   bool is_layered() const {

@@ -59,8 +59,9 @@ void ClipLayer::execute(Context& ctx) {
     return blocks::split_heads(projected.slice(2, i * width, (i + 1) * width), head_count);
   };
   const double scale = 1 / std::sqrt(double(width / head_count));
-  const Tensor attended = blocks::join_heads(
-      ops::attention(ctx, third(0), third(1), third(2), {}, scale, ops::Mask::causal));
+  const ops::Mask mask = ctx[causal] ? ops::Mask::causal : ops::Mask::none;
+  const Tensor attended =
+      blocks::join_heads(ops::attention(ctx, third(0), third(1), third(2), {}, scale, mask));
   const Tensor middle =
       blocks::wide_linear(ctx, attended, ctx[proj], ctx[proj_bias], HEDDLE_ACT_NONE, x);
   const Tensor inner = ops::layer_norm(ctx, middle, ctx[norm2], ctx[norm2_bias], ctx[eps]);

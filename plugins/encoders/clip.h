@@ -36,7 +36,8 @@ struct ClipEmbed {
   static void execute(Context& ctx);
 };
 
-// hidden (B, S, D) -> the same. `activation` is one of HEDDLE_ACT_....
+// hidden (B, S, D) -> the same. `activation` is one of HEDDLE_ACT_.... A token sees those before
+// it, or, not `causal`, all.
 struct ClipLayer {
   static constexpr Info info{"clip.layer", 1, "CLIP layer", "blocks/clip", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
@@ -44,6 +45,7 @@ struct ClipLayer {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Input<std::int64_t> activation{"activation",
                                                   Widget{.number = HEDDLE_ACT_QUICK_GELU}};
+  static constexpr Input<bool> causal{"causal", Widget{.number = 1}};
   static constexpr Weight norm1{"norm1.weight"};
   static constexpr Weight norm1_bias{"norm1.bias"};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
@@ -58,7 +60,7 @@ struct ClipLayer {
   static constexpr Weight down_bias{"mlp.down.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, heads, eps, activation, norm1, norm1_bias, qkv, qkv_bias, proj,
+      heddle::ports(hidden, heads, eps, activation, causal, norm1, norm1_bias, qkv, qkv_bias, proj,
                     proj_bias, norm2, norm2_bias, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };

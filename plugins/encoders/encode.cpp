@@ -7,6 +7,7 @@
 #include <heddle/session.hpp>
 
 #include "clip_hooks.h"
+#include "picture_inputs.h"
 #include "tokenizer/prompt_weights.h"
 
 namespace heddle::encoders {
@@ -21,8 +22,8 @@ Tensor f32(Context& ctx, const Tensor& tensor) {
   return tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
 }
 
-Value inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows,
-                const RowBatch& batch) {
+Record inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows,
+                 const RowBatch& batch) {
   std::vector<const Window*> rows;
   for (std::int64_t row = batch.begin; row < batch.end; ++row)
     rows.push_back(&windows.rows[std::size_t(row)]);
@@ -38,7 +39,7 @@ Value inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows
     std::copy(ends.begin(), ends.end(), eos.data<std::int32_t>());
     inputs.set("eos", value_of(eos));
   }
-  return inputs.value();
+  return inputs;
 }
 
 Tensor hidden_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
@@ -80,7 +81,7 @@ void wait_for(Context& ctx, const Tensor& hidden) {
   if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
 }
 
-Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
+Encoded encode(Context& ctx, const EncoderUse& use, const Prompt& prompt) {
   const TextEncoder& encoder = use.encoder;
   const Windows windows = encoder.windows(prompt, &ctx);
   if (windows.cut_at != 0)
@@ -90,7 +91,9 @@ Encoded encode(Context& ctx, const EncoderUse& use, const std::string& prompt) {
   Tensor empty, whole;
   const std::int64_t count = windows.count(), length = windows.length(), kept = windows.kept();
   for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
-    const Value outputs = call_model(ctx, encoder.model(), inputs_of(ctx, encoder, windows, batch));
+    Record inputs = inputs_of(ctx, encoder, windows, batch);
+    if (!windows.pictures.empty()) show_pictures(ctx, encoder, prompt, windows, inputs);
+    const Value outputs = call_model(ctx, encoder.model(), inputs.value());
     if (batch.begin == 0 && outputs.has("pooled"))
       result.pooled = f32(ctx, outputs.field("pooled").as<Tensor>()).slice(0, 0, 1);
     if (!use.cross_attn) break;
@@ -138,7 +141,7 @@ void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const
 Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
   Record entry;
   for (const EncoderUse& use : uses) {
-    const Encoded encoded = encode(ctx, use, prompt.of(use.encoder.name()));
+    const Encoded encoded = encode(ctx, use, prompt);
     if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));
   }

@@ -11,8 +11,9 @@ namespace heddle::encoders {
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt);
 
 // The same by shapes: the calls of the encoders and the tensors of the entries. Tells nothing where
-// encode_prompt() would throw, which is then the run's to say.
-void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
-                  const Output<Value>& conditioning);
+// encode_prompt() would throw, which is then the run's to say; but that pictures are to be seen by
+// what sees none it throws. Gives the number of entries that it told of.
+std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
+                         const Output<Value>& conditioning);
 
 }  // namespace heddle::encoders

@@ -1,6 +1,7 @@
 // encode_prompt() by shapes.
 #include "clip_hooks.h"
 #include "encode.h"
+#include "picture_inputs.h"
 
 namespace heddle::encoders {
 namespace {
@@ -27,12 +28,16 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
                 const std::string& at) {
   for (const EncoderUse& use : uses) {
     const Value model = use.encoder.model();
-    const Windows windows = use.encoder.windows(prompt.of(use.encoder.name()), nullptr);
+    const Windows windows = use.encoder.windows(prompt, nullptr);
     const bool has_eos = model_takes(model, "eos");
+    for (const Infer::Named& picture : vision_shapes(use.encoder, prompt, windows))
+      told.calls.push_back({use.encoder.vision(), {{picture}, {}}});
     for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
       Infer::Set inputs;
       inputs.constants.push_back({"ids", HEDDLE_I32, {batch.rows(), windows.length()}});
       if (has_eos) inputs.constants.push_back({"eos", HEDDLE_I32, {batch.rows()}});
+      for (const Infer::Named& input : picture_shapes(use.encoder, windows))
+        inputs.constants.push_back(input);
       told.calls.push_back({model, std::move(inputs)});
     }
     const std::int64_t width = model_settings(model).get<std::int64_t>("width", 0);
@@ -44,10 +49,18 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
   }
 }
 
+// What is to see pictures and cannot is said before anything is loaded.
+void require_vision(const Value& clip, const Prompt& prompt) {
+  if (prompt.pictures.empty()) return;
+  const Value list = clip.field("encoders");
+  for (std::uint32_t i = 0; i < list.count(); ++i) TextEncoder(list.item(i)).vision();
+}
+
 }  // namespace
 
-void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
-                  const Output<Value>& conditioning) {
+std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
+                         const Output<Value>& conditioning) {
+  require_vision(clip, prompt);
   try {
     Told told;
     const std::vector<HookedClip> clips = hooked_clips(clip);
@@ -55,17 +68,19 @@ void infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
       tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
     for (const Call& call : told.calls) question.call(call.model, {call.inputs});
     if (told.flops > 0) question.cost(told.flops, 4 * told.flops);
-    if (!told.widths_known) return;
+    if (!told.widths_known) return 0;
     for (const auto& [path, shape] : told.tensors)
       question.out(conditioning, path, HEDDLE_F32, shape);
     for (std::size_t i = 0; i < clips.size(); ++i)
       for (const auto& [key, value] : fields_of(clip, clips[i]))
         question.known(conditioning, std::to_string(i) + "." + key, value);
+    return clips.size();
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }
+  return 0;
 }
 
 }  // namespace heddle::encoders

@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "half_rotation.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
@@ -24,40 +25,6 @@ Tensor shifted(Context& ctx, const Tensor& weight, double shift) {
   return ops::scale_clamp(ctx, wide, {1, shift, -kUnlimited, kUnlimited});
 }
 
-// The last two axes (2, n/2), of halves, as one of neighbours (2i, 2i + 1). The order of a head's
-// elements does not matter to a product of queries and keys that have the same one.
-Tensor as_neighbours(Context& ctx, const Tensor& halves) {
-  Shape shape = halves.shape();
-  std::vector<int> order;
-  for (int axis = 0; axis < int(shape.size()); ++axis) order.push_back(axis);
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  const Tensor turned = ops::contiguous(ctx, halves.permute(order));
-  const std::int64_t width = 2 * shape.back();
-  shape.pop_back();
-  shape.back() = width;
-  return turned.reshape(shape);
-}
-
-struct Rotation {
-  Tensor cos, sin;
-  double eps;
-  bool neighbours;
-};
-
-// x (B, S, n d), normed and rotated head by head: (B, S, n, d), in the compute type.
-Tensor rotated(Context& ctx, const Tensor& x, std::int64_t heads, const Tensor& norm,
-               const Rotation& rotation) {
-  const std::int64_t width = x.size(2) / heads;
-  const Shape by_head{x.size(0), x.size(1), heads, width};
-  const Tensor out = ctx.make(by_head);
-  const bool keeps = rotation.neighbours;
-  const Tensor halves = x.reshape({x.size(0), x.size(1), heads, 2, width / 2});
-  ops::norm_rope_into(ctx, keeps ? x.reshape(by_head) : as_neighbours(ctx, halves).reshape(by_head),
-                      keeps || !norm ? norm : as_neighbours(ctx, norm.reshape({2, width / 2})),
-                      rotation.cos, rotation.sin, rotation.eps, out);
-  return out;
-}
-
 // x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d), in the
 // compute type.
 Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
@@ -68,12 +35,17 @@ Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t 
   return out.reshape({x.size(0), x.size(1), heads * times, width});
 }
 
+// (S, 3) f32, whose first column counts from 0.
+Tensor places_of(Context& ctx, std::int64_t length) {
+  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
+  return grid;
+}
+
 // (1, 1, S, S) f32: 0 where a key is less than `window` behind the query or after it, else unseen.
 // What is after it a causal mask hides.
 Tensor window_bias(Context& ctx, std::int64_t length, std::int64_t window) {
-  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
-  const Tensor places = ops::contiguous(ctx, grid.slice(1, 0, 1));
+  const Tensor places = ops::contiguous(ctx, places_of(ctx, length).slice(1, 0, 1));
   const Tensor before = ops::scale_clamp(ctx, places.reshape({length, 1}),
                                          {-1, double(window - 1), -kUnlimited, kUnlimited});
   const Tensor room = ops::add(ctx, before, places.reshape({1, length}));  // key - query + w - 1
@@ -124,20 +96,38 @@ Tensor added(Context& ctx, const Tensor& x, const Tensor& y, const Weight& norm)
 }  // namespace
 
 void LanguageEmbed::execute(Context& ctx) {
-  const Tensor rows = blocks::wide_embedding(ctx, ctx[tokens], ctx[ids]);
+  Tensor rows = blocks::wide_embedding(ctx, ctx[tokens], ctx[ids]);
   const double factor = ctx[scale];
-  ctx[out] = factor == 1 ? rows : ops::scale_clamp(ctx, rows, {factor, 0, -kUnlimited, kUnlimited});
+  if (factor != 1) rows = ops::scale_clamp(ctx, rows, {factor, 0, -kUnlimited, kUnlimited});
+  if (ctx.has(pictures)) rows = ops::add(ctx, ops::mul(ctx, rows, ctx[is_text]), ctx[pictures]);
+  ctx[out] = rows;
 }
 
 void LanguageRope::execute(Context& ctx) {
-  const std::int64_t length = ctx[ids].size(1);
-  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
   const heddle_rope_table_attrs attrs{
       1, 0, {checked_cast<std::int32_t>(ctx[head], "head_dim"), 0, 0, 0}, ctx[theta]};
-  const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
-  ctx[cos] = c;
-  ctx[sin] = s;
+  if (!ctx.has(positions)) {
+    const Tensor grid = places_of(ctx, ctx[ids].size(1));
+    const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
+    ctx[cos] = c;
+    ctx[sin] = s;
+    return;
+  }
+  const Tensor places = ctx[positions];
+  const std::int64_t length = places.size(0), pairs = ctx[head] / 2;
+  const Tensor all_cos = ctx.make({length, pairs}, HEDDLE_F32),
+               all_sin = ctx.make({length, pairs}, HEDDLE_F32);
+  const std::int64_t sections[] = {ctx[section_0], ctx[section_1], ctx[section_2]};
+  std::int64_t begin = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t end = begin + sections[axis];
+    const auto [c, s] = ops::rope_table(ctx, places.slice(1, axis, axis + 1), attrs);
+    ops::copy_into(ctx, c.slice(1, begin, end), all_cos.slice(1, begin, end));
+    ops::copy_into(ctx, s.slice(1, begin, end), all_sin.slice(1, begin, end));
+    begin = end;
+  }
+  ctx[cos] = all_cos;
+  ctx[sin] = all_sin;
 }
 
 void LanguageLayer::execute(Context& ctx) {

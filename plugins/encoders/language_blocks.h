@@ -9,28 +9,39 @@
 
 namespace heddle::encoders {
 
-// ids (B, S) -> hidden (B, S, D): rows of the table, times `scale`.
+// ids (B, S) -> hidden (B, S, D): rows of the table, times `scale`. With pictures (1|B, S, D) among
+// the texts, `is_text` (1|B, S, 1) is 1 where a row of the table counts and 0 where it does not;
+// there `pictures` has what counts, elsewhere 0.
 struct LanguageEmbed {
   static constexpr Info info{"language.embed",  1,  "Language model embedding",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> ids{"ids"};
+  static constexpr Input<Tensor> pictures{"pictures", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> is_text{"is_text", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> scale{"scale", Widget{.number = 1}};
   static constexpr Weight tokens{"tokens", HEDDLE_USE_TABLE};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(ids, scale, tokens, out);
+  static constexpr auto ports = heddle::ports(ids, pictures, is_text, scale, tokens, out);
   static void execute(Context& ctx);
 };
 
-// The shape of ids (B, S) -> cos, sin (S, d/2) f32 of the positions 0 to S - 1.
+// The shape of ids (B, S) -> cos, sin (S, d/2) f32 of the positions 0 to S - 1. With `positions`
+// (S, 3), of time, row and column: of the d/2 pairs the first `section_0` turn with the time, the
+// next `section_1` with the row, and the last `section_2` with the column.
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> ids{"ids", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> section_0{"section_0", Widget{.number = 16}};
+  static constexpr Input<std::int64_t> section_1{"section_1", Widget{.number = 24}};
+  static constexpr Input<std::int64_t> section_2{"section_2", Widget{.number = 24}};
   static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(ids, head, theta, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(ids, positions, section_0, section_1, section_2, head, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -5,7 +5,12 @@ namespace {
 
 // From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Gemma 2 2B,
 // Mistral Small 24B.
-constexpr LanguageKind kQwen25{"qwen2.5", {"qwen2_5_vl", "qwen2_5_vl_text"}, 128, 1e6, 1e-6};
+constexpr LanguageKind kQwen25{.name = "qwen2.5",
+                               .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
+                               .head = 128,
+                               .theta = 1e6,
+                               .eps = 1e-6,
+                               .sections = {16, 24, 24}};
 constexpr LanguageKind kQwen3{"qwen3", {"qwen3", "qwen3"}, 0, 1e6, 1e-6};
 constexpr LanguageKind kMistral{"mistral3", {"mistral3", "mistral"}, 128, 1e9, 1e-5};
 constexpr LanguageKind kGemma2{

@@ -2,6 +2,7 @@
 // settings, and which of its rows a file is. Functions of names and shapes only; any thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string_view>
 
@@ -22,6 +23,8 @@ struct LanguageKind {
   double cap = 0;                 // of attention scores (heddle_attention_attrs); 0: none
   std::int64_t window = 0;        // tokens that one sees, of those before it; 0: all
   int window_every = 1;           // layers, from the first: these have one
+  // Pairs of a head that turn with time, row and column; all 0: it sees no pictures.
+  std::array<std::int64_t, 3> sections = {};
 };
 
 // Of this file, by the config's model_type, else by the modules that it has. Throws

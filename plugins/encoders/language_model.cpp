@@ -1,6 +1,7 @@
 #include "language_model.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include <heddle/checked.hpp>
@@ -57,6 +58,29 @@ std::vector<int> wanted_layers(const Checkpoint& file, const Value& list, int la
   return wanted;
 }
 
+// Pairs of a head by axis, where the model sees pictures; the kind's, or the config's
+// mrope_section.
+std::array<std::int64_t, 3> read_sections(const Checkpoint& file, const LanguageKind& kind,
+                                          const Value& config, std::int64_t head) {
+  std::array<std::int64_t, 3> found = kind.sections;
+  if (found[0] == 0) return found;
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const Value listed = config.field(key).field("mrope_section");
+    if (listed.count() != found.size()) continue;
+    for (std::uint32_t i = 0; i < found.size(); ++i) found[i] = listed.item(i).as<std::int64_t>();
+  }
+  const bool fits = std::ranges::min(found) >= 0 && found[0] + found[1] + found[2] == head / 2;
+  // A text alone needs none of this, so that a file without them can still encode it.
+  if (!fits && found == kind.sections) return {};
+  if (!fits)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": mrope_section lists " + std::to_string(found[0]) + ", " +
+                    std::to_string(found[1]) + " and " + std::to_string(found[2]) +
+                    " pairs, a head has " + std::to_string(head / 2) +
+                    ". Give the config.json that belongs to this file.");
+  return found;
+}
+
 // Builds the graph of one file.
 class LanguageBuilder {
  public:
@@ -66,6 +90,7 @@ class LanguageBuilder {
         names_(names),
         kind_(kind),
         s_(read_sizes(file, names, kind, config)),
+        sections_(read_sections(file, kind, config, s_.head)),
         wanted_(wanted_layers(file, hidden_layers, s_.layers)),
         theta_(config.get<double>("rope_theta", kind.theta)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
@@ -94,10 +119,18 @@ class LanguageBuilder {
   }
 
  private:
+  bool sees_pictures() const { return sections_[0] > 0; }
+  Source optional_input(const char* name) {
+    return graph_.input(name, HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
+  }
+
   Source embed(const Source& ids) {
     using B = LanguageEmbed;
     Block block = graph_.add<B>("embed");
     block.link(B::ids, ids);
+    if (sees_pictures())
+      block.link(B::pictures, optional_input("pictures"))
+          .link(B::is_text, optional_input("is_text"));
     block.set(B::scale, kind_.scales_embedding ? std::sqrt(double(s_.width)) : 1.0);
     blocks::Slots(file_, block, "embed")
         .fill(B::tokens, names_.tokens(), {s_.vocabulary, s_.width});
@@ -108,6 +141,11 @@ class LanguageBuilder {
     using B = LanguageRope;
     Block block = graph_.add<B>("rope");
     block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta_);
+    if (sees_pictures())
+      block.link(B::positions, optional_input("positions"))
+          .set(B::section_0, sections_[0])
+          .set(B::section_1, sections_[1])
+          .set(B::section_2, sections_[2]);
     return {block[B::cos], block[B::sin]};
   }
 
@@ -193,6 +231,7 @@ class LanguageBuilder {
   const LanguageNames& names_;
   const LanguageKind& kind_;
   const LanguageSizes s_;
+  const std::array<std::int64_t, 3> sections_;
   const std::vector<int> wanted_;
   const double theta_, eps_, norm_shift_, cap_;
   const std::int64_t window_;

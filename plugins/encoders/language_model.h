@@ -1,7 +1,12 @@
 // plugins/encoders/language_model.h - decoder-only language models that encode texts, one family
 // for all: Qwen2.5-VL (its text part), Qwen3, Gemma 2, Mistral Small (language_kinds.h).
 //
-// Input    ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
+// Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
+//          pictures     (1, S, D)     optional, of Qwen2.5-VL: what the vision tower makes of
+//                                     pictures (vision_model.h), in the rows where they stand;
+//                                     elsewhere 0
+//          is_text      (1, S, 1)     with it: 1 where the id counts, 0 where a picture stands
+//          positions    (S, 3)        with it: time, row and column of each token
 // Output   last_hidden  (B, S, n D)   f32
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
@@ -12,9 +17,10 @@
 // Source of the architecture: transformers' Qwen2Model, Qwen3Model, Gemma2Model, MistralModel: RMS
 // norms before attention and gated MLP, rotary embeddings, causal attention in groups of heads that
 // share keys and values. Sizes are read off the tensors. The config may give "model_type",
-// "head_dim", "rope_theta" and "rms_norm_eps" and "sliding_window", as config.json does, also in
-// its "text_config". What else a file holds (the vision tower, lm_head) is not read. Only operands
-// of matrix products are in the compute type (plugins/blocks/wide.h). Stateless, any thread.
+// "head_dim", "rope_theta", "rms_norm_eps", "sliding_window" and "mrope_section", as config.json
+// does, also in its "text_config". What else a file holds (lm_head) is not read; its vision tower
+// is a model of its own. Only operands of matrix products are in the compute type
+// (plugins/blocks/wide.h). Stateless, any thread.
 #pragma once
 
 #include "language_blocks.h"

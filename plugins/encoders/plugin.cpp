@@ -2,17 +2,24 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "clip_hooks.h"
+#include "edit_nodes.h"
 #include "language_model.h"
 #include "modules.h"
+#include "siglip.h"
+#include "style_nodes.h"
 #include "t5.h"
 #include "text_nodes.h"
 #include "tokenizer_kind.h"
+#include "vision_model.h"
 
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              LanguageLayer, LanguageFinish, LanguageJoin, SiglipVision, SiglipEmbed, SiglipFinish,
+              Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge,
+              CLIPTextEncode, CLIPTextEncodeFlux, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, CLIPVisionEncode, StyleModelApply, CLIPSetLastLayer,
+              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

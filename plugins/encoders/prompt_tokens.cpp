@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <heddle/checked.hpp>
 
+#include "pictures.h"
+
 namespace heddle::encoders {
 namespace {
 
@@ -74,9 +76,33 @@ std::vector<Window> TextEncoder::pack(const std::string& prompt,
   return std::move(packed.windows);
 }
 
-std::string TextEncoder::in_template(const std::string& prompt) const {
+Value TextEncoder::vision() const {
+  const Value vision = record_.field("vision");
+  if (vision.is(HEDDLE_KIND_MODEL)) {
+    const auto makes = model_settings(vision).get<std::int64_t>("width", 0),
+               reads = model_settings(model()).get<std::int64_t>("hidden_width", 0);
+    if (makes == reads && model_takes(model(), "pictures")) return vision;
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the vision tower of " + name_ + " makes tokens of width " + std::to_string(makes) +
+                    ", the language model beside it reads " + std::to_string(reads) +
+                    ", in heads that " + (model_takes(model(), "pictures") ? "" : "do not ") +
+                    "turn with rows and columns. The file is damaged.");
+  }
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              record_.get<std::string>(
+                  "vision_missing", "the text encoder " + name_ +
+                                        " is to see a picture, and sees none. Load Qwen2.5-VL "
+                                        "with its vision tower, such as "
+                                        "qwen_2.5_vl_7b_fp8_scaled.safetensors, with CLIPLoader, "
+                                        "type qwen_image."));
+}
+
+std::string TextEncoder::in_template(const Prompt& given) const {
   constexpr std::string_view kPlace = "{}";
-  std::string text = record_.get<std::string>("template", "");
+  const std::string& prompt = given.of(name_);
+  const char* const field = given.pictures.empty() ? "template" : "picture_template";
+  std::string text =
+      given.text_template.empty() ? record_.get<std::string>(field, "") : given.text_template;
   const std::string unless = record_.get<std::string>("template_unless", "");
   const std::size_t at = text.find(kPlace);
   if (at == text.npos || (!unless.empty() && prompt.starts_with(unless))) return prompt;
@@ -113,7 +139,34 @@ std::int64_t TextEncoder::dropped(const std::vector<std::int32_t>& ids) const {
   return first - ids.begin();
 }
 
-Windows TextEncoder::windows(const std::string& given, const Context* ctx) const {
+// A picture takes the place of the first token that is left for one, and has as many as its size
+// makes; a token that no picture is left for is one as any other.
+void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
+  if (prompt.pictures.empty()) return;
+  const Value settings = model_settings(vision());
+  const std::vector<std::int32_t> mark = ids_of(record_.get<std::string>("picture_token", ""));
+  if (mark.size() != 1)
+    throw Error(HEDDLE_UNSUPPORTED, "the tokenizer of " + name_ +
+                                        " has no token for pictures. Use the one that the model "
+                                        "was published with.");
+  Window& row = all.rows.front();
+  const auto unit = settings.get<std::int64_t>("unit", 1);
+  std::vector<std::int32_t> ids;
+  for (const std::int32_t id : row.ids) {
+    if (id != mark.front() || all.pictures.size() == prompt.pictures.size()) {
+      ids.push_back(id);
+      continue;
+    }
+    const std::size_t number = all.pictures.size();
+    const blocks::GridSize size = size_in_units(prompt.pictures[number].size, unit);
+    all.pictures.push_back(
+        {number, std::int64_t(ids.size()), size.height / unit, size.width / unit});
+    ids.insert(ids.end(), std::size_t(all.pictures.back().end()) - ids.size(), id);
+  }
+  row.ids = std::move(ids);
+}
+
+Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   const std::string prompt = in_template(given);
   heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
   if (ctx != nullptr) {
@@ -122,7 +175,7 @@ Windows TextEncoder::windows(const std::string& given, const Context* ctx) const
     };
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
-  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0};
+  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0, .pictures = {}};
   if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
@@ -138,6 +191,7 @@ Windows TextEncoder::windows(const std::string& given, const Context* ctx) const
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
     all.empty = pack("", rules(all.length())).front();
+  place_pictures(given, all);
   all.dropped = dropped(all.rows.front().ids);
   return all;
 }

@@ -10,14 +10,23 @@
 #include <heddle/diffusion/tokenizer.h>
 #include <heddle/model.hpp>
 
+#include "plugins/blocks/resample.h"
 #include "windows.h"
 
 namespace heddle::encoders {
+
+// A picture that a prompt shows: before a run its size alone is known.
+struct PromptPicture {
+  blocks::GridSize size;
+  Tensor pixels = {};  // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
+};
 
 // One text for all encoders, or one for each by its name ("clip_l", "t5xxl").
 struct Prompt {
   std::string text;
   std::map<std::string, std::string> by_encoder;
+  std::vector<PromptPicture> pictures = {};
+  std::string text_template = {};  // empty: the encoder's own, for texts or for pictures
 
   // Throws where there are texts by encoder, and none for this one.
   const std::string& of(const std::string& encoder) const;
@@ -30,15 +39,19 @@ class TextEncoder {
 
   const std::string& name() const { return name_; }
   Value model() const { return record_.field("model"); }
-  // Tokenises, within the encoder's template where it has one. Throws when the encoder has no
-  // tokenizer, or one that cannot be read, and HEDDLE_CANCELLED when the call is cancelled
-  // meanwhile. `ctx` may be nullptr: nobody cancels.
-  Windows windows(const std::string& prompt, const Context* ctx) const;
+  // What its vision tower is. Throws when it has none, saying which file would do.
+  Value vision() const;
+  // Tokenises, within the encoder's template where it has one, and makes room for the pictures of
+  // the prompt that the text has places for. Throws when the encoder has no tokenizer, or one that
+  // cannot be read, when it is to see a picture and cannot, and HEDDLE_CANCELLED when the call is
+  // cancelled meanwhile. `ctx` may be nullptr: nobody cancels.
+  Windows windows(const Prompt& prompt, const Context* ctx) const;
   // Where each window's first end token is: the state there is the pooled one.
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
  private:
-  std::string in_template(const std::string& prompt) const;
+  std::string in_template(const Prompt& prompt) const;
+  void place_pictures(const Prompt& prompt, Windows& windows) const;
   std::int64_t dropped(const std::vector<std::int32_t>& ids) const;
   std::vector<std::int32_t> ids_of(const std::string& text) const;
   heddle_token_windows rules(std::int64_t least_length) const;

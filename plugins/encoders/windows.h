@@ -28,12 +28,21 @@ struct Window {
   }
 };
 
+// Where a picture stands among the tokens of a row: `begin`, and as many as it has, row after row.
+struct PictureTokens {
+  std::size_t number = 0;  // which of the prompt's
+  std::int64_t begin = 0, rows = 0, columns = 0;
+
+  std::int64_t end() const { return begin + rows * columns; }
+};
+
 // Rows of one length.
 struct Windows {
   std::vector<Window> rows;  // the prompt's
   Window empty;              // an empty prompt's; only when the prompt is weighted
   std::int64_t dropped = 0;  // tokens of each row whose states are left out of the result
   std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
+  std::vector<PictureTokens> pictures = {};  // in the only row, in order
 
   bool weighted() const { return !empty.ids.empty(); }
   std::int64_t count() const { return std::int64_t(rows.size()); }

@@ -148,6 +148,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
                                                      latent_format(settings), place.grid, items);
       constants.set(name, value_of(shown.tokens))
           .set(kReferencePositions, value_of(shown.positions));
+      if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
+      if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));

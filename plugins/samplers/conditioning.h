@@ -22,6 +22,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 
 // The input that goes with "references".
 inline constexpr const char* kReferencePositions = "reference_positions";
+inline constexpr const char* kTextStart = "text_start";
+inline constexpr const char* kReferenceTimestep = "reference_timestep";
 
 // Whether the model is given this input for an entry: a record with "unguided" and
 // "reference_latents", or empty.

@@ -19,6 +19,10 @@ Value each_with(const Value& list, const char* key, const Value& value) {
       list, [&](Record changed, const Value&) { return std::move(changed.set(key, value)); });
 }
 
+constexpr const char* kReferenceMethod = "reference_latents_method";
+
+std::string method_named(const std::string& choice) { return choice == "uxo/uno" ? "uxo" : choice; }
+
 // What is set changes no shape.
 template <class In, class Out>
 void infer_same(Infer& question, const In& in, const Out& out) {
@@ -74,13 +78,18 @@ void ReferenceLatent::infer(Infer& question) {
 }
 
 void FluxKontextMultiReferenceLatentMethod::execute(Context& ctx) {
-  std::string method = ctx[reference_latents_method];
-  if (method == "uxo/uno") method = "uxo";
-  ctx[out] = each_with(ctx[conditioning], "reference_latents_method", value_of(method));
+  ctx[out] = each_with(ctx[conditioning], kReferenceMethod,
+                       value_of(method_named(ctx[reference_latents_method])));
 }
 
 void FluxKontextMultiReferenceLatentMethod::infer(Infer& question) {
-  infer_same(question, conditioning, out);
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  if (const auto method = question[reference_latents_method])
+    for (EntryShapes& entry : entries)
+      entry.scope =
+          Record(entry.scope).set(kReferenceMethod, value_of(method_named(*method))).value();
+  infer_entries(question, out, entries);
+  question.shares(out);
 }
 
 void LTXVConditioning::execute(Context& ctx) {

@@ -54,6 +54,15 @@ float* pack(const Reference& from, std::int64_t row, const ReferenceLayout& layo
   return to;
 }
 
+// As ComfyUI names it: places as of "index".
+constexpr const char* kTimestepZero = "index_timestep_zero";
+
+// Of a side, the tokens before its middle, where that is the origin.
+std::int64_t before_middle(std::int64_t cells, const ReferenceLayout& layout) {
+  const std::int64_t tokens = layout.tokens_along(cells);
+  return layout.centred ? tokens - tokens / 2 : 0;
+}
+
 void write_positions(const std::vector<ReferencePlace>& places,
                      const std::vector<ReferenceSize>& sizes, const ReferenceLayout& layout,
                      float* to) {
@@ -61,9 +70,32 @@ void write_positions(const std::vector<ReferencePlace>& places,
     for (std::int64_t y = 0; y < layout.tokens_along(sizes[k].height); ++y)
       for (std::int64_t x = 0; x < layout.tokens_along(sizes[k].width); ++x) {
         *to++ = float(places[k].index);
-        *to++ = float(places[k].row + y);
-        *to++ = float(places[k].column + x);
+        *to++ = float(places[k].row + y - before_middle(sizes[k].height, layout));
+        *to++ = float(places[k].column + x - before_middle(sizes[k].width, layout));
       }
+}
+
+// Behind the largest half side of all pictures.
+std::int64_t text_start(const std::vector<ReferenceSize>& sizes, const ReferenceSize& point,
+                        const ReferenceLayout& layout) {
+  std::int64_t start = 0;
+  const auto reach = [&](const ReferenceSize& size) {
+    for (const std::int64_t cells : {size.height, size.width})
+      start = std::max(start, layout.tokens_along(cells) / 2);
+  };
+  reach(point);
+  for (const ReferenceSize& size : sizes) reach(size);
+  return start;
+}
+
+bool has_timestep_zero(const ReferenceLayout& layout, const Value& entry) {
+  return entry.get<std::string>("reference_latents_method", layout.method) == kTimestepZero;
+}
+
+Tensor one_number(Context& ctx, double number) {
+  const Tensor tensor = ctx.make_host({1}, HEDDLE_F32);
+  *tensor.data<float>() = float(number);
+  return tensor;
 }
 
 }  // namespace
@@ -72,7 +104,9 @@ std::optional<ReferenceLayout> reference_layout(const Value& settings) {
   if (!settings.has("reference_method")) return {};
   return ReferenceLayout{.channels = settings.get<std::int64_t>("latent_channels", 0),
                          .patch = settings.get<std::int64_t>("patch", 1),
-                         .method = settings.get<std::string>("reference_method", "")};
+                         .method = settings.get<std::string>("reference_method", ""),
+                         .centred = settings.get<bool>("reference_centred", false),
+                         .timed = settings.get<bool>("reference_timestep", false)};
 }
 
 std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& sizes,
@@ -88,7 +122,7 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
   std::int64_t height = 0, width = 0;  // what they take so far
   for (const ReferenceSize& size : sizes) {
     std::int64_t down = 0, right = 0, index = 1;
-    if (method == "index") {
+    if (method == "index" || (layout.timed && method == kTimestepZero)) {
       index = std::int64_t(places.size()) + 1;
     } else if (method == "offset") {
       if (size.height + height > size.width + width)
@@ -106,7 +140,8 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
     } else {
       throw Error(HEDDLE_UNSUPPORTED,
                   "reference pictures are to lie as '" + method +
-                      "' says, which this model does not do. Choose offset, index or uxo/uno.");
+                      "' says, which this model does not do. Choose offset, index" +
+                      (layout.timed ? ", index_timestep_zero" : "") + " or uxo/uno.");
     }
     places.push_back({index, in_tokens(down), in_tokens(right)});
   }
@@ -123,7 +158,9 @@ std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& 
     tokens += layout.tokens_along(info.shape[2]) * layout.tokens_along(info.shape[3]);
   }
   return ReferenceTokenShapes{{rows, tokens, layout.channels * layout.patch * layout.patch},
-                              {tokens, 3}};
+                              {tokens, 3},
+                              layout.centred,
+                              has_timestep_zero(layout, entry.scope)};
 }
 
 ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
@@ -156,8 +193,14 @@ ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const Referen
     for (const Reference& reference : references)
       to = pack(reference, row % reference.shape[0], layout, to);
   write_positions(places, sizes, layout, positions.data<float>());
-  return {ctx.upload(shape, HEDDLE_F32, packed.data<float>()),
-          ctx.upload({tokens, 3}, HEDDLE_F32, positions.data<float>())};
+  ReferenceTokens made{ctx.upload(shape, HEDDLE_F32, packed.data<float>()),
+                       ctx.upload({tokens, 3}, HEDDLE_F32, positions.data<float>()),
+                       {},
+                       {}};
+  if (layout.centred)
+    made.text_start = one_number(ctx, double(text_start(sizes, {grid[0], grid[1]}, layout)));
+  if (has_timestep_zero(layout, entry)) made.timestep = one_number(ctx, 0);
+  return made;
 }
 
 }  // namespace heddle::samplers

@@ -1,6 +1,7 @@
 // Pictures that a model is shown beside the one that it draws (its inputs "references" and
 // "reference_positions"): tokens behind those of its own picture, each with a place of its own.
-// FLUX.1 Kontext. Where they lie is ComfyUI's rule (reference_latents_method). One call's thread.
+// FLUX.1 Kontext, Qwen-Image Edit. Where they lie is ComfyUI's rule (reference_latents_method). One
+// call's thread.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,9 @@ namespace heddle::samplers {
 // How a model reads pictures as tokens: a square of `patch` cells of all channels is one.
 struct ReferenceLayout {
   std::int64_t channels = 0, patch = 1;
-  std::string method;  // where they lie when nothing says so
+  std::string method;    // where they lie when nothing says so
+  bool centred = false;  // a picture's middle is its origin, and the text begins behind all of them
+  bool timed = false;    // they may have a timestep of their own
 
   std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
 };
@@ -38,9 +41,12 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
 struct ReferenceTokens {
   Tensor tokens;     // (1|items, R, channels patch^2) f32, on the device of the call
   Tensor positions;  // (R, 3) f32
+  // (1) f32 in host memory, or empty: where the text begins, and their timestep.
+  Tensor text_start, timestep;
 };
 struct ReferenceTokenShapes {
   Shape tokens, positions;
+  bool has_text_start = false, has_timestep = false;
 };
 // None where a picture that is told of is no latent.
 std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& entry,

@@ -28,6 +28,8 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       if (!shown) return {};
       constants.push_back({name, HEDDLE_F32, shown->tokens});
       constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
+      if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
+      if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
       continue;
     }
     if (!is_given(kind, entry.scope)) continue;

@@ -5,9 +5,9 @@
 
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_names.h"
+#include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wan_latents.h"
-#include "plugins/vae/autoencoder.h"
 
 namespace heddle::vae {
 namespace {

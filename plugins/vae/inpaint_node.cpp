@@ -7,9 +7,9 @@
 #include <heddle/ops.hpp>
 #include <memory>
 
+#include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/entry_shapes.h"
 #include "plugins/blocks/resample.h"
-#include "plugins/vae/autoencoder.h"
 
 namespace heddle::vae {
 namespace {

@@ -6,7 +6,7 @@
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
-#include "plugins/vae/autoencoder.h"
+#include "plugins/blocks/autoencoder.h"
 #include "plugins/vae/tiles.h"
 
 namespace heddle::vae {

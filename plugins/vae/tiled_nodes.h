@@ -5,7 +5,7 @@
 
 #include <heddle/node.hpp>
 
-#include "plugins/vae/autoencoder.h"
+#include "plugins/blocks/autoencoder.h"
 
 namespace heddle::vae {
 

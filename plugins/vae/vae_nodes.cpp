@@ -4,7 +4,7 @@
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
-#include "plugins/vae/autoencoder.h"
+#include "plugins/blocks/autoencoder.h"
 #include "plugins/vae/tiled_nodes.h"
 
 namespace heddle::vae {

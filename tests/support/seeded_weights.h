@@ -60,11 +60,12 @@ inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::
   return {name, "F32", shape, bytes_of_floats(values)};
 }
 
-// The tensors of a model of plugins/goldens/workflows/shapes.json: {name: shape}, or {name: [shape,
-// other name]}, which `by_other_name` then names them by.
-inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false) {
+// The tensors of a model of shapes.json in a folder of plugins/goldens: {name: shape}, or {name:
+// [shape, other name]}, which `by_other_name` then names them by.
+inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false,
+                                            const std::string& golden = "workflows") {
   const heddle::engine::Json all = heddle::engine::parse_json(
-      read_text(tests_folder() / "plugins/goldens/workflows/shapes.json"), "shapes.json");
+      read_text(tests_folder() / "plugins/goldens" / golden / "shapes.json"), "shapes.json");
   std::vector<FileTensor> tensors;
   for (const auto& member : all.at(model).members()) {
     const std::vector<heddle::engine::Json>& told = member.value.as_array();

@@ -83,6 +83,37 @@ BOOST_AUTO_TEST_CASE(every_block_and_the_velocity_equal_diffusers_for_two_shapes
   }
 }
 
+BOOST_AUTO_TEST_CASE(pictures_that_it_is_shown_give_the_velocity_of_diffusers) {
+  for (const std::string name : {"shown", "several", "timed"}) {
+    const heddle::Results results =
+        call(qwen_folder() / "transformer", config(), (name + ".").c_str());
+    const std::vector<float> all = expected.floats(name + ".out");
+    const auto row = std::ptrdiff_t(all.size() / kSteps);
+    for (int step = 0; step < kSteps; ++step)
+      compare(results.floats("model.outputs", "out." + std::to_string(step)),
+              {all.begin() + row * step, all.begin() + row * (step + 1)},
+              name + ".out, step " + std::to_string(step),
+              step == kSteps - 1 ? kQwenTolerance : kQwenTimestepTolerance);
+  }
+  BOOST_TEST(relative_error(expected.floats("timed.out"), expected.floats("several.out")) > 1e-3);
+}
+
+BOOST_AUTO_TEST_CASE(files_of_2511_show_pictures_without_noise) {
+  const std::string axes = R"({"axes_dims_rope": [16, 4, 4])";
+  const auto method = [&](const std::filesystem::path& model, const std::string& config) {
+    const heddle::engine::Json settings =
+        heddle::engine::parse_json(call(model, config, "wide.").text("model.settings"), "settings");
+    return heddle::engine::write_json(*settings.find("reference_method"));
+  };
+  const auto marked = file([](std::vector<FileTensor>& tensors) {
+    tensors.push_back({"__index_timestep_zero__", "F32", {0}, ""});
+  });
+  BOOST_TEST(method(marked, axes + "}") == "\"index_timestep_zero\"");
+  BOOST_TEST(method(qwen_folder() / "transformer", axes + "}") == "\"index\"");
+  BOOST_TEST(method(qwen_folder() / "transformer", axes + R"(, "zero_cond_t": true})") ==
+             "\"index_timestep_zero\"");
+}
+
 BOOST_AUTO_TEST_CASE(a_single_file_behind_a_prefix_gives_the_bytes_of_the_folder) {
   const auto bytes = [&](const std::filesystem::path& model) {
     return call(model, read_text(qwen_folder() / "transformer/config.json"), "wide.")

@@ -43,14 +43,13 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// A vision tower needs pictures, lm_head writes texts; convolutions between frames need several. A
-// scale goes with its matrix.
+// lm_head writes texts; convolutions between frames need several. A scale goes with its matrix.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"text_encoders/qwen_2.5_vl_7b_fp8_scaled",
-     {"text_encoder"},
-     R"(visual\..*|lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
+     {"text_encoder", "vision_encoder"},
+     R"(lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
     {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
     {"diffusion_models/z_image_turbo_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/z_image_bf16", {"diffusion_model"}, ""},

@@ -6,8 +6,8 @@ types of the published files over sparse zeros, so that planning can be tested o
 writes the files of true_files.json (make_true_files.py),
 OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
-OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors and OUT/vae/ae.safetensors, or only the files
-named (such as vae/ae). Needs nothing but Python.
+OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors, OUT/vae/ae.safetensors, what FLUX.1 Redux needs and the models and
+LoRAs of Qwen-Image Edit, or only the files named (such as vae/ae). Needs nothing but Python.
 """
 
 import argparse
@@ -199,6 +199,66 @@ def expanded(told):
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json")) as true_files:
     FILES.update({name: lambda told=told: expanded(told) for name, told in json.load(true_files).items()})
+
+
+def edit_lora():
+    """Of rank 64, for all of a block's layers, by their names in diffusers."""
+    out = {}
+    for i in range(60):
+        for module, rows, columns in (
+            *((f"attn.{name}", 3072, 3072) for name in ("to_q", "to_k", "to_v", "to_out.0")),
+            *((f"attn.{name}", 3072, 3072) for name in ("add_q_proj", "add_k_proj", "add_v_proj", "to_add_out")),
+            *((f"{stream}_mlp.net.0.proj", 12288, 3072) for stream in ("img", "txt")),
+            *((f"{stream}_mlp.net.2", 3072, 12288) for stream in ("img", "txt")),
+            *((f"{stream}_mod.1", 18432, 3072) for stream in ("img", "txt")),
+        ):
+            at = f"transformer_blocks.{i}.{module}"
+            out[f"{at}.lora_down.weight"], out[f"{at}.lora_up.weight"] = (64, columns), (rows, 64)
+    return out
+
+
+def siglip(width=1152, mlp=4304, layers=27, positions=729):
+    """The tower of so400m, without its pooling head, which nobody reads."""
+    out = {}
+    at = "vision_model.embeddings"
+    out[f"{at}.patch_embedding.weight"], out[f"{at}.patch_embedding.bias"] = (width, 3, 14, 14), (width,)
+    out[f"{at}.position_embedding.weight"] = (positions, width)
+    for i in range(layers):
+        at = f"vision_model.encoder.layers.{i}"
+        for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+            linear(out, f"{at}.self_attn.{name}", width, width)
+        linear(out, f"{at}.mlp.fc1", mlp, width)
+        linear(out, f"{at}.mlp.fc2", width, mlp)
+        for name in ("layer_norm1", "layer_norm2"):
+            out[f"{at}.{name}.weight"], out[f"{at}.{name}.bias"] = (width,), (width,)
+    out["vision_model.post_layernorm.weight"], out["vision_model.post_layernorm.bias"] = (width,), (width,)
+    return out
+
+
+def redux():
+    out = {}
+    linear(out, "redux_up", 12288, 1152)
+    linear(out, "redux_down", 4096, 12288)
+    return out
+
+
+FILES["clip_vision/sigclip_vision_patch14_384"] = lambda: typed(siglip(), "F16")
+FILES["style_models/flux1-redux-dev"] = lambda: typed(redux(), "BF16")
+
+# Qwen-Image Edit has the tensors of Qwen-Image; 2511 says by one more how it shows pictures.
+DRAWS = FILES["diffusion_models/qwen_image_fp8_e4m3fn"]
+for name in ("qwen_image_edit_fp8_e4m3fn", "qwen_image_edit_2509_fp8_e4m3fn"):
+    FILES[f"diffusion_models/{name}"] = DRAWS
+FILES["diffusion_models/qwen_image_edit_2511_bf16"] = lambda: {
+    **{name: ("BF16", shape) for name, (_, shape) in DRAWS().items()},
+    "__index_timestep_zero__": ("BF16", (0,)),
+}
+for name in (
+    "Qwen-Image-Edit-Lightning-4steps-V1.0-bf16",
+    "Qwen-Image-Edit-2509-Lightning-4steps-V1.0-bf16",
+    "Qwen_Image_Edit_2511-SYSTMS_INFL8",
+):
+    FILES[f"loras/{name}"] = lambda: typed(edit_lora(), "BF16")
 
 
 def write(path, tensors):

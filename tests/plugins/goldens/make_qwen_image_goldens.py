@@ -11,7 +11,8 @@ rounded to bfloat16, which is how they are stored. Files:
                             "square.double.0.img" is a block's result in the last step. "in.*" and
                             "sampled" are a guided run of Euler's method over ComfyUI's noise levels;
                             "latent.raw" and "latent.scaled" are one latent in both units. "lora.out" is
-                            the last row of "wide.out" with lora.safetensors at 0.5
+                            the last row of "wide.out" with lora.safetensors at 0.5. "shown", "several" and
+                            "timed" have reference pictures, too
     lora.safetensors        factors of rank 3 for modules of three kinds, by the names of diffusers
 """
 
@@ -97,6 +98,51 @@ def scale_latent():
     expected["latent.raw"], expected["latent.scaled"] = raw, (raw - mean) / deviation
 
 
+def places(index, height, width):
+    """Of a picture's tokens, whose middle is the origin."""
+    rows, columns = (torch.arange(side) - (side - side // 2) for side in (height, width))
+    axes = torch.meshgrid(torch.tensor([index]), rows, columns, indexing="ij")
+    return torch.stack(axes, -1).reshape(-1, 3).float()
+
+
+def show(model, name, x, context, pictures):
+    """As QwenImageEditPlusPipeline calls the model with pictures (1, 4, H, W) behind its own."""
+    batch, _, height, width = x.shape
+    sizes = [(picture.shape[2] // 2, picture.shape[3] // 2) for picture in pictures]
+    tokens = torch.cat([QwenImagePipeline._pack_latents(p, 1, CHANNELS, *p.shape[2:]) for p in pictures], dim=1)
+    own = QwenImagePipeline._pack_latents(x, batch, CHANNELS, height, width)
+    levels = torch.tensor([0.9, 0.55, 0.125])
+    outputs = []
+    for sigma in levels:
+        out = model(
+            hidden_states=torch.cat([own, tokens.expand(batch, -1, -1)], dim=1),
+            timestep=sigma.expand(batch),
+            encoder_hidden_states=context,
+            encoder_hidden_states_mask=torch.ones(context.shape[:2], dtype=torch.bool),
+            img_shapes=[[(1, height // 2, width // 2)] + [(1, *size) for size in sizes]] * batch,
+            return_dict=False,
+        )[0][:, : own.shape[1]]
+        outputs.append(QwenImagePipeline._unpack_latents(out, height * 8, width * 8, 8)[:, :, 0])
+    expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": levels})
+    expected[f"{name}.references"] = tokens
+    expected[f"{name}.reference_positions"] = torch.cat([places(1 + i, *size) for i, size in enumerate(sizes)])
+    sides = [side for size in [(height // 2, width // 2), *sizes] for side in size]
+    expected[f"{name}.text_start"] = torch.tensor([float(max(sides) // 2)])
+    expected[f"{name}.out"] = torch.stack(outputs)
+
+
+def show_all(model):
+    """One picture that is larger; two of odd sizes; and the same with the timestep 0 for these, as of 2511."""
+    one, two, three = randn(60, 1, CHANNELS, 12, 6), randn(61, 1, CHANNELS, 6, 10), randn(62, 1, CHANNELS, 2, 14)
+    show(model, "shown", randn(63, 2, CHANNELS, 6, 6), randn(64, 2, 5, TEXT_WIDTH), [one])
+    x, context = randn(65, 1, CHANNELS, 4, 10), randn(66, 1, 9, TEXT_WIDTH)
+    show(model, "several", x, context, [two, three])
+    timed = QwenImageTransformer2DModel(**CONFIG, zero_cond_t=True).eval()
+    timed.load_state_dict(model.state_dict())
+    show(timed, "timed", x, context, [two, three])
+    expected["timed.reference_timestep"] = torch.zeros(1)
+
+
 def patch(model, out):
     """Adds the LoRA to the model's weights."""
     factors = {}
@@ -128,6 +174,7 @@ def main():
     forward(model, "wide", randn(15, 1, CHANNELS, 4, 10), randn(16, 1, 9, TEXT_WIDTH))
     sample(model)
     scale_latent()
+    show_all(model)
     patch(model, out)
     save_file(
         {name: tensor.float().clone().contiguous() for name, tensor in expected.items()},

@@ -15,6 +15,7 @@
 #include "engine/facade/data.h"
 #include "engine/tensor/shape.h"
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/plugins/nodes/sweep_providers.h"
 #include "tests/plugins/nodes/sweep_values.h"
 
 namespace heddle::test {
@@ -32,62 +33,6 @@ constexpr int kSweepStride = 8;
 #else
 constexpr int kSweepStride = 1;
 #endif
-
-// Nodes that give a small value of a type, and the link to it.
-struct Provider {
-  const char* type;
-  const char* link;
-};
-constexpr Provider kProviders[] = {
-    {"MODEL", R"(["unet", 0])"},
-    {"CLIP", R"(["pipe", 1])"},
-    {"VAE", R"(["pipe", 2])"},
-    {"CONDITIONING", R"(["one", 0])"},
-    {"LATENT", R"(["latents", 0])"},
-    {"IMAGE", R"(["pictures", 0])"},
-    {"MASK", R"(["drawn", 0])"},
-    {"SIGMAS", R"(["levels", 0])"},
-    {"SAMPLER", R"(["euler", 0])"},
-    {"GUIDER", R"(["guide", 0])"},
-    {"NOISE", R"(["random", 0])"},
-    {"VIDEO", R"(["film", 0])"},
-    {"*", R"(["number", 0])"},
-    {"TIMESTEPS_RANGE", R"(["when", 0])"},
-    {"LATENT_OPERATION", R"(["tone", 0])"},
-    {"STRING", R"(["words", 0])"},
-    {"COMFY_MATCHTYPE_V3", R"(["pictures", 0])"},
-    {"ARRAY", R"(["any", 0])"},
-    {"DICT", R"(["any", 0])"},
-    {"BOUNDING_BOX", R"(["box", 0])"},
-    {"BOUNDING_BOX,ARRAY,STRING", R"(["box", 0])"},
-    {"WEBCAM", R"("scene.png")"},
-    {"AUDIO", R"(["sound", 0])"},
-};
-
-std::string provider_nodes() {
-  return R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
-    "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
-    "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
-    "pictures": {"class_type": "EmptyImage", "inputs": {"width": 24, "height": 16, "batch_size": 2, "color": 255}},
-    "drawn": {"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 24, "height": 16}},
-    "levels": {"class_type": "KarrasScheduler", "inputs": {"steps": 2}},
-    "euler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
-    "guide": {"class_type": "BasicGuider", "inputs": {"model": ["unet", 0], "conditioning": ["one", 0]}},
-    "random": {"class_type": "RandomNoise", "inputs": {"noise_seed": 1}},
-    "tone": {"class_type": "LatentOperationTonemapReinhard", "inputs": {"multiplier": 1}},
-    "when": {"class_type": "ConditioningTimestepsRange", "inputs": {"start_percent": 0, "end_percent": 1}},
-    "number": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
-    "box": {"class_type": "PrimitiveBoundingBox", "inputs": {"x": 1, "y": 2, "width": 8, "height": 6}},
-    "words": {"class_type": "PrimitiveString", "inputs": {"value": "by night"}},
-    "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
-    "one": )" +
-         NodeFixture::conditioning("one");
-}
-
-// Of a plugin that may be left out.
-constexpr const char* kVideoNodes =
-    R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
-    "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
 // What the options of a port without a widget of ours say that it may be given.
 std::optional<std::string> value_by_options(const heddle_port& port) {
@@ -147,6 +92,7 @@ struct SweepFixture {
   EngineOptions options() const {
     EngineOptions options = engine_options();
     options.compute = {{"cpu", "f32"}};
+    write_style_models(nodes.folder / "models");
     options.model_dirs.push_back(nodes.folder / "models");
     options.input_dir = std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs";
     options.output_dir = nodes.folder / "swept";
@@ -190,7 +136,7 @@ struct SweepFixture {
         if (!files.empty()) return engine::write_json(engine::Json(files.front()));
       }
     }
-    for (const Provider& provider : kProviders)
+    for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.
     const std::string_view type_name = port.type;
@@ -212,7 +158,7 @@ struct SweepFixture {
     const engine::Json* entry = pattern.at("input").find("required");
     if (prefix == nullptr || entry == nullptr) return sockets;
     const std::string type = entry->members().begin()->value.at(std::size_t{0}).as_string();
-    for (const Provider& provider : kProviders)
+    for (const SweepProvider& provider : kProviders)
       if (type == provider.type)
         sockets.emplace_back(cat(port.name, ".", prefix->as_string(), 0), provider.link);
     return sockets;

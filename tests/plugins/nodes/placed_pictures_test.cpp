@@ -1,5 +1,5 @@
-// FLUX.1 models that read pictures, divided over devices in every way: the bytes of one device, or,
-// where the order of sums changes, nearly its numbers.
+// Models of FLUX.1 and Qwen-Image that read pictures, divided over devices in every way: the bytes
+// of one device, or, where the order of sums changes, nearly its numbers.
 #include <cstring>
 
 #include "engine/base/text.h"
@@ -16,17 +16,28 @@ namespace {
 struct PlacedPictures : NodeFixture {
   const heddle::test::FakeControl control;
 
-  static std::string shown(const std::string& file, const std::string& name) {
-    return cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")",
-               (here() / (file + ".safetensors")).string(), R"(", "prefix": "in.)", name,
-               R"(", "option": ""}})");
+  static std::string conditioning_of(const std::filesystem::path& file, const std::string& name) {
+    return cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")", file.string(),
+               R"(", "prefix": "in.)", name, R"(", "option": ""}})");
   }
-  // Two items, guided, which `more` shows to the sampler as "shown".
+  static std::string shown(const std::string& file, const std::string& name) {
+    return conditioning_of(here() / (file + ".safetensors"), name);
+  }
+  static std::string qwen_text(const std::string& name) {
+    return conditioning_of(
+        heddle::test::tests_folder() / "plugins/goldens/qwen_image/expected.safetensors", name);
+  }
+  // The conditioning "one" with a picture, as "with".
+  static std::string with_picture() {
+    return cat(R"("picture": {"class_type": "test.latent", "inputs": {"path": ")",
+               (here() / "reference_goldens.safetensors").string(), R"(", "name": "in.first"}},
+      "with": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["one", 0], "latent": ["picture", 0]}})");
+  }
+  // Two items, guided, which `more` shows to the sampler as "shown", and without as "two".
   static std::string flow(const std::string& model, const std::string& more,
                           const std::string& hints) {
     return cat(R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", model,
-               R"(.safetensors", "weight_dtype": "default"}}, "two": )", shown("goldens", "two"),
-               ", ", more, R"(,
+               R"(.safetensors", "weight_dtype": "default"}}, )", more, R"(,
       "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
       "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
         "cfg": 2.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["shown", 0],
@@ -74,15 +85,27 @@ BOOST_FIXTURE_TEST_SUITE(placed_pictures, PlacedPictures)
 
 BOOST_AUTO_TEST_CASE(a_picture_beside_the_point) {
   write_wider_model("fill");
-  check("fill", cat("\"shown\": ", shown("concat_goldens", "masked")));
+  check("fill", cat("\"two\": ", shown("goldens", "two"),
+                    ", \"shown\": ", shown("concat_goldens", "masked")));
 }
 
 BOOST_AUTO_TEST_CASE(reference_pictures) {
-  check("plain",
-        cat("\"one\": ", shown("goldens", "one"), R"(,
-      "picture": {"class_type": "test.latent", "inputs": {"path": ")",
-            (here() / "reference_goldens.safetensors").string(), R"(", "name": "in.first"}},
-      "shown": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["one", 0], "latent": ["picture", 0]}})"));
+  check("plain", cat("\"two\": ", shown("goldens", "two"), ", \"one\": ", shown("goldens", "one"),
+                     ", ", with_picture(), R"(, "shown": {"class_type": "ReferenceLatent",
+                     "inputs": {"conditioning": ["with", 0]}})"));
+}
+
+BOOST_AUTO_TEST_CASE(reference_pictures_with_a_timestep_of_their_own) {
+  std::filesystem::create_symlink(heddle::test::tests_folder() /
+                                      "plugins/goldens/qwen_image/transformer/"
+                                      "diffusion_pytorch_model.safetensors",
+                                  folder / "models/unet/qwen.safetensors");
+  for (const char* method : {"index", "index_timestep_zero"})
+    check("qwen", cat("\"two\": ", qwen_text("short"), ", \"one\": ", qwen_text("long"), ", ",
+                      with_picture(), R"(, "shown": {"class_type":
+                      "FluxKontextMultiReferenceLatentMethod", "inputs": {"conditioning": ["with", 0],
+                      "reference_latents_method": ")",
+                      method, "\"}}"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

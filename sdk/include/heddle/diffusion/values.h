@@ -37,8 +37,9 @@
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
  *                 picture with a part masked out, in the autoencoder's units, for models that read
- * it. Others leave it reference_latents  list of records with samples and scaled as of a LATENT,
- * optional: pictures that the model is shown. reference_latents_method, a text: where they lie
+ *                 it. Others leave it
+ *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
+ *                 that the model is shown. reference_latents_method, a text: where they lie
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
@@ -46,7 +47,10 @@
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   reference_method  a text, optional: where the pictures lie that the model is shown
- * ("references", "reference_positions") when nothing says so: "offset", "index" or "uxo"
+ *                 ("references", "reference_positions") when nothing says so: "offset", "index",
+ *                 "index_timestep_zero" or "uxo". reference_centred (bool): a picture's middle is
+ *                 its origin, and the model has an input "text_start"; reference_timestep (bool):
+ *                 it has an input of that name
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -93,17 +97,24 @@
  *                 Optional, of language models: template (text with {} where the prompt goes), but
  *                 for prompts that begin with template_unless (text); weights (bool, absent means
  *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the
- *                 second turn, and of that with turn_role behind it, are left out
+ *                 second turn, and of that with turn_role behind it, are left out;
+ *                 picture_template (template with pictures), picture_token (text: a picture stands
+ *                 at each), vision (MODEL: pictures -> what stands there) or vision_missing (the
+ *                 error text, shown when it is to see a picture)
  *   stop_at_layer  int, optional: -1 the last layer
  *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
  *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
+ * CLIP_VISION   record: model (MODEL): pictures (B, size, size, 3) -> "last_hidden"
+ * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
+ * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
  *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
- * models, its latents are pictures (B, 3, H, W) from -1 to 1 HOOKS         list of records, each a
- * change of weights (weight_hooks.h); none: no hooks id            text: changes of one id are the
- * same one kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
+ *               models, its latents are pictures (B, 3, H, W) from -1 to 1
+ * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
+ *   id            text: changes of one id are the same one
+ *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
  *   strength_model, strength_clip  floats: for a diffusion model and for text encoders
  *   keyframes     HOOK_KEYFRAMES, optional: how strong when; clock, a text: hooks of one clock go
  *                 through them together

@@ -1,4 +1,4 @@
-#include "plugins/vae/autoencoder.h"
+#include "plugins/blocks/autoencoder.h"
 
 #include <algorithm>
 #include <heddle/checked.hpp>

@@ -1,5 +1,6 @@
-// What the VAE nodes have in common: what they read of a VAE value (heddle/diffusion/values.h), and
-// which part of a picture or a latent its models take. One call's thread.
+// What nodes that call an autoencoder have in common: what they read of a VAE value
+// (heddle/diffusion/values.h), and which part of a picture or a latent its models take. One call's
+// thread.
 #pragma once
 
 #include <heddle/node.hpp>

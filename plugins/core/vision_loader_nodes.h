@@ -1,0 +1,33 @@
+// Loaders of vision towers and of style models, under ComfyUI's names; as loader_nodes.h.
+#pragma once
+
+#include "loader_nodes.h"
+
+namespace heddle::loaders {
+
+struct CLIPVisionLoader {
+  static constexpr Info info{"CLIPVisionLoader",        1,      "Load CLIP Vision", "loaders",
+                             "A vision tower: SigLIP.", kLoader};
+  static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "clip_vision"}};
+  static constexpr Output<Value> clip_vision{"CLIP_VISION", 0, "", "CLIP_VISION"};
+  static constexpr auto ports = heddle::ports(clip_name, clip_vision);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct StyleModelLoader {
+  static constexpr Info info{"StyleModelLoader",
+                             1,
+                             "Load Style Model",
+                             "loaders",
+                             "A style model: FLUX.1 Redux.",
+                             kLoader};
+  static constexpr Input<std::string> style_model_name{"style_model_name",
+                                                       Widget{.source = "style_models"}};
+  static constexpr Output<Value> style_model{"STYLE_MODEL", 0, "", "STYLE_MODEL"};
+  static constexpr auto ports = heddle::ports(style_model_name, style_model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+}  // namespace heddle::loaders

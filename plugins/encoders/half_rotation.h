@@ -1,0 +1,21 @@
+// Rotary embeddings whose pairs are (i, i + d/2), as transformers has them, by an op that rotates
+// neighbours. Used in blocks, as they are traced; any thread.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::encoders {
+
+struct Rotation {
+  Tensor cos, sin;  // (S, d/2) f32
+  double eps;       // of the norm
+  bool neighbours;  // the pairs are (2i, 2i + 1), and not (i, i + d/2)
+};
+
+// x (B, S, n d), normed where `norm` (d) is not empty, and rotated head by head: (B, S, n, d), in
+// the compute type. The elements of each head come in another order, the same for all heads, which
+// does not matter to products of queries and keys.
+Tensor rotated(Context& ctx, const Tensor& x, std::int64_t heads, const Tensor& norm,
+               const Rotation& rotation);
+
+}  // namespace heddle::encoders

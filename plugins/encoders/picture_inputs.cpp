@@ -1,0 +1,90 @@
+#include "picture_inputs.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+#include <heddle/session.hpp>
+
+#include "pictures.h"
+
+namespace heddle::encoders {
+namespace {
+
+std::int64_t hidden_width(const TextEncoder& encoder) {
+  return model_settings(encoder.model()).get<std::int64_t>("hidden_width", 0);
+}
+
+blocks::GridSize pixels_of(const PictureTokens& at, std::int64_t unit) {
+  return {at.rows * unit, at.columns * unit};
+}
+
+std::int64_t unit_of(const Value& vision) {
+  return model_settings(vision).get<std::int64_t>("unit", 1);
+}
+
+}  // namespace
+
+std::vector<float> token_positions(std::int64_t length,
+                                   const std::vector<PictureTokens>& pictures) {
+  std::vector<float> positions;
+  positions.reserve(std::size_t(3 * length));
+  const auto add = [&](std::int64_t time, std::int64_t row, std::int64_t column) {
+    for (const std::int64_t one : {time, row, column}) positions.push_back(float(one));
+  };
+  std::int64_t token = 0, next = 0;
+  const auto count_to = [&](std::int64_t end) {
+    for (; token < end; ++token, ++next) add(next, next, next);
+  };
+  for (const PictureTokens& at : pictures) {
+    count_to(at.begin);
+    for (std::int64_t row = 0; row < at.rows; ++row)
+      for (std::int64_t column = 0; column < at.columns; ++column)
+        add(next, next + row, next + column);
+    token = at.end();
+    next += std::max(at.rows, at.columns);
+  }
+  count_to(length);
+  return positions;
+}
+
+void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& prompt,
+                   const Windows& windows, Record& inputs) {
+  const Value vision = encoder.vision();
+  const std::int64_t length = windows.length(), width = hidden_width(encoder);
+  const Tensor rows = ctx.make({1, length, width}, HEDDLE_F32);
+  ops::fill(ctx, rows, 0);
+  std::vector<float> is_text(std::size_t(length), 1.0f);
+  for (const PictureTokens& at : windows.pictures) {
+    const Tensor pixels =
+        vision_pixels(ctx, prompt.pictures[at.number].pixels, pixels_of(at, unit_of(vision)));
+    const Value seen = call_model(ctx, vision, Record().set("picture", value_of(pixels)).value());
+    ops::copy_into(ctx, seen.field("tokens").as<Tensor>(), rows.slice(1, at.begin, at.end()));
+    std::fill(is_text.begin() + at.begin, is_text.begin() + at.end(), 0.0f);
+  }
+  const std::vector<float> positions = token_positions(length, windows.pictures);
+  inputs.set("pictures", value_of(rows))
+      .set("is_text", value_of(ctx.upload({1, length, 1}, HEDDLE_F32, is_text.data())))
+      .set("positions", value_of(ctx.upload({length, 3}, HEDDLE_F32, positions.data())));
+}
+
+std::vector<Infer::Named> vision_shapes(const TextEncoder& encoder, const Prompt& prompt,
+                                        const Windows& windows) {
+  std::vector<Infer::Named> calls;
+  if (prompt.pictures.empty()) return calls;
+  const std::int64_t unit = unit_of(encoder.vision());
+  for (const PictureTokens& at : windows.pictures) {
+    const blocks::GridSize size = pixels_of(at, unit);
+    calls.push_back({"picture", HEDDLE_F32, {1, size.height, size.width, 3}});
+  }
+  return calls;
+}
+
+std::vector<Infer::Named> picture_shapes(const TextEncoder& encoder, const Windows& windows) {
+  if (windows.pictures.empty()) return {};
+  const std::int64_t length = windows.length();
+  return {{"pictures", HEDDLE_F32, {1, length, hidden_width(encoder)}},
+          {"is_text", HEDDLE_F32, {1, length, 1}},
+          {"positions", HEDDLE_F32, {length, 3}}};
+}
+
+}  // namespace heddle::encoders

@@ -1,0 +1,38 @@
+// Pictures that a text encoder sees: their sizes, and the pixels as its vision tower reads them.
+// Sizes are worked out alike before a run and in it. One call's thread.
+#pragma once
+
+#include <memory_resource>
+#include <vector>
+
+#include <heddle/host_memory.hpp>
+#include <heddle/node.hpp>
+
+#include "plugins/blocks/resample.h"
+
+namespace heddle::encoders {
+
+// A picture of about `pixels` in all with the aspect of `from`, each side a multiple of `step`, as
+// ComfyUI's nodes scale pictures that a model is shown. Throws where a side would be none.
+blocks::GridSize size_of_area(const blocks::GridSize& from, std::int64_t pixels, std::int64_t step);
+// The nearest size in whole tokens of `unit` pixels, within the least and the most pixels that the
+// vision tower is used with.
+blocks::GridSize size_in_units(const blocks::GridSize& from, std::int64_t unit);
+
+// The sides of an IMAGE's shape; throws with the port's name where it is none, or empty.
+blocks::GridSize picture_size(const Shape& shape, const std::string& port);
+
+// Red, green and blue of an IMAGE (B, H, W, C) in host memory in another size, by areas:
+// (B, h, w, 3) f32 in host memory.
+Tensor scaled_by_area(Context& ctx, const Tensor& image, const blocks::GridSize& to);
+// The same by cubic convolution with antialiasing, as numbers (B, h, w, 3) that `memory` holds.
+std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
+                                          const blocks::GridSize& to, HostMemory& memory);
+// The first of such pictures as the vision tower reads it: (1, h, w, 3) f32 on the call's device,
+// less the mean and over the deviation of each colour.
+Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to);
+
+// Bytes of host memory that both take at most.
+std::uint64_t scaling_bytes(const Shape& image, const blocks::GridSize& to);
+
+}  // namespace heddle::encoders

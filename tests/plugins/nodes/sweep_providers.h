@@ -1,0 +1,82 @@
+// What the sweep of links gives to inputs of each type that it does not sweep: links to nodes that
+// make small values.
+#pragma once
+
+#include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/seeded_weights.h"
+
+namespace heddle::test {
+
+// Nodes that give a small value of a type, and the link to it.
+struct SweepProvider {
+  const char* type;
+  const char* link;
+};
+inline constexpr SweepProvider kProviders[] = {
+    {"MODEL", R"(["unet", 0])"},
+    {"CLIP", R"(["pipe", 1])"},
+    {"VAE", R"(["pipe", 2])"},
+    {"CONDITIONING", R"(["one", 0])"},
+    {"LATENT", R"(["latents", 0])"},
+    {"IMAGE", R"(["pictures", 0])"},
+    {"MASK", R"(["drawn", 0])"},
+    {"SIGMAS", R"(["levels", 0])"},
+    {"SAMPLER", R"(["euler", 0])"},
+    {"GUIDER", R"(["guide", 0])"},
+    {"NOISE", R"(["random", 0])"},
+    {"VIDEO", R"(["film", 0])"},
+    {"*", R"(["number", 0])"},
+    {"TIMESTEPS_RANGE", R"(["when", 0])"},
+    {"LATENT_OPERATION", R"(["tone", 0])"},
+    {"STRING", R"(["words", 0])"},
+    {"COMFY_MATCHTYPE_V3", R"(["pictures", 0])"},
+    {"ARRAY", R"(["any", 0])"},
+    {"DICT", R"(["any", 0])"},
+    {"BOUNDING_BOX", R"(["box", 0])"},
+    {"BOUNDING_BOX,ARRAY,STRING", R"(["box", 0])"},
+    {"WEBCAM", R"("scene.png")"},
+    {"AUDIO", R"(["sound", 0])"},
+    {"CLIP_VISION", R"(["tower", 0])"},
+    {"CLIP_VISION_OUTPUT", R"(["seen", 0])"},
+    {"STYLE_MODEL", R"(["style", 0])"},
+};
+
+inline std::string provider_nodes() {
+  return R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
+    "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
+    "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
+    "pictures": {"class_type": "EmptyImage", "inputs": {"width": 24, "height": 16, "batch_size": 2, "color": 255}},
+    "drawn": {"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 24, "height": 16}},
+    "levels": {"class_type": "KarrasScheduler", "inputs": {"steps": 2}},
+    "euler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
+    "guide": {"class_type": "BasicGuider", "inputs": {"model": ["unet", 0], "conditioning": ["one", 0]}},
+    "random": {"class_type": "RandomNoise", "inputs": {"noise_seed": 1}},
+    "tone": {"class_type": "LatentOperationTonemapReinhard", "inputs": {"multiplier": 1}},
+    "when": {"class_type": "ConditioningTimestepsRange", "inputs": {"start_percent": 0, "end_percent": 1}},
+    "number": {"class_type": "PrimitiveInt", "inputs": {"value": 1}},
+    "box": {"class_type": "PrimitiveBoundingBox", "inputs": {"x": 1, "y": 2, "width": 8, "height": 6}},
+    "words": {"class_type": "PrimitiveString", "inputs": {"value": "by night"}},
+    "tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "tower.safetensors"}},
+    "seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["tower", 0], "image": ["pictures", 0], "crop": "none"}},
+    "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
+    "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
+    "one": )" +
+         NodeFixture::conditioning("one");
+}
+
+// Of a plugin that may be left out.
+inline constexpr const char* kVideoNodes =
+    R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
+    "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
+
+// The files of "tower" and "style".
+inline void write_style_models(const std::filesystem::path& models) {
+  const std::pair<const char*, const char*> files[] = {{"siglip", "clip_vision/tower.safetensors"},
+                                                       {"redux", "style_models/style.safetensors"}};
+  for (const auto& [model, name] : files) {
+    std::filesystem::create_directories((models / name).parent_path());
+    write_safetensors(models / name, seeded_model(model, false, "redux"));
+  }
+}
+
+}  // namespace heddle::test
