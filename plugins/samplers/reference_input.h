@@ -1,6 +1,7 @@
 // Pictures that a model is shown beside the one that it draws (its inputs "references" and
 // "reference_positions"): tokens behind those of its own picture, each with a place of its own.
-// FLUX.1 Kontext. Where they lie is ComfyUI's rule (reference_latents_method). One call's thread.
+// FLUX.1 Kontext, FLUX.2. Where they lie is ComfyUI's rule (reference_latents_method). One call's
+// thread.
 #pragma once
 
 #include <optional>
@@ -15,7 +16,8 @@ namespace heddle::samplers {
 // How a model reads pictures as tokens: a square of `patch` cells of all channels is one.
 struct ReferenceLayout {
   std::int64_t channels = 0, patch = 1;
-  std::string method;  // where they lie when nothing says so
+  std::string method;     // where they lie when nothing says so
+  std::int64_t step = 1;  // between their places on the first axis, by the method "index"
 
   std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
 };

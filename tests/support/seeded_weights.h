@@ -31,7 +31,7 @@ inline float number_at(std::uint32_t seed, std::uint32_t index) {
 }
 
 inline bool is_norm(const std::string& name) {
-  return name.ends_with("gamma") ||
+  return name.ends_with("gamma") || name.ends_with("running_var") ||
          (name.find("norm") != std::string::npos && name.ends_with("weight"));
 }
 
@@ -60,11 +60,12 @@ inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::
   return {name, "F32", shape, bytes_of_floats(values)};
 }
 
-// The tensors of a model of plugins/goldens/workflows/shapes.json: {name: shape}, or {name: [shape,
+// The tensors of a model of plugins/goldens/FOLDER/shapes.json: {name: shape}, or {name: [shape,
 // other name]}, which `by_other_name` then names them by.
-inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false) {
+inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false,
+                                            const std::string& folder = "workflows") {
   const heddle::engine::Json all = heddle::engine::parse_json(
-      read_text(tests_folder() / "plugins/goldens/workflows/shapes.json"), "shapes.json");
+      read_text(tests_folder() / "plugins/goldens" / folder / "shapes.json"), "shapes.json");
   std::vector<FileTensor> tensors;
   for (const auto& member : all.at(model).members()) {
     const std::vector<heddle::engine::Json>& told = member.value.as_array();

@@ -46,7 +46,8 @@
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   reference_method  a text, optional: where the pictures lie that the model is shown
- * ("references", "reference_positions") when nothing says so: "offset", "index" or "uxo"
+ * ("references", "reference_positions") when nothing says so: "offset", "index" or "uxo";
+ *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
