@@ -174,7 +174,8 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   throw Error(HEDDLE_UNSUPPORTED,
               where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
-                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2).");
+                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
+                  "mistral3 alone (flux2).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,

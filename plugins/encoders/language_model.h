@@ -2,6 +2,10 @@
 // for all: Qwen2.5-VL (its text part), Qwen3, Gemma 2, Mistral Small (language_kinds.h).
 //
 // Input    ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
+//          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
+//          config:
+//                                                     ids from n on are padding, which nobody sees;
+//                                                     read by its shape alone
 // Output   last_hidden  (B, S, n D)   f32
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a

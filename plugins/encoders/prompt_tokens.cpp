@@ -122,7 +122,7 @@ Windows TextEncoder::windows(const std::string& given, const Context* ctx) const
     };
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
-  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0};
+  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0, .unpadded = 0};
   if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
@@ -134,6 +134,10 @@ Windows TextEncoder::windows(const std::string& given, const Context* ctx) const
   if (!is_clip_ && all.rows.size() > 1) {
     all.cut_at = wanted.length;
     all.rows.resize(1);
+  }
+  if (model_takes(model(), "unpadded")) {
+    wanted.least_length = 0;
+    all.unpadded = std::int64_t(pack(prompt, wanted).front().ids.size());
   }
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
@@ -166,7 +170,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  if (type == "qwen_image" || type == "z_image") {
+  if (type == "qwen_image" || type == "z_image" || type == "flux2") {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
     model.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -178,8 +182,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, qwen_image and "
-                                      "z_image. Load it with one of the first three, or with "
+                                      "'; known are flux, stable_diffusion, qwen_image, flux2 "
+                                      "and z_image. Load it with one of the first four, or with "
                                       "lumina2.");
 }
 

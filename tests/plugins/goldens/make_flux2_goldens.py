@@ -1,16 +1,22 @@
 """Writes what diffusers makes with tiny FLUX.2 transformers.
 
-    make_flux2_goldens.py [OUT]        (default: flux2/ beside this file)
+    make_flux2_goldens.py TOKENIZERS [OUT]        (default: flux2/ beside this file)
+
+TOKENIZERS holds the publishers' files, as plugins/encoders/vocabularies/make_vocabularies.py takes them.
 
 Needs torch, diffusers, transformers and safetensors from PyPI; runs on the CPU in float32. All weights follow from the
 names of their tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
-    shapes.json             {model: {name of the tensor in the publisher's files: shape}}: "klein", "dev" and "vae",
-                            which has the names of diffusers
+    shapes.json             {model: {name of the tensor in the publisher's files: shape}}: "klein" and "dev" are
+                            transformers of few channels, "transformer", "text" and "vae" make a whole, the last two by
+                            the names of transformers and diffusers; "{0-3}" stands for each of these numbers
     expected.safetensors    "klein_square.x" is an input, "klein_square.out" an output with a row for each step;
                             "klein_wide" asks for 2 tokens of text at least and has more, "klein_shown" is shown
                             two pictures, "dev_odd" is told the guidance; "klein_square.double.1.img" is a block's
-                            result in the last step; "vae.z" and so on a decoding and an encoding of packed latents
+                            result in the last step; "vae.z" and so on a decoding and an encoding of packed latents;
+                            "flow.ids", "flow.states" (of the first tokens) and "flow.negative" are the text of a guided
+                            run of 3 steps, "flow.latent" and "flow.picture" its ends, "flow.edited" the latent of
+                            one that is shown a picture of one colour besides
 """
 
 import json
@@ -18,15 +24,22 @@ import os
 import sys
 
 import torch
+from diffusers.pipelines.flux2.pipeline_flux2_klein import compute_empirical_mu
 from diffusers import AutoencoderKLFlux2, Flux2KleinPipeline, Flux2Transformer2DModel
 from diffusers.loaders.single_file_utils import convert_flux2_transformer_checkpoint_to_diffusers
 from safetensors.torch import save_file
+from transformers import Qwen3Config, Qwen3Model
 
 import seeded_weights
+from make_true_files import compressed
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../encoders/tokenizer"))
+import vocabulary_goldens  # noqa: E402
 
 torch.set_grad_enabled(False)
 LEAST_TOKENS = 512  # of text, as ComfyUI completes it
 WIDTH = 72  # of texts: states of three layers
+PROMPT = "a photo of a (red fox:1.1) in the snow, soft light"
 LEVELS = torch.tensor([0.9, 0.55, 0.125])
 expected, shapes = {}, {}
 
@@ -155,18 +168,73 @@ def make_vae():
     return decode, encode
 
 
-def main(out):
+def make_text_encoder():
+    """Of as many layers as are read at least."""
+    config = Qwen3Config(
+        vocab_size=151936,
+        hidden_size=WIDTH // 3,
+        intermediate_size=32,
+        num_hidden_layers=28,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        rms_norm_eps=1e-6,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e6},
+    )
+    model = Qwen3Model(config)
+    shapes["text"] = seeded_weights.load(model, lambda name: f"model.{name}")
+    return model
+
+
+def encode_text(tokenizer, model, prompt):
+    """The ids without padding, and states (1, 512, 3 D), as Flux2KleinPipeline takes them."""
+    ids = tokenizer.encode(f"<|im_start|>user\n{prompt}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n").ids
+    padded = ids + [tokenizer.token_to_id("<|endoftext|>")] * (LEAST_TOKENS - len(ids))
+    mask = torch.tensor([[1] * len(ids) + [0] * (LEAST_TOKENS - len(ids))])
+    states = model(input_ids=torch.tensor([padded]), attention_mask=mask, output_hidden_states=True, use_cache=False).hidden_states
+    return torch.tensor([ids]).int(), torch.cat([states[layer] for layer in (9, 18, 27)], dim=-1)
+
+
+def make_workflow(tokenizers, decode, encode):
+    tokenizer = vocabulary_goldens.qwen(os.path.join(tokenizers, "qwen2.5"), vocabulary_goldens.QWEN3_TOKENS)
+    model, text = transformer("transformer", 128, False), make_text_encoder()
+    ids, positive = encode_text(tokenizer, text, PROMPT)
+    _, negative = encode_text(tokenizer, text, "")
+    expected.update({"flow.ids": ids, "flow.states": positive[:, :48], "flow.negative": negative[:, :24]})
+    height, width, steps = 48, 80, 3
+    mu = torch.tensor(compute_empirical_mu(round(height * width / 256), steps))
+    t = torch.linspace(1, 0, steps + 1)
+    sigmas = torch.exp(mu) / (torch.exp(mu) + 1 / t - 1)
+
+    def draw(references):
+        x = torch.randn(1, 128, height // 16, width // 16, generator=torch.Generator().manual_seed(7))
+        for sigma, after in zip(sigmas, sigmas[1:]):
+            with_text, without = (velocity(model, x, sigma, c, references=references) for c in (positive, negative))
+            x = x + (without + 2.5 * (with_text - without)) * (after - sigma)
+        return x
+
+    def picture(latent):
+        return ((decode(latent) + 1) / 2).clamp(0, 1)
+
+    latent = draw([])
+    expected.update({"flow.latent": latent, "flow.picture": picture(latent)})
+    shown = (torch.tensor([64.0, 128.0, 192.0]) / 255).expand(1, 32, 48, 3)
+    expected["flow.edited"] = draw([encode(2 * shown - 1)[0]])
+
+
+def main(tokenizers, out):
     os.makedirs(out, exist_ok=True)
     make_transformers()
-    make_vae()
+    make_workflow(tokenizers, *make_vae())
     with open(os.path.join(out, "shapes.json"), "w") as file:
-        models = (f' "{model}": {{\n' + ",\n".join(f'  "{name}": {json.dumps(what)}' for name, what in tensors.items()) + "\n }"
+        models = (f' "{model}": {{\n' + ",\n".join(f'  "{name}": {json.dumps(what)}' for name, what in compressed(tensors).items()) + "\n }"
                   for model, tensors in shapes.items())
         file.write("{\n" + ",\n".join(models) + "\n}\n")
-    save_file({name: tensor.float().clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
+    kept = {name: tensor if name == "flow.ids" else tensor.float() for name, tensor in expected.items()}
+    save_file({name: tensor.clone().contiguous() for name, tensor in kept.items()}, os.path.join(out, "expected.safetensors"))
     for name, tensor in expected.items():
         print(f"{name:32} {tuple(tensor.shape)} {tensor.float().norm():.4g} {tensor.abs().max():.4g}")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "flux2"))
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "flux2"))
