@@ -22,6 +22,7 @@ struct LanguageKind {
   double cap = 0;                 // of attention scores (heddle_attention_attrs); 0: none
   std::int64_t window = 0;        // tokens that one sees, of those before it; 0: all
   int window_every = 1;           // layers, from the first: these have one
+  bool may_be_cut = false;  // files may end at the layers that are read, without the final norm
 };
 
 // Of this file, by the config's model_type, else by the modules that it has. Throws

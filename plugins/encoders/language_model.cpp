@@ -86,7 +86,10 @@ class LanguageBuilder {
       hidden = add_layer(i, hidden, cos, sin);
       states.push_back(hidden);
     }
-    graph_.output("last_hidden", wanted_.empty() ? finish(hidden) : join(states));
+    const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
+    graph_.output("last_hidden", !wanted_.empty() ? join(states)
+                                 : is_cut         ? hidden
+                                                  : finish(hidden));
     graph_.setting("family", "language_model");
     graph_.setting("kind", std::string(kind_.name));
     graph_.setting("width", s_.width * std::max<std::int64_t>(1, std::int64_t(wanted_.size())));

@@ -11,7 +11,7 @@
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to four numbers of layers, gives the states after so many layers, without the final
 // norm, side by side; what lies behind the last of them is not built. Without it, those after all
-// layers, under the final norm.
+// layers, under the final norm (of a Mistral file that ends before, those after its last layer).
 //
 // Source of the architecture: transformers' Qwen2Model, Qwen3Model, Gemma2Model, MistralModel: RMS
 // norms before attention and gated MLP, rotary embeddings, causal attention in groups of heads that
