@@ -1,4 +1,4 @@
-"""Header-only checkpoints of the true size of FLUX.1, Qwen-Image and Z-Image: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image and Z-Image: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
@@ -16,7 +16,7 @@ import os
 import re
 import struct
 
-BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8}
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I64": 8}
 
 
 def linear(out, name, rows, columns):
@@ -197,8 +197,21 @@ def expanded(told):
     return out
 
 
+def lora(of, rank=16):
+    """A LoRA of a file's blocks, of no published file: by the names that ComfyUI's own files have."""
+    out = {}
+    for name, (_, shape) in FILES[of]().items():
+        if "_blocks." in name and len(shape) == 2:
+            module = "diffusion_model." + name.removesuffix(".weight")
+            out[module + ".lora_A.weight"] = ("BF16", (rank, shape[1]))
+            out[module + ".lora_B.weight"] = ("BF16", (shape[0], rank))
+    return out
+
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json")) as true_files:
     FILES.update({name: lambda told=told: expanded(told) for name, told in json.load(true_files).items()})
+for turbo in ("Flux2TurboComfyv2", "Flux_2-Turbo-LoRA_comfyui"):
+    FILES[f"loras/{turbo}"] = lambda: lora("diffusion_models/flux2_dev_fp8mixed")
 
 
 def write(path, tensors):

@@ -31,7 +31,7 @@ from safetensors.torch import save_file
 from transformers import Qwen3Config, Qwen3Model
 
 import seeded_weights
-from make_true_files import compressed
+from name_patterns import compressed
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../encoders/tokenizer"))
 import vocabulary_goldens  # noqa: E402
