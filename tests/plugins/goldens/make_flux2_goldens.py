@@ -16,7 +16,9 @@ names of their tensors (seeded_weights.py), so only shapes are written, and what
                             result in the last step; "vae.z" and so on a decoding and an encoding of packed latents;
                             "flow.ids", "flow.states" (of the first tokens) and "flow.negative" are the text of a guided
                             run of 3 steps, "flow.latent" and "flow.picture" its ends, "flow.edited" the latent of
-                            one that is shown a picture of one colour besides
+                            one that is shown a picture of one colour besides; "dev_flow" a run of FLUX.2 dev, with the
+                            last states of its text
+    tokenizer.json          what its text encoder reads: single bytes
 """
 
 import json
@@ -28,7 +30,9 @@ from diffusers.pipelines.flux2.pipeline_flux2_klein import compute_empirical_mu
 from diffusers import AutoencoderKLFlux2, Flux2KleinPipeline, Flux2Transformer2DModel
 from diffusers.loaders.single_file_utils import convert_flux2_transformer_checkpoint_to_diffusers
 from safetensors.torch import save_file
-from transformers import Qwen3Config, Qwen3Model
+from diffusers.pipelines.flux2.system_messages import SYSTEM_MESSAGE
+from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
+from transformers import MistralConfig, MistralModel, Qwen3Config, Qwen3Model
 
 import seeded_weights
 from name_patterns import compressed
@@ -222,10 +226,59 @@ def make_workflow(tokenizers, decode, encode):
     expected["flow.edited"] = draw([encode(2 * shown - 1)[0]])
 
 
+DEV_TEMPLATE = "<s>[SYSTEM_PROMPT]{system}[/SYSTEM_PROMPT][INST]{prompt}[/INST]"
+SPECIALS = ["<unk>", "<s>", "</s>", "[INST]", "[/INST]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"]
+
+
+def byte_tokenizer(out):
+    """A tokenizer of special tokens and single bytes."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(SPECIALS + letters)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIALS])
+    tokenizer.save(os.path.join(out, "tokenizer.json"), pretty=False)
+    return tokenizer
+
+
+def make_dev(out):
+    """Flux2Pipeline's folder: two steps with guidance 4. Of a text's 512 tokens those that are lacking are zeros before
+    it, as ComfyUI has it."""
+    tokenizer = byte_tokenizer(out)
+    config = MistralConfig(
+        vocab_size=tokenizer.get_vocab_size(),
+        hidden_size=WIDTH // 3,
+        intermediate_size=32,
+        num_hidden_layers=30,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        rms_norm_eps=1e-5,
+        sliding_window=None,
+        rope_parameters={"rope_type": "default", "rope_theta": 1e9},
+    )
+    text = MistralModel(config)
+    shapes["dev.text"] = seeded_weights.load(text, lambda name: f"language_model.model.{name}")
+    ids = tokenizer.encode(DEV_TEMPLATE.format(system=SYSTEM_MESSAGE, prompt=PROMPT)).ids
+    # The last state is normed, and this is layer 30 of 30.
+    kept = []
+    text.layers[29].register_forward_hook(lambda _module, _inputs, result: kept.append(result))
+    states = text(input_ids=torch.tensor([ids]), output_hidden_states=True, use_cache=False).hidden_states
+    context = torch.cat([states[10], states[20], kept[0]], dim=-1)
+    model = transformer("dev.transformer", 128, True)
+    height, width, steps = 32, 48, 2
+    mu = torch.tensor(compute_empirical_mu(round(height * width / 256), steps))
+    sigmas = torch.exp(mu) / (torch.exp(mu) + 1 / torch.linspace(1, 0, steps + 1) - 1)
+    x = torch.randn(1, 128, height // 16, width // 16, generator=torch.Generator().manual_seed(7))
+    for sigma, after in zip(sigmas, sigmas[1:]):
+        x = x + velocity(model, x, sigma, context, torch.tensor([4.0])) * (after - sigma)
+    expected.update({"dev_flow.states": context[:, -40:], "dev_flow.latent": x})
+
+
 def main(tokenizers, out):
     os.makedirs(out, exist_ok=True)
     make_transformers()
     make_workflow(tokenizers, *make_vae())
+    make_dev(out)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         models = (f' "{model}": {{\n' + ",\n".join(f'  "{name}": {json.dumps(what)}' for name, what in compressed(tensors).items()) + "\n }"
                   for model, tensors in shapes.items())
