@@ -32,10 +32,18 @@ struct Recipe {
   int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
   std::array<int, 3> layers = {};  // instead: the numbers of those whose states are joined
   std::int64_t least_length = 0;   // tokens; padding behind them, which they do not see
+  bool has_weights = false;        // whether weights of a prompt's parts count
 };
 constexpr Recipe kQwenImage{"qwen_image",   kQwenImageTemplate, "<|im_start|>",
                             "<|im_start|>", "user\n",           0};
 constexpr Recipe kZImage{"z_image", kZImageTemplate, "", "", "", 1};
+constexpr Recipe kLumina2{.clip_type = "lumina2",
+                          .text_template = "<bos>{}",
+                          .unless = "",
+                          .turn = "",
+                          .turn_role = "",
+                          .layers_left = 1,
+                          .has_weights = true};
 constexpr Recipe kKlein{"flux2", kKleinTemplate, "", "", "", 0, {9, 18, 27}, 512};
 constexpr Recipe kFlux2Dev{"flux2", kFlux2DevTemplate, "", "", "", 0, {10, 20, 30}};
 
@@ -59,7 +67,8 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3", 0, "flux2", &kKlein, nullptr},
     {"qwen3", 0, "", &kZImage, nullptr},
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
-    {"gemma2", 0, "", nullptr, "Lumina 2"},
+    {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
+    {"gemma2", 0, "", &kLumina2, nullptr},
 };
 
 }  // namespace
@@ -87,7 +96,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     std::to_string(width) + ", with type '" + type + "' that of " +
                     (choice == std::end(kChoices) ? "no family" : choice->unsupported) +
                     " that is supported. Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
-                    "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2).");
+                    "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
+                    "gemma2 with type lumina2 (Lumina 2).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);
@@ -113,7 +123,7 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
       .set("template_unless", value_of(std::string(recipe.unless)))
       .set("turn", value_of(std::string(recipe.turn)))
       .set("turn_role", value_of(std::string(recipe.turn_role)))
-      .set("weights", value_of(false))
+      .set("weights", value_of(recipe.has_weights))
       .set("least_length", value_of(recipe.least_length));
   return use;
 }

@@ -52,8 +52,12 @@ constexpr heddle_module_names_desc kZImage{
     sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
 
+constexpr heddle_module_names_desc kLumina2{sizeof(heddle_module_names_desc), "lumina2",
+                                            "by the original names", &list_modules<ZImageNames>,
+                                            &list_originals<ZImageNames>};
+
 }  // namespace
 
-const heddle_list* Modules::list() { return descs<kFlux, kFlux2, kQwen, kZImage>(); }
+const heddle_list* Modules::list() { return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2>(); }
 
 }  // namespace heddle::denoisers

@@ -12,7 +12,7 @@ namespace heddle::denoisers {
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
               Flux2, Flux2Vector, Flux2Rope, Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage,
-              ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation, ZImageLayer,
-              ZImageJoin, ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
+              Lumina2, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation,
+              ZImageLayer, ZImageJoin, ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

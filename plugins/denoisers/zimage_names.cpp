@@ -68,9 +68,13 @@ void ZImageNames::each_module(const Visit& visit) const {
       const std::string module =
           tensor.substr(prefix_.size(), tensor.size() - prefix_.size() - tail.size());
       visit(module, kind, {{tensor}});
-      const std::string other = diffusers_ ? to_original(module) : to_diffusers(module);
+      // Lumina 2's are known by the original names alone.
+      const std::string other = is_lumina()  ? module
+                                : diffusers_ ? to_original(module)
+                                             : to_diffusers(module);
       if (other != module) visit(other, kind, {{tensor}});
       // A third of it by its name in diffusers; of three the first stands for all.
+      if (is_lumina()) continue;
       if (module.ends_with(kFused)) {
         const std::int64_t rows = file_.size(tensor, 0) / 3;
         for (int third = 0; third < 3; ++third)

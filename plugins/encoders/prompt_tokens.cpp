@@ -141,7 +141,7 @@ Windows TextEncoder::windows(const std::string& given, const Context* ctx) const
   }
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
-    all.empty = pack("", rules(all.length())).front();
+    all.empty = pack(in_template(""), rules(all.length())).front();
   all.dropped = dropped(all.rows.front().ids);
   return all;
 }
@@ -170,7 +170,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  if (type == "qwen_image" || type == "z_image" || type == "flux2") {
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2"};
+  if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
     model.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -182,9 +183,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, qwen_image, flux2 "
-                                      "and z_image. Load it with one of the first four, or with "
-                                      "lumina2.");
+                                      "'; known are flux, stable_diffusion, qwen_image, flux2, "
+                                      "lumina2 and z_image. Load it with one of the first five.");
 }
 
 }  // namespace heddle::encoders
