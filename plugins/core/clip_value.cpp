@@ -116,7 +116,7 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
 
 }  // namespace
 
-Value single_file_encoder(Context& ctx, const Checkpoint& file) {
+Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside) {
   const Value model = build_for(ctx, "text_encoder", file, Value());
   const Kind kind = kind_of(model, file.path());
   const fs::path path = file.path();
@@ -125,6 +125,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
     if (const auto folder = try_find(ctx, "tokenizers", kind.name))
       tokenizer = open_tokenizer(*folder);
   if (!tokenizer) tokenizer = tokenizer_inside(file);
+  if (!tokenizer && beside != nullptr) tokenizer = tokenizer_inside(*beside);
   if (!tokenizer) tokenizer = published_tokenizer(kind, model);
   Record record = encoder_record(kind, model);
   if (tokenizer)
