@@ -13,6 +13,7 @@ namespace heddle::encoders {
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
               LanguageLayer, LanguageFinish, LanguageJoin, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              CLIPTextEncodeLumina2, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

@@ -43,8 +43,8 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// A vision tower needs pictures, lm_head writes texts, tekken_model is the tokenizer; convolutions
-// between frames need several. A scale goes with its matrix.
+// A vision tower needs pictures, lm_head writes texts, tekken_model and spiece_model are
+// tokenizers; convolutions between frames need several. A scale goes with its matrix.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -65,6 +65,8 @@ const TrueFile kTrueFiles[] = {
     {"text_encoders/mistral_3_small_flux2_fp8",
      {"text_encoder"},
      R"(tekken_model|.*\.weight_scale)"},
+    {"diffusion_models/lumina_2_model_bf16", {"diffusion_model"}, R"(norm_final\.weight)"},
+    {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
 };

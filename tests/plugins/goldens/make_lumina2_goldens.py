@@ -2,25 +2,24 @@
 
     make_lumina2_goldens.py [OUT]        (default: lumina2/ beside this file)
 
-Needs torch, diffusers, transformers and safetensors from PyPI; runs on the CPU in float32. All weights follow from the
+Needs torch, diffusers, transformers, sentencepiece and safetensors from PyPI; runs on the CPU in float32. All weights follow from the
 names of their tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
     shapes.json             {model: {name of the tensor in the publisher's files: shape}}: "transformer" and "text";
                             "{0-3}" stands for each of these numbers
     expected.safetensors    "square.x" is an input, "square.out" an output with a row for each step; "odd" likewise, with
                             an odd side; "flow.states" are those of a prompt, "flow.latent" is the end of a guided run of
-                            3 steps
-    tokenizer.json          what the text encoder reads: single bytes
+                            3 steps; the text encoder's tokenizer is ../encoders/tokenizer/data/bpe.model
 """
 
 import json
 import os
 import sys
 
+import sentencepiece
 import torch
 from diffusers import Lumina2Transformer2DModel
 from safetensors.torch import save_file
-from tokenizers import AddedToken, Tokenizer, models, pre_tokenizers
 from transformers import Gemma2Config, Gemma2Model
 
 import seeded_weights
@@ -30,7 +29,7 @@ from name_patterns import compressed
 torch.set_grad_enabled(False)
 WIDTH, PROMPT = 24, "a photo of a red fox in the snow"
 LEVELS = torch.tensor([0.9, 0.55, 0.125])
-SPECIALS = ["<pad>", "<eos>", "<bos>", "<unk>"]
+TOKENIZER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../encoders/tokenizer/data/bpe.model")
 expected, shapes = {}, {}
 
 
@@ -105,14 +104,10 @@ def forward(model, name, x, context):
     expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": LEVELS, f"{name}.out": out})
 
 
-def make_workflow(model, out):
-    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
-    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(SPECIALS + letters)}, []))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in SPECIALS])
-    tokenizer.save(os.path.join(out, "tokenizer.json"), pretty=False)
+def make_workflow(model):
+    tokenizer = sentencepiece.SentencePieceProcessor(model_file=TOKENIZER)
     config = Gemma2Config(
-        vocab_size=tokenizer.get_vocab_size(),
+        vocab_size=tokenizer.get_piece_size(),
         hidden_size=WIDTH,
         intermediate_size=32,
         num_hidden_layers=3,
@@ -126,8 +121,7 @@ def make_workflow(model, out):
     shapes["text"] = seeded_weights.load(text, lambda name: f"model.{name}")
 
     def encode(prompt):
-        ids = tokenizer.encode("<bos>" + prompt, add_special_tokens=False).ids
-        assert ids[0] == 2 and len(ids) == 1 + len(prompt)
+        ids = [tokenizer.bos_id(), *tokenizer.encode(prompt)]
         return text(input_ids=torch.tensor([ids]), output_hidden_states=True, use_cache=False).hidden_states[-2]
 
     positive, negative = encode(PROMPT), encode("")
@@ -145,7 +139,7 @@ def main(out):
     model = make_transformer()
     forward(model, "square", randn(1, 2, 16, 6, 6), randn(2, 2, 5, WIDTH))
     forward(model, "odd", randn(3, 1, 16, 5, 9), randn(4, 1, 33, WIDTH))
-    make_workflow(model, out)
+    make_workflow(model)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         texts = (f' "{name}": {{\n' + ",\n".join(f'  "{key}": {json.dumps(what)}' for key, what in compressed(tensors).items()) + "\n }"
                  for name, tensors in shapes.items())

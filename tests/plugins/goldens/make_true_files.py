@@ -1,5 +1,5 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image and FLUX.2, by the names
-that ComfyUI's examples give them.
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2 and Lumina 2, by
+the names that ComfyUI's examples give them.
 
     make_true_files.py
 
@@ -14,10 +14,11 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, QwenImageTransformer2DModel, ZImageTransformer2DModel
-from transformers import MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, Lumina2Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
 
 import make_flux2_goldens
+import make_lumina2_goldens
 import make_workflow_goldens
 import original_names
 from name_patterns import compressed
@@ -93,6 +94,19 @@ def flux2_vae(inside, **more):
 VAE_LEVELS = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4, block_out_channels=[128, 256, 512, 512])
 
 
+def lumina2(shapes):
+    """The publisher's names; queries, keys and values in one tensor, and a norm that nobody reads."""
+    out = {"norm_final.weight": [2304]}
+    for name, shape in shapes.items():
+        there = make_lumina2_goldens.original(name)
+        if "attention.k." in there or "attention.v." in there:
+            continue
+        is_first = "attention.q." in there
+        rows = shape[0] + 2 * shapes[name.replace("to_q.", "to_k.")][0] if is_first else shape[0]
+        out[there.replace("attention.q.", "attention.qkv.")] = [rows, *shape[1:]]
+    return out
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
@@ -155,8 +169,22 @@ def main():
                 head_dim=128,
             )
         )
+        lumina = Lumina2Transformer2DModel(cap_feat_dim=2304, ffn_dim_multiplier=1.0)
+        gemma = Gemma2ForCausalLM(
+            Gemma2Config(
+                vocab_size=256000,
+                hidden_size=2304,
+                intermediate_size=9216,
+                num_hidden_layers=26,
+                num_attention_heads=8,
+                num_key_value_heads=4,
+                head_dim=256,
+            )
+        )
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
+    gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
+    spiece = {"spiece_model": ["U8", [4_241_003]]}
     tekken = {"tekken_model": ["U8", [19_399_895]]}
     blocks, layers = r"(double|single)_blocks\.", r"model\.layers\."
     klein_4b, klein_9b = flux2(3072, 5, 20, 7680, False), flux2(4096, 8, 24, 12288, False)
@@ -178,6 +206,8 @@ def main():
         "text_encoders/qwen_3_8b_fp8mixed": mixed(shapes_of(qwen3_8b), layers),
         "text_encoders/mistral_3_small_flux2_bf16": typed(mistral_shapes, "BF16") | tekken,
         "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,
+        "diffusion_models/lumina_2_model_bf16": typed(lumina2(shapes_of(lumina)), "BF16"),
+        "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
     }

@@ -21,9 +21,11 @@ struct PlacedFlux2 : NodeFixture {
     using heddle::test::seeded_tensor, heddle::test::write_safetensors;
     write_safetensors(folder / "models/diffusion_models/klein.safetensors",
                       heddle::test::seeded_model("klein", false, "flux2"));
-    write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 72}),
-                                                     seeded_tensor("in.two.cross_attn", {1, 4, 72}),
-                                                     seeded_tensor("in.picture", {1, 16, 1, 3})});
+    write_safetensors(folder / "texts.safetensors",
+                      {seeded_tensor("in.one.cross_attn", {1, 7, 72}),
+                       seeded_tensor("in.two.cross_attn", {1, 4, 72}),
+                       seeded_tensor("in.other.cross_attn", {1, 7, 72}),
+                       seeded_tensor("in.picture", {1, 16, 1, 3})});
   }
   std::string text(const char* name) const {
     return cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")",
@@ -45,7 +47,25 @@ struct PlacedFlux2 : NodeFixture {
         "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
         hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
   }
+  // At cfg 1, with what guides attentions away from this text; empty: nothing does.
+  std::string attention_flow(const char* negative, const std::string& hints) const {
+    const bool is_guided = negative[0] != '\0';
+    return cat(
+        R"({"plain": {"class_type": "UNETLoader", "inputs": {"unet_name": "klein.safetensors", "weight_dtype": "default"}},
+      "model": {"class_type": "NAGuidance", "inputs": {"model": ["plain", 0], "nag_scale": 5.0, "nag_alpha": 0.5, "nag_tau": 1.5}},
+      "one": )",
+        text("one"), R"(, "two": )", text(is_guided ? negative : "one"),
+        R"(, "empty": {"class_type": "EmptyFlux2LatentImage", "inputs": {"width": 48, "height": 32, "batch_size": 2}},
+      "out": {"class_type": "KSampler", "inputs": {"model": [")",
+        is_guided ? "model" : "plain", R"(", 0], "seed": 1, "steps": 1,
+        "cfg": 1.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0],
+        "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
+        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
   std::vector<float> draw(std::vector<std::string> devices, const std::string& hints) const {
+    return draw_flow(std::move(devices), flow(hints));
+  }
+  std::vector<float> draw_flow(std::vector<std::string> devices, const std::string& flow) const {
     EngineOptions options = heddle::test::engine_options();
     options.plugin_dirs.push_back(heddle::test::kFakePlugin);
     options.devices = std::move(devices);
@@ -54,7 +74,7 @@ struct PlacedFlux2 : NodeFixture {
     options.model_dirs = {folder / "models"};
     options.output_dir = folder / "placed";
     Engine placed(std::move(options));
-    return placed.start(placed.parse(flow(hints)), {{}, {"out.LATENT"}})
+    return placed.start(placed.parse(flow), {{}, {"out.LATENT"}})
         .wait()
         .floats("out.LATENT", "samples");
   }
@@ -79,6 +99,21 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
   }
   for (const char* mode : {"sequence", "tensor"})
     BOOST_TEST(heddle::test::relative_error(divided(mode), alone) < kTolerance, mode);
+}
+
+BOOST_AUTO_TEST_CASE(guided_attentions_are_led_away_from_another_text_alone) {
+  const auto drawn = [&](const char* negative, const char* mode = nullptr) {
+    const std::string hints =
+        mode == nullptr ? "" : cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")");
+    return draw_flow({"fake:0", "fake:1"}, attention_flow(negative, hints));
+  };
+  using heddle::test::relative_error;
+  const std::vector<float> plain = drawn(""), other = drawn("other");
+  // Away from itself is nowhere.
+  BOOST_TEST(relative_error(drawn("one"), plain) < kTolerance);
+  BOOST_TEST(relative_error(other, plain) > 10 * kTolerance);
+  for (const char* mode : {"sequence", "tensor"})
+    BOOST_TEST(relative_error(drawn("other", mode), other) < kTolerance, mode);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
