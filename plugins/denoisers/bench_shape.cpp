@@ -91,7 +91,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
-               kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench>();
+               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench>();
 }
 
 }  // namespace heddle::denoisers

@@ -1,7 +1,8 @@
-// plugins/denoisers/dual_stream.h - the part of a model's graph that FLUX and Qwen-Image share:
-// picture and text are two streams with one attention. Its blocks are those of flux_blocks.h, and
-// it asks for weights by the module names of FLUX's original files ("img_attn.qkv"), whatever a
-// file calls them (module_table.h). Used while a model is built; one call's thread.
+// plugins/denoisers/dual_stream.h - the part of a model's graph that FLUX.1, FLUX.2 and Qwen-Image
+// share: picture and text are two streams with one attention. Its blocks are those of
+// flux_blocks.h, and it asks for weights by the module names of FLUX's original files
+// ("img_attn.qkv"), whatever a file calls them (module_table.h). Used while a model is built; one
+// call's thread.
 #pragma once
 
 #include <heddle/model.hpp>

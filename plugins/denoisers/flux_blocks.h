@@ -1,8 +1,9 @@
-// plugins/denoisers/flux_blocks.h - the block types of FLUX, written down as programs over the op
-// catalogue. Source of the architecture: Black Forest Labs' published FLUX.1 model (double- and
-// single-stream transformer blocks). Shapes: B batch, T text tokens, S image tokens, L = T + S
-// (text first), D hidden width, H heads of size d, N steps. What depends on the timestep alone
-// (Vector, the modulations) is in blocks of its own, so that it runs once for all steps; its
+// plugins/denoisers/flux_blocks.h - the block types of FLUX.1, which FLUX.2 and Qwen-Image use, too
+// (dual_stream.h), written down as programs over the op catalogue. Source of the architecture:
+// Black Forest Labs' published FLUX.1 model (double- and single-stream transformer blocks). Slots
+// of biases stay empty where a family has none. Shapes: B batch, T text tokens, S image tokens, L =
+// T + S (text first), D hidden width, H heads of size d, N steps. What depends on the timestep
+// alone (Vector, the modulations) is in blocks of its own, so that it runs once for all steps; its
 // outputs are (N, 1|B, width) and reach the other blocks as one step's slice (1, 1|B, width).
 // The streams that blocks add to (img, txt, hidden), Vector and the modulations are f32 in every
 // compute type: in bf16 the streams' rounding alone made two thirds of the squared error of the
