@@ -53,7 +53,7 @@ constexpr heddle_module_names_desc kZImage{
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
 
 constexpr heddle_module_names_desc kLumina2{sizeof(heddle_module_names_desc), "lumina2",
-                                            "by the original names", &list_modules<ZImageNames>,
+                                            "by the names of its file", &list_modules<ZImageNames>,
                                             &list_originals<ZImageNames>};
 
 }  // namespace

@@ -17,7 +17,7 @@ class ZImageNames {
  public:
   // Nothing when the file has no such model. Lumina 2 has the same original names but a few.
   static std::optional<ZImageNames> find(const Checkpoint& file);
-  bool is_lumina() const { return file_.has(prefix_ + "layers.0.adaLN_modulation.1.weight"); }
+  bool is_lumina() const;
 
   // A tensor by its original name, without the prefix: "x_embedder.weight", "layers.0.ffn_norm1.
   // weight"; "layers.0.attention.qkv.weight" may be three, one after another.

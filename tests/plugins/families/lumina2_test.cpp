@@ -39,6 +39,50 @@ struct Lumina2Fixture {
   }
 };
 
+// The tensors under diffusers' names, queries, keys and values apart.
+void name_lumina2_as_diffusers(std::vector<FileTensor>& tensors) {
+  const std::pair<const char*, const char*> names[] = {
+      {"attention.out.", "attn.to_out.0."},
+      {"attention.q_norm.", "attn.norm_q."},
+      {"attention.k_norm.", "attn.norm_k."},
+      {"t_embedder.mlp.0.", "time_caption_embed.timestep_embedder.linear_1."},
+      {"t_embedder.mlp.2.", "time_caption_embed.timestep_embedder.linear_2."},
+      {"cap_embedder.", "time_caption_embed.caption_embedder."},
+      {"final_layer.adaLN_modulation.1.", "norm_out.linear_1."},
+      {"final_layer.linear.", "norm_out.linear_2."},
+      {"feed_forward.w", "feed_forward.linear_"},
+      {"adaLN_modulation.1.", "norm1.linear."},
+      {"attention_norm2.", "norm2."}};
+  std::vector<FileTensor> renamed;
+  for (FileTensor& tensor : tensors) {
+    const bool is_plain = tensor.name.starts_with("context_refiner.");
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      if (const std::size_t at = tensor.name.find(from); at != std::string::npos)
+        tensor.name.replace(at, from.size(), to);
+    };
+    replace("attention_norm1.", is_plain ? "norm1." : "norm1.norm.");
+    for (const auto& [from, to] : names) replace(from, to);
+    const std::size_t fused = tensor.name.find("attention.qkv.");
+    if (fused == std::string::npos) {
+      renamed.push_back(tensor);
+      continue;
+    }
+    // Four heads of queries, two of keys, two of values, of 12 rows each.
+    const std::pair<const char*, std::int64_t> parts[] = {
+        {"attn.to_q.", 48}, {"attn.to_k.", 24}, {"attn.to_v.", 24}};
+    std::size_t begin = 0;
+    for (const auto& [part, rows] : parts) {
+      const std::size_t size = std::size_t(rows * tensor.shape[1]) * 4;
+      renamed.push_back({std::string(tensor.name).replace(fused, 14, part),
+                         tensor.dtype,
+                         {rows, tensor.shape[1]},
+                         tensor.bytes.substr(begin, size)});
+      begin += size;
+    }
+  }
+  tensors = std::move(renamed);
+}
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(lumina2, Lumina2Fixture)
@@ -56,6 +100,20 @@ BOOST_AUTO_TEST_CASE(the_velocity_equals_diffusers) {
       BOOST_TEST(error < kLumina2Tolerance, shape << ", step " << step << ": " << error);
     }
   }
+}
+
+BOOST_AUTO_TEST_CASE(diffusers_names_and_a_prefix_give_the_same_bytes) {
+  const auto bytes = [&](auto&& change) {
+    return call(file(change), "odd").floats("model.outputs", "out.1");
+  };
+  const std::vector<float> original = bytes([](std::vector<FileTensor>&) {}),
+                           diffusers = bytes(name_lumina2_as_diffusers),
+                           prefixed = bytes([](std::vector<FileTensor>&tensors) {
+                             for (FileTensor& tensor : tensors)
+                               tensor.name = "model.diffusion_model." + tensor.name;
+                           });
+  BOOST_TEST(original == diffusers);
+  BOOST_TEST(original == prefixed);
 }
 
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
