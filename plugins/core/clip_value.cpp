@@ -131,7 +131,7 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
 
 }  // namespace
 
-Value single_file_encoder(Context& ctx, const Checkpoint& file) {
+Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside) {
   const Value model = build_for(ctx, "text_encoder", file, Value());
   const Kind kind = kind_of(model, file.path());
   const fs::path path = file.path();
@@ -140,6 +140,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file) {
     if (const auto folder = try_find(ctx, "tokenizers", kind.name))
       tokenizer = open_tokenizer(*folder);
   if (!tokenizer) tokenizer = tokenizer_inside(file);
+  if (!tokenizer && beside != nullptr) tokenizer = tokenizer_inside(*beside);
   if (!tokenizer) tokenizer = published_tokenizer(kind, model);
   Record record = encoder_record(kind, model);
   if (tokenizer)
@@ -194,7 +195,8 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   throw Error(HEDDLE_UNSUPPORTED,
               where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
-                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2).");
+                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
+                  "mistral3 alone (flux2).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,

@@ -12,9 +12,9 @@ namespace heddle::loaders {
 
 // An encoder out of a single file. Its tokenizer is looked for in <folder of the file>/<name>/, in
 // <models>/tokenizers/<name>/, <name> being "clip_l", "t5xxl", "qwen2.5"
-// or another, in the file itself, and among
+// or another, in the file itself, in `beside`, which may be nullptr, and among
 // those that ship with heddle; that there is none is said when a text is encoded.
-Value single_file_encoder(Context& ctx, const Checkpoint& file);
+Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside = nullptr);
 
 // An encoder of a diffusers folder: `part` is "text_encoder" or "text_encoder_2", its tokenizer
 // lies in `tokenizer`.

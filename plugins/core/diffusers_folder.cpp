@@ -43,8 +43,15 @@ Value read_denoiser(Context& ctx, const fs::path& folder, const Value& index) {
   const Value model = build_for(ctx, "diffusion_model", Checkpoint::open(place.string()),
                                 read_json_if_there(place / "config.json"));
   const Value scheduler = read_json_if_there(folder / "scheduler" / "scheduler_config.json");
-  if (!scheduler) return model;
+  // FLUX.2's shift depends on the picture's size and on the number of steps (Flux2Scheduler).
+  const bool is_told = model_settings(model).get<std::string>("family", "") != "flux2";
+  if (!scheduler || !is_told) return model;
   return with_settings(model, with_schedule(model_settings(model), scheduler).value());
+}
+
+// What CLIPLoader calls the use of a text encoder that several families have; else empty.
+std::string pipeline_type(const Value& index) {
+  return index.get<std::string>("_class_name", "").starts_with("Flux2") ? "flux2" : "";
 }
 
 Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
@@ -55,7 +62,7 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
       encoders.push_back(folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
   }
   if (encoders.size() == 1 && is_language_encoder(encoders[0]))
-    return language_clip(ctx, encoders[0], "", folder.string());
+    return language_clip(ctx, encoders[0], pipeline_type(index), folder.string());
   return clip_value(clip_type(encoders, folder.string()), encoders, folder.string());
 }
 

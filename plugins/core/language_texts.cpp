@@ -1,12 +1,14 @@
 #include "language_texts.h"
 
 #include <algorithm>
+#include <array>
+#include <vector>
 
 namespace heddle::loaders {
 namespace {
 
-// What the pipelines of Qwen-Image, Qwen-Image Edit and Z-Image put around a prompt, which stands
-// at the braces. Source: their publishers' pipelines in diffusers.
+// What the pipelines of Qwen-Image, Qwen-Image Edit, Z-Image and FLUX.2 put around a prompt, which
+// stands at the braces. Source: their publishers' pipelines in diffusers.
 constexpr const char* kQwenImageTemplate =
     "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
     "quantity, "
@@ -21,6 +23,13 @@ constexpr const char* kQwenEditTemplate =
     "<|vision_start|><|image_pad|><|vision_end|>{}<|im_end|>\n<|im_start|>assistant\n";
 constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
 
+constexpr const char* kKleinTemplate =
+    "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
+constexpr const char* kFlux2DevTemplate =
+    "<s>[SYSTEM_PROMPT]You are an AI that reasons about image descriptions. You give structured "
+    "responses focusing on object relationships, object\nattribution and actions without "
+    "speculation.[/SYSTEM_PROMPT][INST]{}[/INST]";
+
 struct Recipe {
   const char* clip_type;
   const char* text_template;
@@ -30,6 +39,9 @@ struct Recipe {
   const char* turn_role;         // and that one with this behind it
   const char* picture_token;     // where pictures stand; empty: the model sees none
   int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
+  std::array<int, 3> layers = {};  // instead: the numbers of those whose states are joined
+  std::int64_t least_length = 0;   // tokens; padding behind them, which they do not see
+  bool has_weights = false;        // whether weights of a prompt's parts count
 };
 constexpr Recipe kQwenImage{.clip_type = "qwen_image",
                             .text_template = kQwenImageTemplate,
@@ -47,6 +59,34 @@ constexpr Recipe kZImage{.clip_type = "z_image",
                          .turn_role = "",
                          .picture_token = "",
                          .layers_left = 1};
+constexpr Recipe kLumina2{.clip_type = "lumina2",
+                          .text_template = "<bos>{}",
+                          .picture_template = "",
+                          .unless = "",
+                          .turn = "",
+                          .turn_role = "",
+                          .picture_token = "",
+                          .layers_left = 1,
+                          .has_weights = true};
+constexpr Recipe kKlein{.clip_type = "flux2",
+                        .text_template = kKleinTemplate,
+                        .picture_template = "",
+                        .unless = "",
+                        .turn = "",
+                        .turn_role = "",
+                        .picture_token = "",
+                        .layers_left = 0,
+                        .layers = {9, 18, 27},
+                        .least_length = 512};
+constexpr Recipe kFlux2Dev{.clip_type = "flux2",
+                           .text_template = kFlux2DevTemplate,
+                           .picture_template = "",
+                           .unless = "",
+                           .turn = "",
+                           .turn_role = "",
+                           .picture_token = "",
+                           .layers_left = 0,
+                           .layers = {10, 20, 30}};
 
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
@@ -62,12 +102,14 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen2.5", 0, "longcat_image", nullptr, "LongCat-Image"},
     {"qwen2.5", 0, "", &kQwenImage, nullptr},
     {"qwen3", 1024, "", nullptr, "Anima"},
-    {"qwen3", 4096, "", nullptr, "FLUX.2 klein 9B"},
-    {"qwen3", 0, "flux", nullptr, "FLUX.2 klein 4B"},
-    {"qwen3", 0, "flux2", nullptr, "FLUX.2 klein 4B"},
+    {"qwen3", 4096, "ideogram4", nullptr, "Ideogram 4"},
+    {"qwen3", 4096, "", &kKlein, nullptr},
+    {"qwen3", 0, "flux", &kKlein, nullptr},
+    {"qwen3", 0, "flux2", &kKlein, nullptr},
     {"qwen3", 0, "", &kZImage, nullptr},
-    {"mistral3", 0, "", nullptr, "FLUX.2 dev"},
-    {"gemma2", 0, "", nullptr, "Lumina 2"},
+    {"mistral3", 0, "", &kFlux2Dev, nullptr},
+    {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
+    {"gemma2", 0, "", &kLumina2, nullptr},
 };
 
 }  // namespace
@@ -95,14 +137,26 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     std::to_string(width) + ", with type '" + type + "' that of " +
                     (choice == std::end(kChoices) ? "no family" : choice->unsupported) +
                     " that is supported. Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
-                    "with type lumina2 (Z-Image).");
+                    "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
+                    "gemma2 with type lumina2 (Lumina 2).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
+  const auto layers = settings.get<std::int64_t>("layers", 0);
+  std::vector<Value> read;  // numbers of layers
+  if (recipe.layers_left > 0) read.push_back(value_of(layers - recipe.layers_left));
+  for (const int layer : recipe.layers)
+    if (layer > 0) read.push_back(value_of(std::int64_t(layer)));
+  if (recipe.layers.back() > layers)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                where + ": the text encoder " + name + " has " + std::to_string(layers) +
+                    " layers; with type '" + type + "' (" + recipe.clip_type +
+                    ") the states of layer " + std::to_string(recipe.layers.back()) +
+                    " are read. Change the type, or take a whole file.");
   Value used = model;
-  if (recipe.layers_left > 0) {
-    const auto layers = settings.get<std::int64_t>("layers", 0);
+  if (!read.empty()) {
     Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
-    changed.set("hidden_layers", list_of({value_of(layers - recipe.layers_left)}));
+    changed.set("hidden_layers", list_of(read));
+    changed.set("masks_padding", value_of(recipe.least_length > 0));
     used = rebuilt_model(ctx, model, changed.value());
   }
   use.encoder.set("model", used)
@@ -112,7 +166,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
       .set("template_unless", value_of(std::string(recipe.unless)))
       .set("turn", value_of(std::string(recipe.turn)))
       .set("turn_role", value_of(std::string(recipe.turn_role)))
-      .set("weights", value_of(false));
+      .set("weights", value_of(recipe.has_weights))
+      .set("least_length", value_of(recipe.least_length));
   return use;
 }
 

@@ -33,23 +33,26 @@ std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
   return std::nullopt;
 }
 
-Value checkpoint_clip(Context& ctx, const Checkpoint& file) {
+// family: of the diffusion model beside it.
+Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& family) {
   std::vector<Value> encoders;
-  for (const char* name : {"qwen25_7b", "qwen3_4b"})
+  const Checkpoint all = file.sub("text_encoders.");  // tokenizers stand there by themselves
+  for (const char* name : {"qwen25_7b", "qwen3_4b", "qwen3_8b", "mistral3_24b", "gemma2_2b"})
     if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
-      return language_clip(ctx, single_file_encoder(ctx, part), "", file.path());
+      return language_clip(ctx, single_file_encoder(ctx, part, &all),
+                           family == "flux2" ? family : "", file.path());
   for (const char* name : {"clip_l", "t5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
   }
   if (encoders.empty())
-    return no_clip(
-        file.path() +
-        ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
-        "transformer.', 'text_encoders.t5xxl.transformer.', "
-        "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.'). "
-        "Load them from their own files, for instance with CLIPLoader or "
-        "DualCLIPLoader.");
+    return no_clip(file.path() +
+                   ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
+                   "transformer.', 'text_encoders.t5xxl.transformer.', "
+                   "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
+                   "'text_encoders.gemma2_2b.transformer.'). "
+                   "Load them from their own files, for instance with CLIPLoader or "
+                   "DualCLIPLoader.");
   return clip_value(clip_type(encoders, file.path()), encoders, file.path());
 }
 
@@ -123,7 +126,7 @@ void CheckpointLoaderSimple::execute(Context& ctx) {
     denoiser = with_latents_of(denoiser, autoencoder);
   }
   ctx[model] = denoiser;
-  ctx[clip] = checkpoint_clip(ctx, file);
+  ctx[clip] = checkpoint_clip(ctx, file, model_settings(denoiser).get<std::string>("family", ""));
   ctx[vae] = autoencoder;
 }
 std::uint64_t CheckpointLoaderSimple::fingerprint(Context& ctx) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "flux2_bench.h"
 #include "flux_bench.h"
 #include "qwen_bench.h"
 #include "zimage_bench.h"
@@ -89,7 +90,8 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 }
 
 const heddle_list* BenchShapes::list() {
-  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench>();
+  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
+               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench>();
 }
 
 }  // namespace heddle::denoisers

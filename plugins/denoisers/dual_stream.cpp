@@ -8,16 +8,17 @@
 namespace heddle::denoisers {
 namespace {
 
-std::array<std::int64_t, 3> read_axes(const Checkpoint& file, const Value& config,
-                                      std::int64_t head_size) {
-  std::array<std::int64_t, 3> found{16, (head_size - 16) / 2, (head_size - 16) / 2};
+std::vector<std::int64_t> read_axes(const Checkpoint& file, const Value& config,
+                                    std::int64_t head_size, std::size_t count) {
+  std::vector<std::int64_t> found(count, head_size / std::int64_t(count));
+  if (count == 3) found = {16, (head_size - 16) / 2, (head_size - 16) / 2};
   const Value axes = config.field("axes_dims_rope");
   if (axes && !axes.is(HEDDLE_KIND_NONE)) {
-    if (axes.count() != found.size())
-      throw Error(HEDDLE_UNSUPPORTED, file.path() + ": axes_dims_rope lists " +
-                                          std::to_string(axes.count()) +
-                                          " axes, a picture's tokens have 3");
-    for (std::uint32_t i = 0; i < found.size(); ++i) found[i] = axes.item(i).as<std::int64_t>();
+    if (axes.count() != count)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  file.path() + ": axes_dims_rope lists " + std::to_string(axes.count()) +
+                      " axes, tokens of this family have " + std::to_string(count));
+    for (std::uint32_t i = 0; i < count; ++i) found[i] = axes.item(i).as<std::int64_t>();
   }
   std::int64_t sum = 0;
   for (const std::int64_t axis : found) {
@@ -25,13 +26,14 @@ std::array<std::int64_t, 3> read_axes(const Checkpoint& file, const Value& confi
     if (axis <= 0 || axis % 2 != 0) sum = -1 << 20;
   }
   if (sum != head_size)
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": rotary axes " +
-                                             blocks::shape_text({found[0], found[1], found[2]}) +
-                                             " do not make up a head of size " +
-                                             std::to_string(head_size) +
-                                             ": each has to be even, and their sum the head size");
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": rotary axes " + blocks::shape_text(found) +
+                    " do not make up a head of size " + std::to_string(head_size) +
+                    ": each has to be even, and their sum the head size");
   return found;
 }
+
+using Segments = std::vector<std::pair<std::int64_t, std::int64_t>>;  // length, unit
 
 // The slots of one stream of a double block, and the name that its modules begin with.
 struct StreamSlots {
@@ -51,11 +53,13 @@ constexpr StreamSlots kStreams[] = {
 }  // namespace
 
 StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const FindModule& top,
-                              const FindModule& first_block, const std::string& prefix) {
+                              const FindModule& first_block, const std::string& prefix,
+                              const StreamKind& kind) {
   const auto size = [&](const ModuleParts& module, std::uint32_t axis) {
     return file.size(module("weight").front().tensor, axis);
   };
   StreamSizes s{};
+  s.kind = kind;
   s.hidden = size(top("img_in"), 0);
   s.in_width = size(top("img_in"), 1);
   s.out_width = size(top("final_layer.linear"), 0);
@@ -70,11 +74,12 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
                                              " is no multiple of the head size " +
                                              std::to_string(s.head_size));
   s.heads = s.hidden / s.head_size;
-  if (s.in_width % kPatchArea != 0 || s.out_width % kPatchArea != 0 || s.out_width > s.in_width)
+  const std::int64_t area = kind.patch * kind.patch;
+  if (s.in_width % area != 0 || s.out_width % area != 0 || s.out_width > s.in_width)
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": tokens of " + std::to_string(s.in_width) +
                                         " numbers in, " + std::to_string(s.out_width) +
-                                        " out are no 2x2 patches of a latent");
-  s.axes = read_axes(file, config, s.head_size);
+                                        " out are no patches of a latent");
+  s.axes = read_axes(file, config, s.head_size, kind.axes);
   return s;
 }
 
@@ -84,18 +89,31 @@ void DualStreams::linear(blocks::Slots& slots, const Weight& matrix, const Weigh
   slots.fill(bias, find("bias"), {out});
 }
 
-// It is its first bias's length; when that is missing, filling the slot says so.
+void DualStreams::layer(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
+                        const ModuleParts& find, std::int64_t out, std::int64_t in) const {
+  if (s_.kind.is_biased) return linear(slots, matrix, bias, find, out, in);
+  slots.fill(matrix, find("weight"), {out, in});
+}
+
+// It is its first bias's length, or half of a gated matrix's; when that is missing, filling the
+// slot says so.
 std::int64_t DualStreams::mlp_width(const ModuleParts& up) const {
+  if (s_.kind.is_gated) {
+    const std::string matrix = up("weight").front().tensor;
+    return file_.has(matrix) ? file_.size(matrix, 0) / 2 : 3 * s_.hidden;
+  }
   const std::string bias = up("bias").front().tensor;
   return file_.has(bias) ? file_.size(bias, 0) : 4 * s_.hidden;
 }
 
-Source DualStreams::embed_text(const Source& context, const Source& x, const Source& nag) const {
+Source DualStreams::embed_text(const Source& context, const Source& x, const Source& nag,
+                               std::int64_t least) const {
   using B = FluxTextIn;
   Block block = graph_.add<B>("embed.text");
   block.link(B::context, context).link(B::x, x).link(B::nag, nag);
+  block.set(B::least, least);
   blocks::Slots slots(file_, block, "embed.text");
-  linear(slots, B::weight, B::bias, top_("txt_in"), s_.hidden, s_.context_width);
+  layer(slots, B::weight, B::bias, top_("txt_in"), s_.hidden, s_.context_width);
   return block[B::out];
 }
 
@@ -103,27 +121,40 @@ Source DualStreams::embed_image(const Source& x, const Source& nag,
                                 const Source* references) const {
   using B = FluxImageIn;
   Block block = graph_.add<B>("embed.image");
-  block.link(B::x, x).link(B::nag, nag);
+  block.link(B::x, x).link(B::nag, nag).set(B::patch, s_.kind.patch);
   if (references != nullptr) block.link(B::references, *references);
   if (s_.in_width > s_.out_width)
     block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
   blocks::Slots slots(file_, block, "embed.image");
-  linear(slots, B::weight, B::bias, top_("img_in"), s_.hidden, s_.in_width);
+  layer(slots, B::weight, B::bias, top_("img_in"), s_.hidden, s_.in_width);
   return block[B::out];
+}
+
+StreamModulation DualStreams::double_modulation(const std::string& path, const Source& vector,
+                                                const ModuleParts& img,
+                                                const ModuleParts& txt) const {
+  using M = FluxDoubleModulation;
+  Block block = graph_.add<M>(path);
+  block.link(M::vector, vector);
+  blocks::Slots slots(file_, block, path);
+  layer(slots, M::img_weight, M::img_bias, img, 6 * s_.hidden, s_.hidden);
+  layer(slots, M::txt_weight, M::txt_bias, txt, 6 * s_.hidden, s_.hidden);
+  return {block[M::img], block[M::txt]};
 }
 
 void DualStreams::add_double(int index, const FindModule& find, const Source& vector,
                              const AttentionInputs& attention, Source& img, Source& txt) const {
+  const StreamModulation modulation =
+      double_modulation("double." + std::to_string(index) + ".modulation", vector,
+                        find("img_mod.lin"), find("txt_mod.lin"));
+  add_double(index, find, modulation, attention, img, txt);
+}
+
+void DualStreams::add_double(int index, const FindModule& find, const StreamModulation& modulation,
+                             const AttentionInputs& attention, Source& img, Source& txt) const {
   using B = FluxDouble;
-  using M = FluxDoubleModulation;
   const std::string path = "double." + std::to_string(index);
   const std::int64_t d = s_.hidden, head = s_.head_size;
-  Block modulation = graph_.add<M>(path + ".modulation");
-  modulation.link(M::vector, vector);
-  blocks::Slots mod(file_, modulation, path + ".modulation");
-  linear(mod, M::img_weight, M::img_bias, find("img_mod.lin"), 6 * d, d);
-  linear(mod, M::txt_weight, M::txt_bias, find("txt_mod.lin"), 6 * d, d);
-
   Block block = graph_.add<B>(path + ".block");
   block.link(B::img, img)
       .link(B::txt, txt)
@@ -133,26 +164,23 @@ void DualStreams::add_double(int index, const FindModule& find, const Source& ve
   if (attention.references && attention.reference_timestep)
     block.link(B::references, *attention.references)
         .link(B::reference_timestep, *attention.reference_timestep);
-  block.link(B::img_mod, modulation[M::img])
-      .link(B::txt_mod, modulation[M::txt])
-      .set(B::heads, s_.heads);
+  block.link(B::img_mod, modulation.img).link(B::txt_mod, modulation.txt);
+  block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated);
   blocks::Slots slots(file_, block, path + ".block");
   const std::int64_t mlp = mlp_width(find("img_mlp.0")), unit = mlp_unit(mlp);
   for (const StreamSlots& w : kStreams) {
     const auto module = [&](const char* name) { return find(std::string(w.name) + name); };
-    linear(slots, w.qkv, w.qkv_bias, module("attn.qkv"), 3 * d, d);
-    linear(slots, w.proj, w.proj_bias, module("attn.proj"), d, d);
-    linear(slots, w.up, w.up_bias, module("mlp.0"), mlp, d);
-    linear(slots, w.down, w.down_bias, module("mlp.2"), d, mlp);
+    layer(slots, w.qkv, w.qkv_bias, module("attn.qkv"), 3 * d, d);
+    layer(slots, w.proj, w.proj_bias, module("attn.proj"), d, d);
+    layer(slots, w.up, w.up_bias, module("mlp.0"), (s_.kind.is_gated ? 2 : 1) * mlp, d);
+    layer(slots, w.down, w.down_bias, module("mlp.2"), d, mlp);
     slots.fill(w.q_norm, module("attn.norm.query_norm")("weight"), {head});
     slots.fill(w.k_norm, module("attn.norm.key_norm")("weight"), {head});
     // Divided among devices: heads, and stretches of the MLP.
-    block.shard(w.qkv, 0, {{d, head}, {d, head}, {d, head}})
-        .shard(w.qkv_bias, 0, {{d, head}, {d, head}, {d, head}})
-        .shard(w.proj, 1, {{d, head}});
-    block.shard(w.up, 0, {{mlp, unit}})
-        .shard(w.up_bias, 0, {{mlp, unit}})
-        .shard(w.down, 1, {{mlp, unit}});
+    const Segments queries(3, {d, head}), raised(s_.kind.is_gated ? 2 : 1, {mlp, unit});
+    block.shard(w.qkv, 0, queries).shard(w.proj, 1, {{d, head}});
+    block.shard(w.up, 0, raised).shard(w.down, 1, {{mlp, unit}});
+    if (s_.kind.is_biased) block.shard(w.qkv_bias, 0, queries).shard(w.up_bias, 0, raised);
   }
   img = block[B::img_out];
   txt = block[B::txt_out];
@@ -166,7 +194,36 @@ Source DualStreams::modulation(const std::string& path, const Source& vector,
   Block block = graph_.add<B>(path);
   block.link(B::vector, vector);
   blocks::Slots slots(file_, block, path);
-  linear(slots, B::weight, B::bias, find, parts * s_.hidden, s_.hidden);
+  layer(slots, B::weight, B::bias, find, parts * s_.hidden, s_.hidden);
+  return block[B::out];
+}
+
+Source DualStreams::add_single(int index, const FindModule& find, const Source& modulation,
+                               const AttentionInputs& attention, const Source& hidden,
+                               const Source& x, const Source* references) const {
+  using B = FluxSingle;
+  const std::string path = "single." + std::to_string(index) + ".block";
+  Block block = graph_.add<B>(path);
+  block.link(B::hidden, hidden).link(B::cos, attention.cos).link(B::sin, attention.sin);
+  block.link(B::x, x).link(B::nag, attention.nag).link(B::mod, modulation);
+  if (references != nullptr) block.link(B::references, *references);
+  block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated).set(B::patch, s_.kind.patch);
+  blocks::Slots slots(file_, block, path);
+  // The last projection reads attention and MLP side by side: its columns tell the width of the
+  // MLP.
+  const std::int64_t d = s_.hidden, head = s_.head_size;
+  const std::string down = find("linear2")("weight").front().tensor;
+  const std::int64_t mlp =
+      file_.has(down) ? file_.size(down, 1) - d : (s_.kind.is_gated ? 3 : 4) * d;
+  const Segments queries(3, {d, head}), raised(s_.kind.is_gated ? 2 : 1, {mlp, mlp_unit(mlp)});
+  layer(slots, B::qkv, B::qkv_bias, find("linear1.qkv"), 3 * d, d);
+  layer(slots, B::up, B::up_bias, find("linear1.mlp"), std::int64_t(raised.size()) * mlp, d);
+  layer(slots, B::down, B::down_bias, find("linear2"), d, d + mlp);
+  block.shard(B::qkv, 0, queries).shard(B::up, 0, raised);
+  block.shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
+  if (s_.kind.is_biased) block.shard(B::qkv_bias, 0, queries).shard(B::up_bias, 0, raised);
+  slots.fill(B::q_norm, find("norm.query_norm")("weight"), {head});
+  slots.fill(B::k_norm, find("norm.key_norm")("weight"), {head});
   return block[B::out];
 }
 
@@ -176,11 +233,11 @@ Source DualStreams::add_final(const Source& vector, const Source& hidden, const 
   const Source mod =
       modulation("final.modulation", vector, top_("final_layer.adaLN_modulation.1"), 2);
   Block block = graph_.add<B>("final.block");
-  block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x);
+  block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x).set(B::patch, s_.kind.patch);
   if (inputs.references) block.link(B::references, *inputs.references);
   if (inputs.reference_timestep) block.link(B::reference_timestep, *inputs.reference_timestep);
   blocks::Slots slots(file_, block, "final.block");
-  linear(slots, B::weight, B::bias, top_("final_layer.linear"), s_.out_width, s_.hidden);
+  layer(slots, B::weight, B::bias, top_("final_layer.linear"), s_.out_width, s_.hidden);
   return block[B::out];
 }
 

@@ -13,14 +13,18 @@ struct NumberLayers {
   const Weight &in, &in_bias, &out, &out_bias;
 };
 
-// t (N) f32 -> (N, D) f32.
+// t (N) f32 -> (N, D) f32. Biases may be none.
+inline Tensor embed_number(Context& ctx, const Tensor& t,
+                           const heddle_timestep_embedding_attrs& waves, const Tensor& in,
+                           const Tensor& in_bias, const Tensor& out, const Tensor& out_bias) {
+  const Tensor features = ctx.make({t.size(0), in.size(1)}, HEDDLE_F32);
+  ops::timestep_embedding_into(ctx, t, waves, features);
+  const Tensor hidden = blocks::wide_linear(ctx, features, in, in_bias, HEDDLE_ACT_SILU);
+  return blocks::wide_linear(ctx, hidden, out, out_bias);
+}
 inline Tensor embed_number(Context& ctx, const Tensor& t,
                            const heddle_timestep_embedding_attrs& waves, const NumberLayers& w) {
-  const Tensor features = ctx.make({t.size(0), ctx[w.in].size(1)}, HEDDLE_F32);
-  ops::timestep_embedding_into(ctx, t, waves, features);
-  const Tensor hidden =
-      blocks::wide_linear(ctx, features, ctx[w.in], ctx[w.in_bias], HEDDLE_ACT_SILU);
-  return blocks::wide_linear(ctx, hidden, ctx[w.out], ctx[w.out_bias]);
+  return embed_number(ctx, t, waves, ctx[w.in], ctx[w.in_bias], ctx[w.out], ctx[w.out_bias]);
 }
 
 }  // namespace heddle::denoisers

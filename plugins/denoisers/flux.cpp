@@ -2,8 +2,7 @@
 
 #include <heddle/checked.hpp>
 
-#include "dual_stream.h"
-#include "flux_names.h"
+#include "flux_modules.h"
 #include "patches.h"
 
 namespace heddle::denoisers {
@@ -18,18 +17,9 @@ struct Dimensions {
   bool guided;  // trained with the guidance as an input
 };
 
-FindModule modules_of(const FluxNames& names) {
-  return {[&names](std::string_view module, const char* kind) { return names.top(module, kind); }};
-}
-FindModule modules_of(const FluxNames& names, int double_index) {
-  return {[&names, double_index](std::string_view module, const char* kind) {
-    return names.in_double(double_index, module, kind);
-  }};
-}
-
 Dimensions read_dimensions(const Checkpoint& file, const Value& config, const FluxNames& names) {
   Dimensions d{};
-  d.streams = read_stream_sizes(file, config, modules_of(names), modules_of(names, 0),
+  d.streams = read_stream_sizes(file, config, modules_of(names), modules_of_double(names, 0),
                                 names.double_prefix());
   d.pooled_width = file.size(names.one(names.top("vector_in.in_layer", "weight")), 1);
   d.guided = file.has(names.one(names.top("guidance_in.in_layer", "weight")));
@@ -67,12 +57,15 @@ class Builder {
     Source txt = streams_.embed_text(context, x, nag),
            img = streams_.embed_image(x, nag, references());
     for (int i = 0; i < d_.streams.doubles; ++i)
-      streams_.add_double(i, modules_of(names_, i), vector, attention_, img, txt);
+      streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
     Block join = graph_.add<FluxJoin>("join");
     join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
     Source hidden = join[FluxJoin::out];
     for (int i = 0; i < d_.singles; ++i) {
-      hidden = add_single(i, vector, hidden, x);
+      const FindModule find = modules_of_single(names_, i);
+      const Source modulation = streams_.modulation("single." + std::to_string(i) + ".modulation",
+                                                    vector, find("modulation.lin"), 3);
+      hidden = streams_.add_single(i, find, modulation, attention_, hidden, x, references());
       streams_.expose("single." + std::to_string(i), hidden);
     }
     graph_.output("out", streams_.add_final(vector, hidden, x, {{}, {}, nag, references_, {}}));
@@ -125,38 +118,6 @@ class Builder {
         .set(B::axis_2, d_.streams.axes[2])
         .set(B::theta, d_.theta);
     return {block[B::cos], block[B::sin], nag};
-  }
-
-  Source add_single(int index, const Source& vector, const Source& hidden, const Source& x) {
-    using B = FluxSingle;
-    const std::string path = "single." + std::to_string(index);
-    const FindModule find{[this, index](std::string_view module, const char* kind) {
-      return names_.in_single(index, module, kind);
-    }};
-    const Source modulation =
-        streams_.modulation(path + ".modulation", vector, find("modulation.lin"), 3);
-    Block block = graph_.add<B>(path + ".block");
-    block.link(B::hidden, hidden).link(B::cos, attention_.cos).link(B::sin, attention_.sin);
-    block.link(B::x, x).link(B::nag, attention_.nag);
-    if (references_) block.link(B::references, *references_);
-    block.link(B::mod, modulation).set(B::heads, d_.streams.heads);
-    blocks::Slots slots(file_, block, path + ".block");
-    // The last projection reads attention and MLP side by side: its columns tell the width of the
-    // MLP.
-    const std::int64_t d = hidden_, head = d_.streams.head_size;
-    const std::string down = names_.one(names_.in_single(index, "linear2", "weight"));
-    const std::int64_t mlp = file_.has(down) ? file_.size(down, 1) - d : 4 * d;
-    DualStreams::linear(slots, B::qkv, B::qkv_bias, find("linear1.qkv"), 3 * d, d);
-    DualStreams::linear(slots, B::up, B::up_bias, find("linear1.mlp"), mlp, d);
-    DualStreams::linear(slots, B::down, B::down_bias, find("linear2"), d, d + mlp);
-    block.shard(B::qkv, 0, {{d, head}, {d, head}, {d, head}})
-        .shard(B::qkv_bias, 0, {{d, head}, {d, head}, {d, head}});
-    block.shard(B::up, 0, {{mlp, mlp_unit(mlp)}})
-        .shard(B::up_bias, 0, {{mlp, mlp_unit(mlp)}})
-        .shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
-    slots.fill(B::q_norm, names_.in_single(index, "norm.query_norm", "weight"), {head});
-    slots.fill(B::k_norm, names_.in_single(index, "norm.key_norm", "weight"), {head});
-    return block[B::out];
   }
 
   const Checkpoint& file_;

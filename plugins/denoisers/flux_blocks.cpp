@@ -44,20 +44,19 @@ Tensor guidance_numbers(Context& ctx) {
 }
 
 // Tokens of the latent x (B, C, H, W).
-std::int64_t token_count(const Tensor& x) {
-  return tokens_along(x.size(2)) * tokens_along(x.size(3));
+std::int64_t token_count(const Tensor& x, std::int64_t patch) {
+  return tokens_along(x.size(2), patch) * tokens_along(x.size(3), patch);
 }
 
-// A picture (B, C, H, W) as (B, H/2, W/2, C, 2, 2), without copying; H and W are even.
-Tensor as_patches(const Tensor& x) {
-  const std::int64_t rows = x.size(2) / kPatch, columns = x.size(3) / kPatch;
-  return x.reshape({x.size(0), x.size(1), rows, kPatch, columns, kPatch})
-      .permute({0, 2, 4, 1, 3, 5});
+// A picture (B, C, H, W) as (B, H/p, W/p, C, p, p), without copying; p divides H and W.
+Tensor as_patches(const Tensor& x, std::int64_t patch) {
+  const std::int64_t rows = x.size(2) / patch, columns = x.size(3) / patch;
+  return x.reshape({x.size(0), x.size(1), rows, patch, columns, patch}).permute({0, 2, 4, 1, 3, 5});
 }
 
-// Writes the tokens of a picture (1|B, C, H, W) to out (B, S, 4 C).
-void pack_into(Context& ctx, const Tensor& x, const Tensor& out) {
-  const Tensor patches = as_patches(even_sides(ctx, x));
+// Writes the tokens of a picture (1|B, C, H, W) to out (B, S, p^2 C).
+void pack_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& out) {
+  const Tensor patches = as_patches(patch == kPatch ? even_sides(ctx, x) : x, patch);
   const std::int64_t channels = x.size(1);
   for (std::int64_t b = 0; b < out.size(0); ++b) {
     // A batch that already fits is one copy; a single picture for all items is copied for each.
@@ -65,7 +64,7 @@ void pack_into(Context& ctx, const Tensor& x, const Tensor& out) {
     const Tensor to = whole ? out : out.slice(0, b, b + 1);
     ops::copy_into(
         ctx, patches,
-        to.reshape({to.size(0), patches.size(1), patches.size(2), channels, kPatch, kPatch}));
+        to.reshape({to.size(0), patches.size(1), patches.size(2), channels, patch, patch}));
     if (whole) break;
   }
 }
@@ -159,7 +158,20 @@ void project_stream(Context& ctx, const Stream& w, const Tensor& x, const Modula
 Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
   const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));
-  return ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)}));
+  return bias ? ops::add(ctx, sum, bias.reshape({1, 1, bias.size(0)})) : sum;
+}
+
+// The width of an MLP by its first matrix.
+std::int64_t mlp_width(const Tensor& up, bool is_gated) { return up.size(0) / (is_gated ? 2 : 1); }
+
+// The first half of an MLP: x (B, l, D) -> out (B, l, mlp).
+void raise(Context& ctx, const Tensor& x, const Tensor& up, const Tensor& bias, bool is_gated,
+           const Tensor& out) {
+  if (!is_gated) return ops::linear_into(ctx, x, up, bias, HEDDLE_ACT_GELU_TANH, {}, out);
+  const Tensor both = blocks::wide_linear(ctx, x, up, bias);
+  const std::int64_t width = out.size(2);
+  ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
+                             HEDDLE_ACT_SILU, out);
 }
 
 // What comes after the attention, back on the stream.
@@ -168,7 +180,9 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const Modul
   const Tensor projected = joining_linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
   const Tensor middle = add_gated(ctx, x, parts, 2, projected);
   const Tensor normed = norm_tokens(ctx, middle, parts, 3);
-  const Tensor up = ops::linear(ctx, normed, ctx[w.up], ctx[w.up_bias], HEDDLE_ACT_GELU_TANH);
+  const bool is_gated = ctx[FluxDouble::gated];
+  const Tensor up = ctx.make({normed.size(0), normed.size(1), mlp_width(ctx[w.up], is_gated)});
+  raise(ctx, normed, ctx[w.up], ctx[w.up_bias], is_gated, up);
   return add_gated(ctx, middle, parts, 5, joining_linear(ctx, up, ctx[w.down], ctx[w.down_bias]));
 }
 
@@ -223,37 +237,41 @@ void FluxRope::execute(Context& ctx) {
 void FluxTextIn::execute(Context& ctx) {
   const std::int64_t of_each = ctx.has(nag) ? 2 : 1, batch = of_each * ctx[x].size(0);
   const Tensor text = ctx.has(nag) ? as_pairs(ctx[context]) : ctx[context];
+  const std::int64_t count = std::max(text.size(1), ctx[least]);
+  const bool fits = text.size(0) == batch && text.size(1) == count;
   const Tensor projected = blocks::wide_linear(ctx, text, ctx[weight], ctx[bias]);
-  if (text.size(0) == batch) {
+  if (fits) {
     ctx[out] = projected;
     return;
   }
-  if (text.size(0) != of_each)
+  if (text.size(0) != batch && text.size(0) != of_each)
     throw Error(HEDDLE_INVALID_ARGUMENT, "context is for " + std::to_string(ctx[context].size(0)) +
                                              " pictures, the latent holds " +
                                              std::to_string(ctx[x].size(0)) +
                                              ". Give one context, or one for each picture.");
-  const Tensor all = ctx.make({batch, projected.size(1), projected.size(2)}, HEDDLE_F32);
-  for (std::int64_t b = 0; b < batch; b += of_each)
-    ops::copy_into(ctx, projected, all.slice(0, b, b + of_each));
+  const Tensor all = ctx.make({batch, count, projected.size(2)}, HEDDLE_F32);
+  const std::int64_t before = count - text.size(1), rows = text.size(0);
+  if (before > 0) ops::fill(ctx, tokens(all, {0, before}), 0);
+  for (std::int64_t b = 0; b < batch && before < count; b += rows)
+    ops::copy_into(ctx, projected, tokens(all.slice(0, b, b + rows), {before, count}));
   ctx[out] = all;
 }
 
 void FluxImageIn::execute(Context& ctx) {
   const Tensor latent = ctx[x], matrix = ctx[weight];
-  const std::int64_t area = kPatchArea, own = latent.size(1) * area;
+  const std::int64_t side = ctx[patch], area = side * side, own = latent.size(1) * area;
   const std::int64_t more = ctx.has(concat) ? ctx[concat].size(1) * area : 0;
   if (own + more != matrix.size(1))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the model takes " + std::to_string(matrix.size(1) / area) +
                     " latent channels, got " + std::to_string(latent.size(1)) + " and " +
                     std::to_string(more / area) + " of conditioning ('concat')");
-  const std::int64_t count = token_count(latent), batch = latent.size(0);
+  const std::int64_t count = token_count(latent, side), batch = latent.size(0);
   const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0;
   const Tensor packed = ctx.make({batch, count + shown, own + more}, HEDDLE_F32);
   const Tensor drawn = packed.slice(1, 0, count);
-  pack_into(ctx, latent, drawn.slice(2, 0, own));
-  if (more > 0) pack_into(ctx, ctx[concat], drawn.slice(2, own, own + more));
+  pack_into(ctx, latent, side, drawn.slice(2, 0, own));
+  if (more > 0) pack_into(ctx, ctx[concat], side, drawn.slice(2, own, own + more));
   if (shown > 0) {
     const Tensor pictures = ctx[references], behind = packed.slice(1, count, count + shown);
     if (pictures.size(2) != own + more)
@@ -329,7 +347,8 @@ void FluxSingle::execute(Context& ctx) {
                      head = stream.size(2) / ctx[heads];
   const std::int64_t width = ctx[qkv].size(0) / 3,
                      head_count = width / head;  // of this device's heads
-  const std::int64_t mlp = ctx[up].size(0);
+  const bool is_gated = ctx[gated];
+  const std::int64_t mlp = mlp_width(ctx[up], is_gated);
   const heddle_shard shard = ctx.shard(hidden);
   const Tensor own_cos = ctx[cos].slice(0, shard.begin, shard.end),
                own_sin = ctx[sin].slice(0, shard.begin, shard.end);
@@ -342,8 +361,7 @@ void FluxSingle::execute(Context& ctx) {
   // memory. Where tokens and heads change places between devices, it is computed meanwhile.
   const Tensor both = ctx.make({batch, length, width + mlp});
   const auto compute_mlp = [&] {
-    ops::linear_into(ctx, normed, ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH, {},
-                     both.slice(2, width, width + mlp));
+    raise(ctx, normed, ctx[up], ctx[up_bias], is_gated, both.slice(2, width, width + mlp));
   };
   const bool waits = ctx.group().kind == HEDDLE_GROUP_SEQUENCE;
   if (!waits) compute_mlp();
@@ -357,7 +375,7 @@ void FluxSingle::execute(Context& ctx) {
   attend(ctx, gathered, joint, blocks::split_heads(attended, head_count));
   if (ctx.has(nag)) {
     const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0;
-    const std::int64_t text = shard.total - token_count(ctx[x]) - shown;
+    const std::int64_t text = shard.total - token_count(ctx[x], ctx[patch]) - shown;
     const Range image{std::clamp<std::int64_t>(text - shard.begin, 0, length), length};
     if (image.begin < image.end) guide_attention(ctx, ctx[nag], tokens(attended, image));
   }
@@ -368,9 +386,10 @@ void FluxSingle::execute(Context& ctx) {
 void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
   const std::int64_t batch = all.size(0), height = latent.size(2), width = latent.size(3);
-  const std::int64_t rows = tokens_along(height), columns = tokens_along(width),
+  const std::int64_t side = ctx[patch], rows = tokens_along(height, side),
+                     columns = tokens_along(width, side),
                      length = all.size(1) - (ctx.has(references) ? ctx[references].size(1) : 0);
-  const std::int64_t channels = matrix.size(0) / kPatchArea;
+  const std::int64_t channels = matrix.size(0) / (side * side);
   const std::vector<Tensor> parts =
       modulation(ctx.has(reference_timestep) ? ctx[mod].slice(1, 0, 1) : ctx[mod], 2);
   const Tensor image = tokens(all, {length - rows * columns, length});
@@ -378,9 +397,9 @@ void FluxFinal::execute(Context& ctx) {
   ops::modulated_norm_into(ctx, image, parts[0], parts[1], ctx[eps], normed);
   const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
 
-  const Tensor even = ctx.make({batch, channels, rows * kPatch, columns * kPatch}, latent.dtype());
-  ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, kPatch, kPatch}),
-                 as_patches(even));
+  const Tensor even = ctx.make({batch, channels, rows * side, columns * side}, latent.dtype());
+  ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, side, side}),
+                 as_patches(even, side));
   const bool is_even = even.size(2) == height && even.size(3) == width;
   const Tensor picture =
       is_even ? even : ops::contiguous(ctx, even.slice(2, 0, height).slice(3, 0, width));

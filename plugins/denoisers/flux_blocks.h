@@ -1,8 +1,9 @@
-// plugins/denoisers/flux_blocks.h - the block types of FLUX, written down as programs over the op
-// catalogue. Source of the architecture: Black Forest Labs' published FLUX.1 model (double- and
-// single-stream transformer blocks). Shapes: B batch, T text tokens, S image tokens, L = T + S
-// (text first), D hidden width, H heads of size d, N steps. What depends on the timestep alone
-// (Vector, the modulations) is in blocks of its own, so that it runs once for all steps; its
+// plugins/denoisers/flux_blocks.h - the block types of FLUX.1, which FLUX.2 and Qwen-Image use, too
+// (dual_stream.h), written down as programs over the op catalogue. Source of the architecture:
+// Black Forest Labs' published FLUX.1 model (double- and single-stream transformer blocks). Slots
+// of biases stay empty where a family has none. Shapes: B batch, T text tokens, S image tokens, L =
+// T + S (text first), D hidden width, H heads of size d, N steps. What depends on the timestep
+// alone (Vector, the modulations) is in blocks of its own, so that it runs once for all steps; its
 // outputs are (N, 1|B, width) and reach the other blocks as one step's slice (1, 1|B, width).
 // The streams that blocks add to (img, txt, hidden), Vector and the modulations are f32 in every
 // compute type: in bf16 the streams' rounding alone made two thirds of the squared error of the
@@ -78,17 +79,19 @@ struct FluxRope {
   static void execute(Context& ctx);
 };
 
-// context (1|B, T, D_text) -> (B, T, D).
+// context (1|B, T, D_text) -> (B, T, D). Fewer tokens than `least_tokens` are completed by zeros
+// before them.
 struct FluxTextIn {
   static constexpr Info info{"flux.text_in", 1,  "FLUX text projection",
                              "blocks/flux",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> context{"context"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent, for B"};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> least{"least_tokens", Widget{.number = 0}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight bias{"bias"};
+  static constexpr Weight bias{"bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"txt"};
-  static constexpr auto ports = heddle::ports(context, x, nag, weight, bias, out);
+  static constexpr auto ports = heddle::ports(context, x, nag, least, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -102,10 +105,11 @@ struct FluxImageIn {
   static constexpr Input<Tensor> concat{"concat", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 2}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight bias{"bias"};
+  static constexpr Weight bias{"bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"img"};
-  static constexpr auto ports = heddle::ports(x, concat, references, nag, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, concat, references, nag, patch, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -117,9 +121,9 @@ struct FluxDoubleModulation {
       HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> vector{"vector"};
   static constexpr Weight img_weight{"img.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_bias{"img.bias"};
+  static constexpr Weight img_bias{"img.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_weight{"txt.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_bias{"txt.bias"};
+  static constexpr Weight txt_bias{"txt.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> img{"img"};
   static constexpr Output<Tensor> txt{"txt"};
   static constexpr auto ports =
@@ -134,7 +138,7 @@ struct FluxModulation {
                              "blocks/flux",     "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> vector{"vector"};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight bias{"bias"};
+  static constexpr Weight bias{"bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"mod"};
   static constexpr auto ports = heddle::ports(vector, weight, bias, out);
   static void execute(Context& ctx);
@@ -159,30 +163,33 @@ struct FluxDouble {
                                                     HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_qkv_bias{"img.qkv.bias"};
+  static constexpr Weight img_qkv_bias{"img.qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_q_norm{"img.q_norm"};
   static constexpr Weight img_k_norm{"img.k_norm"};
   static constexpr Weight img_proj{"img.proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_proj_bias{"img.proj.bias"};
+  static constexpr Weight img_proj_bias{"img.proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_up{"img.mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_up_bias{"img.mlp.up.bias"};
+  static constexpr Weight img_up_bias{"img.mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_down{"img.mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_down_bias{"img.mlp.down.bias"};
+  static constexpr Weight img_down_bias{"img.mlp.down.bias", HEDDLE_USE_VECTOR,
+                                        HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_qkv{"txt.qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_qkv_bias{"txt.qkv.bias"};
+  static constexpr Weight txt_qkv_bias{"txt.qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_q_norm{"txt.q_norm"};
   static constexpr Weight txt_k_norm{"txt.k_norm"};
   static constexpr Weight txt_proj{"txt.proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_proj_bias{"txt.proj.bias"};
+  static constexpr Weight txt_proj_bias{"txt.proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_up{"txt.mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_up_bias{"txt.mlp.up.bias"};
+  static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_down{"txt.mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_down_bias{"txt.mlp.down.bias"};
+  static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_VECTOR,
+                                        HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
-      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps,
+      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps, gated,
       img_qkv, img_qkv_bias, img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias,
       img_down, img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
       txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
@@ -215,18 +222,20 @@ struct FluxSingle {
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 2}};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight qkv_bias{"qkv.bias"};
+  static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias"};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight q_norm{"q_norm"};
   static constexpr Weight k_norm{"k_norm"};
   static constexpr Weight down{"out.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"out.bias"};
+  static constexpr Weight down_bias{"out.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, cos, sin, x, references, nag, heads, eps, qkv, qkv_bias, up,
-                    up_bias, q_norm, k_norm, down, down_bias, out);
+      heddle::ports(hidden, mod, cos, sin, x, references, nag, heads, eps, gated, patch, qkv,
+                    qkv_bias, up, up_bias, q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 
@@ -241,14 +250,15 @@ struct FluxFinal {
   static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
                                             "those of reference pictures, for R"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 2}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight bias{"bias"};
+  static constexpr Weight bias{"bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"out"};
   static constexpr Input<Tensor> reference_timestep{"reference_timestep",
                                                     HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
                                                     "with it the first of mod (1, 2, 2 D) counts"};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, x, references, reference_timestep, eps, weight, bias, out);
+      heddle::ports(hidden, mod, x, references, reference_timestep, eps, patch, weight, bias, out);
   static void execute(Context& ctx);
 };
 

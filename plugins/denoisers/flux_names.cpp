@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <span>
 
-#include "module_table.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
@@ -50,6 +49,46 @@ constexpr Module kSingle[] = {
     {"linear2", {"proj_out"}},
 };
 
+constexpr FluxModules kFirst{kTop, kDouble, kSingle, nullptr};
+
+constexpr Module kSecondTop[] = {
+    {"img_in", {"x_embedder"}},
+    {"txt_in", {"context_embedder"}},
+    {"time_in.in_layer", {"time_guidance_embed.timestep_embedder.linear_1"}},
+    {"time_in.out_layer", {"time_guidance_embed.timestep_embedder.linear_2"}},
+    {"guidance_in.in_layer", {"time_guidance_embed.guidance_embedder.linear_1"}},
+    {"guidance_in.out_layer", {"time_guidance_embed.guidance_embedder.linear_2"}},
+    {"double_stream_modulation_img.lin", {"double_stream_modulation_img.linear"}},
+    {"double_stream_modulation_txt.lin", {"double_stream_modulation_txt.linear"}},
+    {"single_stream_modulation.lin", {"single_stream_modulation.linear"}},
+    {kFinalModulation, {"norm_out.linear"}},
+    {"final_layer.linear", {"proj_out"}},
+};
+constexpr Module kSecondDouble[] = {
+    {"img_attn.qkv", {"attn.to_q", "attn.to_k", "attn.to_v"}, "attn.to_qkv"},
+    {"txt_attn.qkv",
+     {"attn.add_q_proj", "attn.add_k_proj", "attn.add_v_proj"},
+     "attn.to_added_qkv"},
+    {"img_attn.norm.query_norm", {"attn.norm_q"}},
+    {"img_attn.norm.key_norm", {"attn.norm_k"}},
+    {"txt_attn.norm.query_norm", {"attn.norm_added_q"}},
+    {"txt_attn.norm.key_norm", {"attn.norm_added_k"}},
+    {"img_attn.proj", {"attn.to_out.0"}},
+    {"txt_attn.proj", {"attn.to_add_out"}},
+    {"img_mlp.0", {"ff.linear_in"}},
+    {"img_mlp.2", {"ff.linear_out"}},
+    {"txt_mlp.0", {"ff_context.linear_in"}},
+    {"txt_mlp.2", {"ff_context.linear_out"}},
+};
+constexpr const char* kSecondFused = "attn.to_qkv_mlp_proj";
+constexpr Module kSecondSingle[] = {
+    {"linear1", {kSecondFused}},
+    {"norm.query_norm", {"attn.norm_q"}},
+    {"norm.key_norm", {"attn.norm_k"}},
+    {"linear2", {"attn.to_out"}},
+};
+constexpr FluxModules kSecond{kSecondTop, kSecondDouble, kSecondSingle, kSecondFused};
+
 // The original layout calls the weight of an RMS norm its scale.
 std::string original_name(const std::string& at, std::string_view module, const char* kind) {
   const bool norm = module.ends_with("_norm");
@@ -67,13 +106,24 @@ std::optional<FluxNames> FluxNames::find(const Checkpoint& file) {
   if (const auto prefix =
           blocks::prefix_before(file, "double_blocks.0.img_attn.norm.key_norm.scale"))
     if (file.has(*prefix + "img_in.weight") && file.has(*prefix + "vector_in.in_layer.weight"))
-      return FluxNames(file, FluxLayout::original, *prefix);
+      return FluxNames(file, kFirst, FluxLayout::original, *prefix);
   if (const auto prefix =
           blocks::prefix_before(file, "transformer_blocks.0.attn.norm_added_k.weight"))
     if (file.has(*prefix + "x_embedder.weight") &&
         file.has(*prefix + "time_text_embed.text_embedder.linear_1.weight") &&
         file.has(*prefix + "single_transformer_blocks.0.proj_mlp.weight"))
-      return FluxNames(file, FluxLayout::diffusers, *prefix);
+      return FluxNames(file, kFirst, FluxLayout::diffusers, *prefix);
+  return std::nullopt;
+}
+
+std::optional<FluxNames> FluxNames::find_second(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(file, "double_stream_modulation_img.lin.weight"))
+    if (file.has(*prefix + "img_in.weight") && file.has(*prefix + "single_blocks.0.linear1.weight"))
+      return FluxNames(file, kSecond, FluxLayout::original, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "double_stream_modulation_img.linear.weight"))
+    if (file.has(*prefix + "x_embedder.weight") &&
+        file.has(*prefix + "single_transformer_blocks.0." + kSecondFused + ".weight"))
+      return FluxNames(file, kSecond, FluxLayout::diffusers, *prefix);
   return std::nullopt;
 }
 
@@ -135,15 +185,16 @@ void FluxNames::each_module(const Visit& visit) const {
         }
       }
   };
-  each_of(kTop, "", "", [&](auto module, auto kind) { return top(module, kind); });
+  each_of(modules_->top, "", "", [&](auto module, auto kind) { return top(module, kind); });
   for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i)
-    each_of(kDouble, "double_blocks." + std::to_string(i) + ".",
+    each_of(modules_->in_double, "double_blocks." + std::to_string(i) + ".",
             "transformer_blocks." + std::to_string(i) + ".",
             [&](auto module, auto kind) { return in_double(i, module, kind); });
   for (int i = 0; i < blocks::layer_count(file_, single_prefix()); ++i) {
     const std::string original = "single_blocks." + std::to_string(i) + ".";
-    each_of(kSingle, original, "single_transformer_blocks." + std::to_string(i) + ".",
+    each_of(modules_->in_single, original, "single_transformer_blocks." + std::to_string(i) + ".",
             [&](auto module, auto kind) { return in_single(i, module, kind); });
+    if (modules_->fused_in_diffusers != nullptr) continue;  // linear1 is in the table
     for (const char* kind : {"weight", "bias"}) {
       const std::vector<Part> fused =
           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind));
@@ -157,19 +208,20 @@ void FluxNames::each_original(const VisitTensor& visit) const {
     if (is_there(parts)) visit(name, parts);
   };
   for (const char* kind : {"weight", "bias"}) {
-    for (const Module& module : kTop)
+    for (const Module& module : modules_->top)
       give(original_name("", module.original, kind), top(module.original, kind));
     for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i)
-      for (const Module& module : kDouble) {
+      for (const Module& module : modules_->in_double) {
         if (module.original.ends_with("_norm") && kind == std::string_view("bias")) continue;
         give(original_name("double_blocks." + std::to_string(i) + ".", module.original, kind),
              in_double(i, module.original, kind));
       }
     for (int i = 0; i < blocks::layer_count(file_, single_prefix()); ++i) {
       const std::string at = "single_blocks." + std::to_string(i) + ".";
-      give(at + "linear1." + kind,
-           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind)));
-      for (const Module& module : kSingle) {
+      if (modules_->fused_in_diffusers == nullptr)
+        give(at + "linear1." + kind,
+             joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind)));
+      for (const Module& module : modules_->in_single) {
         const bool is_norm = module.original.ends_with("_norm");
         if (module.original.starts_with("linear1.") ||
             (is_norm && kind == std::string_view("bias")))
@@ -183,7 +235,7 @@ void FluxNames::each_original(const VisitTensor& visit) const {
 std::int64_t FluxNames::hidden() const { return file_.size(one(top("img_in", "weight")), 0); }
 
 std::vector<Part> FluxNames::top(std::string_view module, const char* kind) const {
-  const Module& row = look_up(kTop, module);
+  const Module& row = look_up(modules_->top, module);
   if (layout_ == FluxLayout::original) return {{original_name(prefix_, module, kind)}};
   std::vector<Part> parts = diffusers_parts(file_, prefix_, row, kind);
   // diffusers keeps (scale, shift) in the last modulation, the original (shift, scale).
@@ -192,20 +244,24 @@ std::vector<Part> FluxNames::top(std::string_view module, const char* kind) cons
 }
 
 std::vector<Part> FluxNames::in_double(int index, std::string_view module, const char* kind) const {
-  const Module& row = look_up(kDouble, module);
+  const Module& row = look_up(modules_->in_double, module);
   const std::string at = double_prefix() + std::to_string(index) + ".";
   if (layout_ == FluxLayout::diffusers) return diffusers_parts(file_, at, row, kind);
   return {{original_name(at, module, kind)}};
 }
 
 std::vector<Part> FluxNames::in_single(int index, std::string_view module, const char* kind) const {
-  const Module& row = look_up(kSingle, module);
   const std::string at = single_prefix() + std::to_string(index) + ".";
-  if (layout_ == FluxLayout::diffusers) return diffusers_parts(file_, at, row, kind);
+  const char* fused = layout_ == FluxLayout::original ? "linear1" : modules_->fused_in_diffusers;
   // linear1 is (q, k, v, mlp) in one tensor.
-  const std::string fused = at + "linear1." + kind;
-  if (module == "linear1.qkv") return {{fused, 0, 3 * hidden()}};
-  if (module == "linear1.mlp") return {{fused, 3 * hidden(), -1}};
+  if (fused != nullptr && module.starts_with("linear1.")) {
+    const std::string tensor = at + fused + "." + kind;
+    const std::int64_t queries = 3 * hidden();
+    return module == "linear1.qkv" ? std::vector<Part>{{tensor, 0, queries}}
+                                   : std::vector<Part>{{tensor, queries, -1}};
+  }
+  const Module& row = look_up(modules_->in_single, module);
+  if (layout_ == FluxLayout::diffusers) return diffusers_parts(file_, at, row, kind);
   return {{original_name(at, module, kind)}};
 }
 

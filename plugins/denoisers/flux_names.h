@@ -1,25 +1,37 @@
-// plugins/denoisers/flux_names.h - where FLUX's weights are in a checkpoint, whoever wrote it.
-// Two layouts are read: the original one ("double_blocks.0.img_attn.qkv.weight", single files, with
-// or without a prefix) and that of diffusers ("transformer_blocks.0.attn.to_q.weight"). The rest of
-// the family asks by the original names and gets parts: one tensor, rows of one, or several to be
-// stacked. Immutable, any thread.
+// plugins/denoisers/flux_names.h - where FLUX.1's and FLUX.2's weights are in a checkpoint, whoever
+// wrote it. Two layouts are read: the original one ("double_blocks.0.img_attn.qkv.weight", single
+// files, with or without a prefix) and that of diffusers ("transformer_blocks.0.attn.to_q.weight").
+// The rest of the family asks by the original names and gets parts: one tensor, rows of one, or
+// several to be stacked. Immutable, any thread.
 #pragma once
 
 #include <heddle/model.hpp>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "module_table.h"
 
 namespace heddle::denoisers {
 
 enum class FluxLayout { original, diffusers };
 
+// What differs between the two generations of the model.
+struct FluxModules {
+  std::span<const Module> top, in_double, in_single;
+  // A single block's tensor of queries, keys, values and MLP; nullptr: diffusers has them apart.
+  const char* fused_in_diffusers;
+};
+
 class FluxNames {
  public:
-  // The layout and the prefix of the FLUX weights in this file; nothing when there are none.
+  // The layout and the prefix of the FLUX.1 weights in this file; nothing when there are none.
   static std::optional<FluxNames> find(const Checkpoint& file);
+  // Those of FLUX.2.
+  static std::optional<FluxNames> find_second(const Checkpoint& file);
 
   // A tensor of a module by its original name: ("img_in", "weight"),
   // ("final_layer.adaLN_modulation.1", "bias").
@@ -48,8 +60,9 @@ class FluxNames {
   const std::string& prefix() const { return prefix_; }
 
  private:
-  FluxNames(const Checkpoint& file, FluxLayout layout, std::string prefix)
-      : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
+  FluxNames(const Checkpoint& file, const FluxModules& modules, FluxLayout layout,
+            std::string prefix)
+      : file_(file), modules_(&modules), layout_(layout), prefix_(std::move(prefix)) {}
   std::int64_t hidden() const;
   bool is_there(const std::vector<Part>& parts) const;
   std::int64_t row_count(const std::vector<Part>& parts) const;
@@ -57,8 +70,16 @@ class FluxNames {
                          std::int64_t end) const;
 
   Checkpoint file_;
+  const FluxModules* modules_;
   FluxLayout layout_;
   std::string prefix_;
+};
+
+// The names of a FLUX.2 model, as those who ask for the names of a family want them.
+struct Flux2Names {
+  static std::optional<FluxNames> find(const Checkpoint& file) {
+    return FluxNames::find_second(file);
+  }
 };
 
 }  // namespace heddle::denoisers

@@ -12,7 +12,7 @@ heddle_status* list_modules(const heddle_host*, const heddle_checkpoint* raw,
                             heddle_module_found found, void* to) {
   return guard([&] {
     const Checkpoint file = Checkpoint::share(raw);
-    const std::optional<Names> names = Names::find(file);
+    const auto names = Names::find(file);
     if (!names)
       throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
     names->each_module(
@@ -28,7 +28,7 @@ heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
                               heddle_original_found found, void* to) {
   return guard([&] {
     const Checkpoint file = Checkpoint::share(raw);
-    const std::optional<Names> names = Names::find(file);
+    const auto names = Names::find(file);
     if (!names)
       throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
     names->each_original([&](const std::string& tensor, const std::vector<Part>& parts) {
@@ -41,6 +41,9 @@ heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
 constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux",
                                          "by the original names and by those of diffusers",
                                          &list_modules<FluxNames>, &list_originals<FluxNames>};
+constexpr heddle_module_names_desc kFlux2{sizeof(heddle_module_names_desc), "flux2",
+                                          "by the original names and by those of diffusers",
+                                          &list_modules<Flux2Names>, &list_originals<Flux2Names>};
 constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen-image",
                                          "by the names of diffusers", &list_modules<QwenNames>,
                                          nullptr};
@@ -49,8 +52,12 @@ constexpr heddle_module_names_desc kZImage{
     sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
 
+constexpr heddle_module_names_desc kLumina2{sizeof(heddle_module_names_desc), "lumina2",
+                                            "by the names of its file", &list_modules<ZImageNames>,
+                                            &list_originals<ZImageNames>};
+
 }  // namespace
 
-const heddle_list* Modules::list() { return descs<kFlux, kQwen, kZImage>(); }
+const heddle_list* Modules::list() { return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2>(); }
 
 }  // namespace heddle::denoisers

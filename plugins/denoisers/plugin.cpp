@@ -2,6 +2,7 @@
 // their blocks.
 #include "bench_shape.h"
 #include "flux.h"
+#include "flux2.h"
 #include "modules.h"
 #include "qwen.h"
 #include "zimage.h"
@@ -10,8 +11,8 @@ namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
-              Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage, ZImageVector, ZImageRope,
-              ZImageTextIn, ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin,
-              ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
+              Flux2, Flux2Vector, Flux2Rope, Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage,
+              Lumina2, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation,
+              ZImageLayer, ZImageJoin, ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

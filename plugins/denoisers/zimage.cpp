@@ -9,16 +9,35 @@
 namespace heddle::denoisers {
 namespace {
 
+// What differs between the families.
+struct NextDitKind {
+  const char* family;
+  const char* text_encoder;
+  const char* modulation;  // of a layer
+  bool activates;          // modulations read SiLU(vector)
+  std::int64_t multiple;   // to which tokens are filled up
+  std::int64_t first;      // where the text begins on the first axis
+  double time_scale, theta, shift;
+};
+constexpr NextDitKind kZImageKind{
+    "z-image", "Qwen3 4B (CLIPLoader, type lumina2)", "adaLN_modulation.0", false, 32, 1, 1000, 256,
+    3.0};
+constexpr NextDitKind kLuminaKind{
+    "lumina2", "Gemma 2 2B (CLIPLoader, type lumina2)", "adaLN_modulation.1", true, 1, 0, 1, 10000,
+    6.0};
+
 struct ZImageSizes {
-  std::int64_t hidden, head, heads, mlp, context_width, vector_width, channels;
+  std::int64_t hidden, head, heads, kv_heads, mlp, context_width, vector_width, channels;
   int layers, image_refiners, text_refiners;
   std::array<std::int64_t, 3> axes;
 };
 
-// The published model's heads of 128 turn 32, 48 and 48 of their elements with the three axes.
-std::array<std::int64_t, 3> axes_of(const Checkpoint& file, const Value& config,
-                                    std::int64_t head) {
+// The published Z-Image's heads of 128 turn 32, 48 and 48 of their elements with the three axes,
+// Lumina 2's of 96 turn 32 with each.
+std::array<std::int64_t, 3> axes_of(const Checkpoint& file, const Value& config, std::int64_t head,
+                                    bool is_lumina) {
   std::array<std::int64_t, 3> axes{head / 4, head * 3 / 8, head * 3 / 8};
+  if (is_lumina) axes = {head / 3, head / 3, head / 3};
   const Value given = config.field("axes_dims");
   for (std::uint32_t i = 0; i < given.count() && i < axes.size(); ++i)
     axes[i] = given.item(i).as<std::int64_t>();
@@ -30,6 +49,21 @@ std::array<std::int64_t, 3> axes_of(const Checkpoint& file, const Value& config,
                     " do not make up a head of size " + std::to_string(head) +
                     ": three even numbers are needed whose sum it is ('axes_dims').");
   return axes;
+}
+
+// Rows of queries, keys and values together are (heads + 2 of keys) of a head's size.
+std::int64_t kv_heads_of(const Checkpoint& file, const ZImageNames& names, const ZImageSizes& s) {
+  std::int64_t rows = 0;
+  for (const Part& part : names.parts("context_refiner.0.attention.qkv.weight"))
+    rows += file.size(part.tensor, 0);
+  const std::int64_t keys = (rows - s.hidden) / 2, kv_heads = keys / s.head;
+  if (kv_heads < 1 || 2 * kv_heads * s.head + s.hidden != rows || s.heads % kv_heads != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": " + std::to_string(rows) +
+                    " rows of queries, keys and values do not divide into " +
+                    std::to_string(s.heads) + " heads of " + std::to_string(s.head) +
+                    " and fewer or as many of keys. The file is damaged or of another model.");
+  return kv_heads;
 }
 
 ZImageSizes read_zimage_sizes(const Checkpoint& file, const Value& config,
@@ -52,16 +86,17 @@ ZImageSizes read_zimage_sizes(const Checkpoint& file, const Value& config,
                                              " does not divide into heads of " +
                                              std::to_string(s.head));
   s.heads = s.hidden / s.head;
-  s.axes = axes_of(file, config, s.head);
+  s.kv_heads = kv_heads_of(file, names, s);
+  s.axes = axes_of(file, config, s.head, names.is_lumina());
   return s;
 }
 
 // Builds the graph of one file.
 class ZImageBuilder {
  public:
-  ZImageBuilder(const Checkpoint& file, const ZImageNames& names, const ZImageSizes& sizes,
-                const Value& config, Blocks& graph)
-      : file_(file), names_(names), s_(sizes), config_(config), graph_(graph) {}
+  ZImageBuilder(const Checkpoint& file, const ZImageNames& names, const NextDitKind& kind,
+                const ZImageSizes& sizes, const Value& config, Blocks& graph)
+      : file_(file), names_(names), kind_(kind), s_(sizes), config_(config), graph_(graph) {}
 
   void run() {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
@@ -97,7 +132,7 @@ class ZImageBuilder {
     using B = ZImageVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
-    block.set(B::time_scale, config_.get<double>("t_scale", 1000));
+    block.set(B::time_scale, config_.get<double>("t_scale", kind_.time_scale));
     blocks::Slots slots(file_, block, "embed.vector");
     const std::string first = names_.one("t_embedder.mlp.0.weight");
     const std::int64_t inner = file_.size(first, 0), waves = file_.size(first, 1);
@@ -111,13 +146,15 @@ class ZImageBuilder {
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x).link(B::context, context);
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
-    block.set(B::theta, config_.get<double>("rope_theta", 256));
+    block.set(B::theta, config_.get<double>("rope_theta", kind_.theta));
+    block.set(B::first, kind_.first).set(B::multiple, kind_.multiple);
     cos_ = block[B::cos], sin_ = block[B::sin];
   }
 
   // A row; gguf files leave out axes of one element.
   template <class Slot>
   void fill_padding(blocks::Slots& slots, const Slot& slot, const char* module) {
+    if (kind_.multiple == 1) return;
     const std::vector<Part> parts = names_.parts(module);
     const std::string& tensor = parts.front().tensor;
     const bool is_vector = file_.has(tensor) && file_.info(tensor).rank == 1;
@@ -127,7 +164,7 @@ class ZImageBuilder {
   Source embed_text(const Source& context) {
     using B = ZImageTextIn;
     Block block = graph_.add<B>("embed.text");
-    block.link(B::context, context).set(B::eps, eps());
+    block.link(B::context, context).set(B::eps, eps()).set(B::multiple, kind_.multiple);
     blocks::Slots slots(file_, block, "embed.text");
     slots.fill(B::norm, names_.parts("cap_embedder.0.weight"), {s_.context_width});
     linear(slots, B::weight, B::bias, "cap_embedder.1", s_.hidden, s_.context_width);
@@ -138,7 +175,7 @@ class ZImageBuilder {
   Source embed_image(const Source& x) {
     using B = ZImageImageIn;
     Block block = graph_.add<B>("embed.image");
-    block.link(B::x, x);
+    block.link(B::x, x).set(B::multiple, kind_.multiple);
     blocks::Slots slots(file_, block, "embed.image");
     linear(slots, B::weight, B::bias, "x_embedder", s_.hidden, s_.channels * kPatchArea);
     fill_padding(slots, B::filling, "x_pad_token");
@@ -158,22 +195,24 @@ class ZImageBuilder {
     std::optional<Source> modulation;
     if (is_modulated) {
       Block block = graph_.add<M>(path + ".modulation");
-      block.link(M::vector, vector_);
+      block.link(M::vector, vector_).set(M::activates, kind_.activates);
       blocks::Slots slots(file_, block, path + ".modulation");
-      linear(slots, M::weight, M::bias, at + "adaLN_modulation.0", 4 * s_.hidden, s_.vector_width);
+      linear(slots, M::weight, M::bias, at + kind_.modulation, 4 * s_.hidden, s_.vector_width);
       slots.fill(M::norms, norms, {4 * s_.hidden});
       modulation = block[M::out];
     }
     Block block = graph_.add<B>(block_path);
     block.link(B::hidden, hidden).link(B::cos, cos_).link(B::sin, sin_);
-    block.set(B::heads, s_.heads).set(B::eps, eps()).set(B::is_last, is_last);
+    block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads);
+    block.set(B::eps, eps()).set(B::is_last, is_last);
     blocks::Slots slots(file_, block, block_path);
     if (modulation)
       block.link(B::mod, *modulation);
     else
       slots.fill(B::norms, norms, {4 * s_.hidden});
     const auto weight = [&](const char* module) { return names_.parts(at + module + ".weight"); };
-    slots.fill(B::qkv, weight("attention.qkv"), {3 * s_.hidden, s_.hidden});
+    slots.fill(B::qkv, weight("attention.qkv"),
+               {(s_.heads + 2 * s_.kv_heads) * s_.head, s_.hidden});
     slots.fill(B::q_norm, weight("attention.q_norm"), {s_.head});
     slots.fill(B::k_norm, weight("attention.k_norm"), {s_.head});
     slots.fill(B::proj, weight("attention.out"), {s_.hidden, s_.hidden});
@@ -193,6 +232,7 @@ class ZImageBuilder {
            s_.vector_width);
     Block block = graph_.add<B>("final.block");
     block.link(B::hidden, hidden).link(B::mod, modulation[M::out]).link(B::x, x);
+    block.set(B::multiple, kind_.multiple);
     blocks::Slots slots(file_, block, "final.block");
     linear(slots, B::weight, B::bias, "final_layer.linear", s_.channels * kPatchArea, s_.hidden);
     return block[B::out];
@@ -202,43 +242,55 @@ class ZImageBuilder {
 
   const Checkpoint& file_;
   const ZImageNames& names_;
+  const NextDitKind& kind_;
   const ZImageSizes& s_;
   const Value& config_;
   Blocks& graph_;
   Source vector_, cos_, sin_;
 };
 
-void add_settings(const ZImageSizes& s, Blocks& graph) {
-  graph.setting("family", "z-image");
+void add_settings(const ZImageSizes& s, const NextDitKind& kind, Blocks& graph) {
+  graph.setting("family", kind.family);
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{8});
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
-  graph.setting("text_encoder", "Qwen3 4B (CLIPLoader, type lumina2)");
+  graph.setting("text_encoder", kind.text_encoder);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
   // output is the velocity of a straight flow. Its latents are FLUX's, which are those of nobody
   // who says nothing.
   graph.setting("sampling", "flow");
   graph.setting("noise_table", "discrete_flow");
-  graph.setting("noise_shift", 3.0);
+  graph.setting("noise_shift", kind.shift);
+}
+
+int match_zimage(const Checkpoint& file, bool is_lumina) {
+  const std::optional<ZImageNames> names = ZImageNames::find(file);
+  return names && names->is_lumina() == is_lumina ? 100 : 0;
+}
+
+void build_zimage(const Checkpoint& file, const Value& config, const NextDitKind& kind,
+                  Blocks& graph) {
+  const std::optional<ZImageNames> names = ZImageNames::find(file);
+  if (!names)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": this is no model of the family " + kind.family);
+  const ZImageSizes sizes = read_zimage_sizes(file, config, *names);
+  ZImageBuilder(file, *names, kind, sizes, config, graph).run();
+  add_settings(sizes, kind, graph);
 }
 
 }  // namespace
 
-int ZImage::match(const Checkpoint& file, const Value&) {
-  return ZImageNames::find(file) ? 100 : 0;
+int ZImage::match(const Checkpoint& file, const Value&) { return match_zimage(file, false); }
+void ZImage::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  build_zimage(file, config, kZImageKind, graph);
 }
 
-void ZImage::build(const Checkpoint& file, const Value& config, Blocks& graph) {
-  const std::optional<ZImageNames> names = ZImageNames::find(file);
-  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Z-Image model");
-  if (names->is_lumina())
-    throw Error(HEDDLE_UNSUPPORTED,
-                file.path() + ": this is Lumina 2, which is not supported. Use Z-Image.");
-  const ZImageSizes sizes = read_zimage_sizes(file, config, *names);
-  ZImageBuilder(file, *names, sizes, config, graph).run();
-  add_settings(sizes, graph);
+int Lumina2::match(const Checkpoint& file, const Value&) { return match_zimage(file, true); }
+void Lumina2::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  build_zimage(file, config, kLuminaKind, graph);
 }
 
 }  // namespace heddle::denoisers

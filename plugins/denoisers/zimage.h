@@ -1,5 +1,5 @@
-// plugins/denoisers/zimage.h - the Z-Image family: which checkpoints are Z-Image, and the graph of
-// blocks they make.
+// plugins/denoisers/zimage.h - the families of Z-Image and Lumina 2: which checkpoints are theirs,
+// and the graph of blocks they make.
 //
 // Inputs   x         (B, C, H, W)      per step        the latent, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 1], f32
@@ -23,6 +23,13 @@ namespace heddle::denoisers {
 struct ZImage {
   static constexpr Family family{"z-image", "diffusion_model", 1,
                                  "Z-Image: single-stream transformer with rectified flow"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+struct Lumina2 {
+  static constexpr Family family{"lumina2", "diffusion_model", 1,
+                                 "Lumina 2: single-stream transformer with rectified flow"};
   static int match(const Checkpoint& file, const Value& config);
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };

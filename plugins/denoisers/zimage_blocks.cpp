@@ -15,10 +15,9 @@ namespace heddle::denoisers {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
-constexpr std::int64_t kMultiple = 32;  // of tokens, of text and of the picture
 
-std::int64_t filled_up(std::int64_t tokens) {
-  return (tokens + kMultiple - 1) / kMultiple * kMultiple;
+std::int64_t filled_up(std::int64_t tokens, std::int64_t multiple) {
+  return (tokens + multiple - 1) / multiple * multiple;
 }
 
 std::int64_t picture_tokens(const Tensor& x) {
@@ -27,8 +26,9 @@ std::int64_t picture_tokens(const Tensor& x) {
 
 // x (B, n, K) through a linear layer, with the learned token (D) behind: (B, filled_up(n), D) f32.
 Tensor embedded(Context& ctx, const Tensor& x, const Weight& weight, const Weight& bias,
-                const Weight& filling) {
-  const std::int64_t count = x.size(1), all = filled_up(count), width = ctx[weight].size(0);
+                const Weight& filling, std::int64_t multiple) {
+  const std::int64_t count = x.size(1), all = filled_up(count, multiple),
+                     width = ctx[weight].size(0);
   if (all == count) return blocks::wide_linear(ctx, x, ctx[weight], ctx[bias]);
   const Tensor out = ctx.make({x.size(0), all, width}, HEDDLE_F32);
   ops::linear_into(ctx, x, ctx[weight], ctx[bias], HEDDLE_ACT_NONE, {}, out.slice(1, 0, count));
@@ -51,19 +51,37 @@ Tensor fourth_of(const Tensor& weights, int n) {
   return weights.reshape({4 * width}).slice(0, n * width, (n + 1) * width);
 }
 
+// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d).
+Tensor for_all_heads(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
+  const Tensor one = blocks::split_heads(x, heads);
+  if (times == 1) return one;
+  const std::int64_t width = one.size(3);
+  const Tensor all = ctx.make({x.size(0), x.size(1), heads, times, width});
+  for (std::int64_t i = 0; i < times; ++i)
+    ops::copy_into(ctx, one.reshape({x.size(0), x.size(1), heads, 1, width}),
+                   all.slice(3, i, i + 1));
+  return all.reshape({x.size(0), x.size(1), heads * times, width});
+}
+
 Tensor self_attention(Context& ctx, const Tensor& normed) {
   using B = ZImageLayer;
   const Tensor qkv = ops::linear(ctx, normed, ctx[B::qkv], {});
-  const std::int64_t heads = ctx[B::heads], count = qkv.size(1);
+  const std::int64_t heads = ctx[B::heads], kv_heads = ctx[B::kv_heads], count = qkv.size(1);
+  const std::int64_t head = qkv.size(2) / (heads + 2 * kv_heads), queries = heads * head,
+                     keys = queries + kv_heads * head;
   const Tensor all_cos = ctx[B::cos], all_sin = ctx[B::sin];
   const std::int64_t begin = ctx[B::is_last] ? all_cos.size(0) - count : 0;
   const Tensor cos = all_cos.slice(0, begin, begin + count),
                sin = all_sin.slice(0, begin, begin + count);
-  const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads);
+  const Tensor q = blocks::split_heads(qkv.slice(2, 0, queries), heads),
+               k = blocks::split_heads(qkv.slice(2, queries, keys), kv_heads);
   ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
   ops::norm_rope_into(ctx, k, ctx[B::k_norm], cos, sin, ctx[B::eps], k);
-  return blocks::join_heads(ops::attention(ctx, q, k, part_of_heads(qkv, 2, heads), {},
-                                           1 / std::sqrt(double(q.size(3)))));
+  const std::int64_t times = heads / kv_heads;
+  return blocks::join_heads(
+      ops::attention(ctx, q, for_all_heads(ctx, qkv.slice(2, queries, keys), kv_heads, times),
+                     for_all_heads(ctx, qkv.slice(2, keys, qkv.size(2)), kv_heads, times), {},
+                     1 / std::sqrt(double(head))));
 }
 
 // x + y, y normed with this weight.
@@ -86,13 +104,15 @@ void ZImageVector::execute(Context& ctx) {
 
 void ZImageRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
-  const std::int64_t text = filled_up(ctx[context].size(1)), rows = tokens_along(latent.size(2)),
-                     columns = tokens_along(latent.size(3)), picture = rows * columns,
-                     all = text + filled_up(picture);
+  const std::int64_t each = ctx[multiple], text = filled_up(ctx[context].size(1), each),
+                     rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3)),
+                     picture = rows * columns, all = text + filled_up(picture, each);
   const Tensor ids = ctx.make({all, 3}, HEDDLE_F32);
   if (text > 0)
-    ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {1, 0, 0}}, ids.slice(0, 0, text));
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {double(text + 1), 0, 0}},
+    ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {double(ctx[first]), 0, 0}},
+                       ids.slice(0, 0, text));
+  ops::grid_ids_into(ctx,
+                     heddle_grid_ids_attrs{{1, rows, columns}, {double(ctx[first] + text), 0, 0}},
                      ids.slice(0, text, text + picture));
   if (text + picture < all) ops::fill(ctx, ids.slice(0, text + picture, all), 0);
   const heddle_rope_table_attrs attrs{3,
@@ -107,8 +127,8 @@ void ZImageRope::execute(Context& ctx) {
 }
 
 void ZImageTextIn::execute(Context& ctx) {
-  ctx[out] =
-      embedded(ctx, ops::rms_norm(ctx, ctx[context], ctx[norm], ctx[eps]), weight, bias, filling);
+  ctx[out] = embedded(ctx, ops::rms_norm(ctx, ctx[context], ctx[norm], ctx[eps]), weight, bias,
+                      filling, ctx[multiple]);
 }
 
 void ZImageImageIn::execute(Context& ctx) {
@@ -122,11 +142,13 @@ void ZImageImageIn::execute(Context& ctx) {
   const Tensor packed =
       ctx.make({latent.size(0), picture_tokens(latent), channels * kPatchArea}, HEDDLE_F32);
   ops::copy_into(ctx, patches, packed.reshape(patches.shape()));
-  ctx[out] = embedded(ctx, packed, weight, bias, filling);
+  ctx[out] = embedded(ctx, packed, weight, bias, filling, ctx[multiple]);
 }
 
 void ZImageModulation::execute(Context& ctx) {
-  const Tensor raw = blocks::wide_linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
+  const Tensor read =
+      ctx[activates] ? ops::activate(ctx, ctx[vector], HEDDLE_ACT_SILU) : ctx[vector];
+  const Tensor raw = blocks::wide_linear(ctx, read, ctx[weight], ctx[bias]);
   const std::int64_t width = raw.size(2) / 4;
   const Tensor made = ctx.make(raw.shape(), HEDDLE_F32);
   for (int i = 0; i < 4; ++i) {
@@ -180,7 +202,7 @@ void ZImageFinal::execute(Context& ctx) {
   const std::int64_t batch = all.size(0), height = latent.size(2), width = latent.size(3),
                      rows = tokens_along(height), columns = tokens_along(width),
                      channels = matrix.size(0) / kPatchArea;
-  const std::int64_t first = all.size(1) - filled_up(rows * columns);
+  const std::int64_t first = all.size(1) - filled_up(rows * columns, ctx[multiple]);
   const Tensor image = all.slice(1, first, first + rows * columns);
   const Tensor scale = ctx[mod], shift = ctx.make(scale.shape(), HEDDLE_F32);
   ops::fill(ctx, shift, 0);

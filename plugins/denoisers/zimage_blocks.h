@@ -1,7 +1,8 @@
-// plugins/denoisers/zimage_blocks.h - the block types of Z-Image, a single stream of text and
-// picture tokens. Source of the architecture: ZImageTransformer2DModel of diffusers, by the
-// publisher of the model. Shapes: B batch, T tokens of text and S of the picture, each filled up to
-// a multiple of 32 with a learned token, L = T + S, D width, H heads of d, N steps. Text stands
+// plugins/denoisers/zimage_blocks.h - the block types of Z-Image and Lumina 2, a single stream of
+// text and picture tokens. Sources of the architectures: ZImageTransformer2DModel and
+// Lumina2Transformer2DModel of diffusers, by the publishers of the models. Shapes: B batch, T
+// tokens of text and S of the picture, in Z-Image each filled up to a `multiple` of 32 with a
+// learned token, L = T + S, D width, H heads of d, K heads of keys and values, N steps. Text stands
 // first. Hidden states are f32 between blocks. Blocks are pure and have no instance; any thread.
 #pragma once
 
@@ -26,9 +27,9 @@ struct ZImageVector {
   static void execute(Context& ctx);
 };
 
-// The rotary table of the joint sequence: token i of the text, and of what fills it up, at (i + 1,
-// 0, 0), those of the picture at (T + 1, row, column), what fills it up at (0, 0, 0). cos, sin: (L,
-// d/2) f32. Reads shapes only.
+// The rotary table of the joint sequence: token i of the text, and of what fills it up, at (first +
+// i, 0, 0), those of the picture at (first + T, row, column), what fills it up at (0, 0, 0). cos,
+// sin: (L, d/2) f32. Reads shapes only.
 struct ZImageRope {
   static constexpr Info info{"zimage.rope",   1,  "Z-Image rotary table",
                              "blocks/zimage", "", HEDDLE_NODE_BLOCK};
@@ -38,9 +39,12 @@ struct ZImageRope {
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 48}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 48}};
   static constexpr Input<double> theta{"theta", Widget{.number = 256}};
+  static constexpr Input<std::int64_t> first{"first", Widget{.number = 1}};
+  static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, context, axis_0, axis_1, axis_2, theta, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(x, context, axis_0, axis_1, axis_2, theta, first, multiple, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -50,12 +54,14 @@ struct ZImageTextIn {
                              "blocks/zimage",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> context{"context"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Weight norm{"norm.weight"};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
-  static constexpr Weight filling{"filling"};
+  static constexpr Weight filling{"filling", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"txt"};
-  static constexpr auto ports = heddle::ports(context, eps, norm, weight, bias, filling, out);
+  static constexpr auto ports =
+      heddle::ports(context, eps, multiple, norm, weight, bias, filling, out);
   static void execute(Context& ctx);
 };
 
@@ -64,11 +70,12 @@ struct ZImageImageIn {
   static constexpr Info info{"zimage.image_in", 1,  "Z-Image picture input",
                              "blocks/zimage",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
+  static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
-  static constexpr Weight filling{"filling"};
+  static constexpr Weight filling{"filling", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"img"};
-  static constexpr auto ports = heddle::ports(x, weight, bias, filling, out);
+  static constexpr auto ports = heddle::ports(x, multiple, weight, bias, filling, out);
   static void execute(Context& ctx);
 };
 
@@ -79,11 +86,12 @@ struct ZImageModulation {
   static constexpr Info info{"zimage.modulation", 1,  "Z-Image modulation",
                              "blocks/zimage",     "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> vector{"vector"};
+  static constexpr Input<bool> activates{"activates", Widget{}, "SiLU(vector) is read"};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Weight norms{"norms.weight"};  // of the four, one after another
   static constexpr Output<Tensor> out{"mod"};
-  static constexpr auto ports = heddle::ports(vector, weight, bias, norms, out);
+  static constexpr auto ports = heddle::ports(vector, activates, weight, bias, norms, out);
   static void execute(Context& ctx);
 };
 
@@ -98,6 +106,7 @@ struct ZImageLayer {
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<bool> is_last{"is_last", Widget{.number = 0}};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 30}};
+  static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 30}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight norms{"norms.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
@@ -107,8 +116,8 @@ struct ZImageLayer {
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, mod, cos, sin, is_last, heads, eps, norms,
-                                              qkv, q_norm, k_norm, proj, up, down, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, cos, sin, is_last, heads, kv_heads, eps,
+                                              norms, qkv, q_norm, k_norm, proj, up, down, out);
   static void execute(Context& ctx);
 };
 
@@ -144,10 +153,11 @@ struct ZImageFinal {
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, multiple, weight, bias, out);
   static void execute(Context& ctx);
 };
 

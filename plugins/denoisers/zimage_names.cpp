@@ -1,5 +1,7 @@
 #include "zimage_names.h"
 
+#include <span>
+
 #include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
@@ -7,6 +9,7 @@ namespace {
 
 constexpr std::string_view kFused = "attention.qkv";
 constexpr const char* kThirds[] = {"attention.to_q", "attention.to_k", "attention.to_v"};
+constexpr const char* kLuminaThirds[] = {"attn.to_q", "attn.to_k", "attn.to_v"};
 
 struct Renamed {
   std::string_view original, diffusers;
@@ -16,26 +19,49 @@ constexpr Renamed kRenamed[] = {
     {"attention.k_norm", "attention.norm_k"}, {"x_embedder", "all_x_embedder.2-1"},
     {"final_layer.", "all_final_layer.2-1."},
 };
+// The first that stands in a name counts before those behind it.
+constexpr Renamed kLuminaRenamed[] = {
+    {"attention.out", "attn.to_out.0"},
+    {"attention.q_norm", "attn.norm_q"},
+    {"attention.k_norm", "attn.norm_k"},
+    {"t_embedder.mlp.0", "time_caption_embed.timestep_embedder.linear_1"},
+    {"t_embedder.mlp.2", "time_caption_embed.timestep_embedder.linear_2"},
+    {"cap_embedder", "time_caption_embed.caption_embedder"},
+    {"final_layer.adaLN_modulation.1", "norm_out.linear_1"},
+    {"final_layer.linear", "norm_out.linear_2"},
+    {"feed_forward.w", "feed_forward.linear_"},
+    {".adaLN_modulation.1.", ".norm1.linear."},
+    {".attention_norm1.", ".norm1.norm."},  // of layers that are modulated; of others ".norm1."
+    {".attention_norm2.", ".norm2."},
+};
+constexpr Renamed kLuminaUnmodulated{".attention_norm1.", ".norm1."};
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   if (const std::size_t at = text.find(from); at != text.npos) text.replace(at, from.size(), to);
   return text;
 }
 
-std::string to_diffusers(std::string name) {
-  for (const Renamed& renamed : kRenamed)
+std::string to_diffusers(std::string name, bool is_lumina) {
+  if (is_lumina && name.starts_with("context_refiner."))
+    name = replaced(name, kLuminaUnmodulated.original, kLuminaUnmodulated.diffusers);
+  for (const Renamed& renamed : is_lumina ? std::span<const Renamed>(kLuminaRenamed) : kRenamed)
     name = replaced(name, renamed.original, renamed.diffusers);
   return name;
 }
-std::string to_original(std::string name) {
-  for (const Renamed& renamed : kRenamed)
+std::string to_original(std::string name, bool is_lumina) {
+  for (const Renamed& renamed : is_lumina ? std::span<const Renamed>(kLuminaRenamed) : kRenamed)
     name = replaced(name, renamed.diffusers, renamed.original);
+  if (is_lumina) name = replaced(name, kLuminaUnmodulated.diffusers, kLuminaUnmodulated.original);
   return name;
 }
 
 }  // namespace
 
 std::optional<ZImageNames> ZImageNames::find(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(
+          file, std::string("context_refiner.0.") + kLuminaThirds[0] + ".weight"))
+    if (file.has(*prefix + "time_caption_embed.caption_embedder.1.weight"))
+      return ZImageNames(file, true, *prefix);
   for (const bool diffusers : {false, true}) {
     const std::string queries = diffusers ? kThirds[0] : std::string(kFused);
     const auto prefix = blocks::prefix_before(file, "context_refiner.0." + queries + ".weight");
@@ -46,11 +72,22 @@ std::optional<ZImageNames> ZImageNames::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+bool ZImageNames::is_lumina() const {
+  return file_.has(prefix_ + "layers.0.adaLN_modulation.1.weight") ||
+         file_.has(prefix_ + "layers.0.norm1.linear.weight");
+}
+
 std::vector<Part> ZImageNames::parts(const std::string& original) const {
   if (!diffusers_) return {{prefix_ + original}};
-  if (original.find(kFused) == original.npos) return {{prefix_ + to_diffusers(original)}};
+  if (original.find(kFused) == original.npos)
+    return {{prefix_ + to_diffusers(original, is_lumina())}};
   std::vector<Part> thirds;
-  for (const char* third : kThirds) thirds.push_back({prefix_ + replaced(original, kFused, third)});
+  for (const char* third : is_lumina() ? kLuminaThirds : kThirds) {
+    const std::string tensor = prefix_ + replaced(original, kFused, third);
+    // Lumina 2 has fewer keys and values than queries.
+    const bool is_told = is_lumina() && file_.has(tensor);
+    thirds.push_back({tensor, 0, is_told ? file_.size(tensor, 0) : -1});
+  }
   return thirds;
 }
 
@@ -68,9 +105,13 @@ void ZImageNames::each_module(const Visit& visit) const {
       const std::string module =
           tensor.substr(prefix_.size(), tensor.size() - prefix_.size() - tail.size());
       visit(module, kind, {{tensor}});
-      const std::string other = diffusers_ ? to_original(module) : to_diffusers(module);
+      // Lumina 2's are known by the file's own names alone.
+      const std::string other = is_lumina()  ? module
+                                : diffusers_ ? to_original(module, false)
+                                             : to_diffusers(module, false);
       if (other != module) visit(other, kind, {{tensor}});
       // A third of it by its name in diffusers; of three the first stands for all.
+      if (is_lumina()) continue;
       if (module.ends_with(kFused)) {
         const std::int64_t rows = file_.size(tensor, 0) / 3;
         for (int third = 0; third < 3; ++third)
@@ -90,8 +131,9 @@ void ZImageNames::each_original(
     const std::string tensor = file_.name(i);
     if (!tensor.starts_with(prefix_)) continue;
     const std::string name = tensor.substr(prefix_.size());
-    if (name.find(kThirds[1]) != name.npos || name.find(kThirds[2]) != name.npos) continue;
-    const std::string original = to_original(replaced(name, kThirds[0], kFused));
+    const auto& thirds = is_lumina() ? kLuminaThirds : kThirds;
+    if (name.find(thirds[1]) != name.npos || name.find(thirds[2]) != name.npos) continue;
+    const std::string original = to_original(replaced(name, thirds[0], kFused), is_lumina());
     visit(original, parts(original));
   }
 }

@@ -15,9 +15,9 @@ namespace heddle::denoisers {
 
 class ZImageNames {
  public:
-  // Nothing when the file has no such model. Lumina 2 has the same names but two.
+  // Nothing when the file has no such model. Lumina 2 has the same original names but a few.
   static std::optional<ZImageNames> find(const Checkpoint& file);
-  bool is_lumina() const { return !file_.has(prefix_ + "cap_pad_token"); }
+  bool is_lumina() const;
 
   // A tensor by its original name, without the prefix: "x_embedder.weight", "layers.0.ffn_norm1.
   // weight"; "layers.0.attention.qkv.weight" may be three, one after another.

@@ -33,6 +33,11 @@ Record inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& window
   for (const Window* window : rows) to = std::copy(window->ids.begin(), window->ids.end(), to);
   Record inputs;
   inputs.set("ids", value_of(ids));
+  if (model_takes(encoder.model(), "unpadded")) {
+    const Tensor unpadded = ctx.make_host({windows.unpadded}, HEDDLE_I32);
+    std::fill_n(unpadded.data<std::int32_t>(), windows.unpadded, 0);
+    inputs.set("unpadded", value_of(unpadded));
+  }
   if (model_takes(encoder.model(), "eos")) {
     const std::vector<std::int32_t> ends = encoder.ends(rows);
     const Tensor eos = ctx.make_host({batch.rows()}, HEDDLE_I32);

@@ -29,12 +29,13 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
   for (const EncoderUse& use : uses) {
     const Value model = use.encoder.model();
     const Windows windows = use.encoder.windows(prompt, nullptr);
-    const bool has_eos = model_takes(model, "eos");
+    const bool has_eos = model_takes(model, "eos"), takes_unpadded = model_takes(model, "unpadded");
     for (const Infer::Named& picture : vision_shapes(use.encoder, prompt, windows))
       told.calls.push_back({use.encoder.vision(), {{picture}, {}}});
     for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
       Infer::Set inputs;
       inputs.constants.push_back({"ids", HEDDLE_I32, {batch.rows(), windows.length()}});
+      if (takes_unpadded) inputs.constants.push_back({"unpadded", HEDDLE_I32, {windows.unpadded}});
       if (has_eos) inputs.constants.push_back({"eos", HEDDLE_I32, {batch.rows()}});
       for (const Infer::Named& input : picture_shapes(use.encoder, windows))
         inputs.constants.push_back(input);

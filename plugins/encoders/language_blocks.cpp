@@ -81,8 +81,21 @@ Tensor attended(Context& ctx, const Tensor& normed) {
   const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
   const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
                values = repeated(ctx, v, kv_heads, times);
-  return blocks::join_heads(ops::attention(ctx, q, keys, values, bias, 1 / std::sqrt(double(width)),
-                                           ops::Mask::causal, ctx[L::cap]));
+  const double scale = 1 / std::sqrt(double(width));
+  const std::int64_t seen = ctx.has(L::unpadded) ? ctx[L::unpadded].size(0) : length;
+  if (seen == length)
+    return blocks::join_heads(
+        ops::attention(ctx, q, keys, values, bias, scale, ops::Mask::causal, ctx[L::cap]));
+  const auto part = [](const Tensor& x, std::int64_t begin, std::int64_t end) {
+    return x.slice(1, begin, end);
+  };
+  const Tensor seen_keys = part(keys, 0, seen), seen_values = part(values, 0, seen);
+  const Tensor all = ctx.make({q.size(0), length, heads, values.size(3)});
+  ops::attention_into(ctx, part(q, 0, seen), seen_keys, seen_values, {}, scale, ops::Mask::causal,
+                      part(all, 0, seen), ctx[L::cap]);
+  ops::attention_into(ctx, part(q, seen, length), seen_keys, seen_values, {}, scale,
+                      ops::Mask::none, part(all, seen, length), ctx[L::cap]);
+  return blocks::join_heads(all);
 }
 
 // x + y, y normed before where the model has a norm there.

@@ -48,14 +48,16 @@ struct LanguageRope {
 // hidden (B, S, D) -> the same. A token sees itself and those before it; with a `window`, that many
 // of them. Their scores are capped by `cap` (abi/ops.h). Norms multiply by `norm_shift` + weight.
 // Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
-// and MLP. `v` is filled where a file has quantised values in another way than queries and keys;
-// then qkv has none.
+// and MLP. With `unpadded` (n), of which only the shape is read, tokens from n on are padding: they
+// see the first n, and nobody sees them. `v` is filled where a file has quantised values in another
+// way than queries and keys; then qkv has none.
 struct LanguageLayer {
   static constexpr Info info{"language.layer",  1,  "Language model layer",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<Tensor> unpadded{"unpadded", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 28}};
   static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 4}};
   static constexpr Input<std::int64_t> window{"window", Widget{.number = 0}};
@@ -79,9 +81,10 @@ struct LanguageLayer {
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight after2{"after2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(
-      hidden, cos, sin, heads, kv_heads, window, activation, eps, norm_shift, cap, neighbours,
-      norm1, qkv, qkv_bias, v, v_bias, q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, cos, sin, unpadded, heads, kv_heads, window, activation, eps,
+                    norm_shift, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias, q_norm, k_norm,
+                    proj, after1, norm2, up, down, after2, out);
   static void execute(Context& ctx);
 };
 

@@ -12,7 +12,12 @@ constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .eps = 1e-6,
                                .sections = {16, 24, 24}};
 constexpr LanguageKind kQwen3{"qwen3", {"qwen3", "qwen3"}, 0, 1e6, 1e-6};
-constexpr LanguageKind kMistral{"mistral3", {"mistral3", "mistral"}, 128, 1e9, 1e-5};
+constexpr LanguageKind kMistral{.name = "mistral3",
+                                .types = {"mistral3", "mistral"},
+                                .head = 128,
+                                .theta = 1e9,
+                                .eps = 1e-5,
+                                .may_be_cut = true};
 constexpr LanguageKind kGemma2{
     .name = "gemma2",
     .types = {"gemma2", "gemma2"},

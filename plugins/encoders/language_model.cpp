@@ -85,13 +85,14 @@ std::array<std::int64_t, 3> read_sections(const Checkpoint& file, const Language
 class LanguageBuilder {
  public:
   LanguageBuilder(const Checkpoint& file, const LanguageNames& names, const LanguageKind& kind,
-                  const Value& config, const Value& hidden_layers, Blocks& graph)
+                  const Value& config, const Value& use, Blocks& graph)
       : file_(file),
         names_(names),
         kind_(kind),
         s_(read_sizes(file, names, kind, config)),
         sections_(read_sections(file, kind, config, s_.head)),
-        wanted_(wanted_layers(file, hidden_layers, s_.layers)),
+        wanted_(wanted_layers(file, use.field("hidden_layers"), s_.layers)),
+        masks_padding_(use.get<bool>("masks_padding", false)),
         theta_(config.get<double>("rope_theta", kind.theta)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
@@ -101,6 +102,7 @@ class LanguageBuilder {
 
   void run() {
     const Source ids = graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    if (masks_padding_) unpadded_ = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
     Source hidden = embed(ids);
     const auto [cos, sin] = add_rope(ids);
     std::vector<Source> states(1, hidden);
@@ -109,7 +111,10 @@ class LanguageBuilder {
       hidden = add_layer(i, hidden, cos, sin);
       states.push_back(hidden);
     }
-    graph_.output("last_hidden", wanted_.empty() ? finish(hidden) : join(states));
+    const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
+    graph_.output("last_hidden", !wanted_.empty() ? join(states)
+                                 : is_cut         ? hidden
+                                                  : finish(hidden));
     graph_.setting("family", "language_model");
     graph_.setting("kind", std::string(kind_.name));
     graph_.setting("width", s_.width * std::max<std::int64_t>(1, std::int64_t(wanted_.size())));
@@ -154,6 +159,7 @@ class LanguageBuilder {
     const std::string path = "layer." + std::to_string(i);
     Block block = graph_.add<B>(path);
     block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
+    if (unpadded_) block.link(B::unpadded, *unpadded_);
     block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
     block.set(B::window, i % kind_.window_every == 0 ? window_ : 0).set(B::norm_shift, norm_shift_);
     block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
@@ -233,9 +239,11 @@ class LanguageBuilder {
   const LanguageSizes s_;
   const std::array<std::int64_t, 3> sections_;
   const std::vector<int> wanted_;
+  const bool masks_padding_;
   const double theta_, eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;
+  std::optional<Source> unpadded_;
 };
 
 }  // namespace
@@ -249,9 +257,11 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
-  LanguageBuilder(file, *names, language_kind(file, *names, text), text,
-                  config.field("hidden_layers"), graph)
-      .run();
+  const LanguageKind& kind = language_kind(file, *names, text);
+  if (kind.window > 0 && config.get<bool>("masks_padding", false))
+    throw Error(HEDDLE_UNSUPPORTED, file.path() + ": a " + std::string(kind.name) +
+                                        " model sees through windows and cannot mask padding");
+  LanguageBuilder(file, *names, kind, text, config, graph).run();
 }
 
 }  // namespace heddle::encoders

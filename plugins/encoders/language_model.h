@@ -2,6 +2,9 @@
 // for all: Qwen2.5-VL (its text part), Qwen3, Gemma 2, Mistral Small (language_kinds.h).
 //
 // Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
+//          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
+//                                     config: ids from n on are padding, which nobody sees; read
+//                                     by its shape alone
 //          pictures     (1, S, D)     optional, of Qwen2.5-VL: what the vision tower makes of
 //                                     pictures (vision_model.h), in the rows where they stand;
 //                                     elsewhere 0
@@ -12,7 +15,7 @@
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to four numbers of layers, gives the states after so many layers, without the final
 // norm, side by side; what lies behind the last of them is not built. Without it, those after all
-// layers, under the final norm.
+// layers, under the final norm (of a Mistral file that ends before, those after its last layer).
 //
 // Source of the architecture: transformers' Qwen2Model, Qwen3Model, Gemma2Model, MistralModel: RMS
 // norms before attention and gated MLP, rotary embeddings, causal attention in groups of heads that

@@ -97,9 +97,8 @@ Value TextEncoder::vision() const {
                                         "type qwen_image."));
 }
 
-std::string TextEncoder::in_template(const Prompt& given) const {
+std::string TextEncoder::in_template(const std::string& prompt, const Prompt& given) const {
   constexpr std::string_view kPlace = "{}";
-  const std::string& prompt = given.of(name_);
   const char* const field = given.pictures.empty() ? "template" : "picture_template";
   std::string text =
       given.text_template.empty() ? record_.get<std::string>(field, "") : given.text_template;
@@ -167,7 +166,7 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
 }
 
 Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
-  const std::string prompt = in_template(given);
+  const std::string prompt = in_template(given.of(name_), given);
   heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
   if (ctx != nullptr) {
     wanted.cancelled = [](void* of) {
@@ -175,7 +174,12 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     };
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
-  Windows all{.rows = pack(prompt, wanted), .empty = {}, .dropped = 0, .cut_at = 0, .pictures = {}};
+  Windows all{.rows = pack(prompt, wanted),
+              .empty = {},
+              .dropped = 0,
+              .cut_at = 0,
+              .unpadded = 0,
+              .pictures = {}};
   if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
@@ -188,9 +192,13 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     all.cut_at = wanted.length;
     all.rows.resize(1);
   }
+  if (model_takes(model(), "unpadded")) {
+    wanted.least_length = 0;
+    all.unpadded = std::int64_t(pack(prompt, wanted).front().ids.size());
+  }
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
-    all.empty = pack("", rules(all.length())).front();
+    all.empty = pack(in_template("", given), rules(all.length())).front();
   place_pictures(given, all);
   all.dropped = dropped(all.rows.front().ids);
   return all;
@@ -220,7 +228,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  if (type == "qwen_image" || type == "z_image") {
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2"};
+  if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
     model.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -232,9 +241,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, qwen_image and "
-                                      "z_image. Load it with one of the first three, or with "
-                                      "lumina2.");
+                                      "'; known are flux, stable_diffusion, qwen_image, flux2, "
+                                      "lumina2 and z_image. Load it with one of the first five.");
 }
 
 }  // namespace heddle::encoders

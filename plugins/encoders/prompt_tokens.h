@@ -50,7 +50,7 @@ class TextEncoder {
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
  private:
-  std::string in_template(const Prompt& prompt) const;
+  std::string in_template(const std::string& prompt, const Prompt& given) const;
   void place_pictures(const Prompt& prompt, Windows& windows) const;
   std::int64_t dropped(const std::vector<std::int32_t>& ids) const;
   std::vector<std::int32_t> ids_of(const std::string& text) const;

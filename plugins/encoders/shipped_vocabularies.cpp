@@ -15,13 +15,15 @@ HEDDLE_EMBED(heddle_t5xxl_rules, "t5xxl.json")
 HEDDLE_EMBED(heddle_t5xxl_packed, "t5xxl.bin")
 HEDDLE_EMBED(heddle_qwen25_rules, "qwen2.5.json")
 HEDDLE_EMBED(heddle_qwen25_packed, "qwen2.5.bin")
+HEDDLE_EMBED(heddle_qwen3_rules, "qwen3.json")
 
 namespace heddle::encoders {
 namespace {
 
 constexpr std::string_view kClip[] = {"clip_l", "clip_h", "clip_g"};
 constexpr std::string_view kT5[] = {"t5xxl"};
-constexpr std::string_view kQwen[] = {"qwen2.5", "qwen3"};
+constexpr std::string_view kQwen25[] = {"qwen2.5"};
+constexpr std::string_view kQwen3[] = {"qwen3"};
 
 }  // namespace
 
@@ -39,7 +41,10 @@ std::span<const ShippedVocabulary> shipped_vocabularies() {
        between(heddle_t5xxl_packed_begin, heddle_t5xxl_packed_end), kT5, 32100, 32128, "<pad>",
        512},
       {"qwen2.5", between(heddle_qwen25_rules_begin, heddle_qwen25_rules_end),
-       between(heddle_qwen25_packed_begin, heddle_qwen25_packed_end), kQwen, 151669, 152064,
+       between(heddle_qwen25_packed_begin, heddle_qwen25_packed_end), kQwen25, 151669, 152064,
+       "<|endoftext|>", 131072},
+      {"qwen3", between(heddle_qwen3_rules_begin, heddle_qwen3_rules_end),
+       between(heddle_qwen25_packed_begin, heddle_qwen25_packed_end), kQwen3, 151669, 152064,
        "<|endoftext|>", 131072}};
   return all;
 }

@@ -11,6 +11,19 @@ Prompt flux_prompt(const std::string& clip_l, const std::string& t5xxl) {
   return {.text = "", .by_encoder = {{"clip_l", clip_l}, {"t5xxl", t5xxl}}};
 }
 
+// Source: the publisher's pipeline in diffusers and its examples.
+Prompt lumina_prompt(const std::string& system, const std::string& user) {
+  constexpr const char* kSuperior =
+      "You are an assistant designed to generate superior images with the superior degree of "
+      "image-text alignment based on textual prompts or user prompts.";
+  constexpr const char* kAlignment =
+      "You are an assistant designed to generate high-quality images with the highest degree of "
+      "image-text alignment based on textual prompts.";
+  return {.text = std::string(system == "alignment" ? kAlignment : kSuperior) + " <Prompt Start> " +
+                  user,
+          .by_encoder = {}};
+}
+
 // A language model's states after so many layers, without the final norm; 0: after all, under it.
 Value language_stopped_at(Context& ctx, const Value& encoder, std::int64_t layers) {
   const Value config = encoder.field("config");
@@ -68,6 +81,18 @@ void CLIPTextEncodeFlux::infer(Infer& question) {
   const auto from = question[clip];
   const auto l = question[clip_l], t5 = question[t5xxl];
   if (from && l && t5) infer_prompt(question, *from, flux_prompt(*l, *t5), conditioning);
+}
+
+void CLIPTextEncodeLumina2::execute(Context& ctx) {
+  ctx[conditioning] =
+      encode_prompt(ctx, ctx[clip], lumina_prompt(ctx[system_prompt], ctx[user_prompt]));
+}
+
+void CLIPTextEncodeLumina2::infer(Infer& question) {
+  const auto from = question[clip];
+  const auto system = question[system_prompt], user = question[user_prompt];
+  if (from && system && user)
+    infer_prompt(question, *from, lumina_prompt(*system, *user), conditioning);
 }
 
 void CLIPSetLastLayer::execute(Context& ctx) {

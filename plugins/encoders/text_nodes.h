@@ -43,6 +43,26 @@ struct CLIPTextEncodeFlux {
   static void infer(Infer& question);
 };
 
+struct CLIPTextEncodeLumina2 {
+  static constexpr const char* kSystemPrompts[] = {"superior", "alignment"};
+  static constexpr Widget kSystemPrompt{.choices = kSystemPrompts, .type = "COMBO"};
+
+  static constexpr Info info{"CLIPTextEncodeLumina2",
+                             1,
+                             "CLIP Text Encode for Lumina2",
+                             "conditioning",
+                             "A prompt behind one of the system prompts that Lumina 2 was trained "
+                             "with.",
+                             HEDDLE_NODE_CACHE_ON_DISK};
+  static constexpr Input<std::string> system_prompt{"system_prompt", kSystemPrompt};
+  static constexpr Input<std::string> user_prompt{"user_prompt", kPromptText};
+  static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};
+  static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(system_prompt, user_prompt, clip, conditioning);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct T5TokenizerOptions {
   static constexpr Widget kIds{.number = 0, .min = 0, .max = 10000, .step = 1};
 

@@ -8,6 +8,7 @@
 
 #include "shipped_vocabularies.h"
 #include "tokenizer/spiece.h"
+#include "tokenizer/tekken.h"
 #include "tokenizer/tokenizer_json.h"
 #include "tokenizer/vocab_merges.h"
 #include "tokenizer_object.h"
@@ -73,22 +74,36 @@ heddle_status* open(const heddle_host*, const char* folder, heddle_value** out) 
 
 constexpr char kSpieceTensor[] = "spiece_model";
 
-text::Tokenizer read_spiece_tensor(const Checkpoint& file) {
-  const heddle_tensor_info& info = file.info(kSpieceTensor);
-  const std::string name = file.path() + ": tensor '" + kSpieceTensor + "'";
+constexpr char kTekkenTensor[] = "tekken_model";
+
+// The bytes of a file that stands in a tensor; what: what it is called.
+std::string file_in(const Checkpoint& file, const char* tensor, const std::string& name,
+                    const char* what) {
+  const heddle_tensor_info& info = file.info(tensor);
   const std::int64_t size = info.rank == 1 ? info.shape[0] : -1;
   if (info.dtype != HEDDLE_U8 || size < 0 || std::uint64_t(size) > kMostBytes)
-    throw Error(HEDDLE_INVALID_ARGUMENT, name + " is to hold a spiece.model, at most " +
+    throw Error(HEDDLE_INVALID_ARGUMENT, name + " is to hold a " + what + ", at most " +
                                              std::to_string(kMostBytes) +
                                              " bytes in one axis. Download the file again.");
   std::vector<double> numbers(static_cast<std::size_t>(size));
-  check(service<heddle_checkpoint_service>().numbers(file.raw(), kSpieceTensor, std::uint32_t(size),
+  check(service<heddle_checkpoint_service>().numbers(file.raw(), tensor, std::uint32_t(size),
                                                      numbers.data()));
   std::string bytes;
   bytes.reserve(numbers.size());
   for (const double number : numbers)
     bytes += static_cast<char>(static_cast<unsigned char>(number));
-  return text::read_spiece(bytes, name);
+  return bytes;
+}
+
+text::Tokenizer read_spiece_tensor(const Checkpoint& file) {
+  const std::string name = file.path() + ": tensor '" + kSpieceTensor + "'";
+  return text::read_spiece(file_in(file, kSpieceTensor, name, "spiece.model"), name);
+}
+
+text::Tokenizer read_tekken_tensor(const Checkpoint& file) {
+  const std::string name = file.path() + ": tensor '" + kTekkenTensor + "'";
+  const Value json = parse_json(file_in(file, kTekkenTensor, name, "tekken.json"), name);
+  return text::read_tekken(view_json(json), name);
 }
 
 heddle_status* open_inside(const heddle_host*, const heddle_checkpoint* file, heddle_value** out) {
@@ -97,6 +112,8 @@ heddle_status* open_inside(const heddle_host*, const heddle_checkpoint* file, he
     const Checkpoint mine = Checkpoint::share(file);
     if (mine.has(kSpieceTensor))
       *out = make_tokenizer([mine] { return read_spiece_tensor(mine); }, {});
+    else if (mine.has(kTekkenTensor))
+      *out = make_tokenizer([mine] { return read_tekken_tensor(mine); }, {});
   });
 }
 
@@ -118,8 +135,9 @@ heddle_status* open_published(const heddle_host*, const char* encoder, std::int6
 constexpr heddle_tokenizers_desc kFiles{
     sizeof(heddle_tokenizers_desc),
     "files",
-    "tokenizer.json, spiece.model, or vocab.json with merges.txt; spiece_model in a model's file; "
-    "the vocabularies of CLIP, T5 and Qwen2.5",
+    "tokenizer.json, spiece.model, or vocab.json with merges.txt; spiece_model or tekken_model in "
+    "a model's file; "
+    "the vocabularies of CLIP, T5, Qwen2.5 and Qwen3",
     &open,
     &open_inside,
     &open_published};

@@ -38,10 +38,11 @@ struct PictureTokens {
 
 // Rows of one length.
 struct Windows {
-  std::vector<Window> rows;  // the prompt's
-  Window empty;              // an empty prompt's; only when the prompt is weighted
-  std::int64_t dropped = 0;  // tokens of each row whose states are left out of the result
-  std::uint32_t cut_at = 0;  // tokens; not 0: the prompt was longer, and its rest is left out
+  std::vector<Window> rows;   // the prompt's
+  Window empty;               // an empty prompt's; only when the prompt is weighted
+  std::int64_t dropped = 0;   // tokens of each row whose states are left out of the result
+  std::uint32_t cut_at = 0;   // tokens; not 0: the prompt was longer, and its rest is left out
+  std::int64_t unpadded = 0;  // tokens before the padding, for encoders that ask for it
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
 
   bool weighted() const { return !empty.ids.empty(); }

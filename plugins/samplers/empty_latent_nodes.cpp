@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "latent.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -26,7 +28,7 @@ Value zero_latent(Context& ctx, const LatentScale& scale, const Shape& shape) {
   std::fill_n(samples.data<float>(), samples.count(), 0.0f);
   return Record()
       .set("samples", value_of(samples))
-      .set("downscale_ratio_spacial", value_of(scale.side))
+      .set(kDownscaleKey, value_of(scale.side))
       .value();
 }
 
@@ -41,6 +43,7 @@ void infer_still(Infer& question, const LatentScale& scale) {
   const auto w = question[Node::width], h = question[Node::height], b = question[Node::batch_size];
   if (w && h && b)
     question.out(Node::out, "samples", HEDDLE_F32, scaled_shape(scale, *b, *w, *h, 1));
+  question.known(Node::out, kDownscaleKey, value_of(scale.side));
 }
 template <class Node>
 void make_moving(Context& ctx, const LatentScale& scale) {
@@ -54,6 +57,7 @@ void infer_moving(Infer& question, const LatentScale& scale) {
              n = question[Node::length];
   if (w && h && b && n)
     question.out(Node::out, "samples", HEDDLE_F32, scaled_shape(scale, *b, *w, *h, *n));
+  question.known(Node::out, kDownscaleKey, value_of(scale.side));
 }
 
 constexpr LatentScale kFlux2{128, 16}, kHunyuanVideo{16, 8, 4}, kHunyuanVideo15{32, 16, 4},

@@ -1,6 +1,8 @@
 #include "latent.h"
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
 
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
@@ -30,15 +32,21 @@ void read_samples(Context& ctx, const Tensor& samples, std::pmr::vector<float>& 
                  to);
 }
 
-void fit_channels(Latent& latent, std::int64_t channels) {
-  if (channels == 0 || latent.shape[1] == channels) return;
+void fit(Latent& latent, const LatentFormat& format) {
+  const std::int64_t channels = format.channels == 0 ? latent.shape[1] : format.channels;
+  Shape fitted = latent.shape;
+  if (latent.empty)
+    fitted =
+        with_cells(fitted, latent.record.get<std::int64_t>(kDownscaleKey, 0), format.downscale);
+  fitted[1] = channels;
+  if (fitted == latent.shape) return;
   if (!latent.empty)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the latent is " + text_of(latent.shape) + ", that is " +
                     std::to_string(latent.shape[1]) + " channels; the model reads " +
                     std::to_string(channels) +
                     ". Encode the picture with the autoencoder that belongs to this model.");
-  latent.shape[1] = channels;
+  latent.shape = fitted;
   latent.values.assign(count_of(latent.shape), 0.0f);
 }
 
@@ -73,6 +81,14 @@ double tokens_of(const Shape& shape) {
   return tokens;
 }
 
+Shape with_cells(Shape shape, std::int64_t from, std::int64_t to) {
+  if (from <= 0 || to <= 0 || from == to || shape.size() < 4) return shape;
+  for (std::size_t axis = shape.size() - 2; axis < shape.size(); ++axis)
+    shape[axis] =
+        std::max<std::int64_t>(1, std::llrint(double(shape[axis]) * double(from) / double(to)));
+  return shape;
+}
+
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory) {
   const Tensor samples = samples_of(record);
@@ -84,7 +100,7 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   read_samples(ctx, samples, latent.values);
   latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
                              [](float value) { return value == 0.0f; });
-  fit_channels(latent, format.channels);
+  fit(latent, format);
   if (!latent.empty && !record.get<bool>("scaled", false)) scale(latent, format);
   const Value index = record.field("batch_index");
   for (std::uint32_t i = 0; i < index.count(); ++i)
@@ -105,10 +121,11 @@ std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
 }
 
 Value with_samples(const Latent& latent, const Tensor& samples) {
-  return Record(latent.record)
-      .set("samples", value_of(samples))
-      .set("scaled", value_of(true))
-      .value();
+  Record record;
+  for (std::uint32_t i = 0; i < latent.record.count(); ++i)
+    if (std::string_view(latent.record.key(i)) != kDownscaleKey)
+      record.set(latent.record.key(i), latent.record.item(i));
+  return record.set("samples", value_of(samples)).set("scaled", value_of(true)).value();
 }
 
 }  // namespace heddle::samplers

@@ -31,8 +31,16 @@ Tensor samples_of(const Value& latent);
 // The positions of a latent (B, C, ...), all axes but the first two; 0 where there are none.
 double tokens_of(const Shape& shape);
 
-// Waits for the samples. An empty latent takes the model's channel count, as in ComfyUI; another
-// one of a wrong count is an error. The values, and the noise, are taken from `memory`.
+// What empty latents tell of themselves: the pixels along a side of their cells.
+inline constexpr const char* kDownscaleKey = "downscale_ratio_spacial";
+
+// The shape of an empty latent whose cells have `from` pixels along a side, for a model whose cells
+// have `to`, as ComfyUI rounds it. 0: not told.
+Shape with_cells(Shape shape, std::int64_t from, std::int64_t to);
+
+// Waits for the samples. An empty latent takes the model's channel count, and its size where the
+// latent tells what its cells stand for, as in ComfyUI; another one of a wrong count is an error.
+// The values, and the noise, are taken from `memory`.
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory);
 
@@ -40,7 +48,7 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
 std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
                                  std::pmr::memory_resource& memory);
 
-// The record with other samples, in the model's units.
+// The record with other samples, in the model's units; it no longer tells of its cells.
 Value with_samples(const Latent& latent, const Tensor& samples);
 
 }  // namespace heddle::samplers

@@ -18,7 +18,10 @@ Shape empty_shape(std::int64_t batch, std::int64_t channels, std::int64_t height
 Value empty_latent(Context& ctx, const Shape& shape) {
   const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
   std::fill_n(samples.data<float>(), samples.count(), 0.0f);
-  return Record().set("samples", value_of(samples)).value();
+  return Record()
+      .set("samples", value_of(samples))
+      .set(kDownscaleKey, value_of(kDownscale))
+      .value();
 }
 
 template <class Node>
@@ -28,6 +31,7 @@ void infer_empty(Infer& question, std::int64_t channels) {
   if (width && height && batch)
     question.out(Node::latent, "samples", HEDDLE_F32,
                  empty_shape(*batch, channels, *height, *width));
+  question.known(Node::latent, kDownscaleKey, value_of(kDownscale));
 }
 
 Tensor repeated(Context& ctx, const Tensor& tensor, std::int64_t amount) {
@@ -113,6 +117,8 @@ void RepeatLatentBatch::infer(Infer& question) {
   if (!shape || shape->empty() || !times) return;
   (*shape)[0] = checked_product({(*shape)[0], *times}, "the batch");
   question.out(latent, "samples", HEDDLE_F32, *shape);
+  if (const Value cells = question.part(samples, kDownscaleKey))
+    question.known(latent, kDownscaleKey, cells);
   std::optional<Shape> mask = question.shape(samples, "noise_mask");
   if (!mask || mask->empty()) return;
   if (mask->front() > 1) mask->front() = checked_product({mask->front(), *times}, "the batch");

@@ -11,7 +11,7 @@ struct EmptyLatentImage {
   static constexpr Widget kPixels{.number = 512, .min = 16, .max = 16384, .step = 8};
 
   static constexpr Info info{"EmptyLatentImage",
-                             1,
+                             2,
                              "Empty Latent Image",
                              "latent",
                              "A latent of zeros: what a picture drawn from text alone starts from. "
@@ -30,7 +30,7 @@ struct EmptySD3LatentImage {
   static constexpr Widget kPixels{.number = 1024, .min = 16, .max = 16384, .step = 16};
 
   static constexpr Info info{
-      "EmptySD3LatentImage", 1, "", "latent/sd3", "A latent of zeros with 16 channels.",
+      "EmptySD3LatentImage", 2, "", "latent/sd3", "A latent of zeros with 16 channels.",
       HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> width{"width", kPixels, "In pixels."};
   static constexpr Input<std::int64_t> height{"height", kPixels, "In pixels."};

@@ -44,8 +44,9 @@ struct LatentFormat {
     double scale = 1.0;
     double shift = 0.0;
   };
-  std::int64_t channels = 0;  // 0: the settings do not say
-  std::vector<Units> units;   // one, or as many as channels
+  std::int64_t channels = 0;   // 0: the settings do not say
+  std::vector<Units> units;    // one, or as many as channels
+  std::int64_t downscale = 0;  // pixels of a picture along a side of a cell; 0: not told
 
   const Units& of(std::int64_t channel) const {
     return units.size() == 1 ? units.front() : units[std::size_t(channel)];

@@ -105,6 +105,7 @@ std::optional<ReferenceLayout> reference_layout(const Value& settings) {
   return ReferenceLayout{.channels = settings.get<std::int64_t>("latent_channels", 0),
                          .patch = settings.get<std::int64_t>("patch", 1),
                          .method = settings.get<std::string>("reference_method", ""),
+                         .step = settings.get<std::int64_t>("reference_step", 1),
                          .centred = settings.get<bool>("reference_centred", false),
                          .timed = settings.get<bool>("reference_timestep", false)};
 }
@@ -123,7 +124,7 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
   for (const ReferenceSize& size : sizes) {
     std::int64_t down = 0, right = 0, index = 1;
     if (method == "index" || (layout.timed && method == kTimestepZero)) {
-      index = std::int64_t(places.size()) + 1;
+      index = layout.step * (std::int64_t(places.size()) + 1);
     } else if (method == "offset") {
       if (size.height + height > size.width + width)
         right = width;

@@ -1,7 +1,7 @@
 // Pictures that a model is shown beside the one that it draws (its inputs "references" and
 // "reference_positions"): tokens behind those of its own picture, each with a place of its own.
-// FLUX.1 Kontext, Qwen-Image Edit. Where they lie is ComfyUI's rule (reference_latents_method). One
-// call's thread.
+// FLUX.1 Kontext, FLUX.2, Qwen-Image Edit. Where they lie is ComfyUI's rule
+// (reference_latents_method). One call's thread.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,8 @@ namespace heddle::samplers {
 // How a model reads pictures as tokens: a square of `patch` cells of all channels is one.
 struct ReferenceLayout {
   std::int64_t channels = 0, patch = 1;
-  std::string method;    // where they lie when nothing says so
+  std::string method;     // where they lie when nothing says so
+  std::int64_t step = 1;  // between their places on the first axis, by the method "index"
   bool centred = false;  // a picture's middle is its origin, and the text begins behind all of them
   bool timed = false;    // they may have a timestep of their own
 

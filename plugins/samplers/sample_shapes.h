@@ -10,6 +10,7 @@
 
 #include "cond_scope.h"
 #include "guide.h"
+#include "latent.h"
 #include "noise_schedule.h"
 #include "plugins/blocks/entry_shapes.h"
 #include "sampler_kind.h"
@@ -22,15 +23,17 @@ using blocks::path_join, blocks::shape_of;
 // The entries as a value that a node can tell of in the place of the CONDITIONING that it will be.
 Value told_shapes(const std::vector<EntryShapes>& entries);
 
-// The shape of the samples that a sampler ends with: the model's channels.
+// The shape of the samples that a sampler ends with: the model's channels, and cells of its size.
 template <class T>
 std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent,
                                    const Value& model) {
   std::optional<Shape> shape = question.shape(latent, "samples");
   if (!shape || shape->size() < 3 || !model.is(HEDDLE_KIND_MODEL)) return {};
-  const auto channels = model_settings(model).get<std::int64_t>("latent_channels", 0);
+  const Value settings = model_settings(model), cells = question.part(latent, kDownscaleKey);
+  const auto channels = settings.get<std::int64_t>("latent_channels", 0);
   if (channels > 0) (*shape)[1] = channels;
-  return shape;
+  return with_cells(*shape, cells ? cells.template as<std::int64_t>() : 0,
+                    settings.get<std::int64_t>("latent_downscale", 0));
 }
 
 // What a sampler hands on: the samples, and the mask that came in.

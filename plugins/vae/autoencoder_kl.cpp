@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "autoencoder_kl_names.h"
+#include "packed_latents.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
@@ -15,6 +16,7 @@ struct LatentFormat {
 };
 constexpr LatentFormat kFlux{0.3611, 0.1159};
 constexpr LatentFormat kStableDiffusion{0.18215, 0};
+constexpr LatentFormat kNormalised{1, 0};
 constexpr std::int64_t kFluxChannels = 16;
 
 // A number from the config, else from the file's metadata, else the given one.
@@ -53,7 +55,8 @@ class Builder {
     channels_ = file_.size(names_.conv_in() + ".weight", 1);
     const std::int64_t latent = channels_;
     Block in = graph_.add<B>("in");
-    in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    const Source z = graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    in.link(B::z, is_packed() ? unpacked(z, latent) : z);
     blocks::Slots slots(file_, in, "in");
     if (has(names_.quant_conv()))
       conv(slots, B::quant, B::quant_bias, names_.quant_conv(), {latent, latent, 1, 1});
@@ -93,12 +96,37 @@ class Builder {
     finish<O>(out, out_slots, moments);
     if (has(names_.quant_conv()))
       conv(out_slots, O::quant, O::quant_bias, names_.quant_conv(), {moments, moments, 1, 1});
-    graph_.output("mean", out[O::mean]);
+    graph_.output("mean", is_packed() ? packed(out[O::mean], moments / 2) : out[O::mean]);
     graph_.output("logvar", out[O::logvar]);
     return moments / 2;
   }
 
+  // Whether latents are packed and normalised (packed_latents.h).
+  bool is_packed() const { return file_.has(names_.statistic("mean")); }
+
  private:
+  template <class B>
+  void fill_statistics(Block& block, const char* path, std::int64_t channels) {
+    const std::int64_t cell = kLatentPack * kLatentPack * channels;
+    blocks::Slots slots(file_, block, path);
+    slots.fill(B::mean, names_.statistic("mean"), {cell});
+    slots.fill(B::variance, names_.statistic("var"), {cell});
+  }
+  Source unpacked(const Source& z, std::int64_t channels) {
+    using B = VaeUnpackLatent;
+    Block block = graph_.add<B>("unpack");
+    block.link(B::z, z);
+    fill_statistics<B>(block, "unpack", channels);
+    return block[B::out];
+  }
+  Source packed(const Source& latent, std::int64_t channels) {
+    using B = VaePackLatent;
+    Block block = graph_.add<B>("pack");
+    block.link(B::latent, latent);
+    fill_statistics<B>(block, "pack", channels);
+    return block[B::out];
+  }
+
   bool has(const std::string& module) const { return file_.has(module + ".weight"); }
 
   void conv(blocks::Slots& slots, const Weight& filter, const Weight& bias,
@@ -212,12 +240,16 @@ void build_side(const Checkpoint& file, const Value& config, Blocks& graph, VaeS
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no KL autoencoder");
   Builder builder(file, config, *names, graph);
   const std::int64_t channels = side == VaeSide::decoder ? builder.decode() : builder.encode();
-  const LatentFormat format = channels == kFluxChannels ? kFlux : kStableDiffusion;
+  const bool is_packed = builder.is_packed();
+  const LatentFormat format = is_packed                   ? kNormalised
+                              : channels == kFluxChannels ? kFlux
+                                                          : kStableDiffusion;
+  const std::int64_t side_of_cell = is_packed ? kLatentPack : 1;
   graph.setting("family", "autoencoder_kl");
   graph.setting("scaling_factor", number(file, config, "scaling_factor", format.scaling));
   graph.setting("shift_factor", number(file, config, "shift_factor", format.shift));
-  graph.setting("latent_channels", channels);
-  graph.setting("downscale", builder.downscale());
+  graph.setting("latent_channels", channels * side_of_cell * side_of_cell);
+  graph.setting("downscale", builder.downscale() * side_of_cell);
   if (config.has("preview_factors"))
     graph.setting("preview_factors", config.field("preview_factors"));
 }

@@ -18,6 +18,8 @@ std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
     names.diffusers_ = diffusers;
     names.prefix_ = *prefix;
     names.side_ = *prefix + name;
+    names.is_quant_inside_ =
+        file.has(names.side_ + (names.decoder_ ? "post_quant_conv" : "quant_conv") + ".weight");
     const char* levels = names.decoder_ ? (diffusers ? "up_blocks." : "up.")
                                         : (diffusers ? "down_blocks." : "down.");
     names.levels_ = blocks::layer_count(file, names.side_ + levels);
@@ -28,7 +30,7 @@ std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
 
 VaeNames VaeNames::original() const {
   VaeNames names = *this;
-  names.diffusers_ = false;
+  names.diffusers_ = names.is_quant_inside_ = false;
   names.prefix_.clear();
   names.side_ = decoder_ ? "decoder." : "encoder.";
   return names;

@@ -37,7 +37,11 @@ class VaeNames {
   // The convolution of the change of size after a level; the last level has none.
   std::string resample(int level) const;
   // The convolution between the latent and this side, which newer models do not have.
-  std::string quant_conv() const { return prefix_ + (decoder_ ? "post_quant_conv" : "quant_conv"); }
+  std::string quant_conv() const {
+    return (is_quant_inside_ ? side_ : prefix_) + (decoder_ ? "post_quant_conv" : "quant_conv");
+  }
+  // FLUX.2's statistics of packed latents, a whole tensor's name; kind: "mean" or "var".
+  std::string statistic(const char* kind) const { return prefix_ + "bn.running_" + kind; }
 
   struct Attention {
     std::string norm, q, k, v, proj;
@@ -49,7 +53,7 @@ class VaeNames {
  private:
   std::string level(int index) const;
 
-  bool diffusers_ = true, decoder_ = true;
+  bool diffusers_ = true, decoder_ = true, is_quant_inside_ = false;
   int levels_ = 0;
   std::string prefix_, side_;  // "vae.", "vae.decoder."
 };

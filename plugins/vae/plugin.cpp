@@ -1,6 +1,7 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "autoencoder_kl.h"
 #include "autoencoder_wan.h"
+#include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
@@ -11,9 +12,9 @@ namespace heddle::vae {
 
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
-              VaeLatentOut, AutoencoderWanDecoder, AutoencoderWanEncoder, WanResnet, WanAttention,
-              WanImageOut, WanLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning, VaeBench,
-              VaeModules)
+              VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
+              AutoencoderWanEncoder, WanResnet, WanAttention, WanImageOut, WanLatentOut, VaeDecode,
+              VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+              InpaintModelConditioning, InstructPixToPixConditioning, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

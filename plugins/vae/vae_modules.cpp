@@ -80,6 +80,14 @@ heddle_status* list_vae_originals(const heddle_host*, const heddle_checkpoint* r
       found(to, (module + "." + kind).c_str(), parts.size(), parts.data(), is_matrix ? 4 : 0,
             is_matrix ? filter : nullptr);
     });
+    const std::optional<VaeNames> names = VaeNames::find(file, VaeSide::decoder);
+    for (const char* kind : {"mean", "var"})
+      if (names && file.has(names->statistic(kind))) {
+        const std::vector<Part> whole{{names->statistic(kind)}};
+        const RawParts parts(whole);
+        found(to, names->original().statistic(kind).c_str(), parts.size(), parts.data(), 0,
+              nullptr);
+      }
   });
 }
 

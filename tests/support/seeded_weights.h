@@ -31,7 +31,7 @@ inline float number_at(std::uint32_t seed, std::uint32_t index) {
 }
 
 inline bool is_norm(const std::string& name) {
-  return name.ends_with("gamma") ||
+  return name.ends_with("gamma") || name.ends_with("running_var") ||
          (name.find("norm") != std::string::npos && name.ends_with("weight"));
 }
 
@@ -60,12 +60,24 @@ inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::
   return {name, "F32", shape, bytes_of_floats(values)};
 }
 
-// The tensors of a model of shapes.json in a folder of plugins/goldens: {name: shape}, or {name:
-// [shape, other name]}, which `by_other_name` then names them by.
+// The names that one with "{first-last}" in it stands for; of any other name itself.
+inline std::vector<std::string> expanded_names(const std::string& name) {
+  const std::size_t open = name.find('{'), dash = name.find('-', open),
+                    close = name.find('}', open);
+  if (open == std::string::npos || close == std::string::npos) return {name};
+  std::vector<std::string> names;
+  const int last = std::stoi(name.substr(dash + 1));
+  for (int i = std::stoi(name.substr(open + 1)); i <= last; ++i)
+    names.push_back(name.substr(0, open) + std::to_string(i) + name.substr(close + 1));
+  return names;
+}
+
+// The tensors of a model of plugins/goldens/FOLDER/shapes.json: {name: shape}, or {name: [shape,
+// other name]}, which `by_other_name` then names them by.
 inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_other_name = false,
-                                            const std::string& golden = "workflows") {
+                                            const std::string& folder = "workflows") {
   const heddle::engine::Json all = heddle::engine::parse_json(
-      read_text(tests_folder() / "plugins/goldens" / golden / "shapes.json"), "shapes.json");
+      read_text(tests_folder() / "plugins/goldens" / folder / "shapes.json"), "shapes.json");
   std::vector<FileTensor> tensors;
   for (const auto& member : all.at(model).members()) {
     const std::vector<heddle::engine::Json>& told = member.value.as_array();
@@ -74,7 +86,11 @@ inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_ot
     for (const heddle::engine::Json& size : has_other ? told.at(0).as_array() : told)
       shape.push_back(size.as_int64());
     const std::string name = has_other && by_other_name ? told.at(1).as_string() : member.key;
-    tensors.push_back(seeded_tensor(name, shape, member.key));
+    if (has_other)
+      tensors.push_back(seeded_tensor(name, shape, member.key));
+    else
+      for (const std::string& one : expanded_names(name))
+        tensors.push_back(seeded_tensor(one, shape));
   }
   return tensors;
 }

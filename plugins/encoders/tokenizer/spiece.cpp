@@ -1,5 +1,6 @@
 #include "spiece.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,12 +14,14 @@ namespace {
 
 constexpr std::size_t kMostPieces = std::size_t{1} << 22;  // the largest published models have 2^18
 
+constexpr std::uint64_t kUnigramType = 1, kBpeType = 2;
+
 // Field numbers and values are those of sentencepiece_model.proto.
 struct Model {
   std::vector<UnigramPiece> pieces;
   std::uint64_t model_type = 1;
   bool byte_fallback = false;
-  std::string end_piece = "</s>";
+  std::string begin_piece = "<s>", end_piece = "</s>";
   std::string charsmap;
   SpieceRules rules;
 };
@@ -74,6 +77,7 @@ void read_piece(WireReader reader, const std::string& name, Model& model) {
 void read_trainer(WireReader reader, Model& model) {
   while (!reader.at_end()) {
     const WireField field = reader.next();
+    if (field.number == 46 && field.type == WireType::kBytes) model.begin_piece = field.bytes;
     if (field.number == 47 && field.type == WireType::kBytes) model.end_piece = field.bytes;
     if (field.type != WireType::kVarint) continue;
     if (field.number == 3) model.model_type = field.value;
@@ -110,13 +114,13 @@ void check_type(const Model& model, const std::string& name) {
   if (model.pieces.empty()) {
     fail(name, "has no pieces. It is not a SentencePiece model; download it again.");
   }
-  if (model.model_type == 1) return;
+  if (model.model_type == kUnigramType || model.model_type == kBpeType) return;
   constexpr std::string_view kTypes[] = {"type 0", "unigram", "BPE", "word", "character"};
   const std::string type = model.model_type < std::size(kTypes)
                                ? std::string(kTypes[model.model_type])
                                : "type " + std::to_string(model.model_type);
   fail(name, "is a SentencePiece " + type +
-                 " model, only unigram is supported. Use the model's tokenizer.json.");
+                 " model, supported are unigram and BPE. Use the model's tokenizer.json.");
 }
 
 std::int32_t unknown_of(const Model& model, const std::string& name) {
@@ -170,6 +174,55 @@ std::vector<std::int32_t> suffix_of(const Model& model) {
   return {};
 }
 
+// Every pair of pieces that together are a piece may be merged, the best score first.
+std::vector<BpeOptions::Ids> merges_of(const std::vector<UnigramPiece>& pieces,
+                                       const Vocabulary& ids) {
+  std::vector<std::int32_t> order;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (pieces[i].kind == PieceKind::kNormal) order.push_back(static_cast<std::int32_t>(i));
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return pieces[std::size_t(a)].score > pieces[std::size_t(b)].score;
+  });
+  std::vector<BpeOptions::Ids> merges;
+  for (const std::int32_t id : order) {
+    const std::string_view text = pieces[std::size_t(id)].text;
+    for (std::size_t cut = 1; cut < text.size(); ++cut) {
+      if ((static_cast<unsigned char>(text[cut]) & 0xC0) == 0x80) continue;  // inside a character
+      const auto left = ids.find(text.substr(0, cut)), right = ids.find(text.substr(cut));
+      if (left && right) merges.push_back({*left, *right, id});
+    }
+  }
+  return merges;
+}
+
+// Language models: nothing stands behind a text, and their begin piece may be written into one.
+Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& name) {
+  BpeOptions options{.vocabulary = {},
+                     .merges = {},
+                     .merged_ids = {},
+                     .continuing_prefix = {},
+                     .end_of_word_suffix = {},
+                     .unknown = model.pieces[std::size_t(unknown)].text,
+                     .unknown_runs = UnknownRuns::kFused,
+                     .byte_fallback = model.byte_fallback};
+  options.vocabulary.reserve(model.pieces.size());
+  std::vector<AddedToken> added;
+  for (std::size_t i = 0; i < model.pieces.size(); ++i) {
+    const UnigramPiece& piece = model.pieces[i];
+    options.vocabulary.add(piece.text, static_cast<std::int32_t>(i));
+    if (piece.kind == PieceKind::kUserDefined)
+      added.push_back({.content = piece.text, .normalized = true});
+    if (piece.kind == PieceKind::kControl && piece.text == model.begin_piece)
+      added.push_back({.content = piece.text, .special = true});
+  }
+  options.merged_ids = merges_of(model.pieces, options.vocabulary);
+  auto rules = std::make_shared<const SpieceRules>(std::move(model.rules));
+  Normalizer normalizer({SpieceStep{std::move(rules)}}, name);
+  Tokenizer::Model bpe = ByteLevelBpe(std::move(options), name);
+  AddedTokens found(std::move(added), std::get<ByteLevelBpe>(bpe).vocabulary(), normalizer, name);
+  return Tokenizer({std::move(found), std::move(normalizer), {}, std::move(bpe), {}, {}});
+}
+
 }  // namespace
 
 Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
@@ -182,6 +235,7 @@ Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
         Charsmap::parse(model.charsmap, name + ": normalizer_spec.precompiled_charsmap"));
   }
   model.rules.user_defined = user_defined_trie(model);
+  if (model.model_type == kBpeType) return bpe_tokenizer(std::move(model), unknown, name);
   std::vector<std::int32_t> suffix = suffix_of(model);
   Unigram unigram({.pieces = std::move(model.pieces),
                    .unknown = unknown,

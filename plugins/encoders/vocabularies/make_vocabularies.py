@@ -1,6 +1,7 @@
 """Writes the vocabularies that ship with heddle, from their publishers' files.
 
-  make_vocabularies.py FOLDER    writes clip, t5xxl and qwen2.5 (.json and .bin each) beside this script
+  make_vocabularies.py FOLDER    writes clip, t5xxl and qwen2.5 (.json and .bin each) beside this script, and the rules
+                                 of Qwen3 (qwen3.json), whose .bin is Qwen2.5's
 
 FOLDER holds clip/ (vocab.json, merges.txt), t5xxl/ (tokenizer.json) and qwen2.5/ (vocab.json, merges.txt,
 tokenizer_config.json). A .json is a tokenizer.json of the `tokenizers` package without its vocabulary, which is
@@ -21,6 +22,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 QWEN_WORDS = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|"
               r"\s+(?!\S)|\s+")
+QWEN3_TOKENS = ["<tool_response>", "</tool_response>", "<think>", "</think>"]  # in the places of Qwen2.5's last
 CLIP_WORDS = r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
 
 
@@ -71,10 +73,14 @@ def pack_pieces(vocabulary):
     return bytes(out)
 
 
-def save(name, rules, data):
+def save_rules(name, rules):
     with open(os.path.join(HERE, name + ".json"), "w", encoding="utf-8") as file:
         json.dump(rules, file, ensure_ascii=True, indent=1)
         file.write("\n")
+
+
+def save(name, rules, data):
+    save_rules(name, rules)
     with open(os.path.join(HERE, name + ".bin"), "wb") as file:
         file.write(data)
     print(name, len(data), "bytes")
@@ -113,13 +119,16 @@ def make_qwen(folder):
     if [i for i, _ in listed] != list(range(listed[0][0], listed[0][0] + len(listed))):
         sys.exit(folder + ": the ids of the added tokens have gaps")
     keys = ("content", "single_word", "lstrip", "rstrip", "normalized", "special")
-    save("qwen2.5", {
-        "added_tokens": [{key: token[key] for key in keys if token[key]} | {"normalized": token["normalized"]}
-                         for _, token in listed],
+    added = [{key: token[key] for key in keys if token[key]} | {"normalized": token["normalized"]} for _, token in listed]
+    rules = {
+        "added_tokens": added,
         "normalizer": {"type": "NFC"},
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [
             {"type": "Split", "pattern": {"Regex": QWEN_WORDS}, "behavior": "Isolated"}, byte_level(use_regex=False)]},
-        "model": {"type": "BPE"}}, data)
+        "model": {"type": "BPE"}}
+    save("qwen2.5", rules, data)
+    added[-len(QWEN3_TOKENS) :] = [{"content": token, "normalized": False} for token in QWEN3_TOKENS]
+    save_rules("qwen3", rules)
 
 
 if __name__ == "__main__":

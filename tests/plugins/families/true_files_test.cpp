@@ -43,7 +43,8 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// lm_head writes texts; convolutions between frames need several. A scale goes with its matrix.
+// lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
+// need several. A scale goes with its matrix.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -54,6 +55,20 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/z_image_turbo_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/z_image_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen_3_4b", {"text_encoder"}, ""},
+    {"diffusion_models/flux-2-klein-4b", {"diffusion_model"}, ""},
+    {"diffusion_models/flux-2-klein-base-4b", {"diffusion_model"}, ""},
+    {"diffusion_models/flux-2-klein-base-4b-fp8", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"diffusion_models/flux-2-klein-base-9b-fp8", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"diffusion_models/flux2_dev_fp8mixed", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"text_encoders/qwen_3_8b_fp8mixed", {"text_encoder"}, R"(lm_head\.weight|.*\.weight_scale)"},
+    {"text_encoders/mistral_3_small_flux2_bf16", {"text_encoder"}, "tekken_model"},
+    {"text_encoders/mistral_3_small_flux2_fp8",
+     {"text_encoder"},
+     R"(tekken_model|.*\.weight_scale)"},
+    {"diffusion_models/lumina_2_model_bf16", {"diffusion_model"}, R"(norm_final\.weight)"},
+    {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
+    {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
+    {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
 };
 
 struct TrueFilesFixture {

@@ -1,4 +1,4 @@
-"""Header-only checkpoints of the true size of FLUX.1, Qwen-Image and Z-Image: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image and Lumina 2: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
@@ -16,7 +16,7 @@ import os
 import re
 import struct
 
-BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "I64": 8}
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I64": 8}
 
 
 def linear(out, name, rows, columns):
@@ -197,8 +197,37 @@ def expanded(told):
     return out
 
 
+def lora(of, rank=16):
+    """A LoRA of a file's blocks, of no published file: by the names that ComfyUI's own files have."""
+    out = {}
+    for name, (_, shape) in FILES[of]().items():
+        if "_blocks." in name and len(shape) == 2:
+            module = "diffusion_model." + name.removesuffix(".weight")
+            out[module + ".lora_A.weight"] = ("BF16", (rank, shape[1]))
+            out[module + ".lora_B.weight"] = ("BF16", (shape[0], rank))
+    return out
+
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json")) as true_files:
     FILES.update({name: lambda told=told: expanded(told) for name, told in json.load(true_files).items()})
+def together(parts):
+    """A checkpoint of these files, each behind a prefix; a tokenizer stands by itself."""
+    out = {}
+    for file, prefix in parts:
+        for name, what in FILES[file]().items():
+            out["text_encoders.spiece_model" if name == "spiece_model" else prefix + name] = what
+    return out
+
+
+FILES["checkpoints/NetaYumev35_pretrained_all_in_one"] = lambda: together(
+    (
+        ("diffusion_models/lumina_2_model_bf16", "model.diffusion_model."),
+        ("text_encoders/gemma_2_2b_fp16", "text_encoders.gemma2_2b.transformer."),
+        ("vae/ae", "vae."),
+    )
+)
+for turbo in ("Flux2TurboComfyv2", "Flux_2-Turbo-LoRA_comfyui"):
+    FILES[f"loras/{turbo}"] = lambda: lora("diffusion_models/flux2_dev_fp8mixed")
 
 
 def edit_lora():

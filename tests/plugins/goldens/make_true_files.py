@@ -1,5 +1,5 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image and Z-Image, by the names that
-ComfyUI's examples give them.
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2 and Lumina 2, by
+the names that ComfyUI's examples give them.
 
     make_true_files.py
 
@@ -14,10 +14,14 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLQwenImage, QwenImageTransformer2DModel, ZImageTransformer2DModel
-from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, Lumina2Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
 
+import make_flux2_goldens
+import make_lumina2_goldens
 import make_workflow_goldens
+import original_names
+from name_patterns import compressed
 
 make_workflow_goldens.VAE["num_res_blocks"] = 2
 
@@ -49,30 +53,66 @@ def scaled(shapes):
     return out
 
 
+def mixed(shapes, inside):
+    """As scaled(), in the way of ComfyUI's files that mix types: matrices of what `inside` matches."""
+    out = {}
+    for name, shape in shapes.items():
+        is_matrix = len(shape) == 2 and re.match(inside, name) is not None
+        out[name] = ["F8_E4M3" if is_matrix else "BF16", shape]
+        if is_matrix:
+            out[name + "_scale"] = ["F32", []]
+    return out
+
+
+def flux2(hidden, doubles, singles, context, is_guided):
+    return make_flux2_goldens.original_shapes(
+        dict(
+            attention_head_dim=128,
+            num_attention_heads=hidden // 128,
+            in_channels=128,
+            joint_attention_dim=context,
+            num_layers=doubles,
+            num_single_layers=singles,
+            guidance_embeds=is_guided,
+        )
+    )
+
+
+def flux2_vae(inside, **more):
+    """inside: by the publisher's names, the convolutions of latents with their side; else by those of diffusers."""
+    state = {name: tensor for name, tensor in AutoencoderKLFlux2(**VAE_LEVELS, **more).state_dict().items() if not name.endswith("tracked")}
+    if not inside:
+        return {name: list(tensor.shape) for name, tensor in state.items()}
+    moved = {"quant_conv.": "encoder.quant_conv.", "post_quant_conv.": "decoder.post_quant_conv."}
+    shapes = {}
+    for name, tensor in original_names.autoencoder(state).items():
+        first = name.split(".")[0] + "."
+        shapes[name.replace(first, moved.get(first, first), 1)] = list(tensor.shape)
+    return shapes
+
+
+VAE_LEVELS = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4, block_out_channels=[128, 256, 512, 512])
+
+
+def lumina2(shapes):
+    """The publisher's names; queries, keys and values in one tensor, and a norm that nobody reads."""
+    out = {"norm_final.weight": [2304]}
+    for name, shape in shapes.items():
+        there = make_lumina2_goldens.original(name)
+        if "attention.k." in there or "attention.v." in there:
+            continue
+        is_first = "attention.q." in there
+        rows = shape[0] + 2 * shapes[name.replace("to_q.", "to_k.")][0] if is_first else shape[0]
+        out[there.replace("attention.q.", "attention.qkv.")] = [rows, *shape[1:]]
+    return out
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
 
 def shapes_of(model, rename=lambda name: name):
     return {rename(name): list(tensor.shape) for name, tensor in model.state_dict().items()}
-
-
-def compressed(tensors):
-    """Equal tensors of consecutive layers under one name."""
-    numbers = {}
-    for name, what in tensors.items():
-        found = re.search(r"\.(\d+)\.", name)
-        pattern = name if found is None else f"{name[:found.start()]}.{{}}.{name[found.end():]}"
-        numbers.setdefault((pattern, json.dumps(what)), []).append(None if found is None else int(found[1]))
-    out = {}
-    for (pattern, what), found in numbers.items():
-        while found:
-            first = last = found.pop(0)
-            while found and first is not None and found[0] == last + 1:
-                last = found.pop(0)
-            number = "" if first is None else f"{first}" if first == last else f"{{{first}-{last}}}"
-            out[pattern.replace("{}", number)] = json.loads(what)
-    return out
 
 
 def main():
@@ -105,6 +145,49 @@ def main():
                 tie_word_embeddings=True,
             )
         )
+        qwen3_8b = Qwen3ForCausalLM(
+            Qwen3Config(
+                vocab_size=151936,
+                hidden_size=4096,
+                intermediate_size=12288,
+                num_hidden_layers=36,
+                num_attention_heads=32,
+                num_key_value_heads=8,
+                head_dim=128,
+                tie_word_embeddings=False,
+            )
+        )
+        # Of its 40 layers ComfyUI's file has as many as are read.
+        mistral = MistralForCausalLM(
+            MistralConfig(
+                vocab_size=131072,
+                hidden_size=5120,
+                intermediate_size=32768,
+                num_hidden_layers=30,
+                num_attention_heads=32,
+                num_key_value_heads=8,
+                head_dim=128,
+            )
+        )
+        lumina = Lumina2Transformer2DModel(cap_feat_dim=2304, ffn_dim_multiplier=1.0)
+        gemma = Gemma2ForCausalLM(
+            Gemma2Config(
+                vocab_size=256000,
+                hidden_size=2304,
+                intermediate_size=9216,
+                num_hidden_layers=26,
+                num_attention_heads=8,
+                num_key_value_heads=4,
+                head_dim=256,
+            )
+        )
+        flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
+    mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
+    gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
+    spiece = {"spiece_model": ["U8", [4_241_003]]}
+    tekken = {"tekken_model": ["U8", [19_399_895]]}
+    blocks, layers = r"(double|single)_blocks\.", r"model\.layers\."
+    klein_4b, klein_9b = flux2(3072, 5, 20, 7680, False), flux2(4096, 8, 24, 12288, False)
     transformer, z_transformer = shapes_of(qwen), fused(shapes_of(z_image))
     tied = {name: shape for name, shape in shapes_of(qwen3).items() if name != "lm_head.weight"}
     files = {
@@ -115,6 +198,18 @@ def main():
         "diffusion_models/z_image_turbo_bf16": typed(z_transformer, "BF16"),
         "diffusion_models/z_image_bf16": typed(z_transformer, "BF16"),
         "text_encoders/qwen_3_4b": typed(tied, "BF16"),
+        "diffusion_models/flux-2-klein-4b": typed(klein_4b, "BF16"),
+        "diffusion_models/flux-2-klein-base-4b": typed(klein_4b, "BF16"),
+        "diffusion_models/flux-2-klein-base-4b-fp8": mixed(klein_4b, blocks),
+        "diffusion_models/flux-2-klein-base-9b-fp8": mixed(klein_9b, blocks),
+        "diffusion_models/flux2_dev_fp8mixed": mixed(flux2(6144, 8, 48, 15360, True), blocks),
+        "text_encoders/qwen_3_8b_fp8mixed": mixed(shapes_of(qwen3_8b), layers),
+        "text_encoders/mistral_3_small_flux2_bf16": typed(mistral_shapes, "BF16") | tekken,
+        "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,
+        "diffusion_models/lumina_2_model_bf16": typed(lumina2(shapes_of(lumina)), "BF16"),
+        "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
+        "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
+        "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json"), "w") as file:
         texts = []

@@ -13,7 +13,7 @@ def _hash(name):
 
 
 def _is_norm(name):
-    return name.endswith("gamma") or ("norm" in name and name.endswith("weight"))
+    return name.endswith(("gamma", "running_var")) or ("norm" in name and name.endswith("weight"))
 
 
 def seeded(name, shape):

@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_kind_is_refused_with_what_it_is_and_who_l
   says(
       refusal(
           R"({"class_type": "CLIPLoader", "inputs": {"clip_name": "qwen_3_4b.safetensors", "type": "flux2"}})"),
-      {"qwen3 of width 24", "type 'flux2'", "FLUX.2 klein", "lumina2"});
+      {"qwen3 has 3 layers", "type 'flux2'", "layer 27", "Change the type"});
 }
 
 BOOST_AUTO_TEST_CASE(a_node_with_texts_for_other_encoders_says_so) {

@@ -51,6 +51,7 @@
  *                 "index_timestep_zero" or "uxo". reference_centred (bool): a picture's middle is
  *                 its origin, and the model has an input "text_start"; reference_timestep (bool):
  *                 it has an input of that name
+ *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -85,12 +86,10 @@
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
  * CLIP          record
- *   type          "flux", "stable_diffusion", "qwen_image", "z_image": what the encoders' outputs
- *                 are for
- *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
- *                 "language_model"), model (MODEL),
- *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
- *                 when a text is encoded), length (ids of a window, 0 without a limit),
+ *   type          "flux", "stable_diffusion", "qwen_image", "z_image", "flux2": what the encoders'
+ * outputs are for encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip",
+ * "t5", "language_model"), model (MODEL), tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing
+ * (the error text, shown when a text is encoded), length (ids of a window, 0 without a limit),
  *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer).

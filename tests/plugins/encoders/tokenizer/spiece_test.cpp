@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(damaged_models_are_errors_that_say_what_is_wrong) {
   check_error(model() + piece("z", 0, 9), "unknown type 9");
   check_error(model() + piece("z", std::bit_cast<float>(0x7FC00000)), "not a finite number");
   check_error(model() + piece(std::string(5000, 'z'), 0), "has 5000 bytes");
-  check_error(model() + field(2, field(3, std::uint64_t{2})), "BPE model");
+  check_error(model() + field(2, field(3, std::uint64_t{3})), "word model");
   check_error(model() + field(2, field(3, std::uint64_t{77})), "type 77 model");
   check_error(model() + field(2, field(35, std::uint64_t{1})), "<0x00>");
   check_error(model() + field(3, field(2, "abc")), "precompiled_charsmap");

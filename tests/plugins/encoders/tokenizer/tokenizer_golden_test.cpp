@@ -147,6 +147,9 @@ BOOST_AUTO_TEST_CASE(shipped_vocabularies_have_the_published_sizes_and_special_t
   BOOST_TEST((qwen.prefix().empty() && qwen.suffix().empty()));
   BOOST_TEST(qwen.find("<|endoftext|>").value() == 151643);
   BOOST_TEST(qwen.find("<|im_start|>").value() == 151644);
+  const Tokenizer qwen3 = tokenizer("qwen3", 151936);
+  BOOST_TEST(qwen3.id_count() == 151669u);
+  BOOST_TEST((qwen3.encode("<think>\n\n</think>\n\n") == Ids{151667, 271, 151668, 271}));
   for (const encoders::ShippedVocabulary& one : encoders::shipped_vocabularies())
     BOOST_TEST(load_shipped(one).find(one.config().padding.value()).has_value());
 }

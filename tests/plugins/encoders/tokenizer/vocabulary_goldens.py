@@ -31,7 +31,11 @@ def clip(folder):
     return tokenizer
 
 
-def qwen(folder):
+QWEN3_TOKENS = ["<tool_response>", "</tool_response>", "<think>", "</think>"]
+
+
+def qwen(folder, last=()):
+    """Of Qwen2.5; Qwen3 has other added tokens in the places of its last ones."""
     tokenizer = bpe(folder, unk_token=None, fuse_unk=False, byte_fallback=False)
     tokenizer.normalizer = normalizers.NFC()
     words = (r"""(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|"""
@@ -42,6 +46,8 @@ def qwen(folder):
         added = json.load(file)["added_tokens_decoder"]
     for number in sorted(added, key=int):
         token = dict(added[number])
+        if int(number) >= 151669 - len(last):
+            token |= {"content": last[int(number) - 151669], "special": False}
         tokenizer.add_tokens([AddedToken(token.pop("content"), **token)])
         assert tokenizer.get_vocab_size() == int(number) + 1
     return tokenizer
@@ -49,12 +55,13 @@ def qwen(folder):
 
 def main(folder):
     with tempfile.TemporaryDirectory() as work:
-        for name in ("clip", "t5xxl", "qwen2.5"):
+        for name in ("clip", "t5xxl", "qwen2.5", "qwen3"):
             os.mkdir(os.path.join(work, name))
         clip(os.path.join(folder, "clip")).save(os.path.join(work, "clip", "tokenizer.json"))
         qwen(os.path.join(folder, "qwen2.5")).save(os.path.join(work, "qwen2.5", "tokenizer.json"))
+        qwen(os.path.join(folder, "qwen2.5"), QWEN3_TOKENS).save(os.path.join(work, "qwen3", "tokenizer.json"))
         shutil.copy(os.path.join(folder, "t5xxl", "tokenizer.json"), os.path.join(work, "t5xxl"))
-        for name in ("clip", "t5xxl", "qwen2.5"):
+        for name in ("clip", "t5xxl", "qwen2.5", "qwen3"):
             make_goldens.write("shipped_" + name, os.path.join(work, name))
 
 
