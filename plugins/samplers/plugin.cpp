@@ -27,6 +27,7 @@
 #include "schedule_nodes.h"
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
+#include "video_latent_nodes.h"
 
 namespace heddle::samplers {
 
@@ -47,10 +48,11 @@ HEDDLE_PLUGIN(
     SetLatentNoiseMask, LatentUpscale, LatentUpscaleBy, LatentAdd, LatentSubtract, LatentMultiply,
     LatentInterpolate, LatentBlend, LatentComposite, LatentCompositeMasked, LatentBatch,
     LatentConcat, LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch,
-    TrimVideoLatent, LatentBatchSeedBehavior, EmptyFlux2LatentImage, EmptyHunyuanLatentVideo,
-    EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo,
-    EmptyCosmosLatentVideo, EmptyMiniMaxH3LatentAV, LTXVConcatAVLatent, LTXVSeparateAVLatent,
-    GetLatentSize, EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
+    TrimVideoLatent, NormalizeVideoLatentStart, ReplaceVideoLatentFrames, LatentBatchSeedBehavior,
+    EmptyFlux2LatentImage, EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent,
+    EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
+    EmptyMiniMaxH3LatentAV, LTXVConcatAVLatent, LTXVSeparateAVLatent, GetLatentSize,
+    EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
     ConditioningZeroOut, ConditioningCombine, ConditioningConcat, ConditioningAverage,
     ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
     ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo, ConditioningSetMask,

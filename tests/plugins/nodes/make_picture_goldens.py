@@ -359,9 +359,36 @@ def latents():
     case("LatentCutToBatch", {"samples": image("latent"), "dim": "x", "slice_size": 4},
          latent(torch.stack([s[0, ..., :4], s[0, ..., 4:8], s[1, ..., :4], s[1, ..., 4:8]])))
     case("TrimVideoLatent", {"samples": image("latent_v"), "trim_amount": 2}, latent(video[:, :, 2:]))
+    video_frames(video)
     case("LatentBatchSeedBehavior", {"samples": image("latent"), "seed_behavior": "fixed"}, latent(s))
     empty()
     bislerps(s, t)
+
+
+def video_frames(video):
+    # A later frame far from the others, for each bound to be met somewhere.
+    moved = torch.cat([video[:, :, :2] * 0.1 - 1, video[:, :, 2:3] * 3 + 2, video[:, :, 3:]], 2)
+    pair = torch.cat([moved, video])
+    for samples, name in ((video, "latent_v"), (moved, "latent_moved"), (pair, "latent_pair")):
+        if name != "latent_v":
+            goldens["in." + name] = samples.contiguous()
+        for begin, count in ((1, 5), (3, 1), (4, 99)):
+            first, behind = samples[:, :, :begin], samples[:, :, begin:begin + min(count, samples.shape[2] - 1)]
+            mean, deviation = first.mean(dim=(1, 3, 4), keepdim=True), first.std(dim=(1, 3, 4), keepdim=True)
+            to_mean = torch.clamp(behind.mean(), mean - 0.3, mean + 0.35)
+            to_deviation = torch.clamp(behind.std(), deviation - 0.35, deviation + 0.5)
+            out = torch.cat([(first - mean) / (deviation + 1e-8) * to_deviation + to_mean, samples[:, :, begin:]], 2)
+            case("NormalizeVideoLatentStart", {"latent": image(name), "start_frame_count": begin, "reference_frame_count": count},
+                 {"latent.samples": (out, SUMS * 3)})
+    part = {"part": {"class_type": "LatentCut", "inputs": {"samples": image("latent_moved"), "dim": "t", "index": 1, "amount": 2}}}
+    for name, samples in (("latent_v", video), ("latent_pair", pair)):
+        for index, begin in ((0, 0), (3, 3), (-4, 1), (4, None), (-6, None)):
+            out = samples.clone()
+            if begin is not None:
+                out[:, :, begin:begin + 2] = moved[:, :, 1:3]
+            case("ReplaceVideoLatentFrames", {"destination": image(name), "source": ["part", 0], "index": index},
+                 {"LATENT": (out, EXACT)}, more=part)
+    case("ReplaceVideoLatentFrames", {"destination": image("latent_v"), "index": 1}, {"LATENT": (video, EXACT)})
 
 
 def empty():

@@ -110,7 +110,7 @@ void check_cases(const std::string& set, std::size_t count) {
 BOOST_AUTO_TEST_SUITE(picture_nodes)
 
 BOOST_AUTO_TEST_CASE(nodes_make_what_pytorch_kornia_and_pillow_make) {
-  check_cases("picture", 138);
+  check_cases("picture", 158);
 }
 
 BOOST_AUTO_TEST_CASE(nodes_of_lists_make_what_pytorch_pillow_and_numpy_make) {
