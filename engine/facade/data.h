@@ -128,7 +128,6 @@ struct Restarts {
   std::set<std::uint32_t> crowded_devices;  // that had no room for it
   engine::FinishedOutputs finished;         // of the last try
   bool is_alone = false;  // before those that have come later, and beside nobody on its devices
-  bool has_host_alone = false;  // nor in host memory
 };
 
 // What a run has done, and goes on from.

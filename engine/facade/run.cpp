@@ -2,7 +2,6 @@
 #include <atomic>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <utility>
 
 #include "engine/base/json.h"
@@ -10,7 +9,6 @@
 #include "engine/base/thread.h"
 #include "engine/facade/checkpoints.h"
 #include "engine/facade/data.h"
-#include "engine/facade/device_nodes.h"
 #include "engine/facade/inputs.h"
 #include "engine/facade/run_admission.h"
 #include "engine/resources/available_memory.h"
@@ -33,26 +31,22 @@ class Teller final : public engine::Observer {
         run_(run),
         counts_seconds_(run.status->work.lock()->seconds > 0),
         has_checkpoints_(run.has_checkpoints()) {}
-  // Of the plan that is carried out now. REQUIRES: no node has begun.
-  void watch_devices() { on_devices_.emplace(run_.ready.graph, run_.ready.plan); }
   bool listens() const override {
     return observer_ != nullptr || counts_seconds_ || has_checkpoints_;
   }
   bool wants_previews() const override { return previews_; }
   void node_started(const engine::Node& n, std::string_view device) override {
-    if (on_devices_ && run_.ready.wanted.empty() && on_devices_->are_over_at(index_of(n)))
-      run_.ticket->give_back_devices();
     notify(Event::Kind::node_started, &n, {.device = device});
   }
   void node_progress(const engine::Node& n, double fraction, std::string_view note) override {
     notify(Event::Kind::node_progress, &n, {.fraction = fraction, .text = note});
   }
   void node_done(const engine::Node& n, double seconds) override {
-    count_done(n);
+    count_seconds(n);
     notify(Event::Kind::node_done, &n, {.seconds = seconds});
   }
   void node_cached(const engine::Node& n) override {
-    count_done(n);
+    count_seconds(n);
     notify(Event::Kind::node_cached, &n, {});
   }
   void file_written(const engine::Node& n, std::string_view path) override {
@@ -89,21 +83,13 @@ class Teller final : public engine::Observer {
     const Preview* preview = nullptr;
     std::uint64_t bytes = 0;
   };
-  static constexpr std::size_t kAdded = ~std::size_t{0};  // it came while the run was under way
-  std::size_t index_of(const engine::Node& n) const {
-    const std::vector<engine::Node>& nodes = run_.ready.graph.nodes;
-    if (std::less<>()(&n, nodes.data()) || !std::less<>()(&n, nodes.data() + nodes.size()))
-      return kAdded;
-    return std::size_t(&n - nodes.data());
-  }
   // What is left is what other runs are placed by.
-  void count_done(const engine::Node& n) {
-    const std::size_t index = index_of(n);
-    if (index == kAdded) return;
-    if (on_devices_) on_devices_->done(index);
-    if (counts_seconds_)
-      run_.status->done_seconds +=
-          engine::planned_time(run_.ready.plan, std::uint32_t(index)).seconds;
+  void count_seconds(const engine::Node& n) {
+    if (!counts_seconds_) return;
+    const std::vector<engine::Node>& nodes = run_.ready.graph.nodes;
+    if (std::less<>()(&n, nodes.data()) || !std::less<>()(&n, nodes.data() + nodes.size())) return;
+    run_.status->done_seconds +=
+        engine::planned_time(run_.ready.plan, std::uint32_t(&n - nodes.data())).seconds;
   }
   void notify(Event::Kind kind, const engine::Node* n, const Details& d) {
     if (observer_ == nullptr) return;
@@ -125,7 +111,6 @@ class Teller final : public engine::Observer {
   const bool previews_;
   Run::Data& run_;
   const bool counts_seconds_, has_checkpoints_;
-  std::optional<DeviceNodes> on_devices_;
 };
 
 std::atomic<std::uint64_t> last_run{0};
@@ -209,7 +194,6 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
     auto again = hold();
     if (again) held.emplace(std::move(*again));
   }
-  teller.watch_devices();
   run.status->control.begin();
   const engine::KernelsAhead ahead(run.ready.graph, run.ready.plan, run.ready.inferred,
                                    run.ready.topology, *engine.environment);

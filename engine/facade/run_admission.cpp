@@ -48,8 +48,8 @@ void add_floor(std::vector<engine::MemoryNeed>& needs, std::uint32_t host, std::
 
 // Who waits for what other programs hold needs room for everything; else a run that is alone
 // streams what finds none.
-std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room,
-                                         const Restarts& restarts, const Engine::Data& engine) {
+std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room, bool is_alone,
+                                         const Engine::Data& engine) {
   engine::Environment& environment = *engine.environment;
   std::vector<engine::MemoryNeed> needs = engine::run_needs(
       ready.graph, ready.plan, ready.inferred, ready.wanted, ready.topology, environment);
@@ -58,9 +58,7 @@ std::vector<engine::MemoryNeed> needs_of(const Ready& ready, bool needs_room,
     const std::uint64_t all = std::min(need.all, need.limit);
     if (needs_room && all <= engine::budget_of(need.memory, environment))
       need.least = std::max(need.least, all);
-    const bool is_host = need.memory >= environment.devices.size();
-    if (restarts.is_alone && (!is_host || restarts.has_host_alone))
-      need.all = need.own = need.limit = kEverything;
+    if (is_alone) need.all = need.own = need.limit = kEverything;
   }
   return needs;
 }
@@ -87,13 +85,13 @@ void enter(Run::Data& run, Engine::Data& engine) {
        .priority = run.options.priority,
        .needs =
            [&run, &engine] {
-             return needs_of(run.ready, waits_for_others(run), run.restarts, engine);
+             return needs_of(run.ready, waits_for_others(run), run.restarts.is_alone, engine);
            },
        .wake = [wake_up = run.status->control.wake_up()] { wake_up->notify(); },
        .counts_alone = waits_for_others(run),
        .after = run.options.writes_after,
        .at_front = run.restarts.is_alone,
-       .preempt = [&control = run.status->control] { control.preempt(); }}));
+       .preempt = [status = run.status] { status->control.preempt(); }}));
 }
 
 void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
@@ -119,7 +117,8 @@ void wait_to_go_on(Run::Data& run, Engine::Data& engine) {
   *run.status->work.lock() = engine.planned_work(ready.plan);
   run.status->done_seconds = 0;
   run.ready = std::move(ready);
-  run.ticket->replace_needs([&] { return needs_of(run.ready, by_budget, run.restarts, engine); });
+  run.ticket->replace_needs(
+      [&] { return needs_of(run.ready, by_budget, run.restarts.is_alone, engine); });
   run.ticket->set_paused(false);
 }
 
@@ -131,7 +130,7 @@ engine::MemoryWait memory_wait_of(Run::Data& run, Engine::Data& engine) {
             Ready ready = plan_run(run, engine, by_budget);
             PlannedWork work = engine.planned_work(ready.plan);
             if (!run.ticket->replace_needs(
-                    [&] { return needs_of(ready, by_budget, run.restarts, engine); }))
+                    [&] { return needs_of(ready, by_budget, run.restarts.is_alone, engine); }))
               return false;
             run.ready = std::move(ready);
             *run.status->work.lock() = std::move(work);
@@ -168,16 +167,6 @@ std::vector<std::uint64_t> device_failures(const Engine::Data& engine) {
 }
 
 namespace {
-
-// Of a run that lacked memory: whether it may have been that of the host.
-bool lacks_host_memory(const engine::Error& failure, const Run::Data& run,
-                       const Engine::Data& engine) {
-  const std::string_view host = engine.environment->host_ledger->name();
-  return std::string_view(failure.what()).starts_with(engine::cat("out of memory on ", host)) ||
-         std::ranges::any_of(devices_of(run.ready.plan), [&](std::uint32_t d) {
-           return engine.environment->devices[d].state->device().host_visible();
-         });
-}
 
 // The next try writes its own: "trace.json" becomes "trace.try1.json".
 void keep_trace(const Run::Data& run) {
@@ -235,8 +224,6 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
         engine::cat(failure.full(), lacked_memory ? ". The run begins again, alone on its devices"
                                                   : ". The run begins again on other devices");
     run.restarts.is_alone = run.restarts.is_alone || lacked_memory;
-    run.restarts.has_host_alone =
-        run.restarts.has_host_alone || (lacked_memory && lacks_host_memory(failure, run, engine));
     keep_trace(run);
     enter(run, engine);
     return true;

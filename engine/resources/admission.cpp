@@ -99,21 +99,17 @@ void Admission::leave(Id id) noexcept {
   }
   *member->needs.lock() = {};  // after whoever counts them now
   try {
-    admit_and_offer();
+    const std::vector<std::uint64_t> now = capacities();
+    Wakes wakes;
+    {
+      const auto state = state_.lock();
+      wakes = admit_now(*state, now);
+      offer_idle_devices(*state, wakes);
+    }
+    wake(wakes);
   } catch (const std::bad_alloc&) {
     // Those that wait look again by themselves.
   }
-}
-
-void Admission::admit_and_offer() {
-  const std::vector<std::uint64_t> now = capacities();
-  Wakes wakes;
-  {
-    const auto state = state_.lock();
-    wakes = admit_now(*state, now);
-    offer_idle_devices(*state, wakes);
-  }
-  wake(wakes);
 }
 
 void Admission::admit() {
@@ -185,27 +181,15 @@ void Admission::Ticket::give_back() const {
     member->offered.clear();
   }
   *member->needs.lock() = {};  // after whoever counts them now
-  admission_->state_.lock()->queue.give_back(id_);
-  admission_->admit_and_offer();
-}
-
-void Admission::Ticket::give_back_devices() const {
-  const std::shared_ptr<Member> member = admission_->state_.lock()->members.at(id_);
+  const std::vector<std::uint64_t> now = admission_->capacities();
+  Wakes wakes;
   {
-    const auto count = member->needs.lock();
-    if (*count) {  // nobody has counted them yet
-      *count = [counts = std::move(*count), devices = admission_->devices_] {
-        std::vector<MemoryNeed> needs = counts();
-        std::erase_if(needs, [&](const MemoryNeed& need) { return need.memory < devices; });
-        return needs;
-      };
-      return;
-    }
+    const auto state = admission_->state_.lock();
+    state->queue.give_back(id_);
+    wakes = admission_->admit_now(*state, now);
+    admission_->offer_idle_devices(*state, wakes);
   }
-  // Where another thread has counted them and not noted it yet, they are kept to the end of the
-  // run.
-  admission_->state_.lock()->queue.give_back_before(id_, admission_->devices_);
-  admission_->admit_and_offer();
+  wake(wakes);
 }
 
 bool Admission::Ticket::replace_needs(CountNeeds needs) const {

@@ -62,9 +62,6 @@ class Admission {
     // It has nothing any more of what it was admitted for, and waits again, paused: replace_needs()
     // and set_paused(false) come next. REQUIRES: it is admitted.
     void give_back() const;
-    // It takes nothing more of the devices, and what it had of them is free: those that wait for
-    // that may begin before it is over. REQUIRES: it is admitted.
-    void give_back_devices() const;
     // It has been placed anew, and keeps its turn. False: it has been admitted as it was.
     bool replace_needs(CountNeeds needs) const;
 
@@ -96,7 +93,6 @@ class Admission {
 
   void leave(Id id) noexcept;
   void admit();
-  void admit_and_offer();
   // Those of members whose needs nobody has counted yet.
   bool count_all();
   Wakes admit_now(State& state, const std::vector<std::uint64_t>& capacities);

@@ -43,11 +43,6 @@ void AdmissionQueue::give_back(Id id) {
   entry->needs.clear();
 }
 
-void AdmissionQueue::give_back_before(Id id, std::uint32_t memory) {
-  if (Entry* const entry = find(id))
-    std::erase_if(entry->needs, [&](const MemoryNeed& need) { return need.memory < memory; });
-}
-
 void AdmissionQueue::remove(Id id) {
   const Entry* const removed = find(id);
   if (removed == nullptr) return;

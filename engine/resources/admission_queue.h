@@ -51,8 +51,6 @@ class AdmissionQueue {
   void remove(Id id);
   // One under way has given back all that it had, and waits again, in its place and paused.
   void give_back(Id id);
-  // One under way needs nothing more of the memories before this one: of the devices.
-  void give_back_before(Id id, std::uint32_t memory);
   // It keeps its place.
   void set_needs(Id id, std::vector<MemoryNeed> needs);
   // Before all of its priority.

@@ -62,16 +62,11 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
   const std::uint64_t shared =
       std::max(2 * std::min(all / Pool::kChunksInBudget, Pool::kMostShared),
                device.state->memory_use().beside_small);
-  const auto budget = [&](std::uint64_t beside) {
-    const std::uint64_t there = all - std::min(all, beside + stays + shared);
+  const auto budget = [&](std::uint64_t for_reading) {
+    const std::uint64_t there = all - std::min(all, for_reading + stays + shared);
     return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));
   };
-  if (ledger.parent() == nullptr) {
-    // Captured graphs and what nodes make beside the session come when all else has its place.
-    constexpr std::uint64_t kMostBeside = 16 << 20, kPartBeside = 512;
-    const std::uint64_t usual = budget(std::min(kMostBeside, all / kPartBeside));
-    return {usual, budget(0) - usual};
-  }
+  if (ledger.parent() == nullptr) return {budget(0), 0};
   const StagingReserve reading =
       staging_reserve(largest_read(model), d, environment.topology, environment);
   const std::uint64_t usual = budget(reading.wanted), most = budget(reading.min);

@@ -47,20 +47,6 @@ BOOST_AUTO_TEST_CASE(runs_begin_in_their_order_while_everything_fits_together) {
   BOOST_TEST(queue.admit(hundred).empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_run_that_is_done_with_its_devices_keeps_what_it_has_of_the_host) {
-  AdmissionQueue queue;
-  queue.add(1, 0, {need(0, 80), need(1, 80), need(2, 60)});
-  queue.add(2, 0, {need(0, 80), need(2, 40)});
-  queue.add(3, 0, {need(1, 80), need(2, 10)});
-  BOOST_TEST((queue.admit(hundred) == Ids{1}));
-  queue.give_back_before(1, 2);
-  BOOST_TEST((queue.admit(hundred) == Ids{2}));
-  BOOST_TEST(queue.is_admitted(1));
-  BOOST_TEST(queue.lack_of(3, hundred)->memory == 2u);
-  queue.remove(1);
-  BOOST_TEST((queue.admit(hundred) == Ids{3}));
-}
-
 BOOST_AUTO_TEST_CASE(a_run_takes_all_its_memories_at_once_or_none) {
   AdmissionQueue queue;
   queue.add(1, 0, {need(0, 80)});
