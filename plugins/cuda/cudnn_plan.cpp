@@ -70,12 +70,12 @@ cudnnHandle_t CudnnHandles::take() {
   std::call_once(opened_, CudnnLibrary::open_needed);
   {
     const std::lock_guard lock(mutex_);
-    if (is_broken_) return nullptr;
     if (!idle_.empty()) {
       const cudnnHandle_t handle = idle_.back();
       idle_.pop_back();
       return handle;
     }
+    if (is_broken_) return nullptr;
   }
   device_.use();
   cudnnHandle_t handle = nullptr;
@@ -85,7 +85,8 @@ cudnnHandle_t CudnnHandles::take() {
     all_.push_back(handle);
     return handle;
   }
-  if (!std::exchange(is_broken_, true))
+  // Where there are some, memory is short for another, and may not be so later.
+  if (all_.empty() && !std::exchange(is_broken_, true))
     device_.host()->log(device_.host(), HEDDLE_WARN,
                         device::cat("cuda: cudnnCreate: ", library_->error_string(status),
                                     "; attention and convolutions run on slow kernels")
@@ -107,10 +108,11 @@ class Cudnn::Handle {
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   cudnnHandle_t raw() const { return handle_; }
+  cudnnHandle_t release() { return std::exchange(handle_, nullptr); }
 
  private:
   CudnnHandles& handles_;
-  const cudnnHandle_t handle_;
+  cudnnHandle_t handle_;
 };
 
 // ---- plans ----
@@ -349,8 +351,8 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& given, std::span<const
   for (std::size_t i = 0; i < count; ++i) ids[i] = bindings[i].id, pointers[i] = bindings[i].data;
   const CudnnLibrary& library = *handles_.library();
   if (!given.is_ready_) make_ready(const_cast<CudnnPlan&>(given));  // it is one of ours
-  const std::lock_guard lock(launching_);
   const cudnnHandle_t launcher = launcher_of(stream);
+  const std::lock_guard lock(launching_);
   CudnnGraph pack(library);
   const CudnnGraph::Part part = pack.make(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
   pack.set(part, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64,
@@ -362,16 +364,20 @@ void Cudnn::execute(cudaStream_t stream, const CudnnPlan& given, std::span<const
   check(library, library.execute(launcher, given.plan_, part), "cudnnBackendExecute");
 }
 
-// REQUIRES: launching_ held.
+// One thread at a time launches on a stream.
 cudnnHandle_t Cudnn::launcher_of(cudaStream_t stream) {
-  if (const auto found = launchers_.find(stream); found != launchers_.end()) return found->second;
-  const cudnnHandle_t handle = handles_.take();
-  if (handle == nullptr)
-    device::fail(HEDDLE_INTERNAL, "cuDNN cannot be used any more; the log says why");
+  {
+    const std::lock_guard lock(launching_);
+    if (const auto found = launchers_.find(stream); found != launchers_.end()) return found->second;
+  }
+  Handle taken(handles_);  // without the lock: the first one opens large libraries
+  if (taken.raw() == nullptr)
+    device::fail(HEDDLE_OUT_OF_MEMORY, "there is no room for another handle of cuDNN on ",
+                 device_.name(), "; lower the budget, or end what else uses the device");
   const CudnnLibrary& library = *handles_.library();
-  check(library, library.set_stream(handle, stream), "cudnnSetStream");
-  launchers_.emplace(stream, handle);
-  return handle;
+  check(library, library.set_stream(taken.raw(), stream), "cudnnSetStream");
+  const std::lock_guard lock(launching_);
+  return launchers_.emplace(stream, taken.release()).first->second;
 }
 
 void Cudnn::leave(cudaStream_t stream) noexcept {
