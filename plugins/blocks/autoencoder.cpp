@@ -98,8 +98,13 @@ Tensor raw_of(Context& ctx, const Tensor& samples, const Value& latent,
   if (!autoencoder.means.empty())
     return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, autoencoder.deviations)),
                     by_channel(ctx, autoencoder.means));
-  return ops::scale_clamp(ctx, samples,
-                          {1 / autoencoder.scale, autoencoder.shift, -kUnlimited, kUnlimited});
+  // The model knows better than an autoencoder whose file tells nothing.
+  const double scale = latent.get<double>("scale", autoencoder.scale),
+               shift = latent.get<double>("shift", autoencoder.shift);
+  if (!(scale != 0))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "samples: their scale is 0. Check latent_scale in the model's settings.");
+  return ops::scale_clamp(ctx, samples, {1 / scale, shift, -kUnlimited, kUnlimited});
 }
 
 CoveredPart covered_part(const Shape& picture, const Autoencoder& autoencoder) {
@@ -155,6 +160,8 @@ Record latent_of(Context& ctx, const Tensor& mean, const Autoencoder& autoencode
                             : normalised(ctx, mean, autoencoder);
   Record latent;
   latent.set("samples", value_of(scaled)).set("scaled", value_of(true));
+  if (autoencoder.means.empty())
+    latent.set("scale", value_of(scale)).set("shift", value_of(autoencoder.shift));
   return latent;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include <heddle/diffusion/tokenizer.h>
 
@@ -16,6 +17,8 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kClipLength = 77;
 constexpr std::int64_t kT5LeastLength = 256;
+constexpr std::int64_t kSd3T5LeastLength = 77;
+constexpr std::int64_t kClipGPadding = 0;
 
 struct Kind {
   std::string name, family;
@@ -125,6 +128,27 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
                       "apart (mmproj), which is not read."));
 }
 
+// Any of CLIP-L, CLIP-G and T5, each once. T5 reads shorter texts than FLUX's.
+Value sd3_clip(const std::vector<Value>& encoders, const std::string& where) {
+  std::vector<Value> kept;
+  std::set<std::string> names;
+  for (const Value& encoder : encoders) {
+    const std::string name = encoder.get<std::string>("name", "");
+    if (name != "clip_l" && name != "clip_g" && name != "t5xxl")
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  where + ": the text encoder " + name +
+                      " is none of a CLIP of type 'sd3', which has clip_l, clip_g and t5xxl, or "
+                      "some of them.");
+    if (!names.insert(name).second)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  where + ": the text encoder " + name + " is there twice. Name another file.");
+    kept.push_back(name == "t5xxl"
+                       ? Record(encoder).set("least_length", value_of(kSd3T5LeastLength)).value()
+                       : encoder);
+  }
+  return Record().set("type", value_of("sd3")).set("encoders", list_of(kept)).value();
+}
+
 Value with_lengths(Record record, std::int64_t length, std::int64_t least_length) {
   return record.set("length", value_of(length)).set("least_length", value_of(least_length)).value();
 }
@@ -148,6 +172,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint
   else
     record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
   if (is_language_model(model)) add_vision(ctx, record, file, Value());
+  if (kind.name == "clip_g") record.set("padding", value_of(kClipGPadding));
   if (kind.family == "clip") return with_lengths(std::move(record), kClipLength, 0);
   return with_lengths(std::move(record), 0, is_language_model(model) ? 0 : kT5LeastLength);
 }
@@ -188,6 +213,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   const auto has = [&](const char* name) {
     return std::find(names.begin(), names.end(), name) != names.end();
   };
+  if (names.size() == 3 && has("clip_l") && has("clip_g") && has("t5xxl")) return "sd3";
   if (names.size() == 2 && has("clip_l") && has("t5xxl")) return "flux";
   if (names.size() == 1 && has("clip_l")) return "stable_diffusion";
   std::string listed;
@@ -195,12 +221,14 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   throw Error(HEDDLE_UNSUPPORTED,
               where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
-                  "(stable_diffusion), qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
+                  "(stable_diffusion), clip_l, clip_g and t5xxl (sd3, also without some of them), "
+                  "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
                   "mistral3 alone (flux2).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where) {
+  if (type == "sd3") return sd3_clip(encoders, where);
   const std::string found = clip_type(encoders, where);
   if (found != type)
     throw Error(HEDDLE_INVALID_ARGUMENT, where + ": these encoders make a CLIP of type '" + found +

@@ -33,6 +33,16 @@ std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
   return std::nullopt;
 }
 
+// What the diffusion model beside it knows of an autoencoder's latents, where it does.
+Value latents_told_by(const Value& denoiser) {
+  const Value settings = model_settings(denoiser);
+  if (!settings.has("latent_scale")) return {};
+  return Record()
+      .set("scaling_factor", settings.field("latent_scale"))
+      .set("shift_factor", settings.field("latent_shift"))
+      .value();
+}
+
 // family: of the diffusion model beside it.
 Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& family) {
   std::vector<Value> encoders;
@@ -41,38 +51,43 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
     if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
       return language_clip(ctx, single_file_encoder(ctx, part, &all),
                            family == "flux2" ? family : "", file.path());
-  for (const char* name : {"clip_l", "t5xxl"}) {
+  for (const char* name : {"clip_l", "clip_g", "t5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
   }
   if (encoders.empty())
-    return no_clip(file.path() +
-                   ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
-                   "transformer.', 'text_encoders.t5xxl.transformer.', "
-                   "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
-                   "'text_encoders.gemma2_2b.transformer.'). "
-                   "Load them from their own files, for instance with CLIPLoader or "
-                   "DualCLIPLoader.");
-  return clip_value(clip_type(encoders, file.path()), encoders, file.path());
+    return no_clip(
+        file.path() +
+        ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
+        "transformer.', 'text_encoders.clip_g.transformer.', 'text_encoders.t5xxl.transformer.', "
+        "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
+        "'text_encoders.gemma2_2b.transformer.'). "
+        "Load them from their own files, for instance with CLIPLoader or "
+        "DualCLIPLoader.");
+  return clip_value(family == "sd3" ? family : clip_type(encoders, file.path()), encoders,
+                    file.path());
 }
 
 Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
   const Value encoder = single_file_encoder(ctx, file);
   if (is_language_encoder(encoder)) return language_clip(ctx, encoder, type, file.path());
-  if (type != "stable_diffusion")
+  if (type != "stable_diffusion" && type != "sd3")
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
                     ", of which type '" + type +
-                    "' makes no CLIP. Known: clip_l with type stable_diffusion, qwen2.5 with "
+                    "' makes no CLIP. Known: clip_l with type stable_diffusion, clip_l, clip_g or "
+                    "t5xxl with sd3, qwen2.5 with "
                     "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
                     "DualCLIPLoaderGGUF with type flux.");
   return clip_value(type, {encoder}, file.path());
 }
 
 Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
-  if (type != "flux")
+  if (type != "flux" && type != "sd3")
     throw Error(HEDDLE_UNSUPPORTED,
-                "type '" + type + "' is not known yet. Known: flux (clip_l and t5xxl).");
+                "type '" + type +
+                    "' is not known yet. Known: flux (clip_l and t5xxl), sd3 (two of clip_l, "
+                    "clip_g and t5xxl).");
   return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
                     files[0].path() + " and " + files[1].path());
 }
@@ -122,7 +137,7 @@ void CheckpointLoaderSimple::execute(Context& ctx) {
   Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), Value());
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
-    autoencoder = vae_value(ctx, *part, Value());
+    autoencoder = vae_value(ctx, *part, latents_told_by(denoiser));
     denoiser = with_latents_of(denoiser, autoencoder);
   }
   ctx[model] = denoiser;

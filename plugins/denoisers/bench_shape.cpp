@@ -7,6 +7,7 @@
 #include "flux2_bench.h"
 #include "flux_bench.h"
 #include "qwen_bench.h"
+#include "sd3_bench.h"
 #include "zimage_bench.h"
 
 namespace heddle::denoisers {
@@ -51,6 +52,13 @@ void BenchTensors::matrix(const std::string& module, std::int64_t rows, std::int
   add(module + ".weight", {rows, columns}, 0, 1 / std::sqrt(double(columns)));
 }
 
+void BenchTensors::filter(const std::string& module, std::int64_t rows, std::int64_t channels,
+                          std::int64_t side) {
+  add(module + ".weight", {rows, channels, side, side}, 0,
+      1 / std::sqrt(double(channels * side * side)));
+  add(module + ".bias", {rows}, 0, 0.02);
+}
+
 void BenchTensors::add(const std::string& name, const Shape& shape, double mean, double deviation) {
   const heddle_bench_tensor tensor{
       sizeof tensor, file_.c_str(), name.c_str(), HEDDLE_BF16, std::uint32_t(shape.size()),
@@ -91,7 +99,8 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
-               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench>();
+               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
+               kSd35MediumBench, kSd3MediumBench>();
 }
 
 }  // namespace heddle::denoisers

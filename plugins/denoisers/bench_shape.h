@@ -25,6 +25,11 @@ class BenchTensors {
   void matrix(const std::string& module, std::int64_t rows, std::int64_t columns);
   // A learned token, by its full name.
   void token(const std::string& name, std::int64_t width) { add(name, {1, width}, 0, 0.02); }
+  // A convolution's filter (rows, channels, side, side) and its bias.
+  void filter(const std::string& module, std::int64_t rows, std::int64_t channels,
+              std::int64_t side);
+  // Small numbers around 0, by its full name.
+  void table(const std::string& name, const Shape& shape) { add(name, shape, 0, 0.02); }
   // The weight of a norm, by its full name.
   void scale(const std::string& name, std::int64_t width) { add(name, {width}, 1, 0.02); }
 

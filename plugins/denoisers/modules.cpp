@@ -2,6 +2,7 @@
 
 #include "flux_names.h"
 #include "qwen_names.h"
+#include "sd3_names.h"
 #include "zimage_names.h"
 
 namespace heddle::denoisers {
@@ -56,8 +57,14 @@ constexpr heddle_module_names_desc kLumina2{sizeof(heddle_module_names_desc), "l
                                             "by the names of its file", &list_modules<ZImageNames>,
                                             &list_originals<ZImageNames>};
 
+constexpr heddle_module_names_desc kSd3{sizeof(heddle_module_names_desc), "sd3",
+                                        "by the original names and by those of diffusers",
+                                        &list_modules<Sd3Names>, &list_originals<Sd3Names>};
+
 }  // namespace
 
-const heddle_list* Modules::list() { return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2>(); }
+const heddle_list* Modules::list() {
+  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3>();
+}
 
 }  // namespace heddle::denoisers

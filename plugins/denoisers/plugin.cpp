@@ -5,6 +5,7 @@
 #include "flux2.h"
 #include "modules.h"
 #include "qwen.h"
+#include "sd3.h"
 #include "zimage.h"
 
 namespace heddle::denoisers {
@@ -12,7 +13,8 @@ namespace heddle::denoisers {
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxFinal,
               Flux2, Flux2Vector, Flux2Rope, Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage,
-              Lumina2, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation,
-              ZImageLayer, ZImageJoin, ZImageFinalModulation, ZImageFinal, Modules, BenchShapes)
+              Lumina2, Sd3, Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn,
+              ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation,
+              ZImageFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

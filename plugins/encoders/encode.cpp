@@ -7,6 +7,7 @@
 #include <heddle/session.hpp>
 
 #include "clip_hooks.h"
+#include "joined_texts.h"
 #include "picture_inputs.h"
 #include "tokenizer/prompt_weights.h"
 
@@ -51,8 +52,12 @@ Tensor hidden_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
   const Value settings = model_settings(use.encoder.model());
   const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
   // As ComfyUI: a number beyond the encoder's layers means the last.
-  const bool last = use.stop_at_layer == -1 || -use.stop_at_layer > layers;
-  if (!last)
+  const bool last = -use.stop_at_layer > layers;
+  if (use.is_joined && use.pooled_output && !last) {
+    const std::string layer = "layer." + std::to_string(layers + 1 + use.stop_at_layer);
+    return f32(ctx, outputs.field(layer.c_str()).as<Tensor>());
+  }
+  if (use.stop_at_layer != -1 && !last)
     throw Error(HEDDLE_UNSUPPORTED,
                 "CLIPSetLastLayer asks for layer " + std::to_string(use.stop_at_layer) + " of " +
                     use.encoder.name() +
@@ -86,9 +91,17 @@ void wait_for(Context& ctx, const Tensor& hidden) {
   if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
 }
 
-Encoded encode(Context& ctx, const EncoderUse& use, const Prompt& prompt) {
+// CLIP-G's is projected, where it is joined with CLIP-L's, which is not.
+Tensor pooled_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
+  const bool is_projected =
+      use.is_joined && use.encoder.name() == "clip_g" && outputs.has("projected");
+  return f32(ctx, outputs.field(is_projected ? "projected" : "pooled").as<Tensor>()).slice(0, 0, 1);
+}
+
+Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
+  const EncoderUse& use = asked.use;
   const TextEncoder& encoder = use.encoder;
-  const Windows windows = encoder.windows(prompt, &ctx);
+  const Windows& windows = asked.windows;
   if (windows.cut_at != 0)
     ctx.warn("the prompt has more than the " + std::to_string(windows.cut_at) + " tokens that " +
              encoder.name() + " of this model reads; the rest is left out.");
@@ -99,8 +112,7 @@ Encoded encode(Context& ctx, const EncoderUse& use, const Prompt& prompt) {
     Record inputs = inputs_of(ctx, encoder, windows, batch);
     if (!windows.pictures.empty()) show_pictures(ctx, encoder, prompt, windows, inputs);
     const Value outputs = call_model(ctx, encoder.model(), inputs.value());
-    if (batch.begin == 0 && outputs.has("pooled"))
-      result.pooled = f32(ctx, outputs.field("pooled").as<Tensor>()).slice(0, 0, 1);
+    if (batch.begin == 0 && outputs.has("pooled")) result.pooled = pooled_of(ctx, use, outputs);
     if (!use.cross_attn) break;
     const Tensor all = hidden_of(ctx, use, outputs);
     const std::int64_t here = batch.end - batch.begin, width = all.size(2);
@@ -145,12 +157,20 @@ void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const
 
 Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
   Record entry;
-  for (const EncoderUse& use : uses) {
-    const Encoded encoded = encode(ctx, use, prompt);
+  JoinedTexts joined;
+  for (const Asked& asked : ask(uses, prompt, &ctx)) {
+    const EncoderUse& use = asked.use;
+    const Encoded encoded = encode(ctx, asked, prompt);
+    if (use.is_joined) {
+      joined.add(use.encoder.name(),
+                 {encoded.hidden.shape(), encoded.pooled ? encoded.pooled.shape() : Shape(),
+                  encoded.hidden, encoded.pooled});
+      continue;
+    }
     if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));
   }
-  return entry;
+  return are_joined(uses) ? joined.join(ctx) : entry;
 }
 
 }  // namespace

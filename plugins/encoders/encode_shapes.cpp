@@ -1,6 +1,7 @@
 // encode_prompt() by shapes.
 #include "clip_hooks.h"
 #include "encode.h"
+#include "joined_texts.h"
 #include "picture_inputs.h"
 
 namespace heddle::encoders {
@@ -26,9 +27,9 @@ struct Told {
 // The calls and the tensors of the entry whose paths begin with `at`.
 void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& prompt,
                 const std::string& at) {
-  for (const EncoderUse& use : uses) {
+  JoinedTexts joined;
+  for (const auto& [use, windows] : ask(uses, prompt, nullptr)) {
     const Value model = use.encoder.model();
-    const Windows windows = use.encoder.windows(prompt, nullptr);
     const bool has_eos = model_takes(model, "eos"), takes_unpadded = model_takes(model, "unpadded");
     for (const Infer::Named& picture : vision_shapes(use.encoder, prompt, windows))
       told.calls.push_back({use.encoder.vision(), {{picture}, {}}});
@@ -43,11 +44,19 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     }
     const std::int64_t width = model_settings(model).get<std::int64_t>("width", 0);
     if (width == 0) told.widths_known = false;
-    if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", Shape{1, width});
-    if (!use.cross_attn) continue;
-    told.tensors.emplace_back(at + "cross_attn", Shape{1, windows.count() * windows.kept(), width});
-    told.flops += weighing_flops(windows, width);
+    const Shape hidden{1, windows.count() * windows.kept(), width}, pooled{1, width};
+    if (use.is_joined) {
+      joined.add(use.encoder.name(), {hidden, pooled});
+    } else {
+      if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", pooled);
+      if (use.cross_attn) told.tensors.emplace_back(at + "cross_attn", hidden);
+    }
+    if (use.cross_attn) told.flops += weighing_flops(windows, width);
   }
+  if (!are_joined(uses)) return;
+  const auto [hidden, pooled] = joined.shapes();
+  told.tensors.emplace_back(at + "pooled_output", pooled);
+  told.tensors.emplace_back(at + "cross_attn", hidden);
 }
 
 // What is to see pictures and cannot is said before anything is loaded.

@@ -18,8 +18,9 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
               LanguageLayer, LanguageFinish, LanguageJoin, SiglipVision, SiglipEmbed, SiglipFinish,
               Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge,
-              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, CLIPVisionEncode, StyleModelApply, CLIPSetLastLayer,
-              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeLumina2,
+              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, CLIPVisionEncode,
+              StyleModelApply, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

@@ -13,11 +13,28 @@ EncoderUse use_of(const Value& clip, const char* family, const char* what) {
   for (std::uint32_t i = 0; i < encoders.count(); ++i) {
     const Value record = encoders.item(i);
     if (record.get<std::string>("family", "") == family)
-      return {TextEncoder(record), false, false, clip.get<std::int64_t>("stop_at_layer", -1)};
+      return {TextEncoder(record), false, false, clip.get<std::int64_t>("stop_at_layer", -1),
+              false};
   }
   throw Error(HEDDLE_INVALID_ARGUMENT, std::string("this CLIP has no ") + what +
                                            " encoder. Load it together with the other one, "
                                            "for instance with DualCLIPLoader.");
+}
+
+// CLIP's states are those before its last layer, not under the norm, unless a node says otherwise;
+// T5 ends at the asked for layer already.
+std::vector<EncoderUse> joined_encoders(const Value& clip) {
+  std::vector<EncoderUse> uses;
+  const Value encoders = clip.field("encoders");
+  for (const char* name : {"clip_l", "clip_g", "t5xxl"})
+    for (std::uint32_t i = 0; i < encoders.count(); ++i) {
+      const TextEncoder encoder(encoders.item(i));
+      if (encoder.name() != name) continue;
+      const bool is_t5 = encoder.name() == "t5xxl";
+      uses.push_back(
+          {encoder, true, !is_t5, is_t5 ? -1 : clip.get<std::int64_t>("stop_at_layer", -2), true});
+    }
+  return uses;
 }
 
 }  // namespace
@@ -165,9 +182,15 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
   row.ids = std::move(ids);
 }
 
+Window TextEncoder::empty_window() const {
+  return pack("", rules(record_.get<std::int64_t>("least_length", 0))).front();
+}
+
 Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   const std::string prompt = in_template(given.of(name_), given);
-  heddle_token_windows wanted = rules(record_.get<std::int64_t>("least_length", 0));
+  const bool is_left_out = given.leaves_out_empty && prompt.empty();
+  heddle_token_windows wanted =
+      rules(is_left_out ? 0 : record_.get<std::int64_t>("least_length", 0));
   if (ctx != nullptr) {
     wanted.cancelled = [](void* of) {
       return std::int32_t(static_cast<Context*>(of)->cancelled());
@@ -235,14 +258,16 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     model.stop_at_layer = -1;  // it ends at the asked for layer already
     return {model};
   }
+  if (type == "sd3") return joined_encoders(clip);
   if (type == "stable_diffusion") {
     EncoderUse l = use_of(clip, "clip", "CLIP");
     l.cross_attn = l.pooled_output = true;
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, qwen_image, flux2, "
-                                      "lumina2 and z_image. Load it with one of the first five.");
+                                      "'; known are flux, stable_diffusion, sd3, qwen_image, "
+                                      "flux2, lumina2 and z_image. Load it with one of the first "
+                                      "six.");
 }
 
 }  // namespace heddle::encoders

@@ -21,12 +21,14 @@ struct PromptPicture {
   Tensor pixels = {};  // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
 };
 
-// One text for all encoders, or one for each by its name ("clip_l", "t5xxl").
+// One text for all encoders, or one for each by its name ("clip_l", "clip_g", "t5xxl").
 struct Prompt {
   std::string text;
   std::map<std::string, std::string> by_encoder;
   std::vector<PromptPicture> pictures = {};
   std::string text_template = {};  // empty: the encoder's own, for texts or for pictures
+  // Empty texts are not filled up to a window's length, where encoders' outputs are joined.
+  bool leaves_out_empty = false;
 
   // Throws where there are texts by encoder, and none for this one.
   const std::string& of(const std::string& encoder) const;
@@ -46,6 +48,8 @@ class TextEncoder {
   // cannot be read, when it is to see a picture and cannot, and HEDDLE_CANCELLED when the call is
   // cancelled meanwhile. `ctx` may be nullptr: nobody cancels.
   Windows windows(const Prompt& prompt, const Context* ctx) const;
+  // An empty prompt's only window.
+  Window empty_window() const;
   // Where each window's first end token is: the state there is the pooled one.
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
@@ -68,6 +72,7 @@ struct EncoderUse {
   TextEncoder encoder;
   bool cross_attn = false, pooled_output = false;
   std::int64_t stop_at_layer = -1;
+  bool is_joined = false;  // with what the others make (joined_texts.h)
 };
 // In the order in which they are called. Throws when the CLIP value cannot encode, saying what is
 // missing.

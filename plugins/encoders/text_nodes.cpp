@@ -11,6 +11,13 @@ Prompt flux_prompt(const std::string& clip_l, const std::string& t5xxl) {
   return {.text = "", .by_encoder = {{"clip_l", clip_l}, {"t5xxl", t5xxl}}};
 }
 
+Prompt sd3_prompt(const std::string& clip_l, const std::string& clip_g, const std::string& t5xxl,
+                  const std::string& empty_padding) {
+  return {.text = "",
+          .by_encoder = {{"clip_l", clip_l}, {"clip_g", clip_g}, {"t5xxl", t5xxl}},
+          .leaves_out_empty = empty_padding == "none"};
+}
+
 // Source: the publisher's pipeline in diffusers and its examples.
 Prompt lumina_prompt(const std::string& system, const std::string& user) {
   constexpr const char* kSuperior =
@@ -81,6 +88,19 @@ void CLIPTextEncodeFlux::infer(Infer& question) {
   const auto from = question[clip];
   const auto l = question[clip_l], t5 = question[t5xxl];
   if (from && l && t5) infer_prompt(question, *from, flux_prompt(*l, *t5), conditioning);
+}
+
+void CLIPTextEncodeSD3::execute(Context& ctx) {
+  ctx[conditioning] = encode_prompt(
+      ctx, ctx[clip], sd3_prompt(ctx[clip_l], ctx[clip_g], ctx[t5xxl], ctx[empty_padding]));
+}
+
+void CLIPTextEncodeSD3::infer(Infer& question) {
+  const auto from = question[clip];
+  const auto l = question[clip_l], g = question[clip_g], t5 = question[t5xxl],
+             padding = question[empty_padding];
+  if (from && l && g && t5 && padding)
+    infer_prompt(question, *from, sd3_prompt(*l, *g, *t5, *padding), conditioning);
 }
 
 void CLIPTextEncodeLumina2::execute(Context& ctx) {

@@ -43,6 +43,30 @@ struct CLIPTextEncodeFlux {
   static void infer(Infer& question);
 };
 
+struct CLIPTextEncodeSD3 {
+  static constexpr const char* kPaddings[] = {"none", "empty_prompt"};
+  static constexpr Widget kPadding{
+      .choices = kPaddings, .extra = R"({"advanced": true})", .type = "COMBO"};
+
+  static constexpr Info info{"CLIPTextEncodeSD3",
+                             1,
+                             "CLIP Text Encode (SD3)",
+                             "model/conditioning/stable diffusion",
+                             "A prompt for each of Stable Diffusion 3's three encoders, and what "
+                             "an empty one is: nothing, or a text without words.",
+                             HEDDLE_NODE_CACHE_ON_DISK};
+  static constexpr Input<Value> clip{"clip", 0, "", "CLIP"};
+  static constexpr Input<std::string> clip_l{"clip_l", kPromptText};
+  static constexpr Input<std::string> clip_g{"clip_g", kPromptText};
+  static constexpr Input<std::string> t5xxl{"t5xxl", kPromptText};
+  static constexpr Input<std::string> empty_padding{"empty_padding", kPadding};
+  static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports =
+      heddle::ports(clip, clip_l, clip_g, t5xxl, empty_padding, conditioning);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct CLIPTextEncodeLumina2 {
   static constexpr const char* kSystemPrompts[] = {"superior", "alignment"};
   static constexpr Widget kSystemPrompt{.choices = kSystemPrompts, .type = "COMBO"};

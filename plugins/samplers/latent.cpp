@@ -62,6 +62,24 @@ void scale(Latent& latent, const LatentFormat& format) {
   }
 }
 
+// From the units that a latent tells of to the model's, where both are known.
+void rescale(Latent& latent, const LatentFormat& format) {
+  if (!format.is_told || !latent.record.has("scale")) return;
+  const LatentFormat::Units &to = format.of(0), from{latent.record.get<double>("scale", to.scale),
+                                                     latent.record.get<double>("shift", to.shift)};
+  if ((from.scale == to.scale && from.shift == to.shift) || from.scale == 0) return;
+  for (float& value : latent.values)
+    value = float((double(value) / from.scale + from.shift - to.shift) * to.scale);
+}
+
+// What the samples of a run are scaled by: as the model tells, or else as whoever made the latent.
+Value with_units(const Value& latent, const LatentFormat& format) {
+  Record record(latent);
+  if (format.is_told)
+    record.set("scale", value_of(format.of(0).scale)).set("shift", value_of(format.of(0).shift));
+  return record.value();
+}
+
 }  // namespace
 
 Tensor samples_of(const Value& latent) {
@@ -101,7 +119,9 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
   latent.empty = std::all_of(latent.values.begin(), latent.values.end(),
                              [](float value) { return value == 0.0f; });
   fit(latent, format);
-  if (!latent.empty && !record.get<bool>("scaled", false)) scale(latent, format);
+  const bool is_scaled = record.get<bool>("scaled", false);
+  if (!latent.empty) is_scaled ? rescale(latent, format) : scale(latent, format);
+  latent.record = with_units(record, format);
   const Value index = record.field("batch_index");
   for (std::uint32_t i = 0; i < index.count(); ++i)
     latent.batch_index.push_back(index.item(i).as<std::int64_t>());

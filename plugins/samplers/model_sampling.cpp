@@ -69,6 +69,7 @@ LatentFormat latent_format(const Value& settings) {
   if (!means || !deviations) {
     format.units = {{settings.get<double>("latent_scale", HEDDLE_FLUX_LATENT_SCALE),
                      settings.get<double>("latent_shift", HEDDLE_FLUX_LATENT_SHIFT)}};
+    format.is_told = settings.has("latent_scale");
     return format;
   }
   if (means.count() != deviations.count() || std::int64_t(means.count()) != format.channels)

@@ -46,6 +46,7 @@ struct LatentFormat {
   };
   std::int64_t channels = 0;   // 0: the settings do not say
   std::vector<Units> units;    // one, or as many as channels
+  bool is_told = false;        // the one is what the settings say, not FLUX.1's
   std::int64_t downscale = 0;  // pixels of a picture along a side of a cell; 0: not told
 
   const Units& of(std::int64_t channel) const {

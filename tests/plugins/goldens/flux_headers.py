@@ -1,4 +1,4 @@
-"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image and Lumina 2: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2 and Stable Diffusion 3: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
@@ -6,8 +6,8 @@ types of the published files over sparse zeros, so that planning can be tested o
 writes the files of true_files.json (make_true_files.py),
 OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
-OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors, OUT/vae/ae.safetensors, what FLUX.1 Redux needs and the models and
-LoRAs of Qwen-Image Edit, or only the files named (such as vae/ae). Needs nothing but Python.
+OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors, OUT/vae/ae.safetensors, what FLUX.1 Redux needs, those of Stable
+Diffusion 3 and 3.5 and the models and LoRAs of Qwen-Image Edit, or only the files named (such as vae/ae). Needs nothing but Python.
 """
 
 import argparse
@@ -271,6 +271,68 @@ def redux():
     return out
 
 
+def sd3(hidden, side, blocks, duals=0, normed=True):
+    """A transformer of Stable Diffusion 3; `side` of its table of positions, `duals` blocks with a second attention."""
+    out = {"pos_embed": (1, side * side, hidden), "x_embedder.proj.bias": (hidden,)}
+    out["x_embedder.proj.weight"] = (hidden, 16, 2, 2)
+    linear(out, "context_embedder", hidden, 4096)
+    for name, width in (("t_embedder", 256), ("y_embedder", 2048)):
+        linear(out, f"{name}.mlp.0", hidden, width)
+        linear(out, f"{name}.mlp.2", hidden, hidden)
+    for i in range(blocks):
+        for stream in ("x_block", "context_block"):
+            at, ends = f"joint_blocks.{i}.{stream}", stream != "x_block" and i + 1 == blocks
+            dual = stream == "x_block" and i < duals
+            linear(out, f"{at}.adaLN_modulation.1", (2 if ends else 9 if dual else 6) * hidden, hidden)
+            for attention in ("attn", "attn2")[: 1 + dual]:
+                linear(out, f"{at}.{attention}.qkv", 3 * hidden, hidden)
+                for norm in ("ln_q", "ln_k") if normed else ():
+                    out[f"{at}.{attention}.{norm}.weight"] = (64,)
+                if not ends:
+                    linear(out, f"{at}.{attention}.proj", hidden, hidden)
+            if not ends:
+                linear(out, f"{at}.mlp.fc1", 4 * hidden, hidden)
+                linear(out, f"{at}.mlp.fc2", hidden, 4 * hidden)
+    linear(out, "final_layer.adaLN_modulation.1", 2 * hidden, hidden)
+    linear(out, "final_layer.linear", 64, hidden)
+    return out
+
+
+def clip_g():
+    return {**clip_l(1280, 32), "text_projection.weight": (1280, 1280)}
+
+
+def sd3_checkpoint(transformer):
+    """With all three encoders."""
+    clip = {**clip_l(), "text_projection.weight": (768, 768)}
+    t5 = {name: shape for name, shape in t5xxl().items() if name != "encoder.embed_tokens.weight"}
+    return {
+        **{"model.diffusion_model." + name: what for name, what in transformer.items()},
+        **typed(clip, "F16", "text_encoders.clip_l.transformer."),
+        **typed(clip_g(), "F16", "text_encoders.clip_g.transformer."),
+        **typed(t5, "F8_E4M3", "text_encoders.t5xxl.transformer."),
+        **typed(autoencoder(), "BF16", "first_stage_model."),
+    }
+
+
+def sd3_large():
+    return sd3(2432, 192, 38)
+
+
+def sd3_medium():
+    return sd3(1536, 384, 24, 13)
+
+
+FILES["checkpoints/sd3.5_large_fp8_scaled"] = lambda: sd3_checkpoint(scaled(sd3_large()))
+FILES["checkpoints/sd3_medium_incl_clips_t5xxlfp8"] = lambda: sd3_checkpoint(
+    typed(sd3(1536, 192, 24, normed=False), "F16")
+)
+for file, transformer in (("sd3.5_large", sd3_large), ("sd3.5_medium", sd3_medium)):
+    FILES[f"checkpoints/{file}"] = lambda transformer=transformer: {  # without encoders
+        **typed(transformer(), "F16", "model.diffusion_model."),
+        **typed(autoencoder(), "BF16", "first_stage_model."),
+    }
+FILES["text_encoders/clip_g"] = lambda: typed(clip_g(), "F16")
 FILES["clip_vision/sigclip_vision_patch14_384"] = lambda: typed(siglip(), "F16")
 FILES["style_models/flux1-redux-dev"] = lambda: typed(redux(), "BF16")
 
