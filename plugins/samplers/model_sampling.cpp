@@ -61,9 +61,9 @@ ModelSampling model_sampling(const Value& model) {
 }
 
 LatentFormat latent_format(const Value& settings) {
-  LatentFormat format{settings.get<std::int64_t>("latent_channels", 0),
-                      {},
-                      settings.get<std::int64_t>("latent_downscale", 0)};
+  LatentFormat format;
+  format.channels = settings.get<std::int64_t>("latent_channels", 0);
+  format.downscale = settings.get<std::int64_t>("latent_downscale", 0);
   const Value means = settings.field("latent_means"),
               deviations = settings.field("latent_deviations");
   if (!means || !deviations) {
