@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(any_value_is_shown_as_text) {
   BOOST_TEST(
       shown(
           R"({"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 32, "batch_size": 2}})") ==
-      R"-({"samples":"tensor f32 (2, 4, 4, 8)"})-");
+      R"-({"samples":"tensor f32 (2, 4, 4, 8)","downscale_ratio_spacial":8})-");
 }
 
 BOOST_AUTO_TEST_CASE(nodes_are_told_apart_and_shown_again_when_nothing_changed) {

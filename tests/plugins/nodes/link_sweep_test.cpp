@@ -136,6 +136,8 @@ struct SweepFixture {
         if (!files.empty()) return engine::write_json(engine::Json(files.front()));
       }
     }
+    if (port.type == std::string_view("LATENT") && takes_video_latents(type.name()))
+      return kVideoLatents;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.

@@ -41,10 +41,17 @@ inline constexpr SweepProvider kProviders[] = {
     {"STYLE_MODEL", R"(["style", 0])"},
 };
 
+// Classes that take nothing but the latent of a video.
+inline bool takes_video_latents(std::string_view type) {
+  return type == "NormalizeVideoLatentStart" || type == "ReplaceVideoLatentFrames";
+}
+inline constexpr const char* kVideoLatents = R"(["frames", 0])";
+
 inline std::string provider_nodes() {
   return R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
+    "frames": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 25, "batch_size": 2}},
     "pictures": {"class_type": "EmptyImage", "inputs": {"width": 24, "height": 16, "batch_size": 2, "color": 255}},
     "drawn": {"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 24, "height": 16}},
     "levels": {"class_type": "KarrasScheduler", "inputs": {"steps": 2}},
