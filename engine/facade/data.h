@@ -58,8 +58,7 @@ struct Results::Data {
 
 // What a run has to do where, as planned. It may be placed again before it begins.
 struct PlannedWork {
-  std::vector<double> busy_seconds;  // by device, without loading
-  std::vector<engine::PlannedLoad> loads;
+  std::vector<double> busy_seconds;  // by device
   double seconds = 0;                // of all nodes that something is known of
   std::vector<std::string> devices;  // that have at least half of what the busiest has
 };
