@@ -86,10 +86,12 @@
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
  * CLIP          record
- *   type          "flux", "stable_diffusion", "qwen_image", "z_image", "flux2": what the encoders'
- * outputs are for encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip",
- * "t5", "language_model"), model (MODEL), tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing
- * (the error text, shown when a text is encoded), length (ids of a window, 0 without a limit),
+ *   type          "flux", "stable_diffusion", "sd3", "qwen_image", "z_image", "flux2", "lumina2":
+ *                 what the encoders' outputs are for
+ *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
+ *                 "language_model"), model (MODEL),
+ *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
+ *                 when a text is encoded), length (ids of a window, 0 without a limit),
  *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer).
