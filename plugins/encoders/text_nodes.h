@@ -44,7 +44,7 @@ struct CLIPTextEncodeFlux {
 };
 
 struct CLIPTextEncodeSD3 {
-  static constexpr const char* kPaddings[] = {"none", "empty_prompt"};
+  static constexpr const char* kPaddings[] = {"none", "empty_prompt", nullptr};
   static constexpr Widget kPadding{
       .choices = kPaddings, .extra = R"({"advanced": true})", .type = "COMBO"};
 
@@ -68,7 +68,7 @@ struct CLIPTextEncodeSD3 {
 };
 
 struct CLIPTextEncodeLumina2 {
-  static constexpr const char* kSystemPrompts[] = {"superior", "alignment"};
+  static constexpr const char* kSystemPrompts[] = {"superior", "alignment", nullptr};
   static constexpr Widget kSystemPrompt{.choices = kSystemPrompts, .type = "COMBO"};
 
   static constexpr Info info{"CLIPTextEncodeLumina2",

@@ -5,13 +5,6 @@
 
 namespace heddle::image {
 
-const char* const kLayerModes[] = {
-    "normal",       "multiply",    "screen",        "overlay",     "darken",       "lighten",
-    "color-dodge",  "color-burn",  "hard-light",    "soft-light",  "difference",   "exclusion",
-    "linear-dodge", "linear-burn", "vivid-light",   "pin-light",   "linear-light", "hard-mix",
-    "subtract",     "divide",      "grain-extract", "grain-merge", "hue",          "saturation",
-    "color",        "luminosity",  nullptr};
-
 namespace {
 
 enum Mode {

@@ -8,7 +8,12 @@
 namespace heddle::image {
 
 // In the order in which nodes offer them; NULL at the end.
-extern const char* const kLayerModes[];
+inline constexpr const char* kLayerModes[] = {
+    "normal",       "multiply",    "screen",        "overlay",     "darken",       "lighten",
+    "color-dodge",  "color-burn",  "hard-light",    "soft-light",  "difference",   "exclusion",
+    "linear-dodge", "linear-burn", "vivid-light",   "pin-light",   "linear-light", "hard-mix",
+    "subtract",     "divide",      "grain-extract", "grain-merge", "hue",          "saturation",
+    "color",        "luminosity",  nullptr};
 
 using LayerPixel = std::array<float, 4>;
 

@@ -15,6 +15,23 @@ struct Info {
   std::uint32_t flags = 0;
 };
 
+// The names an input chooses from. An array has to end with nullptr, or does not compile; a pointer
+// is taken at its word.
+class Choices {
+ public:
+  constexpr Choices() = default;
+  template <class Names>
+  requires std::is_convertible_v<const Names&, const char* const*>
+  consteval Choices(const Names& names) : names_(names) {
+    if constexpr (std::is_bounded_array_v<Names>)
+      if (names[std::extent_v<Names> - 1] != nullptr) throw "choices end with nullptr";
+  }
+  constexpr operator const char* const*() const { return names_; }
+
+ private:
+  const char* const* names_ = nullptr;
+};
+
 // The literal an input takes when nothing is linked to it, and the values that the engine lets
 // through to the node (heddle/abi/node.h says what a node may rely on). `source` names a model
 // folder (FILE), a registry kind (CHOICE); `extra` is JSON for front ends, such as {"multiline":
@@ -23,7 +40,7 @@ struct Widget {
   double number = 0;
   const char* text = "";
   double min = 0, max = 0, step = 0, round = 0;
-  const char* const* choices = nullptr;  // NULL-terminated
+  Choices choices;
   const char* source = nullptr;
   std::int32_t kind = 0;  // 0: what the type suggests
   const char* extra = nullptr;
