@@ -35,7 +35,7 @@ Task on_any(std::uint32_t devices, double seconds, std::vector<TaskInput> inputs
 
 BOOST_AUTO_TEST_SUITE(schedule_of_tasks)
 
-BOOST_AUTO_TEST_CASE(is_near_the_best_of_all_choices) {
+BOOST_AUTO_TEST_CASE(is_near_the_best_of_all_choices, *boost::unit_test::label("long")) {
   double sum = 0;
   int cases = 0;
   for (std::uint32_t seed = 0; seed < 240; ++seed) {

@@ -148,7 +148,8 @@ std::string random_scene(std::mt19937& random, std::uint32_t devices) {
 
 BOOST_AUTO_TEST_SUITE(unequal_devices)
 
-BOOST_AUTO_TEST_CASE(a_published_model_is_nearly_as_fast_as_by_the_best_of_all_cuts) {
+BOOST_AUTO_TEST_CASE(a_published_model_is_nearly_as_fast_as_by_the_best_of_all_cuts,
+                     *boost::unit_test::label("long")) {
   const engine::LoadedPlugins loaded = plugins();
   for (const auto& [name, devices] :
        {std::pair("flux_on_16_8_and_8", 2u),

@@ -64,7 +64,7 @@ void says(const std::string& text, std::initializer_list<const char*> words) {
 
 BOOST_FIXTURE_TEST_SUITE(edit_workflows, EditGoldens)
 
-BOOST_AUTO_TEST_CASE(a_picture_is_changed_as_pytorch_changes_it) {
+BOOST_AUTO_TEST_CASE(a_picture_is_changed_as_pytorch_changes_it, *boost::unit_test::label("long")) {
   add_models("qwen_image_edit_fp8_e4m3fn");
   const Results results =
       run(flow(edit("edit", kEditPrompt) + edit("without", " ") + look("edit", "edit") +
@@ -80,7 +80,8 @@ BOOST_AUTO_TEST_CASE(a_picture_is_changed_as_pytorch_changes_it) {
   BOOST_TEST(decibels >= 70, decibels << " dB");
 }
 
-BOOST_AUTO_TEST_CASE(two_pictures_are_read_and_shown_each_at_its_place) {
+BOOST_AUTO_TEST_CASE(two_pictures_are_read_and_shown_each_at_its_place,
+                     *boost::unit_test::label("long")) {
   const std::string name = "qwen_image_edit_2509_fp8_e4m3fn";
   add_models(name);
   const auto latent = [&](const std::string& method) {
@@ -99,7 +100,8 @@ BOOST_AUTO_TEST_CASE(two_pictures_are_read_and_shown_each_at_its_place) {
   compare(latent("index_timestep_zero").floats("drawn.LATENT", "samples"), "timed.latent");
 }
 
-BOOST_AUTO_TEST_CASE(without_a_picture_the_text_is_that_of_a_drawing) {
+BOOST_AUTO_TEST_CASE(without_a_picture_the_text_is_that_of_a_drawing,
+                     *boost::unit_test::label("long")) {
   add_models("any");
   using Shape = std::vector<std::int64_t>;
   // Of the template behind the text five tokens are kept.
@@ -107,7 +109,8 @@ BOOST_AUTO_TEST_CASE(without_a_picture_the_text_is_that_of_a_drawing) {
   BOOST_TEST(states_shape(plus("edit", "")) == (Shape{1, 23, 24}));
 }
 
-BOOST_AUTO_TEST_CASE(a_text_of_its_own_chat_shows_a_picture_where_it_says) {
+BOOST_AUTO_TEST_CASE(a_text_of_its_own_chat_shows_a_picture_where_it_says,
+                     *boost::unit_test::label("long")) {
   add_models("any");
   const std::string turn = "<|im_start|>user\\n", image = R"(, "image": ["one", 0])";
   using Shape = std::vector<std::int64_t>;

@@ -82,7 +82,7 @@ struct PlacedFlux2 : NodeFixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(flux2_placed, PlacedFlux2)
+BOOST_FIXTURE_TEST_SUITE(flux2_placed, PlacedFlux2, *boost::unit_test::label("long"))
 
 BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
   const std::vector<float> alone = draw({"fake:0"}, "");

@@ -45,7 +45,7 @@ struct PlacedEdits : EditFixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(placed_edits, PlacedEdits)
+BOOST_FIXTURE_TEST_SUITE(placed_edits, PlacedEdits, *boost::unit_test::label("long"))
 
 BOOST_AUTO_TEST_CASE(pictures_are_read_to_the_same_bytes_wherever_that_is_done) {
   const std::vector<float> alone = states(options_for({"cpu:0"}));

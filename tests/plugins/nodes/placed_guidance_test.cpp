@@ -111,7 +111,7 @@ struct PlacedGuidance : NodeFixture {
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(placed_guidance, PlacedGuidance)
+BOOST_FIXTURE_TEST_SUITE(placed_guidance, PlacedGuidance, *boost::unit_test::label("long"))
 
 BOOST_DATA_TEST_CASE_F(PlacedGuidance, branches_on_two_devices_give_the_same_bytes, guidances(),
                        one) {

@@ -82,7 +82,8 @@ struct PlacedHooks : NodeFixture {
 
 BOOST_FIXTURE_TEST_SUITE(placed_hooks, PlacedHooks)
 
-BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_however_the_model_is_placed) {
+BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_however_the_model_is_placed,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}));
   BOOST_TEST(same_bytes(alone, draw(options_for({"fake:0"}))), "fake:0");
   const auto split = [](const char* mode) {
@@ -121,7 +122,7 @@ BOOST_AUTO_TEST_CASE(one_branch_alone_is_not_spread) {
 }
 
 // Less and less memory, down to what holds the sessions of one of the models only.
-BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_in_little_memory) {
+BOOST_AUTO_TEST_CASE(hooks_give_the_same_bytes_in_little_memory, *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"fake:0"}));
   int drawn = 0;
   for (const std::uint64_t kilobytes : {3000, 2000, 1500, 1250, 1000, 800, 600}) {

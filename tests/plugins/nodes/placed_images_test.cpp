@@ -76,7 +76,8 @@ struct PlacedImages : NodeFixture {
 
 BOOST_FIXTURE_TEST_SUITE(placed_images, PlacedImages)
 
-BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_however_the_models_are_placed) {
+BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_however_the_models_are_placed,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}));
   BOOST_TEST(alone.size() == 2u * 2 * 16 * 6 * 10);
   BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}))), "fake:0");
@@ -88,7 +89,8 @@ BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_however_the_models_are_placed) {
         mode);
 }
 
-BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_in_little_memory) {
+BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_in_little_memory,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"fake:0"}));
   int drawn = 0;
   for (const std::uint64_t kilobytes : {40000, 20000, 17000, 16000, 4000, 2000, 1000, 500}) {

@@ -96,7 +96,8 @@ struct PlacedNag : NodeFixture {
 
 BOOST_FIXTURE_TEST_SUITE(placed_attention_guidance, PlacedNag)
 
-BOOST_AUTO_TEST_CASE(guided_attention_has_the_same_bytes_however_the_model_is_placed) {
+BOOST_AUTO_TEST_CASE(guided_attention_has_the_same_bytes_however_the_model_is_placed,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}));
   BOOST_TEST(warnings.empty());
   BOOST_TEST(same_bytes(alone, draw(options_for({"fake:0"}))), "fake:0");
@@ -156,7 +157,8 @@ BOOST_AUTO_TEST_CASE(a_pair_stays_on_one_device) {
   BOOST_TEST(said.find("the call has one branch") != std::string::npos, said);
 }
 
-BOOST_AUTO_TEST_CASE(guided_attention_has_the_same_bytes_in_little_memory) {
+BOOST_AUTO_TEST_CASE(guided_attention_has_the_same_bytes_in_little_memory,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"fake:0"}));
   int drawn = 0;
   for (const std::uint64_t kilobytes : {3000, 2000, 1500, 1250, 1000, 800, 600}) {
@@ -172,7 +174,8 @@ BOOST_AUTO_TEST_CASE(guided_attention_has_the_same_bytes_in_little_memory) {
   BOOST_TEST(drawn > 2);
 }
 
-BOOST_AUTO_TEST_CASE(samplers_with_several_evaluations_have_the_same_bytes) {
+BOOST_AUTO_TEST_CASE(samplers_with_several_evaluations_have_the_same_bytes,
+                     *boost::unit_test::label("long")) {
   for (const char* sampler : {"heun", "dpmpp_2m_sde", "euler_cfg_pp"})
     BOOST_TEST(same_bytes(draw(options_for({"cpu:0"}), "", sampler),
                           draw(options_for({"fake:0", "fake:1"}), split("layers"), sampler)),

@@ -95,7 +95,8 @@ BOOST_AUTO_TEST_CASE(reference_pictures) {
                      "inputs": {"conditioning": ["with", 0]}})"));
 }
 
-BOOST_AUTO_TEST_CASE(reference_pictures_with_a_timestep_of_their_own) {
+BOOST_AUTO_TEST_CASE(reference_pictures_with_a_timestep_of_their_own,
+                     *boost::unit_test::label("long")) {
   std::filesystem::create_symlink(heddle::test::tests_folder() /
                                       "plugins/goldens/qwen_image/transformer/"
                                       "diffusion_pytorch_model.safetensors",

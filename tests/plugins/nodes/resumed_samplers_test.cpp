@@ -96,7 +96,7 @@ std::string resumed_out(const std::string& node) { return "\"out\": " + node + "
 
 BOOST_FIXTURE_TEST_SUITE(resumed_samplers, ResumedFixture)
 
-BOOST_AUTO_TEST_CASE(every_sampler_goes_on_from_every_step) {
+BOOST_AUTO_TEST_CASE(every_sampler_goes_on_from_every_step, *boost::unit_test::label("long")) {
   const std::vector<std::string> names = names_of("sampler_name");
   BOOST_TEST(names.size() >= 44u);
   for (std::size_t n = 0; n < names.size(); n += kEvery) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_masked_batch_goes_on) {
       "a mask", 3);
 }
 
-BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on) {
+BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on, *boost::unit_test::label("long")) {
   const std::pair<const char*, const char*> patches[] = {
       {"APG", R"("eta": 0.5, "norm_threshold": 2.0, "momentum": -0.5)"},
       {"NAGuidance", R"("nag_scale": 3.0, "nag_alpha": 0.5, "nag_tau": 2.0)"},
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(keyframes_of_hooks_go_on_where_they_were) {
+BOOST_AUTO_TEST_CASE(keyframes_of_hooks_go_on_where_they_were, *boost::unit_test::label("long")) {
   const std::string hooks =
       R"("kohya": {"class_type": "CreateHookLoraModelOnly", "inputs": {"lora_name": "kohya.safetensors", "strength_model": 0.5}},
          "early": {"class_type": "CreateHookKeyframe", "inputs": {"strength_mult": 1.0, "start_percent": 0.0}},

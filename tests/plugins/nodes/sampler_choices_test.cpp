@@ -75,7 +75,8 @@ std::string drawn_by(const std::string& name, const std::string& type, const std
 BOOST_FIXTURE_TEST_SUITE(sampler_choices, NodeFixture)
 
 // Under a sanitizer, which takes many times as long, each with one of the schedules.
-BOOST_AUTO_TEST_CASE(every_sampler_with_every_schedule_gives_a_finite_picture) {
+BOOST_AUTO_TEST_CASE(every_sampler_with_every_schedule_gives_a_finite_picture,
+                     *boost::unit_test::label("long")) {
 #if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
   constexpr std::size_t kEvery = std::size(kAllSchedules);
 #else
@@ -107,7 +108,8 @@ BOOST_AUTO_TEST_CASE(every_sampler_with_every_schedule_gives_a_finite_picture) {
 }
 
 // With the numbers that are usual the nodes choose what the names mean.
-BOOST_AUTO_TEST_CASE(sampler_nodes_with_usual_numbers_equal_the_names_byte_for_byte) {
+BOOST_AUTO_TEST_CASE(sampler_nodes_with_usual_numbers_equal_the_names_byte_for_byte,
+                     *boost::unit_test::label("long")) {
   const std::pair<const char*, std::pair<const char*, const char*>> cases[] = {
       {"euler_ancestral_cfg_pp", {"SamplerEulerAncestralCFGPP", R"("eta": 1, "s_noise": 1)"}},
       {"dpmpp_2s_ancestral", {"SamplerDPMPP_2S_Ancestral", R"("eta": 1, "s_noise": 1)"}},

@@ -58,13 +58,14 @@ struct TiledFixture {
 
 BOOST_FIXTURE_TEST_SUITE(tiled_vae, TiledFixture)
 
-BOOST_AUTO_TEST_CASE(tiles_are_told_as_they_are_run) {
+BOOST_AUTO_TEST_CASE(tiles_are_told_as_they_are_run, *boost::unit_test::label("long")) {
   check_inference(engine, flow(decoder(64, 16)));
   check_inference(engine, flow(encoder(64, 16)));
   check_inference(engine, flow(inpaint("shape", 7)));
 }
 
-BOOST_AUTO_TEST_CASE(one_tile_that_covers_everything_is_the_whole_picture) {
+BOOST_AUTO_TEST_CASE(one_tile_that_covers_everything_is_the_whole_picture,
+                     *boost::unit_test::label("long")) {
   const auto whole = nodes.run_whole(
       flow(
           R"("latent": {"class_type": "VAEEncode", "inputs": {"pixels": ["picture", 0], "vae": ["loader", 2]}},
@@ -236,7 +237,8 @@ struct CrowdedFixture : TiledFixture {
 
 BOOST_FIXTURE_TEST_SUITE(decode_without_room, CrowdedFixture)
 
-BOOST_AUTO_TEST_CASE(a_decode_that_finds_no_room_is_done_in_tiles_and_is_not_cached) {
+BOOST_AUTO_TEST_CASE(a_decode_that_finds_no_room_is_done_in_tiles_and_is_not_cached,
+                     *boost::unit_test::label("long")) {
   Engine crowded(crowded_options());
   const std::uint64_t room = room_for_tiles(crowded);
   BOOST_TEST_REQUIRE(room < kMemory);
@@ -279,7 +281,8 @@ BOOST_AUTO_TEST_CASE(a_budget_that_only_tiles_keep_is_not_refused_before_the_run
 }
 
 // The other program comes when the run has been placed.
-BOOST_AUTO_TEST_CASE(where_not_even_tiles_have_room_another_device_decodes_the_whole) {
+BOOST_AUTO_TEST_CASE(where_not_even_tiles_have_room_another_device_decodes_the_whole,
+                     *boost::unit_test::label("long")) {
   EngineOptions two = crowded_options();
   two.devices = {"fake:0", "fake:1", "cpu:0"};
   two.cache_bytes = 1;
