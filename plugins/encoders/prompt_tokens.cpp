@@ -251,7 +251,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2"};
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2",
+                                                    "krea2"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -266,8 +267,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
                                       "'; known are flux, stable_diffusion, sd3, qwen_image, "
-                                      "flux2, lumina2 and z_image. Load it with one of the first "
-                                      "six.");
+                                      "flux2, lumina2, krea2 and z_image. Load it with one of "
+                                      "the first seven.");
 }
 
 }  // namespace heddle::encoders
