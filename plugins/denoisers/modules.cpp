@@ -1,6 +1,7 @@
 #include "modules.h"
 
 #include "flux_names.h"
+#include "krea2_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
 #include "zimage_names.h"
@@ -61,10 +62,14 @@ constexpr heddle_module_names_desc kSd3{sizeof(heddle_module_names_desc), "sd3",
                                         "by the original names and by those of diffusers",
                                         &list_modules<Sd3Names>, &list_originals<Sd3Names>};
 
+constexpr heddle_module_names_desc kKrea2{sizeof(heddle_module_names_desc), "krea2",
+                                          "by the original names and by those of diffusers",
+                                          &list_modules<Krea2Names>, &list_originals<Krea2Names>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3>();
+  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3, kKrea2>();
 }
 
 }  // namespace heddle::denoisers
