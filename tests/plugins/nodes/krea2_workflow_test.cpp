@@ -25,25 +25,33 @@ struct Krea2Workflow : NodeFixture {
     add(seeded_model("text", false, "krea2"), "text_encoders/qwen3vl_4b_fp8_scaled");
     add(seeded_model("qwen_image.vae"), "vae/qwen_image_vae");
   }
-  // patches: nodes that change the model; of: the last of them.
-  static std::string flow(const std::string& unet = "krea2_turbo_fp8_scaled",
-                          const std::string& type = "krea2", const std::string& patches = "",
-                          const std::string& of = "model") {
-    return R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" + unet +
-           R"(.safetensors", "weight_dtype": "default"}}, )" + patches +
-           R"("clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "qwen3vl_4b_fp8_scaled.safetensors", "type": ")" +
+  static std::string loaders(const std::string& unet = "krea2_turbo_fp8_scaled",
+                             const std::string& type = "krea2") {
+    return R"("model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")" + unet +
+           R"(.safetensors", "weight_dtype": "default"}},
+      "clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "qwen3vl_4b_fp8_scaled.safetensors", "type": ")" +
            type + R"(", "device": "default"}},
-      "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "qwen_image_vae.safetensors"}},
-      "one": {"class_type": "CLIPTextEncode", "inputs": {"text": "a photo of a (red fox:1.1) in the snow, soft light", "clip": ["clip", 0]}},
+      "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "qwen_image_vae.safetensors"}})";
+  }
+  // Links to what the loaders give.
+  struct Parts {
+    std::string model = R"(["model", 0])", clip = R"(["clip", 0])", vae = R"(["vae", 0])";
+  };
+  static std::string flow(const std::string& loaders, const Parts& parts) {
+    return "{" + loaders +
+           R"(, "one": {"class_type": "CLIPTextEncode", "inputs": {"text": "a photo of a (red fox:1.1) in the snow, soft light", "clip": )" +
+           parts.clip + R"(}},
       "two": {"class_type": "ConditioningZeroOut", "inputs": {"conditioning": ["one", 0]}},
       "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 80, "height": 48, "batch_size": 1}},
       "drawn": )" +
-           ksampler(R"("steps": 3, "cfg": 1, "model": [")" + of + R"(", 0])") +
-           R"(, "picture": {"class_type": "VAEDecode", "inputs": {"samples": ["drawn", 0], "vae": ["vae", 0]}},
+           ksampler(R"("steps": 3, "cfg": 1, "model": )" + parts.model) +
+           R"(, "picture": {"class_type": "VAEDecode", "inputs": {"samples": ["drawn", 0], "vae": )" +
+           parts.vae + R"(}},
       "first": {"class_type": "test.first", "inputs": {"list": ["one", 0]}},
       "a": {"class_type": "test.look", "inputs": {"value": ["first", 0]}},
       "b": {"class_type": "test.look", "inputs": {"value": ["picture", 0]}}})";
   }
+  static std::string flow() { return flow(loaders(), Parts()); }
   void compare(const std::vector<float>& got, const std::string& golden) const {
     const double error = relative_error(got, expected.floats(golden));
     BOOST_TEST_MESSAGE(golden << ": relative error " << error);
@@ -57,6 +65,16 @@ struct Krea2Workflow : NodeFixture {
     for (std::size_t i = 0; i < got.size(); ++i)
       sum += double(got[i] - wanted[i]) * double(got[i] - wanted[i]);
     return -10 * std::log10(sum / double(got.size()));
+  }
+  void compare_drawing(const std::string& flow) {
+    const heddle::Results results =
+        run_whole(flow, {"first.value", "drawn.LATENT", "picture.IMAGE"});
+    BOOST_TEST(warnings.empty());
+    compare(results.floats("first.value", "cross_attn"), "flow.states");
+    compare(results.floats("drawn.LATENT", "samples"), "flow.latent");
+    const double decibels = psnr(results.floats("picture.IMAGE"), "flow.picture");
+    BOOST_TEST_MESSAGE(decibels << " dB");
+    BOOST_TEST(decibels >= 70, decibels << " dB");
   }
   std::vector<float> drawn(const std::string& flow) {
     return run_whole(flow, {"drawn.LATENT"}).floats("drawn.LATENT", "samples");
@@ -92,14 +110,56 @@ BOOST_FIXTURE_TEST_SUITE(krea2_workflows, Krea2Workflow)
 
 BOOST_AUTO_TEST_CASE(from_the_prompt_to_the_picture_equals_pytorch) {
   add_models();
-  const heddle::Results results =
-      run_whole(flow(), {"first.value", "drawn.LATENT", "picture.IMAGE"});
-  BOOST_TEST(warnings.empty());
-  compare(results.floats("first.value", "cross_attn"), "flow.states");
-  compare(results.floats("drawn.LATENT", "samples"), "flow.latent");
-  const double decibels = psnr(results.floats("picture.IMAGE"), "flow.picture");
-  BOOST_TEST_MESSAGE(decibels << " dB");
-  BOOST_TEST(decibels >= 70, decibels << " dB");
+  compare_drawing(flow());
+}
+
+BOOST_AUTO_TEST_CASE(a_checkpoint_holds_all_its_parts) {
+  std::vector<FileTensor> all;
+  const auto put = [&](const std::string& prefix, const std::vector<FileTensor>& tensors) {
+    for (FileTensor tensor : tensors) {
+      tensor.name = prefix + tensor.name;
+      all.push_back(std::move(tensor));
+    }
+  };
+  put("model.diffusion_model.", seeded_model("transformer", false, "krea2"));
+  put("text_encoders.qwen3vl_4b.transformer.", seeded_model("text", false, "krea2"));
+  put("vae.", seeded_model("qwen_image.vae"));
+  std::filesystem::create_directories(folder / "models/checkpoints");
+  add(all, "checkpoints/krea2");
+  compare_drawing(flow(
+      R"("all": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": "krea2.safetensors"}})",
+      {R"(["all", 0])", R"(["all", 1])", R"(["all", 2])"}));
+}
+
+BOOST_AUTO_TEST_CASE(a_diffusers_folder_needs_no_files_of_a_tokenizer) {
+  const std::string at = "models/diffusers/krea2/";
+  const auto part = [&](const std::string& name, const std::string& config,
+                        const std::vector<FileTensor>& tensors) {
+    std::filesystem::create_directories(folder / (at + name));
+    folder.write(at + name + "/config.json", config);
+    add(tensors, "diffusers/krea2/" + name + "/model");
+  };
+  std::vector<FileTensor> transformer = seeded_model("transformer", false, "krea2");
+  name_krea2_as_diffusers(transformer);
+  part("transformer", R"({"axes_dims_rope": [4, 6, 6], "rope_theta": 1000.0})", transformer);
+  part(
+      "text_encoder",
+      R"({"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", "head_dim": 16, "rope_theta": 5000000}})",
+      seeded_model("text", false, "krea2"));
+  part("vae", "{}", seeded_model("qwen_image.vae", true));
+  std::filesystem::create_directories(folder / (at + "scheduler"));
+  folder.write(at + "scheduler/scheduler_config.json",
+               R"({"use_dynamic_shifting": true, "max_shift": 1.15})");
+  folder.write(at + "model_index.json",
+               R"({"_class_name": "Krea2Pipeline",
+           "scheduler": ["diffusers", "FlowMatchEulerDiscreteScheduler"],
+           "text_encoder": ["transformers", "Qwen3VLModel"],
+           "tokenizer": ["transformers", "Qwen2Tokenizer"],
+           "transformer": ["diffusers", "Krea2Transformer2DModel"],
+           "vae": ["diffusers", "AutoencoderKLQwenImage"]})");
+  compare_drawing(
+      flow(R"("all": {"class_type": "DiffusersLoader", "inputs": {"model_path": "krea2"}})",
+           {R"(["all", 0])", R"(["all", 1])", R"(["all", 2])"}));
 }
 
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
@@ -142,10 +202,11 @@ BOOST_AUTO_TEST_CASE(a_lora_finds_its_modules_by_every_name) {
   add(merged, "diffusion_models/merged");
   const std::string loader =
       R"("lora": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["model", 0], "lora_name": "style.safetensors", "strength_model": 0.5}}, )";
-  const std::vector<float> with_lora =
-      drawn(flow("krea2_turbo_fp8_scaled", "krea2", loader, "lora"));
+  Parts patched;
+  patched.model = R"(["lora", 0])";
+  const std::vector<float> with_lora = drawn(flow(loader + loaders(), patched));
   BOOST_TEST(warnings.empty());
-  const double error = relative_error(with_lora, drawn(flow("merged"))),
+  const double error = relative_error(with_lora, drawn(flow(loaders("merged"), Parts()))),
                moved = relative_error(with_lora, expected.floats("flow.latent"));
   BOOST_TEST(error < kTolerance, "relative error " << error);
   BOOST_TEST(moved > 100 * kTolerance, "the LoRA changed " << moved);
@@ -157,7 +218,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_what_it_is) {
     for (const char* word : words)
       BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
   };
-  says(engine_refusal([&] { drawn(flow("krea2_turbo_fp8_scaled", "qwen_image")); }),
+  says(engine_refusal(
+           [&] { drawn(flow(loaders("krea2_turbo_fp8_scaled", "qwen_image"), Parts())); }),
        {"qwen3vl", "Qwen-Image 2.1", "not supported", "type krea2"});
   std::vector<FileTensor> shallow = seeded_model("text", false, "krea2");
   std::erase_if(shallow, [](const FileTensor& tensor) {
