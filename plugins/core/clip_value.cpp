@@ -229,7 +229,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
                   "(stable_diffusion), clip_l, clip_g and t5xxl (sd3, also without some of them), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
-                  "mistral3 alone (flux2), qwen3vl alone (krea2).");
+                  "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,

@@ -218,9 +218,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_what_it_is) {
     for (const char* word : words)
       BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
   };
-  says(engine_refusal(
-           [&] { drawn(flow(loaders("krea2_turbo_fp8_scaled", "qwen_image"), Parts())); }),
-       {"qwen3vl", "Qwen-Image 2.1", "not supported", "type krea2"});
+  says(engine_refusal([&] { drawn(flow(loaders("krea2_turbo_fp8_scaled", "mage"), Parts())); }),
+       {"qwen3vl", "Mage-Flow", "not supported", "type krea2"});
   std::vector<FileTensor> shallow = seeded_model("text", false, "krea2");
   std::erase_if(shallow, [](const FileTensor& tensor) {
     return tensor.name.starts_with("model.language_model.layers.3") &&
