@@ -1,10 +1,9 @@
 #include "krea2.h"
 
-#include <array>
-
 #include "krea2_names.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
+#include "rotary_axes.h"
 #include "wan_latent_settings.h"
 #include "zimage_blocks.h"
 
@@ -43,23 +42,6 @@ Krea2LayerSizes read_layer_sizes(const Checkpoint& file, const Krea2Names& names
   return s;
 }
 
-// The published model's heads of 128 turn 32, 48 and 48 of their elements with the three axes.
-std::array<std::int64_t, 3> read_axes(const Checkpoint& file, const Value& config,
-                                      std::int64_t head) {
-  std::array<std::int64_t, 3> axes{head / 4, head * 3 / 8, head * 3 / 8};
-  const Value given = config.field("axes_dims_rope");
-  for (std::uint32_t i = 0; i < given.count() && i < axes.size(); ++i)
-    axes[i] = given.item(i).as<std::int64_t>();
-  bool fits = axes[0] + axes[1] + axes[2] == head && (given.count() == 0 || given.count() == 3);
-  for (const std::int64_t axis : axes) fits = fits && axis > 0 && axis % 2 == 0;
-  if (!fits)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": rotary axes " + blocks::shape_text({axes[0], axes[1], axes[2]}) +
-                    " do not make up a head of size " + std::to_string(head) +
-                    ": three even numbers are needed whose sum it is ('axes_dims_rope').");
-  return axes;
-}
-
 Krea2Sizes read_krea2_sizes(const Checkpoint& file, const Value& config, const Krea2Names& names) {
   const auto size = [&](const char* name, std::uint32_t axis) {
     return file.size(names.one(name), axis);
@@ -73,7 +55,9 @@ Krea2Sizes read_krea2_sizes(const Checkpoint& file, const Value& config, const K
   s.layers = names.count("blocks");
   s.text_layers = names.count("txtfusion.layerwise_blocks");
   s.refiners = names.count("txtfusion.refiner_blocks");
-  s.axes = read_axes(file, config, s.joint.head);
+  // The published model's heads of 128 turn 32, 48 and 48 of their elements with the three axes.
+  const std::int64_t head = s.joint.head;
+  s.axes = rotary_axes(file, config, head, {head / 4, head * 3 / 8, head * 3 / 8});
   return s;
 }
 

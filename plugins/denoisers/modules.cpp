@@ -2,6 +2,7 @@
 
 #include "flux_names.h"
 #include "krea2_names.h"
+#include "qwen21_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
 #include "zimage_names.h"
@@ -50,6 +51,10 @@ constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen
                                          "by the names of diffusers", &list_modules<QwenNames>,
                                          nullptr};
 
+constexpr heddle_module_names_desc kQwen21{sizeof(heddle_module_names_desc), "qwen-image-2.1",
+                                           "by the names of diffusers", &list_modules<Qwen21Names>,
+                                           nullptr};
+
 constexpr heddle_module_names_desc kZImage{
     sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
@@ -69,7 +74,7 @@ constexpr heddle_module_names_desc kKrea2{sizeof(heddle_module_names_desc), "kre
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3, kKrea2>();
+  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21>();
 }
 
 }  // namespace heddle::denoisers
