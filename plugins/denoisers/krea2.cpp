@@ -1,5 +1,6 @@
 #include "krea2.h"
 
+#include "dual_stream.h"
 #include "krea2_names.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
@@ -83,7 +84,7 @@ class Krea2Builder {
                         at = "blocks." + std::to_string(i) + ".";
       const Source mod = modulate(path, shared, at + "mod.lin",
                                   {at + "prenorm.scale", at + "postnorm.scale"}, 6, false);
-      hidden = add_layer(path + ".block", at, hidden, s_.joint, &mod, 1);
+      hidden = add_joint_layer(path + ".block", at, hidden, mod);
     }
     graph_.output("out", add_final(hidden, vector, x));
   }
@@ -151,18 +152,17 @@ class Krea2Builder {
   Source embed_text(const Source& context) {
     Source states = context;
     for (int i = 0; i < s_.text_layers; ++i)
-      states = add_layer("text.layers." + std::to_string(i),
-                         "txtfusion.layerwise_blocks." + std::to_string(i) + ".", states, s_.text,
-                         nullptr, s_.states);
+      states = add_text_layer("text.layers." + std::to_string(i),
+                              "txtfusion.layerwise_blocks." + std::to_string(i) + ".", states,
+                              s_.states);
     Block mix = graph_.add<Krea2TextMix>("text.mix");
     mix.link(Krea2TextMix::hidden, states);
     blocks::Slots(file_, mix, "text.mix")
         .fill(Krea2TextMix::weight, names_.one("txtfusion.projector.weight"), {1, s_.states});
     Source text = mix[Krea2TextMix::out];
     for (int i = 0; i < s_.refiners; ++i)
-      text = add_layer("text.refine." + std::to_string(i),
-                       "txtfusion.refiner_blocks." + std::to_string(i) + ".", text, s_.text,
-                       nullptr, 1);
+      text = add_text_layer("text.refine." + std::to_string(i),
+                            "txtfusion.refiner_blocks." + std::to_string(i) + ".", text, 1);
     using B = Krea2TextIn;
     Block block = graph_.add<B>("embed.text");
     block.link(B::hidden, text).set(B::eps, eps());
@@ -182,18 +182,14 @@ class Krea2Builder {
     return block[B::out];
   }
 
-  // at: what the tensors' names begin with. mod: null of a layer of the text, which turns nothing.
-  Source add_layer(const std::string& path, const std::string& at, const Source& hidden,
-                   const Krea2LayerSizes& s, const Source* mod, std::int64_t states) {
-    using B = Krea2Layer;
+  // at: what the tensors' names begin with.
+  template <class B>
+  Block add_layer(const std::string& path, const std::string& at, const Source& hidden,
+                  const Krea2LayerSizes& s) {
     Block block = graph_.add<B>(path);
-    block.link(B::hidden, hidden).set(B::states, states);
+    block.link(B::hidden, hidden);
     block.set(B::heads, s.heads).set(B::kv_heads, s.kv_heads).set(B::eps, eps());
     blocks::Slots slots(file_, block, path);
-    if (mod != nullptr)
-      block.link(B::mod, *mod).link(B::cos, cos_).link(B::sin, sin_);
-    else
-      slots.fill(B::norms, parts({at + "prenorm.scale", at + "postnorm.scale"}), {2 * s.width});
     const auto matrix = [&](const Weight& slot, const Names& modules, std::int64_t rows,
                             std::int64_t columns) {
       Names tensors;
@@ -208,6 +204,31 @@ class Krea2Builder {
     matrix(B::down, {"mlp.down"}, s.width, s.mlp);
     slots.fill(B::q_norm, names_.one(at + "attn.qknorm.qnorm.scale"), {s.head});
     slots.fill(B::k_norm, names_.one(at + "attn.qknorm.knorm.scale"), {s.head});
+    return block;
+  }
+
+  Source add_text_layer(const std::string& path, const std::string& at, const Source& hidden,
+                        std::int64_t states) {
+    using B = Krea2TextLayer;
+    Block block = add_layer<B>(path, at, hidden, s_.text);
+    block.set(B::states, states);
+    blocks::Slots(file_, block, path)
+        .fill(B::norms, parts({at + "prenorm.scale", at + "postnorm.scale"}), {2 * s_.text.width});
+    return block[B::out];
+  }
+
+  Source add_joint_layer(const std::string& path, const std::string& at, const Source& hidden,
+                         const Source& mod) {
+    using B = Krea2Layer;
+    Block block = add_layer<B>(path, at, hidden, s_.joint);
+    block.link(B::mod, mod).link(B::cos, cos_).link(B::sin, sin_);
+    // Heads of queries go with the keys that they share.
+    const Krea2LayerSizes& s = s_.joint;
+    const std::int64_t queries = s.heads * s.head, keys = s.kv_heads * s.head,
+                       group = queries / s.kv_heads, unit = mlp_unit(s.mlp);
+    block.shard(B::qkv, 0, {{queries, group}, {keys, s.head}, {keys, s.head}});
+    block.shard(B::gate, 0, {{queries, group}}).shard(B::proj, 1, {{queries, group}});
+    block.shard(B::up, 0, {{s.mlp, unit}, {s.mlp, unit}}).shard(B::down, 1, {{s.mlp, unit}});
     return block[B::out];
   }
 

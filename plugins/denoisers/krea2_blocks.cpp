@@ -7,8 +7,8 @@
 #include <heddle/ops.hpp>
 
 #include "even_sides.h"
+#include "joint_attention.h"
 #include "patches.h"
-#include "plugins/blocks/grouped_heads.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
@@ -32,48 +32,72 @@ Tensor as_factor(Context& ctx, const Tensor& weight) {
   return affine(ctx, ops::cast(ctx, weight, HEDDLE_F32), 1, 1);
 }
 
-// The norm of this number before the attention (0) or the MLP (1), modulated where the layer is.
-Tensor normed(Context& ctx, const Tensor& x, int norm) {
+// Queries, keys and values of x, one after another: (B, l, 3 H d), each head of keys and values as
+// often as queries share it. H: of this device's heads. cos, sin: of these tokens, or empty.
+template <class B>
+Tensor project_heads(Context& ctx, const Tensor& x, const Tensor& cos, const Tensor& sin) {
+  const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {});
+  const std::int64_t times = ctx[B::heads] / ctx[B::kv_heads], head = ctx[B::q_norm].size(0),
+                     kv_heads = qkv.size(2) / (head * (times + 2)), heads = kv_heads * times,
+                     queries = heads * head, keys = queries + kv_heads * head;
+  const Tensor all = ctx.make({x.size(0), x.size(1), 3 * queries});
+  const auto third = [&](int i) {
+    return blocks::split_heads(all.slice(2, i * queries, (i + 1) * queries), heads);
+  };
+  const Tensor k = blocks::split_heads(qkv.slice(2, queries, keys), kv_heads),
+               v = blocks::split_heads(qkv.slice(2, keys, qkv.size(2)), kv_heads);
+  ops::norm_rope_into(ctx, blocks::split_heads(qkv.slice(2, 0, queries), heads),
+                      as_factor(ctx, ctx[B::q_norm]), cos, sin, ctx[B::eps], third(0));
+  ops::norm_rope_into(ctx, k, as_factor(ctx, ctx[B::k_norm]), cos, sin, ctx[B::eps], k);
+  for (std::int64_t i = 0; i < times; ++i) {
+    const auto copies = [&](const Tensor& to) {
+      return to.reshape({x.size(0), x.size(1), kv_heads, times, head}).slice(3, i, i + 1);
+    };
+    const Shape one{x.size(0), x.size(1), kv_heads, 1, head};
+    ops::copy_into(ctx, k.reshape(one), copies(third(1)));
+    ops::copy_into(ctx, v.reshape(one), copies(third(2)));
+  }
+  return all;
+}
+
+// What an attention gave, gated by x.
+template <class B>
+Tensor gated(Context& ctx, const Tensor& seen, const Tensor& x) {
+  // sigmoid(g) is (1 + tanh(g / 2)) / 2; in f32, as gates that are nearly shut lose all bits else.
+  const Tensor raw = blocks::wide_linear(ctx, x, ctx[B::gate], {}),
+               half = ops::activate(ctx, affine(ctx, raw, 0.5, 0), HEDDLE_ACT_TANH);
+  const Tensor out = ctx.make(seen.shape());
+  ops::mul_into(ctx, affine(ctx, half, 0.5, 0.5), seen, out);
+  return out;
+}
+
+// The first half of the MLP.
+template <class B>
+Tensor raised(Context& ctx, const Tensor& x) {
+  const Tensor both = blocks::wide_linear(ctx, x, ctx[B::up], {});
+  const std::int64_t width = both.size(2) / 2;
+  const Tensor out = ctx.make({both.size(0), both.size(1), width});
+  ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
+                             HEDDLE_ACT_SILU, out);
+  return out;
+}
+
+// The nth norm of a layer of the joint sequence: before the attention (0) or the MLP (1).
+Tensor modulated(Context& ctx, const Tensor& x, int norm) {
   using B = Krea2Layer;
-  if (!ctx.has(B::mod))
-    return ops::rms_norm(ctx, x, as_factor(ctx, piece(ctx[B::norms], norm, 2)), ctx[B::eps]);
   const Tensor mod = ctx[B::mod], raw = ctx.make(x.shape(), HEDDLE_F32), out = ctx.make(x.shape());
   ops::rms_norm_into(ctx, x, piece(mod, 3 * norm, 6), ctx[B::eps], raw);
   ops::add_into(ctx, raw, piece(mod, 3 * norm + 1, 6).reshape({1, 1, x.size(2)}), out);
   return out;
 }
 
-// x plus `y` through a matrix, gated by what is behind this norm where the layer is modulated.
+// x plus y through a matrix, gated by what is behind this norm. A group of devices may have y, and
+// the matrix, in parts: each multiplies its own.
 Tensor added(Context& ctx, const Tensor& x, const Tensor& y, const Weight& matrix, int norm) {
-  using B = Krea2Layer;
-  if (!ctx.has(B::mod)) return blocks::wide_linear(ctx, y, ctx[matrix], {}, HEDDLE_ACT_NONE, x);
-  const Tensor gate = piece(ctx[B::mod], 3 * norm + 2, 6).reshape({1, 1, x.size(2)});
-  return ops::gated_add(ctx, x, gate, blocks::wide_linear(ctx, y, ctx[matrix], {}));
-}
-
-// Grouped queries, with a gate on what they give.
-Tensor gated_attention(Context& ctx, const Tensor& x) {
-  using B = Krea2Layer;
-  const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {});
-  const std::int64_t heads = ctx[B::heads], kv_heads = ctx[B::kv_heads], times = heads / kv_heads,
-                     head = qkv.size(2) / (heads + 2 * kv_heads), queries = heads * head,
-                     keys = queries + kv_heads * head;
-  const Tensor q = blocks::split_heads(qkv.slice(2, 0, queries), heads),
-               k = blocks::split_heads(qkv.slice(2, queries, keys), kv_heads);
-  const bool turns = ctx.has(B::cos);
-  const Tensor turn_cos = turns ? ctx[B::cos] : Tensor(), turn_sin = turns ? ctx[B::sin] : Tensor();
-  ops::norm_rope_into(ctx, q, as_factor(ctx, ctx[B::q_norm]), turn_cos, turn_sin, ctx[B::eps], q);
-  ops::norm_rope_into(ctx, k, as_factor(ctx, ctx[B::k_norm]), turn_cos, turn_sin, ctx[B::eps], k);
-  const Tensor seen = blocks::join_heads(ops::attention(
-      ctx, q, blocks::for_all_heads(ctx, qkv.slice(2, queries, keys), kv_heads, times),
-      blocks::for_all_heads(ctx, qkv.slice(2, keys, qkv.size(2)), kv_heads, times), {},
-      1 / std::sqrt(double(head))));
-  // sigmoid(g) is (1 + tanh(g / 2)) / 2; in f32, as gates that are nearly shut lose all bits else.
-  const Tensor gate = blocks::wide_linear(ctx, x, ctx[B::gate], {}),
-               half = ops::activate(ctx, affine(ctx, gate, 0.5, 0), HEDDLE_ACT_TANH);
-  const Tensor out = ctx.make(seen.shape());
-  ops::mul_into(ctx, affine(ctx, half, 0.5, 0.5), seen, out);
-  return out;
+  Tensor sum = blocks::wide_linear(ctx, y, ctx[matrix], {});
+  if (ctx.group().kind == HEDDLE_GROUP_ROWS) sum = ops::all_reduce(ctx, sum);
+  const Tensor mod = ctx[Krea2Layer::mod];
+  return ops::gated_add(ctx, x, piece(mod, 3 * norm + 2, 6).reshape({1, 1, x.size(2)}), sum);
 }
 
 }  // namespace
@@ -110,18 +134,42 @@ void Krea2Modulation::execute(Context& ctx) {
   ctx[out] = made;
 }
 
-void Krea2Layer::execute(Context& ctx) {
-  const Tensor given = ctx[hidden];
+void Krea2TextLayer::execute(Context& ctx) {
+  using B = Krea2TextLayer;
+  const Tensor given = ctx[hidden], weights = ctx[norms];
   const std::int64_t n = ctx[states];
   const Tensor x =
       n == 1 ? given : given.reshape({given.size(0) * given.size(1), n, given.size(2) / n});
-  const Tensor middle = added(ctx, x, gated_attention(ctx, normed(ctx, x, 0)), proj, 0);
-  const Tensor both = blocks::wide_linear(ctx, normed(ctx, middle, 1), ctx[up], {});
-  const std::int64_t width = both.size(2) / 2;
-  const Tensor raised = ctx.make({both.size(0), both.size(1), width});
-  ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
-                             HEDDLE_ACT_SILU, raised);
-  ctx[out] = added(ctx, middle, raised, down, 1).reshape(given.shape());
+  const auto normed = [&](const Tensor& from, int norm) {
+    return ops::rms_norm(ctx, from, as_factor(ctx, piece(weights, norm, 2)), ctx[eps]);
+  };
+  const Tensor first = normed(x, 0), all = project_heads<B>(ctx, first, {}, {});
+  const std::int64_t count = ctx[heads];
+  const Tensor q = part_of_heads(all, 0, count);
+  const Tensor seen =
+      ops::attention(ctx, q, part_of_heads(all, 1, count), part_of_heads(all, 2, count), {},
+                     1 / std::sqrt(double(q.size(3))));
+  const Tensor middle = blocks::wide_linear(ctx, gated<B>(ctx, blocks::join_heads(seen), first),
+                                            ctx[proj], {}, HEDDLE_ACT_NONE, x);
+  ctx[out] = blocks::wide_linear(ctx, raised<B>(ctx, normed(middle, 1)), ctx[down], {},
+                                 HEDDLE_ACT_NONE, middle)
+                 .reshape(given.shape());
+}
+
+void Krea2Layer::execute(Context& ctx) {
+  using B = Krea2Layer;
+  const Tensor x = ctx[hidden], first = modulated(ctx, x, 0);
+  const heddle_shard shard = ctx.shard(hidden);
+  const Tensor own = project_heads<B>(ctx, first, ctx[cos].slice(0, shard.begin, shard.end),
+                                      ctx[sin].slice(0, shard.begin, shard.end));
+  const std::int64_t head = ctx[q_norm].size(0), count = own.size(2) / (3 * head);
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, count);
+  const Tensor gathered = make_gathered(ctx, own, joint, count);
+  gather_tokens(ctx, own, 0, joint, count, gathered);
+  const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
+  attend(ctx, gathered, joint, seen);
+  const Tensor middle = added(ctx, x, gated<B>(ctx, blocks::join_heads(seen), first), proj, 0);
+  ctx[out] = added(ctx, middle, raised<B>(ctx, modulated(ctx, middle, 1)), down, 1);
 }
 
 void Krea2TextMix::execute(Context& ctx) {

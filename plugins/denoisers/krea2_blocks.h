@@ -56,32 +56,53 @@ struct Krea2Modulation {
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D) -> the same. mod (1, 1, 6 D), or without one, in its place, `norms` (2 D). With
-// `states` n > 1, hidden is (B, T, n D): n states of each token, which see only each other. Without
-// cos and sin nothing is turned.
+// A layer of the text, which turns nothing: hidden (B, T, W) -> the same. norms (2 W): of the
+// attention, then of the MLP. With `states` n > 1, hidden is (B, T, n W): n states of each token,
+// which see only each other.
+struct Krea2TextLayer {
+  static constexpr Info info{"krea2.text_layer", 1,  "Krea 2 text layer",
+                             "blocks/krea2",     "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<std::int64_t> states{"states", Widget{.number = 1}};
+  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 20}};
+  static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 20}};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Weight norms{"norms.weight"};
+  static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight gate{"gate.weight", HEDDLE_USE_LINEAR};  // sigmoid, on the attention
+  static constexpr Weight q_norm{"q_norm.weight"};
+  static constexpr Weight k_norm{"k_norm.weight"};
+  static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, W)
+  static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, states, heads, kv_heads, eps, norms, qkv,
+                                              gate, q_norm, k_norm, proj, up, down, out);
+  static void execute(Context& ctx);
+};
+
+// A layer of the joint sequence: hidden (B, L, D) -> the same. mod (1, 1, 6 D). A group of devices
+// may have some of the tokens each, or some of the heads and of the MLP.
 struct Krea2Layer {
   static constexpr Info info{"krea2.layer",  1,  "Krea 2 layer",
                              "blocks/krea2", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
-  static constexpr Input<Tensor> mod{"mod", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<Tensor> cos{"cos", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<Tensor> sin{"sin", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<std::int64_t> states{"states", Widget{.number = 1}};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> mod{"mod"};
+  static constexpr Input<Tensor> cos{"cos"};
+  static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 48}};
   static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 12}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
-  static constexpr Weight norms{"norms.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight gate{"gate.weight", HEDDLE_USE_LINEAR};  // (D, D): sigmoid, on attention
+  static constexpr Weight gate{"gate.weight", HEDDLE_USE_LINEAR};  // sigmoid, on the attention
   static constexpr Weight q_norm{"q_norm.weight"};
   static constexpr Weight k_norm{"k_norm.weight"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports =
-      heddle::ports(hidden, mod, cos, sin, states, heads, kv_heads, eps, norms, qkv, gate, q_norm,
-                    k_norm, proj, up, down, out);
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
+  static constexpr auto ports = heddle::ports(hidden, mod, cos, sin, heads, kv_heads, eps, qkv,
+                                              gate, q_norm, k_norm, proj, up, down, out);
   static void execute(Context& ctx);
 };
 

@@ -10,7 +10,6 @@
 #include "even_sides.h"
 #include "joint_attention.h"
 #include "patches.h"
-#include "plugins/blocks/grouped_heads.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -52,6 +51,18 @@ Tensor fourth_of(const Tensor& weights, int n) {
   return weights.reshape({4 * width}).slice(0, n * width, (n + 1) * width);
 }
 
+// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d).
+Tensor for_all_heads(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
+  const Tensor one = blocks::split_heads(x, heads);
+  if (times == 1) return one;
+  const std::int64_t width = one.size(3);
+  const Tensor all = ctx.make({x.size(0), x.size(1), heads, times, width});
+  for (std::int64_t i = 0; i < times; ++i)
+    ops::copy_into(ctx, one.reshape({x.size(0), x.size(1), heads, 1, width}),
+                   all.slice(3, i, i + 1));
+  return all.reshape({x.size(0), x.size(1), heads * times, width});
+}
+
 Tensor self_attention(Context& ctx, const Tensor& normed) {
   using B = ZImageLayer;
   const Tensor qkv = ops::linear(ctx, normed, ctx[B::qkv], {});
@@ -67,10 +78,10 @@ Tensor self_attention(Context& ctx, const Tensor& normed) {
   ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
   ops::norm_rope_into(ctx, k, ctx[B::k_norm], cos, sin, ctx[B::eps], k);
   const std::int64_t times = heads / kv_heads;
-  return blocks::join_heads(ops::attention(
-      ctx, q, blocks::for_all_heads(ctx, qkv.slice(2, queries, keys), kv_heads, times),
-      blocks::for_all_heads(ctx, qkv.slice(2, keys, qkv.size(2)), kv_heads, times), {},
-      1 / std::sqrt(double(head))));
+  return blocks::join_heads(
+      ops::attention(ctx, q, for_all_heads(ctx, qkv.slice(2, queries, keys), kv_heads, times),
+                     for_all_heads(ctx, qkv.slice(2, keys, qkv.size(2)), kv_heads, times), {},
+                     1 / std::sqrt(double(head))));
 }
 
 // x + y, y normed with this weight.
