@@ -112,4 +112,19 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
        {"'blocks.0.attn.wq.weight'", "keys 30", "heads of 16"});
 }
 
+BOOST_AUTO_TEST_CASE(eight_bit_integers_are_refused_and_not_taken_for_numbers) {
+  const std::string refusal = engine_refusal([&] {
+    call(file([](std::vector<FileTensor>& tensors) {
+           for (FileTensor& tensor : tensors)
+             if (tensor.name == "blocks.1.attn.wo.weight") {
+               tensor.dtype = "I8";
+               tensor.bytes.resize(tensor.bytes.size() / 4);
+             }
+         }),
+         "square");
+  });
+  for (const char* word : {"krea2.safetensors", "'blocks.1.attn.wo.weight'", "int8_convrot", "fp8"})
+    BOOST_TEST(refusal.find(word) != std::string::npos, "'" << word << "' is not in: " << refusal);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
