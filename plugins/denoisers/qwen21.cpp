@@ -1,5 +1,6 @@
 #include "qwen21.h"
 
+#include "dual_stream.h"
 #include "plugins/blocks/slots.h"
 #include "qwen21_names.h"
 #include "rotary_axes.h"
@@ -9,7 +10,7 @@ namespace heddle::denoisers {
 namespace {
 
 struct Qwen21Sizes {
-  std::int64_t width, head, heads, mlp, context_width, waves, channels;
+  std::int64_t width, head, mlp, context_width, waves, channels;
   int layers;
   std::array<std::int64_t, 3> axes;
 };
@@ -31,7 +32,6 @@ Qwen21Sizes read_qwen21_sizes(const Checkpoint& file, const Value& config,
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": a width of " + std::to_string(s.width) +
                                              " does not divide into heads of " +
                                              std::to_string(s.head));
-  s.heads = s.width / s.head;
   // The published model's heads of 128 turn 16, 56 and 56 of their elements with the three axes.
   s.axes = rotary_axes(file, config, s.head, {s.head / 8, s.head * 7 / 16, s.head * 7 / 16});
   return s;
@@ -63,7 +63,7 @@ class Qwen21Builder {
       const std::string path = "layer." + std::to_string(i);
       Block block = graph_.add<B>(path);
       block.link(B::hidden, hidden).link(B::context, context).link(B::mod, mod);
-      block.link(B::cos, cos).link(B::sin, sin).set(B::heads, s_.heads).set(B::eps, eps_);
+      block.link(B::cos, cos).link(B::sin, sin).set(B::eps, eps_);
       fill_layer(block, path, prefix_ + "transformer_blocks." + std::to_string(i) + ".");
       hidden = block[B::out];
     }
@@ -137,6 +137,10 @@ class Qwen21Builder {
     slots.fill(B::proj, {part("attn.to_out.0")}, {s_.width, s_.width});
     slots.fill(B::up, {part("img_mlp.gate_layer"), part("img_mlp.proj")}, {2 * s_.mlp, s_.width});
     slots.fill(B::down, {part("img_mlp.out")}, {s_.width, s_.mlp});
+    const std::pair<std::int64_t, std::int64_t> heads{s_.width, s_.head},
+        mlp{s_.mlp, mlp_unit(s_.mlp)};
+    block.shard(B::qkv, 0, {heads, heads, heads}).shard(B::proj, 1, {heads});
+    block.shard(B::up, 0, {mlp, mlp}).shard(B::down, 1, {mlp});
   }
 
   const Checkpoint& file_;

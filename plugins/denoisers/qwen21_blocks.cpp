@@ -58,10 +58,16 @@ Tensor gated(Context& ctx, const Tensor& x, const Tensor& y, int n) {
   return ops::add(ctx, x, y);
 }
 
+// x through a matrix. A group of devices may have both in parts: each multiplies its own.
+Tensor joined(Context& ctx, const Tensor& x, const Weight& matrix) {
+  const Tensor sum = blocks::wide_linear(ctx, x, ctx[matrix], {});
+  return ctx.group().kind == HEDDLE_GROUP_ROWS ? ops::all_reduce(ctx, sum) : sum;
+}
+
 Tensor causal_text_attention(Context& ctx, const Tensor& x) {
   using B = Qwen21Layer;
   const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {}), cos = ctx[B::cos], sin = ctx[B::sin];
-  const std::int64_t heads = ctx[B::heads];
+  const std::int64_t heads = qkv.size(2) / (3 * ctx[B::q_norm].size(0));  // of this device
   const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads),
                v = part_of_heads(qkv, 2, heads);
   ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
@@ -153,13 +159,13 @@ void Qwen21ImageIn::execute(Context& ctx) {
 void Qwen21Layer::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const Tensor seen = causal_text_attention(ctx, scaled(ctx, x, 0));
-  const Tensor middle = gated(ctx, x, blocks::wide_linear(ctx, seen, ctx[proj], {}), 1);
+  const Tensor middle = gated(ctx, x, joined(ctx, seen, proj), 1);
   const Tensor both = blocks::wide_linear(ctx, scaled(ctx, middle, 2), ctx[up], {});
   const std::int64_t width = both.size(2) / 2;
   const Tensor raised = ctx.make({both.size(0), both.size(1), width});
   ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
                              HEDDLE_ACT_SILU, raised);
-  ctx[out] = gated(ctx, middle, blocks::wide_linear(ctx, raised, ctx[down], {}), 3);
+  ctx[out] = gated(ctx, middle, joined(ctx, raised, down), 3);
 }
 
 void Qwen21Final::execute(Context& ctx) {

@@ -84,7 +84,8 @@ struct Qwen21ImageIn {
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D) -> the same. context tells T.
+// hidden (B, L, D) -> the same. context tells T. A group of devices may have some of the heads and
+// of the MLP each.
 struct Qwen21Layer {
   static constexpr Info info{"qwen21.layer",  1,  "Qwen-Image 2.1 layer",
                              "blocks/qwen21", "", HEDDLE_NODE_BLOCK};
@@ -93,7 +94,6 @@ struct Qwen21Layer {
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
-  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 32}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight q_norm{"q_norm.weight"};
@@ -102,8 +102,8 @@ struct Qwen21Layer {
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, context, mod, cos, sin, heads, eps, qkv,
-                                              q_norm, k_norm, proj, up, down, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, context, mod, cos, sin, eps, qkv, q_norm, k_norm, proj, up, down, out);
   static void execute(Context& ctx);
 };
 

@@ -1,5 +1,6 @@
 // Qwen-Image 2.1 from the prompt to the latent, over models whose weights follow from their names,
-// against PyTorch (../goldens/make_qwen21_goldens.py); divided over devices, the same bytes.
+// against PyTorch (../goldens/make_qwen21_goldens.py); divided over devices, the same bytes, or
+// nearly the same numbers.
 #include <cstring>
 
 #include "engine/base/text.h"
@@ -74,7 +75,7 @@ BOOST_AUTO_TEST_CASE(from_the_prompt_to_the_latent_equals_pytorch) {
   BOOST_TEST(latent < kTolerance, "relative error " << latent);
 }
 
-BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_however_the_models_are_placed) {
+BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}), "");
   BOOST_TEST(alone.size() == 8u * 4 * 6);
   for (const char* mode : {"layers", "cfg"}) {
@@ -84,6 +85,10 @@ BOOST_AUTO_TEST_CASE(drawing_has_the_same_bytes_however_the_models_are_placed) {
     BOOST_TEST_REQUIRE(parted.size() == alone.size());
     BOOST_TEST(std::memcmp(parted.data(), alone.data(), 4 * alone.size()) == 0, mode);
   }
+  const double error = relative_error(draw(options_for({"fake:0", "fake:1"}),
+                                           R"(, "parallel": "tensor", "device": "fake:0,fake:1")"),
+                                      alone);
+  BOOST_TEST(error < kTolerance, "tensor: relative error " << error);
 }
 
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
