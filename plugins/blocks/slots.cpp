@@ -16,6 +16,17 @@ Shape file_shape(const Part& part, const Shape& whole, std::size_t parts) {
   return shape;
 }
 
+// Whole numbers stand for others, by rules that the file tells and nobody here reads.
+void require_known_type(const Checkpoint& file, const std::string& tensor) {
+  const heddle_dtype type = file.info(tensor).dtype;
+  if (type != HEDDLE_I8 && type != HEDDLE_U8) return;
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      file.path() + ": tensor '" + tensor +
+          "' has weights of 8-bit integers, as files named int8, int8_convrot, w4a8 or "
+          "nvfp4 have, which are not supported. Take the model in bf16, fp16, fp8 or gguf.");
+}
+
 }  // namespace
 
 std::string shape_text(const Shape& shape) {
@@ -58,7 +69,10 @@ void Slots::fill(const Weight& slot, const std::vector<Part>& parts, const Shape
     const bool fits = there && found.size() == wanted.size() &&
                       std::equal(found.begin() + 1, found.end(), wanted.begin() + 1) &&
                       (found[0] == wanted[0] || (rest_is_free && found[0] > wanted[0]));
-    if (fits) continue;
+    if (fits) {
+      require_known_type(file_, part.tensor);
+      continue;
+    }
     throw Error(there ? HEDDLE_INVALID_ARGUMENT : HEDDLE_NOT_FOUND,
                 file_.path() + ": tensor '" + part.tensor + "' (" + slot.slot.name + " of block '" +
                     path_ + "') " + (there ? "has shape " + shape_text(found) : "is missing") +

@@ -120,12 +120,18 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
     record.set("vision", vision);
     return;
   }
-  record.set("vision_missing",
-             value_of(file.path() +
-                      ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
-                      "a picture. Load a file with both, such as "
-                      "qwen_2.5_vl_7b_fp8_scaled.safetensors; of gguf files the tower is a file "
-                      "apart (mmproj), which is not read."));
+  const bool is_unknown = record.value().get<std::string>("name", "") == "qwen3vl";
+  record.set(
+      "vision_missing",
+      value_of(
+          is_unknown
+              ? file.path() + ": Qwen3-VL encodes texts here; its vision tower is not supported. "
+                              "Use a node without pictures."
+              : file.path() +
+                    ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
+                    "a picture. Load a file with both, such as "
+                    "qwen_2.5_vl_7b_fp8_scaled.safetensors; of gguf files the tower is a file "
+                    "apart (mmproj), which is not read."));
 }
 
 // Any of CLIP-L, CLIP-G and T5, each once. T5 reads shorter texts than FLUX's.
@@ -223,7 +229,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
                   "(stable_diffusion), clip_l, clip_g and t5xxl (sd3, also without some of them), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
-                  "mistral3 alone (flux2).");
+                  "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,

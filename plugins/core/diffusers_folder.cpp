@@ -51,7 +51,8 @@ Value read_denoiser(Context& ctx, const fs::path& folder, const Value& index) {
 
 // What CLIPLoader calls the use of a text encoder that several families have; else empty.
 std::string pipeline_type(const Value& index) {
-  return index.get<std::string>("_class_name", "").starts_with("Flux2") ? "flux2" : "";
+  const std::string name = index.get<std::string>("_class_name", "");
+  return name.starts_with("Flux2") ? "flux2" : name.starts_with("Krea2") ? "krea2" : "";
 }
 
 Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {

@@ -7,8 +7,9 @@
 namespace heddle::loaders {
 namespace {
 
-// What the pipelines of Qwen-Image, Qwen-Image Edit, Z-Image and FLUX.2 put around a prompt, which
-// stands at the braces. Source: their publishers' pipelines in diffusers.
+// What the pipelines of Qwen-Image, which is also Krea 2's, Qwen-Image Edit, Qwen-Image 2.1,
+// Z-Image and FLUX.2 put around a prompt, which stands at the braces. Source: their publishers'
+// pipelines in diffusers.
 constexpr const char* kQwenImageTemplate =
     "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
     "quantity, "
@@ -21,6 +22,10 @@ constexpr const char* kQwenEditTemplate =
     "image. Generate a new image that meets the user's requirements while maintaining consistency "
     "with the original input where appropriate.<|im_end|>\n<|im_start|>user\n"
     "<|vision_start|><|image_pad|><|vision_end|>{}<|im_end|>\n<|im_start|>assistant\n";
+constexpr const char* kQwenImage21Template =
+    "<|im_start|>system\nComprehend and analyze the provided "
+    "prompt.<|im_end|>\n<|im_start|>user\n{}"
+    "<|im_end|>\n<|im_start|>assistant\n";
 constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
 
 constexpr const char* kKleinTemplate =
@@ -39,9 +44,11 @@ struct Recipe {
   const char* turn_role;         // and that one with this behind it
   const char* picture_token;     // where pictures stand; empty: the model sees none
   int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
-  std::array<int, 3> layers = {};  // instead: the numbers of those whose states are joined
-  std::int64_t least_length = 0;   // tokens; padding behind them, which they do not see
-  bool has_weights = false;        // whether weights of a prompt's parts count
+  std::array<int, 12> layers = {};  // instead: the numbers of those whose states are joined
+  std::int64_t least_length = 0;    // tokens; padding behind them, which they do not see
+  bool without_norm = false;        // after all layers, the states before the final norm
+  bool keeps_turn = false;          // what is left out ends before the second turn
+  bool has_weights = false;         // whether weights of a prompt's parts count
 };
 constexpr Recipe kQwenImage{.clip_type = "qwen_image",
                             .text_template = kQwenImageTemplate,
@@ -51,6 +58,25 @@ constexpr Recipe kQwenImage{.clip_type = "qwen_image",
                             .turn_role = "user\n",
                             .picture_token = "<|image_pad|>",
                             .layers_left = 0};
+constexpr Recipe kQwenImage21{.clip_type = "qwen_image",
+                              .text_template = kQwenImage21Template,
+                              .picture_template = "",
+                              .unless = "<|im_start|>",
+                              .turn = "<|im_start|>",
+                              .turn_role = "",
+                              .picture_token = "",
+                              .layers_left = 0,
+                              .without_norm = true,
+                              .keeps_turn = true};
+constexpr Recipe kKrea2{.clip_type = "krea2",
+                        .text_template = kQwenImageTemplate,
+                        .picture_template = "",
+                        .unless = "<|im_start|>",
+                        .turn = "<|im_start|>",
+                        .turn_role = "user\n",
+                        .picture_token = "",
+                        .layers_left = 0,
+                        .layers = {2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 32, 35}};
 constexpr Recipe kZImage{.clip_type = "z_image",
                          .text_template = kZImageTemplate,
                          .picture_template = "",
@@ -107,6 +133,13 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3", 0, "flux", &kKlein, nullptr},
     {"qwen3", 0, "flux2", &kKlein, nullptr},
     {"qwen3", 0, "", &kZImage, nullptr},
+    {"qwen3vl", 0, "krea2", &kKrea2, nullptr},
+    {"qwen3vl", 0, "qwen_image", &kQwenImage21, nullptr},
+    {"qwen3vl", 0, "flux3", nullptr, "FLUX 3"},
+    {"qwen3vl", 0, "mage", nullptr, "Mage-Flow"},
+    {"qwen3vl", 0, "ideogram4", nullptr, "Ideogram 4"},
+    {"qwen3vl", 0, "boogu", nullptr, "Boogu"},
+    {"qwen3vl", 0, "joyimage", nullptr, "JoyImage"},
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
     {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
     {"gemma2", 0, "", &kLumina2, nullptr},
@@ -135,23 +168,28 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
     throw Error(HEDDLE_UNSUPPORTED,
                 where + ": this is the text encoder " + name + " of width " +
                     std::to_string(width) + ", with type '" + type + "' that of " +
-                    (choice == std::end(kChoices) ? "no family" : choice->unsupported) +
-                    " that is supported. Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
+                    (choice == std::end(kChoices)
+                         ? std::string("no family that is known")
+                         : choice->unsupported + std::string(", which is not supported")) +
+                    ". Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
-                    "gemma2 with type lumina2 (Lumina 2).");
+                    "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2) and "
+                    "qwen_image (Qwen-Image 2.1).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);
   std::vector<Value> read;  // numbers of layers
-  if (recipe.layers_left > 0) read.push_back(value_of(layers - recipe.layers_left));
+  if (recipe.layers_left > 0 || recipe.without_norm)
+    read.push_back(value_of(layers - recipe.layers_left));
   for (const int layer : recipe.layers)
     if (layer > 0) read.push_back(value_of(std::int64_t(layer)));
-  if (recipe.layers.back() > layers)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                where + ": the text encoder " + name + " has " + std::to_string(layers) +
-                    " layers; with type '" + type + "' (" + recipe.clip_type +
-                    ") the states of layer " + std::to_string(recipe.layers.back()) +
-                    " are read. Change the type, or take a whole file.");
+  const int last = *std::ranges::max_element(recipe.layers);
+  if (last > layers)
+    throw Error(HEDDLE_INVALID_ARGUMENT, where + ": the text encoder " + name + " has " +
+                                             std::to_string(layers) + " layers; with type '" +
+                                             type + "' (" + recipe.clip_type +
+                                             ") the states of layer " + std::to_string(last) +
+                                             " are read. Change the type, or take a whole file.");
   Value used = model;
   if (!read.empty()) {
     Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
@@ -166,6 +204,7 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
       .set("template_unless", value_of(std::string(recipe.unless)))
       .set("turn", value_of(std::string(recipe.turn)))
       .set("turn_role", value_of(std::string(recipe.turn_role)))
+      .set("keeps_turn", value_of(recipe.keeps_turn))
       .set("weights", value_of(recipe.has_weights))
       .set("least_length", value_of(recipe.least_length));
   return use;

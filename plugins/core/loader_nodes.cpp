@@ -47,10 +47,11 @@ Value latents_told_by(const Value& denoiser) {
 Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& family) {
   std::vector<Value> encoders;
   const Checkpoint all = file.sub("text_encoders.");  // tokenizers stand there by themselves
-  for (const char* name : {"qwen25_7b", "qwen3_4b", "qwen3_8b", "mistral3_24b", "gemma2_2b"})
+  for (const char* name :
+       {"qwen25_7b", "qwen3_4b", "qwen3_8b", "mistral3_24b", "gemma2_2b", "qwen3vl_4b"})
     if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
       return language_clip(ctx, single_file_encoder(ctx, part, &all),
-                           family == "flux2" ? family : "", file.path());
+                           family == "flux2" || family == "krea2" ? family : "", file.path());
   for (const char* name : {"clip_l", "clip_g", "t5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
@@ -61,7 +62,7 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
         ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
         "transformer.', 'text_encoders.clip_g.transformer.', 'text_encoders.t5xxl.transformer.', "
         "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
-        "'text_encoders.gemma2_2b.transformer.'). "
+        "'text_encoders.gemma2_2b.transformer.', 'text_encoders.qwen3vl_4b.transformer.'). "
         "Load them from their own files, for instance with CLIPLoader or "
         "DualCLIPLoader.");
   return clip_value(family == "sd3" ? family : clip_type(encoders, file.path()), encoders,

@@ -6,6 +6,8 @@
 
 #include "flux2_bench.h"
 #include "flux_bench.h"
+#include "krea2_bench.h"
+#include "qwen21_bench.h"
 #include "qwen_bench.h"
 #include "sd3_bench.h"
 #include "zimage_bench.h"
@@ -100,7 +102,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
-               kSd35MediumBench, kSd3MediumBench>();
+               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench>();
 }
 
 }  // namespace heddle::denoisers

@@ -1,6 +1,8 @@
 #include "modules.h"
 
 #include "flux_names.h"
+#include "krea2_names.h"
+#include "qwen21_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
 #include "zimage_names.h"
@@ -49,6 +51,10 @@ constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen
                                          "by the names of diffusers", &list_modules<QwenNames>,
                                          nullptr};
 
+constexpr heddle_module_names_desc kQwen21{sizeof(heddle_module_names_desc), "qwen-image-2.1",
+                                           "by the names of diffusers", &list_modules<Qwen21Names>,
+                                           nullptr};
+
 constexpr heddle_module_names_desc kZImage{
     sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
@@ -61,10 +67,14 @@ constexpr heddle_module_names_desc kSd3{sizeof(heddle_module_names_desc), "sd3",
                                         "by the original names and by those of diffusers",
                                         &list_modules<Sd3Names>, &list_originals<Sd3Names>};
 
+constexpr heddle_module_names_desc kKrea2{sizeof(heddle_module_names_desc), "krea2",
+                                          "by the original names and by those of diffusers",
+                                          &list_modules<Krea2Names>, &list_originals<Krea2Names>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3>();
+  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21>();
 }
 
 }  // namespace heddle::denoisers

@@ -3,8 +3,10 @@
 #include "bench_shape.h"
 #include "flux.h"
 #include "flux2.h"
+#include "krea2.h"
 #include "modules.h"
 #include "qwen.h"
+#include "qwen21.h"
 #include "sd3.h"
 #include "zimage.h"
 
@@ -15,6 +17,9 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Flux2, Flux2Vector, Flux2Rope, Qwen, QwenVector, QwenRope, QwenTextNorm, ZImage,
               Lumina2, Sd3, Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn,
               ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation,
-              ZImageFinal, Modules, BenchShapes)
+              ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation, Krea2Modulation,
+              Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
+              Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
+              Qwen21ImageIn, Qwen21Layer, Qwen21Final, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

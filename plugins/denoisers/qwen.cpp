@@ -4,8 +4,8 @@
 
 #include "dual_stream.h"
 #include "patches.h"
-#include "plugins/blocks/wan_latents.h"
 #include "qwen_names.h"
+#include "wan_latent_settings.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -100,12 +100,6 @@ class QwenBuilder {
   const DualStreams streams_;
 };
 
-Value list_of_numbers(std::span<const double> numbers) {
-  std::vector<Value> items;
-  for (const double number : numbers) items.push_back(value_of(number));
-  return list_of(items);
-}
-
 // `without_noise`: pictures that the model is shown have the timestep 0, as of 2511.
 void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
   const std::int64_t channels = s.out_width / kPatchArea;
@@ -121,10 +115,7 @@ void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", "Qwen2.5-VL 7B (CLIPLoader, type qwen_image)");
-  if (channels == std::int64_t(std::size(blocks::kWanLatentMeans))) {
-    graph.setting("latent_means", list_of_numbers(blocks::kWanLatentMeans));
-    graph.setting("latent_deviations", list_of_numbers(blocks::kWanLatentDeviations));
-  }
+  add_wan_latents(channels, graph);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does: FLUX.1 dev's table
   // with mu = 1.15. `sampling`: the output is the velocity of a straight flow.
   graph.setting("sampling", "flow");

@@ -171,14 +171,14 @@ void LanguageFinish::execute(Context& ctx) {
 }
 
 void LanguageJoin::execute(Context& ctx) {
-  std::vector<Tensor> states;
-  for (const Input<Tensor>* input : {&first, &second, &third, &fourth})
-    if (ctx.has(*input)) states.push_back(ctx[*input]);
-  const Tensor& one = states.front();
-  const std::int64_t width = one.size(2), count = std::int64_t(states.size());
+  std::vector<Tensor> given;
+  for (const Input<Tensor>& state : states)
+    if (ctx.has(state)) given.push_back(ctx[state]);
+  const Tensor& one = given.front();
+  const std::int64_t width = one.size(2), count = std::int64_t(given.size());
   const Tensor joined = ctx.make({one.size(0), one.size(1), count * width}, HEDDLE_F32);
   for (std::int64_t i = 0; i < count; ++i)
-    ops::copy_into(ctx, states[std::size_t(i)], joined.slice(2, i * width, (i + 1) * width));
+    ops::copy_into(ctx, given[std::size_t(i)], joined.slice(2, i * width, (i + 1) * width));
   ctx[out] = joined;
 }
 

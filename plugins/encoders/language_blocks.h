@@ -101,16 +101,27 @@ struct LanguageFinish {
   static void execute(Context& ctx);
 };
 
-// Up to four states (B, S, D) side by side: (B, S, n D).
+// Up to twelve states (B, S, D) side by side: (B, S, n D).
 struct LanguageJoin {
   static constexpr Info info{"language.join",   1,  "Language model layers, joined",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> first{"first"};
-  static constexpr Input<Tensor> second{"second", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<Tensor> third{"third", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<Tensor> fourth{"fourth", HEDDLE_PORT_OPTIONAL};
+  // In their order, those that are there before those that are not.
+  static constexpr Input<Tensor> states[] = {Input<Tensor>{"first"},
+                                             Input<Tensor>{"second", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"third", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"fourth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"fifth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"sixth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"seventh", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"eighth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"ninth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"tenth", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"eleventh", HEDDLE_PORT_OPTIONAL},
+                                             Input<Tensor>{"twelfth", HEDDLE_PORT_OPTIONAL}};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(first, second, third, fourth, out);
+  static constexpr auto ports =
+      heddle::ports(states[0], states[1], states[2], states[3], states[4], states[5], states[6],
+                    states[7], states[8], states[9], states[10], states[11], out);
   static void execute(Context& ctx);
 };
 

@@ -1,10 +1,12 @@
 #include "language_kinds.h"
 
+#include "plugins/blocks/slots.h"
+
 namespace heddle::encoders {
 namespace {
 
-// From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Gemma 2 2B,
-// Mistral Small 24B.
+// From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B
+// and 8B, Gemma 2 2B, Mistral Small 24B.
 constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
                                .head = 128,
@@ -12,6 +14,8 @@ constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .eps = 1e-6,
                                .sections = {16, 24, 24}};
 constexpr LanguageKind kQwen3{"qwen3", {"qwen3", "qwen3"}, 0, 1e6, 1e-6};
+// Of texts alone all parts of a head turn with the place in the text.
+constexpr LanguageKind kQwen3Vl{"qwen3vl", {"qwen3_vl", "qwen3_vl_text"}, 0, 5e6, 1e-6};
 constexpr LanguageKind kMistral{.name = "mistral3",
                                 .types = {"mistral3", "mistral"},
                                 .head = 128,
@@ -31,9 +35,17 @@ constexpr LanguageKind kGemma2{
     .window = 4096,
     .window_every = 2,
 };
-constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kMistral, &kGemma2};
+constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kQwen3Vl, &kMistral,
+                                                  &kGemma2};
 
 constexpr std::int64_t kMistralWidth = 5120;
+
+// Its language model has the tensors of Qwen3: what it sees pictures with tells it apart, in a gguf
+// file, which has not that, the architecture.
+bool is_qwen3_vl(const Checkpoint& file, const LanguageNames& names) {
+  if (names.is_gguf()) return file.meta("general.architecture").value_or("") == "qwen3vl";
+  return blocks::prefix_before(file, "deepstack_merger_list.0.norm.weight").has_value();
+}
 
 }  // namespace
 
@@ -45,7 +57,8 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
       if (one == type) return *kind;
   const bool normed_results = names.has("after2"), normed_queries = names.has("q_norm"),
              biased = file.has(names.in_layer(0, "k") + ".bias");
-  if (!normed_results && normed_queries && !biased) return kQwen3;
+  if (!normed_results && normed_queries && !biased)
+    return is_qwen3_vl(file, names) ? kQwen3Vl : kQwen3;
   if (!normed_results && !normed_queries && biased) return kQwen25;
   if (normed_results && !normed_queries && !biased) return kGemma2;
   const std::int64_t width = file.size(names.tokens(), 1);
@@ -56,7 +69,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
                   ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
-                  "Mistral Small.");
+                  "Mistral Small, Qwen3-VL.");
 }
 
 }  // namespace heddle::encoders

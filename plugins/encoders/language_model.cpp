@@ -44,15 +44,16 @@ LanguageSizes read_sizes(const Checkpoint& file, const LanguageNames& names,
 
 // The numbers of layers whose states are asked for; empty: the last, under the final norm.
 std::vector<int> wanted_layers(const Checkpoint& file, const Value& list, int layers) {
-  constexpr std::uint32_t kMost = 4;
+  constexpr auto kMost = std::uint32_t(std::size(LanguageJoin::states));
   std::vector<int> wanted;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const auto number = list.item(i).as<std::int64_t>();
     if (number < 1 || number > layers || list.count() > kMost)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   file.path() + ": hidden_layers asks for " + std::to_string(list.count()) +
-                      " layers, one of them " + std::to_string(number) +
-                      "; up to 4 can be asked for, of " + std::to_string(layers) + ".");
+                      " layers, one of them " + std::to_string(number) + "; up to " +
+                      std::to_string(kMost) + " can be asked for, of " + std::to_string(layers) +
+                      ".");
     wanted.push_back(int(number));
   }
   return wanted;
@@ -227,9 +228,8 @@ class LanguageBuilder {
     using B = LanguageJoin;
     if (wanted_.size() == 1) return states[std::size_t(wanted_[0])];
     Block block = graph_.add<B>("join");
-    const Input<Tensor>* inputs[] = {&B::first, &B::second, &B::third, &B::fourth};
     for (std::size_t i = 0; i < wanted_.size(); ++i)
-      block.link(*inputs[i], states[std::size_t(wanted_[i])]);
+      block.link(B::states[i], states[std::size_t(wanted_[i])]);
     return block[B::out];
   }
 

@@ -1,7 +1,7 @@
 // plugins/encoders/language_names.h - what files call the tensors of a decoder-only language model:
-// transformers' names ("model.layers.0.self_attn.q_proj.weight"; the text part of Qwen2.5-VL also
-// behind "language_model."), or those that llama.cpp gives gguf files ("blk.0.attn_q.weight").
-// Functions of names only.
+// transformers' names ("model.layers.0.self_attn.q_proj.weight"; the text part of Qwen2.5-VL and
+// Qwen3-VL also behind "language_model."), or those that llama.cpp gives gguf files
+// ("blk.0.attn_q.weight"). Functions of names only.
 #pragma once
 
 #include <heddle/model.hpp>

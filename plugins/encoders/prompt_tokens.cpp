@@ -136,7 +136,8 @@ std::vector<std::int32_t> TextEncoder::ids_of(const std::string& text) const {
 }
 
 // As ComfyUI: what precedes the second turn, or the only one, and the turn itself where it is the
-// asked for role's; without any turn all but the last token.
+// asked for role's; without any turn all but the last token. With `keeps_turn` the second turn
+// stays.
 std::int64_t TextEncoder::dropped(const std::vector<std::int32_t>& ids) const {
   const std::string turn = record_.get<std::string>("turn", "");
   if (turn.empty()) return 0;
@@ -148,6 +149,7 @@ std::int64_t TextEncoder::dropped(const std::vector<std::int32_t>& ids) const {
     const auto second = std::search(found + 1, ids.end(), mark.begin(), mark.end());
     first = second != ids.end() ? second : found;
   }
+  if (record_.get<bool>("keeps_turn", false)) return first - ids.begin();
   const auto behind = std::ptrdiff_t(mark.size() + role.size());
   if (ids.end() - first > behind &&
       std::equal(role.begin(), role.end(), first + std::ptrdiff_t(mark.size())))
@@ -251,7 +253,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2"};
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2",
+                                                    "krea2"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -266,8 +269,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
                                       "'; known are flux, stable_diffusion, sd3, qwen_image, "
-                                      "flux2, lumina2 and z_image. Load it with one of the first "
-                                      "six.");
+                                      "flux2, lumina2, krea2 and z_image. Load it with one of "
+                                      "the first seven.");
 }
 
 }  // namespace heddle::encoders

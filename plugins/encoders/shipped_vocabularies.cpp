@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view kClip[] = {"clip_l", "clip_h", "clip_g"};
 constexpr std::string_view kT5[] = {"t5xxl"};
 constexpr std::string_view kQwen25[] = {"qwen2.5"};
-constexpr std::string_view kQwen3[] = {"qwen3"};
+constexpr std::string_view kQwen3[] = {"qwen3", "qwen3vl"};
 
 }  // namespace
 

@@ -26,9 +26,13 @@ struct LanguageGguf {
   }
   double error_of(ModelProbe& probe, const std::filesystem::path& file,
                   const std::string& variant) const {
+    return error_of(probe, file, variant, config(variant.c_str()));
+  }
+  double error_of(ModelProbe& probe, const std::filesystem::path& file, const std::string& variant,
+                  const std::string& config) const {
     const std::string prefix = variant + ".";
-    const heddle::Results results = probe.call({file, "text_encoder", config(variant.c_str()),
-                                                goldens / "expected.safetensors", prefix.c_str()});
+    const heddle::Results results = probe.call(
+        {file, "text_encoder", config, goldens / "expected.safetensors", prefix.c_str()});
     return relative_error(results.floats("model.outputs", "last_hidden.0"),
                           expected.floats(prefix + "last_hidden"));
   }
@@ -42,6 +46,8 @@ struct LanguageGguf {
         {"self_attn.k_proj", "attn_k"},
         {"self_attn.v_proj", "attn_v"},
         {"self_attn.o_proj", "attn_output"},
+        {"self_attn.q_norm", "attn_q_norm"},
+        {"self_attn.k_norm", "attn_k_norm"},
         {"input_layernorm", "attn_norm"},
         {"post_attention_layernorm", norms_results ? "post_attention_norm" : "ffn_norm"},
         {"pre_feedforward_layernorm", "ffn_norm"},
@@ -112,9 +118,15 @@ BOOST_AUTO_TEST_CASE(files_of_llama_cpp_give_the_states_of_transformers) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(the_architecture_tells_qwen3_vl) {
+  ModelProbe probe;
+  const double error = error_of(probe, write("qwen3vl", "qwen3vl"), "qwen3vl", "");
+  BOOST_TEST(error < 5e-6, "relative error " << error);
+}
+
 BOOST_AUTO_TEST_CASE(sixteen_bits_are_near_those_of_32) {
   ModelProbe probe("bf16");
-  for (const std::string variant : {"qwen2.5", "qwen3", "mistral3", "gemma2"}) {
+  for (const std::string variant : {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl"}) {
     const double error = error_of(probe, goldens / (variant + ".safetensors"), variant);
     BOOST_TEST(error > 1e-5, variant);
     BOOST_TEST(error < 0.03, variant << ": relative error " << error);

@@ -15,7 +15,7 @@ namespace {
 
 // As in random_models_test.cpp; the rotary table is computed in double, transformers' in float.
 constexpr double kLanguageTolerance = 5e-6;
-constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3", "gemma2"};
+constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl"};
 
 std::filesystem::path language_folder() { return tests_folder() / "plugins/goldens/language"; }
 
@@ -148,6 +148,14 @@ BOOST_AUTO_TEST_CASE(a_file_without_a_config_is_told_by_its_tensors) {
   BOOST_TEST(heddle::engine::write_json(*settings.find("vocabulary")) == "60");
 }
 
+BOOST_AUTO_TEST_CASE(a_vision_tower_beside_it_tells_qwen3_vl) {
+  const auto path = changed("qwen3vl", [](std::vector<FileTensor>& tensors) {
+    for (FileTensor& tensor : tensors) tensor.name.insert(6, "language_model.");
+    tensors.push_back({"model.visual.deepstack_merger_list.0.norm.weight", "F32", {1}, "1234"});
+  });
+  compare(call(path, "qwen3vl", ""), "qwen3vl.last_hidden");
+}
+
 BOOST_AUTO_TEST_CASE(names_of_llama_cpp_give_the_same_states) {
   const auto renamed = changed("qwen3", [](std::vector<FileTensor>& tensors) {
     const std::pair<const char*, const char*> names[] = {{"model.layers.", "blk."},
@@ -210,7 +218,7 @@ BOOST_AUTO_TEST_CASE(what_is_missing_wrong_or_unknown_is_said) {
       }
   });
   says(refusal(more_keys), {"'model.layers.2.self_attn.k_proj.weight'", "48 rows", "expected 32"});
-  says(refusal(file("qwen3"), R"({"hidden_layers": [4]})"), {"one of them 4", "of 3"});
+  says(refusal(file("qwen3"), R"({"hidden_layers": [4]})"), {"one of them 4", "up to 12", "of 3"});
   says(refusal(file("qwen3"), R"({"head_dim": 10})"), {"width 64", "heads of 10"});
 }
 

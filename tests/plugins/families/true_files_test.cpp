@@ -43,8 +43,9 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
-// need several. A scale goes with its matrix.
+// lm_head writes texts, Qwen3-VL's vision tower sees pictures, of which it is shown none,
+// tekken_model and spiece_model are tokenizers; convolutions between frames need several. A scale
+// goes with its matrix.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -67,6 +68,10 @@ const TrueFile kTrueFiles[] = {
      R"(tekken_model|.*\.weight_scale)"},
     {"diffusion_models/lumina_2_model_bf16", {"diffusion_model"}, R"(norm_final\.weight)"},
     {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
+    {"diffusion_models/krea2_turbo_fp8_scaled", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"text_encoders/qwen3vl_4b_fp8_scaled",
+     {"text_encoder"},
+     R"(model\.visual\..*|.*\.weight_scale)"},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
 };

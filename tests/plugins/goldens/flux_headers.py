@@ -1,4 +1,4 @@
-"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2 and Stable Diffusion 3: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2, Krea 2 and Stable Diffusion 3: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]

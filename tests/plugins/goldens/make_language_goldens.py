@@ -5,7 +5,7 @@
 Needs torch, transformers and safetensors from PyPI; runs on the CPU in float32 over weights rounded to bfloat16, which
 is how they are stored. Files:
 
-    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors, gemma2.safetensors
+    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors, gemma2.safetensors, qwen3vl.safetensors
                             3 layers of width 24, groups of 2 heads; names as single files have them
     configs.json            the config of each
     expected.safetensors    "qwen3.ids" is an input of 2 rows, "qwen3.last_hidden" what is behind the final norm,
@@ -21,6 +21,8 @@ from safetensors.torch import save_file
 from transformers import Gemma2Config, Gemma2Model, MistralConfig, MistralModel, Qwen3Config, Qwen3Model
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLTextConfig
 from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLTextModel
+from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLTextConfig
+from transformers.models.qwen3_vl.modeling_qwen3_vl import Qwen3VLTextModel
 
 from make_random_models import save, shake
 
@@ -74,12 +76,20 @@ def gemma2():
     )
 
 
+def qwen3vl():
+    # As of Qwen2.5-VL, but time, row and column take turns within a head.
+    rope = {"rope_type": "default", "rope_theta": 5e6, "mrope_section": [4, 2, 2], "mrope_interleaved": True}
+    config = Qwen3VLTextConfig(**SIZES, head_dim=16, rms_norm_eps=1e-6, rope_parameters=rope)
+    return Qwen3VLTextModel(config), dict(model_type="qwen3_vl_text", rope_theta=5e6)
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "language")
     os.makedirs(out, exist_ok=True)
     expected, configs = {}, {}
-    for seed, (name, make) in enumerate({"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3, "gemma2": gemma2}.items()):
+    makers = {"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3, "gemma2": gemma2, "qwen3vl": qwen3vl}
+    for seed, (name, make) in enumerate(makers.items()):
         model, configs[name] = make()
         shake(model, 100 + seed)
         save(out, name, {f"model.{key}": tensor for key, tensor in model.state_dict().items()})

@@ -14,10 +14,11 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, Lumina2Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
-from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 import make_flux2_goldens
+import make_krea2_goldens
 import make_lumina2_goldens
 import make_workflow_goldens
 import original_names
@@ -107,6 +108,37 @@ def lumina2(shapes):
     return out
 
 
+def krea2(shapes):
+    """The publisher's names; a block's six modulations stand in one row."""
+    named = ((make_krea2_goldens.original(name), shape) for name, shape in shapes.items())
+    return {name: make_krea2_goldens.original_shape(name, shape) for name, shape in named}
+
+
+def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack):
+    """With its vision tower; the names are those of the published files."""
+    return Qwen3VLForConditionalGeneration(
+        Qwen3VLConfig(
+            text_config=dict(
+                vocab_size=151936,
+                hidden_size=width,
+                intermediate_size=inner,
+                num_hidden_layers=36,
+                num_attention_heads=32,
+                num_key_value_heads=8,
+                head_dim=128,
+            ),
+            vision_config=dict(
+                depth=depth,
+                hidden_size=vision_width,
+                intermediate_size=vision_inner,
+                num_heads=16,
+                out_hidden_size=width,
+                deepstack_visual_indexes=deepstack,
+            ),
+        )
+    )
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
@@ -181,6 +213,8 @@ def main():
                 head_dim=256,
             )
         )
+        krea = Krea2Transformer2DModel()
+        qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -190,6 +224,7 @@ def main():
     klein_4b, klein_9b = flux2(3072, 5, 20, 7680, False), flux2(4096, 8, 24, 12288, False)
     transformer, z_transformer = shapes_of(qwen), fused(shapes_of(z_image))
     tied = {name: shape for name, shape in shapes_of(qwen3).items() if name != "lm_head.weight"}
+    qwen3_vl_shapes = {name: shape for name, shape in shapes_of(qwen3_vl_4b).items() if name != "lm_head.weight"}
     files = {
         "diffusion_models/qwen_image_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
         "diffusion_models/qwen_image_2512_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
@@ -208,6 +243,8 @@ def main():
         "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,
         "diffusion_models/lumina_2_model_bf16": typed(lumina2(shapes_of(lumina)), "BF16"),
         "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
+        "diffusion_models/krea2_turbo_fp8_scaled": mixed(krea2(shapes_of(krea)), r"(txtfusion\..*_)?blocks\."),
+        "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
     }

@@ -1,0 +1,187 @@
+#include "qwen21_blocks.h"
+
+#include <cmath>
+#include <limits>
+
+#include <heddle/checked.hpp>
+#include <heddle/ops.hpp>
+
+#include "embed_number.h"
+#include "joint_attention.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr double kNoEnd = std::numeric_limits<double>::infinity();
+
+// Text and picture of the joint sequence.
+struct Halves {
+  Range text, picture;
+};
+Halves halves_of(Context& ctx, std::int64_t length) {
+  const std::int64_t text = ctx[Qwen21Layer::context].size(1);
+  return {{0, text}, {text, length}};
+}
+
+// The nth quarter of a modulation's row: 0 of the noise level, 1 of the level 0; (1, 1, D).
+Tensor quarter(const Tensor& mod, int row, int n) {
+  const std::int64_t width = mod.size(2) / 4;
+  return mod.slice(1, row, row + 1).slice(2, n * width, (n + 1) * width);
+}
+
+// x normed and scaled by this quarter, each half by its own row.
+Tensor scaled(Context& ctx, const Tensor& x, int n) {
+  const Tensor out = ctx.make(x.shape()), mod = ctx[Qwen21Layer::mod];
+  const Tensor none = ctx.make({1, 1, x.size(2)}, HEDDLE_F32);
+  ops::fill(ctx, none, 0);
+  const Halves halves = halves_of(ctx, x.size(1));
+  const auto scale = [&](Range range, int row) {
+    if (range.begin < range.end)
+      ops::modulated_norm_into(ctx, tokens(x, range), none, quarter(mod, row, n),
+                               ctx[Qwen21Layer::eps], tokens(out, range));
+  };
+  scale(halves.text, 1);
+  scale(halves.picture, 0);
+  return out;
+}
+
+// x + y, which is gated by this quarter, each half by its own row. Changes y.
+Tensor gated(Context& ctx, const Tensor& x, const Tensor& y, int n) {
+  const Halves halves = halves_of(ctx, x.size(1));
+  const auto gate = [&](Range range, int row) {
+    if (range.begin < range.end)
+      ops::mul_into(ctx, tokens(y, range), quarter(ctx[Qwen21Layer::mod], row, n),
+                    tokens(y, range));
+  };
+  gate(halves.text, 1);
+  gate(halves.picture, 0);
+  return ops::add(ctx, x, y);
+}
+
+// x through a matrix. A group of devices may have both in parts: each multiplies its own.
+Tensor joined(Context& ctx, const Tensor& x, const Weight& matrix) {
+  const Tensor sum = blocks::wide_linear(ctx, x, ctx[matrix], {});
+  return ctx.group().kind == HEDDLE_GROUP_ROWS ? ops::all_reduce(ctx, sum) : sum;
+}
+
+Tensor causal_text_attention(Context& ctx, const Tensor& x) {
+  using B = Qwen21Layer;
+  const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {}), cos = ctx[B::cos], sin = ctx[B::sin];
+  const std::int64_t heads = qkv.size(2) / (3 * ctx[B::q_norm].size(0));  // of this device
+  const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads),
+               v = part_of_heads(qkv, 2, heads);
+  ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
+  ops::norm_rope_into(ctx, k, ctx[B::k_norm], cos, sin, ctx[B::eps], k);
+  const Tensor out = ctx.make({q.size(0), q.size(1), heads, q.size(3)});
+  const double scale = 1 / std::sqrt(double(q.size(3)));
+  const Halves halves = halves_of(ctx, q.size(1));
+  if (halves.text.end > 0)
+    ops::attention_into(ctx, tokens(q, halves.text), tokens(k, halves.text), tokens(v, halves.text),
+                        {}, scale, ops::Mask::causal, tokens(out, halves.text));
+  ops::attention_into(ctx, tokens(q, halves.picture), k, v, {}, scale, ops::Mask::none,
+                      tokens(out, halves.picture));
+  return blocks::join_heads(out);
+}
+
+}  // namespace
+
+void Qwen21Vector::execute(Context& ctx) {
+  const std::int64_t steps = ctx[timestep].size(0);
+  const Tensor level = ctx[timestep].reshape({steps, 1}), both = ctx.make({steps, 2}, HEDDLE_F32);
+  ops::copy_into(ctx, level, both.slice(1, 0, 1));
+  ops::fill(ctx, both.slice(1, 1, 2), 0);
+  const Tensor time =
+      embed_number(ctx, both.reshape({2 * steps}), {ctx[time_scale], ctx[max_period], 0, 1, 0},
+                   ctx[time_in], {}, ctx[time_out], {});
+  ctx[out] = ops::activate(ctx, time.reshape({steps, 2, time.size(1)}), HEDDLE_ACT_SILU);
+}
+
+void Qwen21Modulation::execute(Context& ctx) {
+  const Tensor raw = blocks::wide_linear(ctx, ctx[vector], ctx[weight], {});
+  const std::int64_t width = raw.size(2) / 4;
+  for (int gate : {1, 3}) {
+    const Tensor part = raw.slice(2, gate * width, (gate + 1) * width);
+    ops::activate_into(ctx, part, HEDDLE_ACT_TANH, part);
+  }
+  ctx[out] = raw;
+  ctx[last] = blocks::wide_linear(ctx, ops::contiguous(ctx, ctx[vector].slice(1, 0, 1)),
+                                  ctx[last_weight], {});
+}
+
+void Qwen21Rope::execute(Context& ctx) {
+  const Tensor latent = ctx[x];
+  const std::int64_t text = ctx[context].size(1), rows = latent.size(2), columns = latent.size(3),
+                     all = text + rows * columns;
+  const Tensor ids = ctx.make({all, 3}, HEDDLE_F32);
+  if (text > 0) {
+    const Tensor along = ctx.make({text, 3}, HEDDLE_F32);
+    ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {0, 0, 0}}, along);
+    for (int axis = 0; axis < 3; ++axis)
+      ops::copy_into(ctx, along.slice(1, 0, 1), ids.slice(0, 0, text).slice(1, axis, axis + 1));
+  }
+  ops::grid_ids_into(ctx,
+                     heddle_grid_ids_attrs{
+                         {1, rows, columns},
+                         {double(text), -double(rows - rows / 2), -double(columns - columns / 2)}},
+                     ids.slice(0, text, all));
+  const heddle_rope_table_attrs attrs{3,
+                                      0,
+                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
+                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
+                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
+                                      ctx[theta]};
+  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
+  ctx[cos] = c;
+  ctx[sin] = s;
+}
+
+void Qwen21TextIn::execute(Context& ctx) {
+  const Tensor factor =
+      ops::scale_clamp(ctx, ops::cast(ctx, ctx[norm], HEDDLE_F32), {1, 1, -kNoEnd, kNoEnd});
+  const Tensor seen = ops::rms_norm(ctx, ctx[context], factor, ctx[eps]);
+  const Tensor raised = ops::linear(ctx, seen, ctx[in], {}, HEDDLE_ACT_GELU_TANH);
+  ctx[out] = blocks::wide_linear(ctx, raised, ctx[last], {});
+}
+
+void Qwen21ImageIn::execute(Context& ctx) {
+  const Tensor latent = ctx[x], matrix = ctx[weight];
+  const std::int64_t batch = latent.size(0), channels = latent.size(1), rows = latent.size(2),
+                     columns = latent.size(3);
+  if (channels != matrix.size(1))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the model takes " + std::to_string(matrix.size(1)) +
+                                             " latent channels, got " + std::to_string(channels));
+  const Tensor packed = ctx.make({batch, rows * columns, channels}, HEDDLE_F32);
+  ops::copy_into(ctx, latent.permute({0, 2, 3, 1}),
+                 packed.reshape({batch, rows, columns, channels}));
+  ctx[out] = blocks::wide_linear(ctx, packed, matrix, {});
+}
+
+void Qwen21Layer::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const Tensor seen = causal_text_attention(ctx, scaled(ctx, x, 0));
+  const Tensor middle = gated(ctx, x, joined(ctx, seen, proj), 1);
+  const Tensor both = blocks::wide_linear(ctx, scaled(ctx, middle, 2), ctx[up], {});
+  const std::int64_t width = both.size(2) / 2;
+  const Tensor raised = ctx.make({both.size(0), both.size(1), width});
+  ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
+                             HEDDLE_ACT_SILU, raised);
+  ctx[out] = gated(ctx, middle, joined(ctx, raised, down), 3);
+}
+
+void Qwen21Final::execute(Context& ctx) {
+  const Tensor latent = ctx[x], all = ctx[hidden], scale = ctx[last];
+  const std::int64_t rows = latent.size(2), columns = latent.size(3);
+  const Tensor image = all.slice(1, all.size(1) - rows * columns, all.size(1));
+  const Tensor none = ctx.make(scale.shape(), HEDDLE_F32),
+               seen = ctx.make(image.shape(), HEDDLE_F32);
+  ops::fill(ctx, none, 0);
+  ops::modulated_norm_into(ctx, image, none, scale, ctx[eps], seen);
+  const Tensor packed = blocks::wide_linear(ctx, seen, ctx[weight], {});
+  const std::int64_t channels = packed.size(2);
+  const Tensor picture = ctx.make({all.size(0), channels, rows, columns}, latent.dtype());
+  ops::copy_into(ctx, packed.reshape({all.size(0), rows, columns, channels}),
+                 picture.permute({0, 2, 3, 1}));
+  ctx[out] = picture;
+}
+
+}  // namespace heddle::denoisers
