@@ -15,8 +15,8 @@ struct Info {
   std::uint32_t flags = 0;
 };
 
-// The names an input chooses from. An array has to end with nullptr, or does not compile; a pointer
-// is taken at its word.
+// The names an input chooses from. An array has to be constexpr and to end with nullptr, or it does
+// not compile; what a pointer points to is not looked at.
 class Choices {
  public:
   constexpr Choices() = default;
