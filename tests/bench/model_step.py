@@ -1,15 +1,16 @@
 """A step of a published transformer, or a picture of an autoencoder: heddle beside diffusers, on the same GPU, one after the other.
 
-    python3 tests/bench/model_step.py HEDDLE [--model flux-dev|qwen-image|flux-vae] [--size WxH] [--steps N] [--device cuda:0]
+    python3 tests/bench/model_step.py HEDDLE [--model NAME] [--size WxH] [--steps N] [--device cuda:0]
                                       [--weight-dtype TYPE] [--no-compile] [--products]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
 with random weights and inputs of the same shapes; heddle's weights loaded as TYPE
 ("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
-a share of the others'. A step of qwen-image, which is guided, has two sets of inputs: two forwards of
-diffusers. flux-vae is decoded once, by diffusers in the order of channels that its convolutions like. --products (flux-dev):
-also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and replayed as a graph, with nothing
-between them: what no step can take less than on this card with these libraries. Times are CUDA events' on both sides; the medians of all steps.
+a share of the others'. A step that is guided has two sets of inputs: two forwards of
+diffusers, or one of a batch of two where its pipeline does so (SD3). flux-vae is decoded once, by diffusers in the order of channels that its
+convolutions like. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
+replayed as a graph, with nothing between them: what no step can take less than on this card with these libraries. They are those that diffusers'
+forward does; products of fewer than 16 rows are left out, and so are masks. Times are CUDA events' on both sides; the medians of all steps.
 """
 
 import argparse
@@ -17,15 +18,37 @@ import json
 import statistics
 import subprocess
 
-# Each model's transformer/config.json, the tokens of its text, and how many sets a step has.
+
+def flux2(layers, single_layers, heads, text, is_guided=False):
+    return dict(type="Flux2Transformer2DModel", tokens=512, config=dict(
+        num_layers=layers, num_single_layers=single_layers, num_attention_heads=heads, joint_attention_dim=text, guidance_embeds=is_guided))
+
+
+def sd3(layers, heads, side, **others):
+    return dict(type="SD3Transformer2DModel", tokens=154, batch=2, config=dict(
+        num_layers=layers, num_attention_heads=heads, caption_projection_dim=64 * heads, pos_embed_max_size=side, **others))
+
+
+# Each model's transformer/config.json as far as it differs from diffusers' defaults, the tokens of its text, and how many forwards a step
+# has (sets) and of how many pictures each is (batch).
 MODELS = {
-    "flux-dev": dict(type="FluxTransformer2DModel", tokens=512, sets=1, config=dict(
+    "flux-dev": dict(type="FluxTransformer2DModel", tokens=512, config=dict(
         patch_size=1, in_channels=64, num_layers=19, num_single_layers=38, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=4096, pooled_projection_dim=768, guidance_embeds=True, axes_dims_rope=(16, 56, 56))),
     "qwen-image": dict(type="QwenImageTransformer2DModel", tokens=128, sets=2, config=dict(
         patch_size=2, in_channels=64, out_channels=16, num_layers=60, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=3584, axes_dims_rope=(16, 56, 56))),
-    "flux-vae": dict(type="AutoencoderKL", tokens=0, sets=1, config=dict(
+    "qwen-image-2.1": dict(type="QwenImage21Transformer2DModel", tokens=128, config={}),
+    "z-image": dict(type="ZImageTransformer2DModel", tokens=128, config={}),
+    "lumina2": dict(type="Lumina2Transformer2DModel", tokens=128, sets=2, config=dict(cap_feat_dim=2304)),
+    "krea2": dict(type="Krea2Transformer2DModel", tokens=128, config={}),
+    "flux2-dev": flux2(8, 48, 48, 15360, True),
+    "flux2-klein-9b": flux2(8, 24, 32, 12288),
+    "flux2-klein-4b": flux2(5, 20, 24, 7680),
+    "sd3.5-large": sd3(38, 38, 192, qk_norm="rms_norm"),
+    "sd3.5-medium": sd3(24, 24, 384, qk_norm="rms_norm", dual_attention_layers=tuple(range(13))),
+    "sd3-medium": sd3(24, 24, 192),
+    "flux-vae": dict(type="AutoencoderKL", tokens=0, config=dict(
         in_channels=3, out_channels=3, latent_channels=16, block_out_channels=(128, 256, 512, 512), layers_per_block=2,
         down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4, norm_num_groups=32, sample_size=1024,
         scaling_factor=0.3611, shift_factor=0.1159, use_quant_conv=False, use_post_quant_conv=False)),
@@ -42,89 +65,104 @@ def run_heddle(arguments):
     return json.loads(done.stdout)
 
 
-def inputs_of(model, width, height, torch):
+def inputs_of(model, config, width, height, torch):
     """For a picture of width x height tokens; on the default device, in the default type."""
-    config, tokens = model["config"], model["tokens"]
-    if model["type"] == "AutoencoderKL":
-        latent = torch.randn(1, config["latent_channels"], 2 * height, 2 * width)
+    kind, tokens = model["type"], model["tokens"]
+    latent = torch.randn(model.get("batch", 1), config.get("latent_channels", 16), 2 * height, 2 * width)
+    if kind == "AutoencoderKL":
         return dict(z=latent.to(memory_format=torch.channels_last), return_dict=False)
-    inputs = dict(hidden_states=torch.randn(1, width * height, config["in_channels"]),
-                  encoder_hidden_states=torch.randn(1, tokens, config["joint_attention_dim"]), timestep=torch.tensor([0.5]),
-                  return_dict=False)
-    if model["type"] == "QwenImageTransformer2DModel":
-        mask = torch.ones(1, tokens, dtype=torch.bool)
-        return dict(inputs, encoder_hidden_states_mask=mask, img_shapes=[[(1, height, width)]])
+    if kind == "ZImageTransformer2DModel":
+        return dict(x=[latent[0][:, None]], t=torch.tensor([0.5]), cap_feats=[torch.randn(tokens, config["cap_feat_dim"])], return_dict=False)
+    inputs = dict(timestep=torch.full((len(latent),), 0.5), return_dict=False)
+    text = lambda *shape: torch.randn(len(latent), tokens, *shape)  # noqa: E731
+    if kind == "Lumina2Transformer2DModel":
+        return dict(inputs, hidden_states=latent, encoder_hidden_states=text(config["cap_feat_dim"]),
+                    encoder_attention_mask=torch.ones(1, tokens, dtype=torch.bool))
+    if kind == "SD3Transformer2DModel":
+        return dict(inputs, hidden_states=latent, encoder_hidden_states=text(config["joint_attention_dim"]),
+                    pooled_projections=torch.randn(len(latent), config["pooled_projection_dim"]))
+    inputs["hidden_states"] = torch.randn(1, width * height, config["in_channels"])
+    if kind == "QwenImageTransformer2DModel":
+        return dict(inputs, encoder_hidden_states=text(config["joint_attention_dim"]), img_shapes=[[(1, height, width)]],
+                    encoder_hidden_states_mask=torch.ones(1, tokens, dtype=torch.bool))
+    if kind == "QwenImage21Transformer2DModel":
+        is_picture = torch.arange(tokens + width * height // 4)[None] >= tokens
+        return dict(inputs, encoder_hidden_states=text(config["context_in_dim"]), img_shapes=[[(1, height, width)]], img_mask=is_picture)
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
-    image_ids = torch.stack([torch.zeros_like(rows), rows, columns], -1).reshape(-1, 3).to(torch.get_default_dtype())
-    return dict(inputs, pooled_projections=torch.randn(1, config["pooled_projection_dim"]), guidance=torch.tensor([3.5]),
-                img_ids=image_ids, txt_ids=torch.zeros(tokens, 3))
+    positions = torch.stack([torch.zeros_like(rows), rows, columns], -1).reshape(-1, 3).to(torch.get_default_dtype())
+    if kind == "Krea2Transformer2DModel":
+        return dict(inputs, encoder_hidden_states=text(config["num_text_layers"], config["text_hidden_dim"]),
+                    position_ids=torch.cat([torch.zeros(tokens, 3), positions]))
+    inputs.update(encoder_hidden_states=text(config["joint_attention_dim"]), guidance=torch.tensor([3.5]) if config["guidance_embeds"] else None)
+    if kind == "Flux2Transformer2DModel":
+        return dict(inputs, img_ids=torch.cat([positions, torch.zeros(len(positions), 1)], -1), txt_ids=torch.zeros(tokens, 4))
+    return dict(inputs, pooled_projections=torch.randn(1, config["pooled_projection_dim"]), img_ids=positions, txt_ids=torch.zeros(tokens, 3))
 
 
 def make_model(model, torch):
+    """The model, its config, and what to call."""
     import diffusers
 
     made = getattr(diffusers, model["type"])(**model["config"]).eval()
     for parameter in made.parameters():
         parameter.normal_(0, 0.02)
     if model["type"] != "AutoencoderKL":
-        return made
+        return made, made
     made.decoder.to(memory_format=torch.channels_last)
-    return made.decode
+    return made, made.decode
 
 
-def time_diffusers(arguments, compiled):
-    import torch
-
-    torch.manual_seed(1)
-    width, height = (int(side) // 16 for side in arguments.size.split("x"))
-    model = MODELS[arguments.model]
-    with torch.device(torch.device(arguments.device)), torch.no_grad():
-        torch.set_default_dtype(torch.bfloat16)
-        forward = make_model(model, torch)
-        sets = [inputs_of(model, width, height, torch) for _ in range(model["sets"])]
-        if compiled:
-            forward = torch.compile(forward)
-        for _ in range(3):
-            forward(**sets[0])
-        times = []
-        for _ in range(arguments.steps):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            for inputs in sets:
-                forward(**inputs)
-            end.record()
-            torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end) / 1e3)
-    return statistics.median(times)
+def median_seconds(call, steps, torch):
+    times = []
+    for _ in range(3 + steps):
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        call()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) / 1e3)
+    return statistics.median(times[3:])
 
 
-def time_products(arguments):
-    """Seconds of flux-dev's products and attentions alone."""
-    import torch
+def recorded_products(forward, torch):
+    """What one call does: (shape of the input, weight) of each product of 16 rows or more, and the arguments of each attention."""
+    from torch.nn.functional import linear, scaled_dot_product_attention
+    from torch.overrides import TorchFunctionMode
+
+    products, attentions = [], []
+
+    class Recorder(TorchFunctionMode):
+        def __torch_function__(self, function, types, arguments=(), keywords=None):
+            keywords = keywords or {}
+            if function is linear and arguments[0].numel() // arguments[0].shape[-1] >= 16:
+                products.append((tuple(arguments[0].shape), arguments[1]))
+            if function is scaled_dot_product_attention:
+                three = [*arguments, *(keywords[name] for name in ("query", "key", "value") if name in keywords)][:3]
+                attentions.append(([tuple(of.shape) for of in three], keywords.get("enable_gqa", False)))
+            return function(*arguments, **keywords)
+
+    with Recorder():
+        forward()
+    return products, attentions
+
+
+def time_products(forward, steps, torch):
+    """Seconds of the products and attentions of a call alone, replayed as a graph."""
     from torch.nn.attention import SDPBackend, sdpa_kernel
     from torch.nn.functional import linear, scaled_dot_product_attention
 
-    torch.manual_seed(1)
-    width, height = (int(side) // 16 for side in arguments.size.split("x"))
-    config, text, picture = MODELS["flux-dev"]["config"], MODELS["flux-dev"]["tokens"], width * height
-    heads, size = config["num_attention_heads"], config["attention_head_dim"]
-    hidden = heads * size
-    stream = [(hidden, 3 * hidden), (hidden, hidden), (hidden, 4 * hidden), (4 * hidden, hidden)]
-    layers = [[(tokens, *shape) for tokens in (picture, text) for shape in stream] for _ in range(config["num_layers"])]
-    joint = [(hidden, 7 * hidden), (5 * hidden, hidden)]
-    layers += [[(text + picture, *shape) for shape in joint] for _ in range(config["num_single_layers"])]
-    with torch.device(torch.device(arguments.device)), torch.no_grad(), sdpa_kernel(SDPBackend.CUDNN_ATTENTION):
-        torch.set_default_dtype(torch.bfloat16)
-        weights = [[torch.randn(out, of) * 0.02 for _, of, out in layer] for layer in layers]
-        inputs = {key: torch.randn(1, *key) for key in {(tokens, of) for layer in layers for tokens, of, _ in layer}}
-        q, k, v = (torch.randn(1, text + picture, heads, size).transpose(1, 2) for _ in range(3))
+    products, attentions = recorded_products(forward, torch)
+    inputs = {shape: torch.randn(shape) for shape, _ in products}
+    # Heads stand beside each other in a row, as models keep them.
+    heads = {shape: torch.randn(shape[0], shape[2], shape[1], shape[3]).transpose(1, 2) for three, _ in attentions for shape in three}
 
-        def step():
-            for layer, matrices in zip(layers, weights):
-                scaled_dot_product_attention(q, k, v)
-                for (tokens, of, _), matrix in zip(layer, matrices):
-                    linear(inputs[tokens, of], matrix)
+    def step():
+        for three, is_grouped in attentions:
+            scaled_dot_product_attention(*(heads[shape] for shape in three), enable_gqa=is_grouped)
+        for shape, matrix in products:
+            linear(inputs[shape], matrix)
 
+    with sdpa_kernel([SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION], set_priority=True):
         beside = torch.cuda.Stream()
         with torch.cuda.stream(beside):
             step()
@@ -132,15 +170,31 @@ def time_products(arguments):
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             step()
-        times = []
-        for _ in range(3 + arguments.steps):
-            begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-            begin.record()
-            graph.replay()
-            end.record()
-            torch.cuda.synchronize()
-            times.append(begin.elapsed_time(end) / 1e3)
-    return statistics.median(times[3:])
+        return median_seconds(graph.replay, steps, torch)
+
+
+def time_diffusers(arguments):
+    """Yields (name, seconds of a step): eager, compiled, and of the products alone, as far as they are wanted."""
+    import torch
+
+    torch.manual_seed(1)
+    width, height = (int(side) // 16 for side in arguments.size.split("x"))
+    model = MODELS[arguments.model]
+    with torch.device(torch.device(arguments.device)), torch.no_grad():
+        torch.set_default_dtype(torch.bfloat16)
+        made, forward = make_model(model, torch)
+        sets = [inputs_of(model, made.config, width, height, torch) for _ in range(model.get("sets", 1))]
+
+        def step(called):
+            for inputs in sets:
+                called(**inputs)
+
+        yield "diffusers, eager", median_seconds(lambda: step(forward), arguments.steps, torch)
+        if not arguments.no_compile:
+            compiled = torch.compile(forward)
+            yield "diffusers, torch.compile", median_seconds(lambda: step(compiled), arguments.steps, torch)
+        if arguments.products:
+            yield "products, attention alone", time_products(lambda: step(forward), arguments.steps, torch)
 
 
 def main():
@@ -154,19 +208,12 @@ def main():
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--products", action="store_true")
     arguments = parser.parse_args()
-    if arguments.products and arguments.model != "flux-dev":
-        parser.error("--products are those of flux-dev")
     ours = run_heddle(arguments)
     print(json.dumps(ours))
     step = ours["median_seconds"]
     print(f"heddle                    {step * 1e3:8.2f} ms  {ours['flops_per_second'] / 1e12:6.1f} TFLOP/s  planned {ours['planned_seconds'] * 1e3:.2f} ms", flush=True)
-    for compiled in [False] if arguments.no_compile else [False, True]:
-        theirs = time_diffusers(arguments, compiled)
-        name = "diffusers, torch.compile" if compiled else "diffusers, eager"
+    for name, theirs in time_diffusers(arguments):
         print(f"{name:<25} {theirs * 1e3:8.2f} ms  heddle takes {step / theirs:.3f} of it", flush=True)
-    if arguments.products:
-        least = time_products(arguments)
-        print(f"products, attention alone {least * 1e3:8.2f} ms  {least / theirs:.3f} of {name}; heddle takes {step / least:.3f} of it", flush=True)
 
 
 if __name__ == "__main__":
