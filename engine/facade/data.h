@@ -58,7 +58,8 @@ struct Results::Data {
 
 // What a run has to do where, as planned. It may be placed again before it begins.
 struct PlannedWork {
-  std::vector<double> busy_seconds;  // by device
+  std::vector<double> busy_seconds;  // by device, without loading
+  std::vector<engine::PlannedLoad> loads;
   double seconds = 0;                // of all nodes that something is known of
   std::vector<std::string> devices;  // that have at least half of what the busiest has
 };

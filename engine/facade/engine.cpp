@@ -153,13 +153,14 @@ engine::DeviceLoad Engine::Data::device_load(const RunStatus* but) {
     for (const engine::ModelWeights& each : device.weights->models())
       resident[each.model] += each.bytes;
   }
+  std::vector<engine::RunLoad> loads;
   for (const auto& run : runs_under_way()) {
     if (run.get() == but || run->control.has_computed()) continue;
     const auto work = run->work.lock();
     const double done = work->seconds > 0 ? std::min(1.0, run->done_seconds / work->seconds) : 0;
-    for (std::size_t d = 0; d < work->busy_seconds.size(); ++d)
-      device_load.busy_seconds[d] += work->busy_seconds[d] * (1 - done);
+    loads.push_back({work->busy_seconds, work->loads, 1 - done});
   }
+  add_runs(loads, device_load);
   return device_load;
 }
 
@@ -173,6 +174,7 @@ void Engine::Data::write_after(std::uint64_t run,
 // Where no time is known, each device with a node counts the same.
 PlannedWork Engine::Data::planned_work(const engine::Plan& plan) const {
   PlannedWork work;
+  work.loads = plan.loads;
   std::vector<double>& busy = work.busy_seconds = plan.device_seconds;
   busy.resize(environment->devices.size());
   if (std::ranges::none_of(busy, [](double seconds) { return seconds > 0; }))

@@ -187,6 +187,17 @@ double Options::resident_share(const Model& model, const CallPlacement& placemen
   return wanted > 0 ? std::min(1.0, there / wanted) : 0;
 }
 
+// REQUIRES: the seconds are those of a load from nothing.
+void Options::add_loads(const PlacedCall& placed,
+                        const std::vector<std::shared_ptr<const CallLoad>>& loads,
+                        const Model& model, NodeOption& option) {
+  if (placed.load_seconds <= 0 || loads.empty()) return;
+  for (const std::uint32_t d : placed.placement.devices)
+    option.planned_loads.push_back(
+        {model.identity, d, placed.streamed ? 0 : loads[d]->weight_bytes / placed.placement.ranks(),
+         placed.load_seconds});
+}
+
 NodeOption Options::option(NodeIndex n, std::uint32_t home,
                            const std::vector<std::uint32_t>& candidates,
                            const std::string& reason) {
@@ -206,6 +217,7 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     const auto turn = std::ranges::find(models, model.identity) - models.begin();
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c),
                                     std::uint32_t(turn), models.size() > 1, request_.fidelity});
+    add_loads(placed, loads_of(n, c), model, result);
     placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
     result.task.seconds += placed.seconds;

@@ -16,6 +16,7 @@ struct NodeOption {
   bool fits = true;
   // By load of the task: what it takes. The task has what it is compared with.
   std::vector<double> load_seconds;
+  std::vector<PlannedLoad> planned_loads;  // of these, what each device is to hold or sees pass
 };
 
 class Options {
@@ -49,6 +50,9 @@ class Options {
   std::vector<std::shared_ptr<const CallLoad>> loads_of(NodeIndex node, std::size_t call);
   double resident_share(const Model& model, const CallPlacement& placement,
                         const std::vector<std::shared_ptr<const CallLoad>>& loads) const;
+  void add_loads(const PlacedCall& placed,
+                 const std::vector<std::shared_ptr<const CallLoad>>& loads, const Model& model,
+                 NodeOption& option);
   std::uint32_t load_number(const Model& model, const CallPlacement& placement);
 
   const PlaceRequest& request_;

@@ -242,9 +242,8 @@ class Placer {
     for (std::size_t t = 0; t < graph_.order.size(); ++t) {
       const std::uint32_t choice = attempt.schedule.options[t];
       const TaskOption& taken = attempt.tasks.tasks[t].options[choice];
-      double seconds = taken.seconds;
-      for (const auto& [number, load] : taken.loads) seconds += load;
-      for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += seconds;
+      for (const std::uint32_t d : taken.devices) placement.device_seconds[d] += taken.seconds;
+      add_loads(attempt.options[t][choice].planned_loads, placement.loads);
       if (const NodeOption& option = attempt.options[t][choice];
           !option.fits && can_tile(graph_.order[t]))
         tiling.push_back(
@@ -263,6 +262,18 @@ class Placer {
     for (std::string& warning : tiling) placement.warnings.push_back(std::move(warning));
     for (const NodeIndex n : graph_.order) give_reason(n, placement);
     return placement;
+  }
+
+  static void add_loads(const std::vector<PlannedLoad>& more, std::vector<PlannedLoad>& loads) {
+    for (const PlannedLoad& load : more) {
+      const auto same = std::ranges::find_if(loads, [&](const PlannedLoad& known) {
+        return known.model == load.model && known.device == load.device && known.bytes > 0;
+      });
+      if (same == loads.end() || load.bytes == 0)
+        loads.push_back(load);
+      else if (load.bytes > same->bytes)
+        *same = load;
+    }
   }
 
   void give_reason(NodeIndex n, Placement& placement) const {

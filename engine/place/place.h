@@ -1,23 +1,12 @@
 // Which device each node of a workflow runs on, and how its calls of models are divided. Pure.
 #pragma once
 
-#include <map>
-#include <vector>
-
-#include "engine/base/hash.h"
 #include "engine/place/costs.h"
+#include "engine/place/device_load.h"
 #include "engine/place/plan.h"
 #include "engine/program/workload.h"
 
 namespace heddle::engine {
-
-// What goes on beside the workflow that is placed.
-struct DeviceLoad {
-  std::vector<double> busy_seconds;  // by device: work that others gave it; empty: none
-  bool among_many = false;  // one of many runs: devices are better used by whole runs than by parts
-  // By device: bytes of a model's weights that are there already; empty: none are anywhere.
-  std::vector<std::map<Hash128, std::uint64_t>> resident = {};
-};
 
 struct PlaceRequest {
   const Graph& graph;

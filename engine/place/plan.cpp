@@ -229,6 +229,7 @@ Plan make_plan(const Graph& graph, Placement placement, const Inferred& inferred
   plan.warnings = std::move(placement.warnings);
   plan.seconds = placement.seconds;
   plan.device_seconds = std::move(placement.device_seconds);
+  plan.loads = std::move(placement.loads);
   plan.fidelity = placement.fidelity;
   return plan;
 }

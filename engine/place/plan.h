@@ -8,6 +8,7 @@
 
 #include "engine/graph/graph.h"
 #include "engine/place/alternatives.h"
+#include "engine/place/device_load.h"
 #include "engine/place/step.h"
 #include "engine/place/topology.h"
 #include "engine/program/infer.h"
@@ -35,7 +36,8 @@ struct Plan {
   std::vector<std::string> pending;  // "NODE.OUTPUT": shapes known at run time only
   std::vector<std::string> warnings;
   double seconds = 0;                   // estimated; 0: nothing is known
-  std::vector<double> device_seconds;   // how long each device is busy of these
+  std::vector<double> device_seconds;   // how long each device is busy of these, without loading
+  std::vector<PlannedLoad> loads;       // one for each model and device; those that pass: each
   Fidelity fidelity = Fidelity::exact;  // that it was placed with
 };
 
@@ -45,7 +47,8 @@ struct Placement {
   std::vector<NodeIndex> order;         // empty: the graph's
   std::vector<std::string> warnings;
   double seconds = 0;
-  std::vector<double> device_seconds;
+  std::vector<double> device_seconds;  // as in Plan
+  std::vector<PlannedLoad> loads;
   Fidelity fidelity = Fidelity::exact;
 };
 
