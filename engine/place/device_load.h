@@ -34,8 +34,9 @@ struct RunLoad {
   double share_left = 1;  // of its work
 };
 
-// Adds what the runs have still to do. REQUIRES: an entry of busy_seconds and of resident for each
-// device.
+// Adds what the runs have still to do; of weights that are not there, as much as is left of the run
+// that has most to do: when it needs them nobody knows. REQUIRES: an entry of busy_seconds and of
+// resident for each device.
 void add_runs(std::span<const RunLoad> runs, DeviceLoad& device_load);
 
 }  // namespace heddle::engine

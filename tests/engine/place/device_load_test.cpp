@@ -48,6 +48,18 @@ BOOST_AUTO_TEST_CASE(what_is_there_is_not_brought) {
   BOOST_TEST(load.resident[0].at(kOther) == 20u);
 }
 
+BOOST_AUTO_TEST_CASE(weights_of_a_run_that_is_nearly_done_are_not_waited_for) {
+  DeviceLoad load = nothing(1);
+  add_runs(std::vector<RunLoad>{{{8}, {{kModel, 0, 100, 4}, {kOther, 0, 10, 1}}, 0.25},
+                                {{8}, {{kOther, 0, 10, 1}}, 0}},
+           load);
+  BOOST_TEST(load.busy_seconds[0] == 2 + 1 + 0.25);
+  DeviceLoad none = nothing(1);
+  add_runs(std::vector<RunLoad>{{{8}, {{kModel, 0, 100, 4}}, 0}}, none);
+  BOOST_TEST(none.busy_seconds[0] == 0);
+  BOOST_TEST(none.resident[0].empty());
+}
+
 BOOST_AUTO_TEST_CASE(weights_that_pass_do_so_in_each_run) {
   DeviceLoad load = nothing(1);
   const PlannedLoad passing{kModel, 0, 0, 4};
