@@ -1,9 +1,10 @@
 // Norms of rows that fit into registers: each element is read once, eight neighbours at a time, and
 // the sums run over what has been read. For rows of whole eights; the others are norm.cu's.
 #include <algorithm>
+#include <bit>
 
 #include "kernels.h"
-#include "norm.cuh"
+#include "norm_narrow.cuh"
 
 namespace heddle::cuda {
 
@@ -150,6 +151,8 @@ struct RowNorm : Vector {
     const std::int64_t width = row.space.shape[row.space.rank - 1];
     const std::int64_t rows = row.space.count / width,
                        pieces = (width + kThreads * kLanes - 1) / (kThreads * kLanes);
+    if (kNorm == Norm::kRms && width <= kNarrowest)
+      return narrow_rms_norm(stream, row, rows, width);
     const Lies lies = how_lies(row.x);
     if (lies == Lies::kBf16) return launch_pieces<kNorm, Lies::kBf16>(stream, row, rows, pieces);
     // The norm of denoisers, whose sums are in f32.
@@ -161,18 +164,22 @@ struct RowNorm : Vector {
   }
 };
 
-// ---- heads of 64, 128 or 256: a block for each token, and as many lanes of a warp for a head as
-// there are eights in one. A lane has several heads on their way; what they share is read once ----
+// ---- heads of 64, 96, 128 or 256: a block for each token, and for a head as many lanes of a warp
+// as there are eights in one, or the next power of two. A lane has several heads on their way; what
+// they share is read once ----
 
 constexpr int kHeadsEach = 3;
 constexpr int kTokenThreads = 128;
 constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid's first axis
+template <int kWidth>
+constexpr int kLanesOf = std::bit_ceil(unsigned{kWidth / kLanes});
 
 template <int kWidth, Lies kLies>
 __global__ void __launch_bounds__(kTokenThreads)
     norm_rope_token(const __grid_constant__ Head head) {
-  constexpr int kGroup = kWidth / kLanes;
+  constexpr int kGroup = kLanesOf<kWidth>;
   const int column = static_cast<int>(threadIdx.x) % kGroup * kLanes;
+  const bool inside = column < kWidth;  // else a lane without numbers, which takes part in shuffles
   const int first = static_cast<int>(threadIdx.x) / kGroup,
             step = static_cast<int>(blockDim.x) / kGroup;
   const auto tokens = static_cast<std::uint32_t>(head.tokens);
@@ -185,13 +192,13 @@ __global__ void __launch_bounds__(kTokenThreads)
   // Lanes without a head of their own take part in the shuffles.
 #pragma unroll
     for (int n = 0; n < kHeadsEach; ++n)
-      pieces[n].fetch(head.x, x + min(begin + n * step, heads - 1) * head.x.stride[2], true);
+      pieces[n].fetch(head.x, x + min(begin + n * step, heads - 1) * head.x.stride[2], inside);
   };
   fetch(first);
   float factor[kLanes], cosine[kLanes / 2], sine[kLanes / 2];
-  if (head.weight.data != nullptr)
+  if (head.weight.data != nullptr && inside)
     load_lanes(head.weight.data, head.weight.dtype, column, kLanes, factor);
-  if (head.cosines.data != nullptr) {
+  if (head.cosines.data != nullptr && inside) {
     const auto* cosines =
         static_cast<const float*>(head.cosines.data) + token * head.cosines.stride[0] + column / 2;
     const auto* sines =
@@ -232,7 +239,8 @@ __global__ void __launch_bounds__(kTokenThreads)
           values[2 * i + 1] = a * sine[i] + b * cosine[i];
         }
       }
-      if (number < heads) Piece<kLies>::put(head.out, out + number * head.out.stride[2], values);
+      if (number < heads && inside)
+        Piece<kLies>::put(head.out, out + number * head.out.stride[2], values);
     }
   }
 }
@@ -242,7 +250,9 @@ struct HeadNorm : Vector {
   static void check(const heddle_op_call& call) { cpu::check_norm_rope(call); }
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const std::int64_t width = call.out[0]->info.shape[3];
-    if (device.settings().reference_only || (width != 64 && width != 128 && width != 256)) return 0;
+    if (device.settings().reference_only ||
+        (width != 64 && width != 96 && width != 128 && width != 256))
+      return 0;
     const heddle_tensor_info& whole = call.out[0]->info;
     if (whole.shape[0] * whole.shape[1] > kMostBlocks) return 0;
     const heddle_view *cosines = device::operand(call, 2), *sines = device::operand(call, 3);
@@ -251,7 +261,7 @@ struct HeadNorm : Vector {
   }
   template <int kWidth>
   static void launch(Stream& stream, const Head& head) {
-    constexpr int kGroup = kWidth / kLanes, kWarp = 32;
+    constexpr int kGroup = kLanesOf<kWidth>, kWarp = 32;
     const std::int64_t groups = (head.heads + kHeadsEach - 1) / kHeadsEach;
     const auto threads = static_cast<unsigned>(
         std::min<std::int64_t>((groups * kGroup + kWarp - 1) / kWarp * kWarp, kTokenThreads));
@@ -269,6 +279,8 @@ struct HeadNorm : Vector {
     if (head.space.count == 0) return;
     if (head.space.shape[3] == 64)
       launch<64>(stream, head);
+    else if (head.space.shape[3] == 96)
+      launch<96>(stream, head);
     else if (head.space.shape[3] == 128)
       launch<128>(stream, head);
     else

@@ -55,8 +55,8 @@ void project(Context& ctx, const Sd3Stream& w, const Tensor& x, const std::vecto
   ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
   if (!ctx[w.q_norm]) return;
   const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads);
-  ops::rms_norm_into(ctx, q, ctx[w.q_norm], eps, q);
-  ops::rms_norm_into(ctx, k, ctx[w.k_norm], eps, k);
+  ops::norm_rope_into(ctx, q, ctx[w.q_norm], {}, {}, eps, q);
+  ops::norm_rope_into(ctx, k, ctx[w.k_norm], {}, {}, eps, k);
 }
 
 // qkv (B, L, 3 D) -> (B, L, D).

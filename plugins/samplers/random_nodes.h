@@ -8,7 +8,7 @@ namespace heddle::samplers {
 
 struct RandomConditioning {
   static constexpr Widget kTokens{.number = 77, .min = 1, .max = 4096};
-  static constexpr Widget kWidth{.number = 768, .min = 1, .max = 16384};
+  static constexpr Widget kWidth{.number = 768, .min = 1, .max = 65536};
   static constexpr Widget kPooled{.number = 768, .max = 16384};
   static constexpr Widget kSeed{.max = 0xffffffffu};
 

@@ -45,6 +45,8 @@ void add_attention_cases(Random& random, std::vector<OpCase>& cases) {
   for (heddle_dtype dtype : {HEDDLE_BF16, HEDDLE_F16}) {
     add("large", {2, 300, 333, 2, 128, 128}, dtype, 0, std::nullopt, {0, 1, 2});
     add("large", {1, 512, 390, 2, 64, 64}, dtype, 0, std::nullopt, {});
+    add("large", {1, 290, 333, 2, 96, 96}, dtype, 0, std::nullopt, {});
+    add("large", {1, 290, 333, 2, 72, 72}, dtype, 0, std::nullopt, {});
     add("long heads", {2, 300, 333, 1, 512, 256}, dtype, 0, std::nullopt, {0, 1, 2});
   }
   add("causal with a past", {2, 9, 40, 2, 16, 16}, HEDDLE_F32, 1, std::nullopt, {0, 1, 2});

@@ -22,12 +22,14 @@ void add_large_norm_cases(Random& random, std::vector<OpCase>& cases) {
            .in = {make(shape), make({shape[0], 1, shape[2]}), make({shape[0], 1, shape[2]})},
            .out = {HostTensor(in == HEDDLE_F32 ? heddle_dtype{HEDDLE_BF16} : in, shape)},
            .attrs = attrs});
-    cases.push_back({.name = label(HEDDLE_OP_RMS_NORM, "500 rows, " + type),
-                     .op = HEDDLE_OP_RMS_NORM,
-                     .in = {make({500, 264}), make({264})},
-                     .out = {HostTensor(in, {500, 264})},
-                     .attrs = attrs,
-                     .in_place = true});
+    for (std::int64_t width : {64, 96, 264, 384, 1032})
+      cases.push_back(
+          {.name = label(HEDDLE_OP_RMS_NORM, device::cat("500 rows of ", width, ", ", type)),
+           .op = HEDDLE_OP_RMS_NORM,
+           .in = {make({500, width}), make({width})},
+           .out = {HostTensor(in, {500, width})},
+           .attrs = attrs,
+           .in_place = true});
     cases.push_back({.name = label(HEDDLE_OP_GROUP_NORM, "400 pixels, " + type),
                      .op = HEDDLE_OP_GROUP_NORM,
                      .in = {make({2, 20, 20, 64}), make({64}), make({64})},
@@ -98,7 +100,7 @@ void add_norm_rope_cases(Random& random, heddle_dtype in, heddle_dtype out,
   const auto table = [&](std::int64_t s, std::int64_t pairs) {
     return filled(random, HostTensor(HEDDLE_F32, {s, pairs}));
   };
-  for (std::int64_t d : {2, 24, 64, 128}) {
+  for (std::int64_t d : {2, 24, 64, 96, 128}) {
     // Part of a fused projection: strides along all axes but the last.
     const auto heads = [&] { return filled(random, HostTensor::slice(in, {2, 5, 3, d}, d)); };
     const std::string size = device::cat(types, " of ", d);
