@@ -16,7 +16,11 @@ namespace {
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
-// x times `factor` plus `addend`.
+// x times `factor` plus `addend`; out may be x, or of another type.
+void affine_into(Context& ctx, const Tensor& x, double factor, double addend, const Tensor& out) {
+  static const Op op(HEDDLE_OP_SCALE_CLAMP);
+  ctx.op(op, {x.raw()}, {out.raw()}, heddle_scale_clamp_attrs{factor, addend, -kNoBound, kNoBound});
+}
 Tensor affine(Context& ctx, const Tensor& x, double factor, double addend) {
   return ops::scale_clamp(ctx, x, {factor, addend, -kNoBound, kNoBound});
 }
@@ -64,17 +68,18 @@ Tensor project_heads(Context& ctx, const Tensor& x, const Tensor& cos, const Ten
 template <class B>
 Tensor gated(Context& ctx, const Tensor& seen, const Tensor& x) {
   // sigmoid(g) is (1 + tanh(g / 2)) / 2; in f32, as gates that are nearly shut lose all bits else.
-  const Tensor raw = blocks::wide_linear(ctx, x, ctx[B::gate], {}),
-               half = ops::activate(ctx, affine(ctx, raw, 0.5, 0), HEDDLE_ACT_TANH);
-  const Tensor out = ctx.make(seen.shape());
-  ops::mul_into(ctx, affine(ctx, half, 0.5, 0.5), seen, out);
+  const Tensor gate = ctx.make(seen.shape(), HEDDLE_F32), out = ctx.make(seen.shape());
+  affine_into(ctx, ops::linear(ctx, x, ctx[B::gate], {}), 0.5, 0, gate);
+  ops::activate_into(ctx, gate, HEDDLE_ACT_TANH, gate);
+  affine_into(ctx, gate, 0.5, 0.5, gate);
+  ops::mul_into(ctx, gate, seen, out);
   return out;
 }
 
 // The first half of the MLP.
 template <class B>
 Tensor raised(Context& ctx, const Tensor& x) {
-  const Tensor both = blocks::wide_linear(ctx, x, ctx[B::up], {});
+  const Tensor both = ops::linear(ctx, x, ctx[B::up], {});
   const std::int64_t width = both.size(2) / 2;
   const Tensor out = ctx.make({both.size(0), both.size(1), width});
   ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
@@ -94,8 +99,9 @@ Tensor modulated(Context& ctx, const Tensor& x, int norm) {
 // x plus y through a matrix, gated by what is behind this norm. A group of devices may have y, and
 // the matrix, in parts: each multiplies its own.
 Tensor added(Context& ctx, const Tensor& x, const Tensor& y, const Weight& matrix, int norm) {
-  Tensor sum = blocks::wide_linear(ctx, y, ctx[matrix], {});
-  if (ctx.group().kind == HEDDLE_GROUP_ROWS) sum = ops::all_reduce(ctx, sum);
+  const Tensor sum = ctx.group().kind == HEDDLE_GROUP_ROWS
+                         ? ops::all_reduce(ctx, blocks::wide_linear(ctx, y, ctx[matrix], {}))
+                         : ops::linear(ctx, y, ctx[matrix], {});
   const Tensor mod = ctx[Krea2Layer::mod];
   return ops::gated_add(ctx, x, piece(mod, 3 * norm + 2, 6).reshape({1, 1, x.size(2)}), sum);
 }

@@ -166,15 +166,15 @@ void ZImageLayer::execute(Context& ctx) {
   const Tensor x = ctx[hidden], weights = ctx.has(mod) ? ctx[mod] : ctx[norms];
   const double epsilon = ctx[eps];
   const Tensor seen = self_attention(ctx, ops::rms_norm(ctx, x, fourth_of(weights, 0), epsilon));
-  const Tensor middle = plus_normed(ctx, x, blocks::wide_linear(ctx, seen, ctx[proj], {}),
-                                    fourth_of(weights, 1), epsilon);
-  const Tensor both = blocks::wide_linear(
-      ctx, ops::rms_norm(ctx, middle, fourth_of(weights, 2), epsilon), ctx[up], {});
+  const Tensor middle =
+      plus_normed(ctx, x, ops::linear(ctx, seen, ctx[proj], {}), fourth_of(weights, 1), epsilon);
+  const Tensor both =
+      ops::linear(ctx, ops::rms_norm(ctx, middle, fourth_of(weights, 2), epsilon), ctx[up], {});
   const std::int64_t width = both.size(2) / 2;
   const Tensor raised = ctx.make({both.size(0), both.size(1), width});
   ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
                              HEDDLE_ACT_SILU, raised);
-  ctx[out] = plus_normed(ctx, middle, blocks::wide_linear(ctx, raised, ctx[down], {}),
+  ctx[out] = plus_normed(ctx, middle, ops::linear(ctx, raised, ctx[down], {}),
                          fourth_of(weights, 3), epsilon);
 }
 
