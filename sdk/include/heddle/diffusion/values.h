@@ -110,8 +110,9 @@
  * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
  * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
- *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
+ *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
+ *               3: 4 of pictures with alpha; preview_factors, latent_means, latent_deviations as in
+ *               MODEL, optional; pixel_space (bool), optional: it has no
  *               models, its latents are pictures (B, 3, H, W) from -1 to 1
  * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
  *   id            text: changes of one id are the same one
