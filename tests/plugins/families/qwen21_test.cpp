@@ -1,5 +1,6 @@
 // Qwen-Image 2.1 with weights that follow from their names, whole and through the engine, against
-// what diffusers makes of the same ones (make_qwen21_goldens.py).
+// what diffusers makes of the same ones (make_qwen21_goldens.py, make_qwen21_picture_goldens.py).
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/json.h"
@@ -53,6 +54,43 @@ BOOST_AUTO_TEST_CASE(the_velocity_equals_diffusers) {
       BOOST_TEST(error < kQwen21Tolerance, shape << ", step " << step << ": " << error);
     }
   }
+}
+
+// The matrices that raise the MLPs are one each, as ComfyUI has them.
+BOOST_AUTO_TEST_CASE(pictures_in_their_places_among_the_text_equal_diffusers) {
+  const std::filesystem::path pictures =
+      tests_folder() / "plugins/goldens/qwen21_pictures/expected.safetensors";
+  TensorFile wanted{pictures};
+  const std::filesystem::path model = file([](std::vector<FileTensor>& tensors) {
+    const std::string gate = ".gate_layer.weight", up = ".proj.weight";
+    for (FileTensor& tensor : tensors) {
+      if (!tensor.name.ends_with(gate)) continue;
+      const std::string at = tensor.name.substr(0, tensor.name.size() - gate.size());
+      const auto other = std::ranges::find(tensors, at + up, &FileTensor::name);
+      tensor.name = at + ".gate_up.weight";
+      tensor.shape[0] *= 2;
+      tensor.bytes.insert(tensor.bytes.end(), other->bytes.begin(), other->bytes.end());
+      other->name = "unused." + at;
+    }
+  });
+  for (const std::string shape : {"between", "end"}) {
+    const heddle::Results results =
+        probe.call({model, "diffusion_model", "", pictures, shape + "."});
+    const std::vector<float> all = wanted.floats(shape + ".out");
+    const auto row = std::ptrdiff_t(all.size() / kQwen21Steps);
+    for (int step = 0; step < kQwen21Steps; ++step) {
+      const double error =
+          relative_error(results.floats("model.outputs", "out." + std::to_string(step)),
+                         {all.begin() + row * step, all.begin() + row * (step + 1)});
+      BOOST_TEST(error < kQwen21Tolerance, shape << ", step " << step << ": " << error);
+    }
+  }
+  // Without its place a picture stands at the end, where the next one is not to precede it.
+  const std::string refusal = engine_refusal([&] {
+    probe.call({model, "diffusion_model", "", pictures, "between.", "slot.0"});
+  });
+  for (const char* word : {"picture 2", "token 5", "at 7"})
+    BOOST_TEST(refusal.find(word) != std::string::npos, "'" << word << "' is not in: " << refusal);
 }
 
 BOOST_AUTO_TEST_CASE(a_prefix_changes_nothing_and_what_is_missing_is_said) {
