@@ -1,10 +1,10 @@
 // Qwen-Image 2.1 with weights that follow from their names, whole and through the engine, against
 // what diffusers makes of the same ones (make_qwen21_goldens.py, make_qwen21_picture_goldens.py).
-#include <algorithm>
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/json.h"
 #include "tests/support/golden_files.h"
+#include "tests/support/joined_gates.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
@@ -61,18 +61,7 @@ BOOST_AUTO_TEST_CASE(pictures_in_their_places_among_the_text_equal_diffusers) {
   const std::filesystem::path pictures =
       tests_folder() / "plugins/goldens/qwen21_pictures/expected.safetensors";
   TensorFile wanted{pictures};
-  const std::filesystem::path model = file([](std::vector<FileTensor>& tensors) {
-    const std::string gate = ".gate_layer.weight", up = ".proj.weight";
-    for (FileTensor& tensor : tensors) {
-      if (!tensor.name.ends_with(gate)) continue;
-      const std::string at = tensor.name.substr(0, tensor.name.size() - gate.size());
-      const auto other = std::ranges::find(tensors, at + up, &FileTensor::name);
-      tensor.name = at + ".gate_up.weight";
-      tensor.shape[0] *= 2;
-      tensor.bytes.insert(tensor.bytes.end(), other->bytes.begin(), other->bytes.end());
-      other->name = "unused." + at;
-    }
-  });
+  const std::filesystem::path model = file(join_gates);
   for (const std::string shape : {"between", "end"}) {
     const heddle::Results results =
         probe.call({model, "diffusion_model", "", pictures, shape + "."});
