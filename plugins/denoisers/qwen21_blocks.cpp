@@ -15,14 +15,17 @@ namespace {
 
 constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
-// What stands before the picture that is drawn, and that.
+// Of this device's tokens those that stand before the picture that is drawn, and those of it.
 struct Halves {
   Range before, drawn;
 };
-Halves halves_of(Context& ctx, std::int64_t length) {
+Halves halves_of(Context& ctx) {
   const auto spans = qwen21_prefix(ctx, ctx[Qwen21Layer::context].size(1));
-  const std::int64_t before = spans.empty() ? 0 : spans.back().range.end;
-  return {{0, before}, {before, length}};
+  const heddle_shard shard = ctx.shard(Qwen21Layer::hidden);
+  const std::int64_t all = spans.empty() ? 0 : spans.back().range.end,
+                     own = shard.end - shard.begin,
+                     before = std::clamp<std::int64_t>(all - shard.begin, 0, own);
+  return {{0, before}, {before, own}};
 }
 
 // The nth quarter of a modulation's row: 0 of the noise level, 1 of the level 0; (1, 1, D).
@@ -36,7 +39,7 @@ Tensor scaled(Context& ctx, const Tensor& x, int n) {
   const Tensor out = ctx.make(x.shape()), mod = ctx[Qwen21Layer::mod];
   const Tensor none = ctx.make({1, 1, x.size(2)}, HEDDLE_F32);
   ops::fill(ctx, none, 0);
-  const Halves halves = halves_of(ctx, x.size(1));
+  const Halves halves = halves_of(ctx);
   const auto scale = [&](Range range, int row) {
     if (range.begin < range.end)
       ops::modulated_norm_into(ctx, tokens(x, range), none, quarter(mod, row, n),
@@ -49,7 +52,7 @@ Tensor scaled(Context& ctx, const Tensor& x, int n) {
 
 // x + y, which is gated by this quarter, each half by its own row. Changes y.
 Tensor gated(Context& ctx, const Tensor& x, const Tensor& y, int n) {
-  const Halves halves = halves_of(ctx, x.size(1));
+  const Halves halves = halves_of(ctx);
   const auto gate = [&](Range range, int row) {
     if (range.begin < range.end)
       ops::mul_into(ctx, tokens(y, range), quarter(ctx[Qwen21Layer::mod], row, n),
@@ -66,24 +69,44 @@ Tensor joined(Context& ctx, const Tensor& x, const Weight& matrix) {
   return ctx.group().kind == HEDDLE_GROUP_ROWS ? ops::all_reduce(ctx, sum) : sum;
 }
 
-Tensor attention_in_order(Context& ctx, const Tensor& x) {
-  using B = Qwen21Layer;
-  const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {}), cos = ctx[B::cos], sin = ctx[B::sin];
-  const std::int64_t heads = qkv.size(2) / (3 * ctx[B::q_norm].size(0));  // of this device
+// Of all tokens, with some of the heads: qkv (B, L, 3 H' d) -> out (B, L, H', d).
+void attend_in_order(Context& ctx, const Tensor& qkv, std::int64_t heads, const Tensor& out) {
   const Tensor q = part_of_heads(qkv, 0, heads), k = part_of_heads(qkv, 1, heads),
                v = part_of_heads(qkv, 2, heads);
-  ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
-  ops::norm_rope_into(ctx, k, ctx[B::k_norm], cos, sin, ctx[B::eps], k);
-  const Tensor out = ctx.make({q.size(0), q.size(1), heads, q.size(3)});
   const double scale = 1 / std::sqrt(double(q.size(3)));
-  for (const Qwen21Span& span : qwen21_prefix(ctx, ctx[B::context].size(1))) {
-    const Range seen{0, span.range.end};
+  std::int64_t before = 0;
+  for (const Qwen21Span& span : qwen21_prefix(ctx, ctx[Qwen21Layer::context].size(1))) {
+    before = span.range.end;
+    const Range seen{0, before};
     ops::attention_into(ctx, tokens(q, span.range), tokens(k, seen), tokens(v, seen), {}, scale,
                         span.is_text() ? ops::Mask::causal : ops::Mask::none,
                         tokens(out, span.range));
   }
-  const Range drawn = halves_of(ctx, q.size(1)).drawn;
+  const Range drawn{before, q.size(1)};
   ops::attention_into(ctx, tokens(q, drawn), k, v, {}, scale, ops::Mask::none, tokens(out, drawn));
+}
+
+Tensor attention_in_order(Context& ctx, const Tensor& x) {
+  using B = Qwen21Layer;
+  const heddle_shard shard = ctx.shard(B::hidden);
+  const Tensor qkv = ops::linear(ctx, x, ctx[B::qkv], {}),
+               cos = ctx[B::cos].slice(0, shard.begin, shard.end),
+               sin = ctx[B::sin].slice(0, shard.begin, shard.end);
+  const std::int64_t head = ctx[B::q_norm].size(0), heads = qkv.size(2) / (3 * head);
+  for (const auto& [part, norm] : {std::pair(0, &B::q_norm), std::pair(1, &B::k_norm)}) {
+    const Tensor own = part_of_heads(qkv, part, heads);
+    ops::norm_rope_into(ctx, own, ctx[*norm], cos, sin, ctx[B::eps], own);
+  }
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, heads);
+  const Tensor all = make_gathered(ctx, qkv, joint, heads);
+  gather_tokens(ctx, qkv, 0, joint, heads, all);
+  const Tensor seen = ctx.make({x.size(0), all.size(1), joint.heads, head});
+  attend_in_order(ctx, all, joint.heads, seen);
+  if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return blocks::join_heads(seen);
+  const Tensor out = ctx.make({x.size(0), x.size(1), heads, head});
+  ops::all_to_all_into(
+      ctx, seen, heddle_all_to_all_attrs{shard.begin, shard.end, joint.first_head, 1, 2, 0, 0},
+      out);
   return blocks::join_heads(out);
 }
 

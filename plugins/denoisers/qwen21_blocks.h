@@ -115,12 +115,12 @@ struct Qwen21Join {
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D) -> the same. context tells T. A group of devices may have some of the heads and
-// of the MLP each.
+// hidden (B, L, D) -> the same. context tells T. A group of devices may have some of the tokens
+// each, or some of the heads and of the MLP.
 struct Qwen21Layer {
   static constexpr Info info{"qwen21.layer",  1,  "Qwen-Image 2.1 layer",
                              "blocks/qwen21", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> cos{"cos"};
@@ -132,7 +132,7 @@ struct Qwen21Layer {
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = qwen21_ports::with_places(hidden, context, mod, cos, sin, eps, qkv,
                                                           q_norm, k_norm, proj, up, down, out);
   static void execute(Context& ctx);

@@ -153,10 +153,13 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
     BOOST_TEST_REQUIRE(parted.size() == alone.size());
     BOOST_TEST(std::memcmp(parted.data(), alone.data(), 4 * alone.size()) == 0, mode);
   }
-  const double error = relative_error(draw(options_for({"fake:0", "fake:1"}),
-                                           R"(, "parallel": "tensor", "device": "fake:0,fake:1")"),
-                                      alone);
-  BOOST_TEST(error < kTolerance, "tensor: relative error " << error);
+  for (const char* mode : {"tensor", "sequence"}) {
+    const double error =
+        relative_error(draw(options_for({"fake:0", "fake:1"}),
+                            cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")")),
+                       alone);
+    BOOST_TEST(error < kTolerance, mode << ": relative error " << error);
+  }
 }
 
 // ComfyUI's files have both matrices that raise an MLP in one.
@@ -241,7 +244,8 @@ BOOST_FIXTURE_TEST_CASE(pictures_are_scaled_as_pillow_scales_them, Qwen21Edit) {
   BOOST_TEST(most < 1e-6f);
 }
 
-BOOST_FIXTURE_TEST_CASE(dividing_what_is_shown_pictures_keeps_its_bytes, Qwen21Edit) {
+BOOST_FIXTURE_TEST_CASE(dividing_what_is_shown_pictures_keeps_its_bytes_or_nearly_its_numbers,
+                        Qwen21Edit) {
   const auto draw = [&](std::vector<std::string> devices, const std::string& hints) {
     heddle::Engine engine(options_for(std::move(devices)));
     return engine
@@ -250,11 +254,14 @@ BOOST_FIXTURE_TEST_CASE(dividing_what_is_shown_pictures_keeps_its_bytes, Qwen21E
         .wait()
         .floats("drawn.LATENT", "samples");
   };
+  const std::string two = R"(", "device": "fake:0,fake:1")";
   const std::vector<float> alone = draw({"cpu:0"}, "2.5"),
-                           parted = draw({"fake:0", "fake:1"},
-                                         R"(2.5, "parallel": "cfg", "device": "fake:0,fake:1")");
+                           parted = draw({"fake:0", "fake:1"}, R"(2.5, "parallel": "cfg)" + two);
   BOOST_TEST_REQUIRE(parted.size() == alone.size());
   BOOST_TEST(std::memcmp(parted.data(), alone.data(), 4 * alone.size()) == 0);
+  const double error =
+      relative_error(draw({"fake:0", "fake:1"}, R"(2.5, "parallel": "sequence)" + two), alone);
+  BOOST_TEST(error < kTolerance, "sequence: relative error " << error);
 }
 
 BOOST_FIXTURE_TEST_CASE(calls_with_pictures_are_told_before_a_run, Qwen21Edit) {
