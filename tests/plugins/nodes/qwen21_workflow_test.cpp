@@ -244,6 +244,41 @@ BOOST_FIXTURE_TEST_CASE(pictures_are_scaled_as_pillow_scales_them, Qwen21Edit) {
   BOOST_TEST(most < 1e-6f);
 }
 
+BOOST_FIXTURE_TEST_CASE(nodes_of_autoencoders_take_and_give_alpha, Qwen21Edit) {
+  const std::string text = R"({
+    "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "vae.safetensors"}},
+    "one": {"class_type": "LoadImage", "inputs": {"image": "one.png"}},
+    "all": {"class_type": "SolidMask", "inputs": {"value": 1, "width": 128, "height": 32}},
+    "none": {"class_type": "SolidMask", "inputs": {"value": 0, "width": 128, "height": 32}},
+    "opaque": {"class_type": "JoinImageWithAlpha", "inputs": {"image": ["one", 0], "alpha": ["none", 0]}},
+    "clear": {"class_type": "JoinImageWithAlpha", "inputs": {"image": ["one", 0], "alpha": ["all", 0]}},
+    "a": {"class_type": "VAEEncode", "inputs": {"pixels": ["one", 0], "vae": ["vae", 0]}},
+    "b": {"class_type": "VAEEncode", "inputs": {"pixels": ["opaque", 0], "vae": ["vae", 0]}},
+    "c": {"class_type": "VAEEncodeTiled", "inputs": {"pixels": ["clear", 0], "vae": ["vae", 0],
+      "tile_size": 128, "overlap": 32, "temporal_size": 64, "temporal_overlap": 8}},
+    "d": {"class_type": "VAEEncodeForInpaint", "inputs": {"pixels": ["opaque", 0], "vae": ["vae", 0],
+      "mask": ["none", 0], "grow_mask_by": 0}},
+    "e": {"class_type": "VAEDecodeTiled", "inputs": {"samples": ["c", 0], "vae": ["vae", 0],
+      "tile_size": 128, "overlap": 32, "temporal_size": 64, "temporal_overlap": 8}},
+    "look_a": {"class_type": "test.look", "inputs": {"value": ["a", 0]}},
+    "look_b": {"class_type": "test.look", "inputs": {"value": ["b", 0]}},
+    "look_d": {"class_type": "test.look", "inputs": {"value": ["d", 0]}},
+    "look_e": {"class_type": "test.look", "inputs": {"value": ["e", 0]}}})";
+  heddle::Engine engine(options_for({"cpu:0"}));
+  const heddle::Results made =
+      engine
+          .start(engine.parse(text),
+                 {{}, {"a.LATENT", "b.LATENT", "c.LATENT", "d.LATENT", "e.IMAGE"}})
+          .wait();
+  const std::vector<float> opaque = made.floats("a.LATENT", "samples");
+  BOOST_TEST(made.floats("b.LATENT", "samples") == opaque);
+  BOOST_TEST(made.floats("d.LATENT", "samples") == opaque);
+  BOOST_TEST(relative_error(made.floats("c.LATENT", "samples"), opaque) > 1e-3);
+  BOOST_TEST((made.shape("e.IMAGE") == std::vector<std::int64_t>{1, 32, 128, 4}));
+  heddle::Engine::Data told(options_for({"cpu:0"}));
+  check_inference(told, text);
+}
+
 BOOST_FIXTURE_TEST_CASE(dividing_what_is_shown_pictures_keeps_its_bytes_or_nearly_its_numbers,
                         Qwen21Edit) {
   const auto draw = [&](std::vector<std::string> devices, const std::string& hints) {
