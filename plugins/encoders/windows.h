@@ -49,7 +49,7 @@ struct Windows {
   bool weighted() const { return !empty.ids.empty(); }
   std::int64_t count() const { return std::int64_t(rows.size()); }
   std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
-  // The stretches of each row whose states are in the result, as first and last token but one.
+  // The stretches of each row, [begin, end), whose states are in the result.
   std::vector<std::pair<std::int64_t, std::int64_t>> kept_parts() const {
     std::vector<std::pair<std::int64_t, std::int64_t>> parts;
     std::int64_t begin = dropped;
@@ -66,14 +66,12 @@ struct Windows {
     for (const auto& [begin, end] : kept_parts()) count += end - begin;
     return count;
   }
-  // Where in the result each picture that was left out stood: tokens before it.
+  // Where in the result each picture that was left out stood: the tokens before it.
   std::vector<std::int64_t> picture_slots() const {
-    std::vector<std::int64_t> slots;
-    std::int64_t left_out = dropped;
-    for (const PictureTokens& at : pictures) {
-      slots.push_back(std::max<std::int64_t>(at.begin - left_out, 0));
-      left_out += at.end() - at.begin;
-    }
+    std::vector<std::int64_t> slots(pictures.size(), 0);
+    for (const auto& [begin, end] : kept_parts())
+      for (std::size_t i = 0; i < pictures.size(); ++i)
+        slots[i] += std::clamp<std::int64_t>(pictures[i].begin - begin, 0, end - begin);
     return slots;
   }
 };

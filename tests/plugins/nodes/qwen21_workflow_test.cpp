@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "engine/base/text.h"
+#include "plugins/encoders/windows.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
@@ -200,6 +201,21 @@ BOOST_AUTO_TEST_CASE(a_lora_changes_joined_matrices_as_it_changes_them_apart) {
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   heddle::Engine::Data told(options_for({"cpu:0"}));
   check_inference(told, flow(R"("cfg": 2.5})"));
+}
+
+BOOST_AUTO_TEST_CASE(places_of_pictures_count_the_tokens_that_are_not_left_out) {
+  heddle::encoders::Windows all;
+  all.rows.resize(1);
+  all.rows.front().ids.resize(20);
+  all.dropped = 5;
+  // The first begins among what is dropped.
+  all.pictures = {{0, 3, 2, 2}, {1, 9, 1, 2}};
+  BOOST_TEST(all.kept() == 15);
+  all.drops_pictures = true;
+  using Parts = std::vector<std::pair<std::int64_t, std::int64_t>>;
+  BOOST_TEST((all.kept_parts() == Parts{{7, 9}, {11, 20}}));
+  BOOST_TEST(all.kept() == 11);
+  BOOST_TEST((all.picture_slots() == std::vector<std::int64_t>{0, 2}));
 }
 
 BOOST_FIXTURE_TEST_CASE(from_pictures_and_a_prompt_to_a_picture_equals_pytorch, Qwen21Edit) {
