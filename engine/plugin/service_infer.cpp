@@ -21,8 +21,64 @@ bool is_refused_if_wanted(const heddle_infer& q, std::uint32_t input, const Valu
   return known && q.node.type->check(input).fault_of(*known, q.catalog);
 }
 
+// Whether undeclared inputs ("images.image_1") are parts of this declared one, which has no value
+// of its own.
+bool is_grown(const heddle_infer& q, std::uint32_t input) {
+  return input < q.node.inputs.size() && !std::holds_alternative<Value>(q.node.inputs[input]) &&
+         !std::holds_alternative<Source>(q.node.inputs[input]) && !q.node.extra.empty();
+}
+
+std::string grown_prefix(const heddle_infer& q, std::uint32_t input) {
+  return std::string(q.node.type->input(input).name) + ".";
+}
+
+// The names of those parts, in the workflow's order; empty where there are none.
+Value grown_names(const heddle_infer& q, std::uint32_t input) {
+  const std::string prefix = grown_prefix(q, input);
+  List names;
+  for (const auto& [name, binding] : q.node.extra)
+    if (name.starts_with(prefix)) names.items.push_back(make_value(name.substr(prefix.size())));
+  return names.items.empty() ? Value() : make_value(std::move(names));
+}
+
+// The part that a path begins with, and the rest of the path; nullptr: there is none.
+struct GrownPart {
+  const Binding* binding = nullptr;
+  std::string_view rest;
+
+  const ValueSpec* spec(const heddle_infer& q) const {
+    const auto* link = binding == nullptr ? nullptr : std::get_if<Source>(binding);
+    const bool is_there = link != nullptr && link->node < q.known.size() &&
+                          link->port < q.known[link->node].outputs.size();
+    return is_there ? &q.known[link->node].outputs[link->port] : nullptr;
+  }
+};
+GrownPart grown_part(const heddle_infer& q, std::uint32_t input, std::string_view path) {
+  const std::string prefix = grown_prefix(q, input);
+  const std::size_t dot = std::min(path.find('.'), path.size());
+  const std::string wanted = prefix + std::string(path.substr(0, dot));
+  for (const auto& [name, binding] : q.node.extra)
+    if (name == wanted) return {&binding, path.substr(std::min(dot + 1, path.size()))};
+  return {};
+}
+
+const heddle_value* grown_value(heddle_infer* q, std::uint32_t input, std::string_view path) {
+  if (path.empty()) {
+    const Value names = grown_names(*q, input);
+    if (names) q->lent.push_back(names);
+    return names.get();
+  }
+  const GrownPart part = grown_part(*q, input, path);
+  if (part.binding == nullptr) return nullptr;
+  if (const auto* literal = std::get_if<Value>(part.binding))
+    return part_of(*literal, part.rest).get();
+  const ValueSpec* spec = part.spec(*q);
+  return spec == nullptr ? nullptr : part_of(*spec, part.rest).get();
+}
+
 const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path) {
   if (input >= q->node.inputs.size()) return nullptr;
+  if (is_grown(*q, input)) return grown_value(q, input, path);
   // The literal or the spec keeps the part alive.
   if (const auto* literal = std::get_if<Value>(&q->node.inputs[input]))
     return part_of(*literal, path).get();
@@ -34,8 +90,11 @@ const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path)
 const heddle_value* value(heddle_infer* q, std::uint32_t input) { return part(q, input, ""); }
 
 std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_tensor_info* out) {
-  if (const ValueSpec* spec = spec_of(q, input)) {
-    const auto found = spec->tensors.find(std::string_view(path));
+  const GrownPart grown = is_grown(*q, input) ? grown_part(*q, input, path) : GrownPart();
+  const ValueSpec* spec = grown.binding == nullptr ? spec_of(q, input) : grown.spec(*q);
+  if (spec != nullptr) {
+    const auto found =
+        spec->tensors.find(grown.binding == nullptr ? std::string_view(path) : grown.rest);
     if (found != spec->tensors.end()) {
       *out = found->second;
       return 1;

@@ -89,4 +89,5 @@ struct heddle_infer {
   const std::vector<heddle::engine::NodeSpec>& known;
   heddle::engine::NodeSpec answer;
   const heddle::engine::Catalog* catalog = nullptr;
+  std::vector<heddle::engine::Value> lent = {};  // what was made to answer
 };

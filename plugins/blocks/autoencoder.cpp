@@ -37,7 +37,8 @@ Autoencoder::Autoencoder(const Value& vae)
       means(floats_of(vae.field("latent_means"))),
       deviations(floats_of(vae.field("latent_deviations"))),
       channels(vae.get<std::int64_t>("channels", 0)),
-      downscale(vae.get<std::int64_t>("downscale", kUsualDownscale)) {
+      downscale(vae.get<std::int64_t>("downscale", kUsualDownscale)),
+      colours(vae.get<std::int64_t>("pixel_channels", kColours)) {
   if (!(scale != 0))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: its latent scale is 0. Check scaling_factor in the file's metadata or "
@@ -53,6 +54,9 @@ Autoencoder::Autoencoder(const Value& vae)
   if (downscale < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: its downscale is " + std::to_string(downscale) + ", it must be 1 or more");
+  if (colours != kColours && colours != kColours + 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "vae: its pictures have " + std::to_string(colours) +
+                                             " channels, they must have 3, or 4 with alpha");
 }
 
 std::optional<Autoencoder> usable(const Value& vae) {
@@ -121,11 +125,17 @@ CoveredPart covered_part(const Shape& picture, const Autoencoder& autoencoder) {
   return part;
 }
 
-Tensor covered_by_cells(const Tensor& picture, const Autoencoder& autoencoder) {
+Tensor covered_by_cells(Context& ctx, const Tensor& picture, const Autoencoder& autoencoder) {
   const CoveredPart part = covered_part(picture.shape(), autoencoder);
-  return picture.slice(1, part.rows.begin, part.rows.end)
-      .slice(2, part.columns.begin, part.columns.end)
-      .slice(3, 0, kColours);
+  const Tensor covered = picture.slice(1, part.rows.begin, part.rows.end)
+                             .slice(2, part.columns.begin, part.columns.end);
+  if (picture.size(3) >= autoencoder.colours) return covered.slice(3, 0, autoencoder.colours);
+  const Tensor opaque =
+      ctx.make({picture.size(0), part.rows.size(), part.columns.size(), autoencoder.colours},
+               picture.dtype());
+  ops::copy_into(ctx, covered.slice(3, 0, kColours), opaque.slice(3, 0, kColours));
+  ops::fill(ctx, opaque.slice(3, kColours, autoencoder.colours), 1);
+  return opaque;
 }
 
 Tensor decoded(Context& ctx, const Value& decoder, const Tensor& z) {

@@ -20,6 +20,7 @@ struct Autoencoder {
   double scale, shift;
   std::vector<float> means, deviations;  // of each channel, instead of these two; or empty
   std::int64_t channels, downscale;      // channels: 0, not known
+  std::int64_t colours;                  // of pictures: 3, or 4 with alpha
 
   // Whole latent cells of a side of `pixels`.
   std::int64_t cells(std::int64_t pixels) const { return pixels / downscale; }
@@ -52,14 +53,14 @@ struct CoveredPart {
   Span rows, columns;
 };
 CoveredPart covered_part(const Shape& picture, const Autoencoder& autoencoder);
-// Its red, green and blue.
-Tensor covered_by_cells(const Tensor& picture, const Autoencoder& autoencoder);
+// Its red, green and blue, and alpha where the autoencoder has it: 1 where the picture has none.
+Tensor covered_by_cells(Context& ctx, const Tensor& picture, const Autoencoder& autoencoder);
 
-// What the decoder makes of latents in its own units: pictures (B, H, W, 3) from -1 to 1.
+// What the decoder makes of latents in its own units: pictures (B, H, W, colours) from -1 to 1.
 // `decoder`: of model_of(), as below.
 Tensor decoded(Context& ctx, const Value& decoder, const Tensor& z);
 
-// The encoder's mean for pictures (B, H, W, 3) from 0 to 1, in its own units.
+// The encoder's mean for pictures (B, H, W, colours) from 0 to 1, in its own units.
 Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture);
 
 // A LATENT of such means.

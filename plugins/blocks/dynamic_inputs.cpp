@@ -98,6 +98,16 @@ std::vector<GrownInput> grown_inputs(Context& ctx, const heddle_port& port) {
   return grown;
 }
 
+std::vector<ToldInput> told_inputs(const Infer& question, const Input<Growing>& input) {
+  const Value names = question.part(input, "");
+  std::vector<ToldInput> told;
+  for (const std::string& name : sockets_of(options_of(input.port).field("template")).names)
+    for (std::uint32_t i = 0; i < names.count(); ++i)
+      if (names.item(i).is(HEDDLE_KIND_STR) && names.item(i).text() == name)
+        told.push_back({name, question.tensor(input, name)});
+  return told;
+}
+
 std::vector<Value> grouped_rows(Context& ctx, const heddle_port& port) {
   const Value options = options_of(port);
   const std::string prefix = std::string(port.name) + ".";

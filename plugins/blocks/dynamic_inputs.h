@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct GrownInput {
 // Those of a COMFY_AUTOGROW_V3 port that the workflow gave, in the order of its sockets. Throws
 // HEDDLE_INVALID_ARGUMENT where one that has to be there is missing.
 std::vector<GrownInput> grown_inputs(Context& ctx, const heddle_port& port);
+
+// The same before a run: what is known of the tensors among them.
+struct ToldInput {
+  std::string name;
+  std::optional<heddle_tensor_info> tensor;
+};
+std::vector<ToldInput> told_inputs(const Infer& question, const Input<Growing>& input);
 
 // The rows of a COMFY_DYNAMICGROUP_V3 port, as many as the highest number says: records of what the
 // workflow gave, empty for a row that it leaves out. Throws HEDDLE_INVALID_ARGUMENT for a name that

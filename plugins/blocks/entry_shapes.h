@@ -24,7 +24,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "hooks",
                                                "clip_start_percent",
                                                "clip_end_percent",
-                                               "reference_latents_method"};
+                                               "reference_latents_method",
+                                               "image_slots"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {

@@ -120,18 +120,14 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
     record.set("vision", vision);
     return;
   }
-  const bool is_unknown = record.value().get<std::string>("name", "") == "qwen3vl";
-  record.set(
-      "vision_missing",
-      value_of(
-          is_unknown
-              ? file.path() + ": Qwen3-VL encodes texts here; its vision tower is not supported. "
-                              "Use a node without pictures."
-              : file.path() +
-                    ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
-                    "a picture. Load a file with both, such as "
-                    "qwen_2.5_vl_7b_fp8_scaled.safetensors; of gguf files the tower is a file "
-                    "apart (mmproj), which is not read."));
+  const bool is_later = record.value().get<std::string>("name", "") == "qwen3vl";
+  record.set("vision_missing",
+             value_of(file.path() +
+                      ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
+                      "a picture. Load a file with both, such as " +
+                      (is_later ? "qwen3vl_8b_bf16.safetensors"
+                                : "qwen_2.5_vl_7b_fp8_scaled.safetensors") +
+                      "; of gguf files the tower is a file apart (mmproj), which is not read."));
 }
 
 // Any of CLIP-L, CLIP-G and T5, each once. T5 reads shorter texts than FLUX's.

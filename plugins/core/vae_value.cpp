@@ -16,7 +16,8 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
-      .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)));
+      .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)))
+      .set("pixel_channels", value_of(settings.get<std::int64_t>("pixel_channels", 3)));
   for (const char* key : {"latent_means", "latent_deviations"})
     if (settings.has(key)) vae.set(key, settings.field(key));
   if (settings.has("preview_factors"))

@@ -20,6 +20,6 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation, Krea2Modulation,
               Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
               Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
-              Qwen21ImageIn, Qwen21Layer, Qwen21Final, Modules, BenchShapes)
+              Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -4,7 +4,7 @@
 #include "plugins/blocks/slots.h"
 #include "qwen21_names.h"
 #include "rotary_axes.h"
-#include "zimage_blocks.h"
+#include "wan_latent_settings.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -24,7 +24,7 @@ Qwen21Sizes read_qwen21_sizes(const Checkpoint& file, const Value& config,
   s.width = size("img_in.weight", 0);
   s.channels = size("img_in.weight", 1);
   s.head = size("transformer_blocks.0.attn.norm_q.weight", 0);
-  s.mlp = size("transformer_blocks.0.img_mlp.gate_layer.weight", 0);
+  s.mlp = names.mlp_width();
   s.context_width = size("txt_in.in_layer.weight", 1);
   s.waves = size("time_text_embed.timestep_embedder.linear_1.weight", 1);
   s.layers = names.layers();
@@ -53,17 +53,20 @@ class Qwen21Builder {
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    add_references();
     const auto [mod, last] = modulate(embed_vector(timestep));
     const auto [cos, sin] = add_rope(x, context);
-    Block join = graph_.add<ZImageJoin>("join");
-    join.link(ZImageJoin::txt, embed_text(context)).link(ZImageJoin::img, embed_image(x));
-    Source hidden = join[ZImageJoin::out];
+    Block join = graph_.add<Qwen21Join>("join");
+    join.link(Qwen21Join::txt, embed_text(context)).link(Qwen21Join::img, embed_image(x));
+    place(join);
+    Source hidden = join[Qwen21Join::out];
     for (int i = 0; i < s_.layers; ++i) {
       using B = Qwen21Layer;
       const std::string path = "layer." + std::to_string(i);
       Block block = graph_.add<B>(path);
       block.link(B::hidden, hidden).link(B::context, context).link(B::mod, mod);
       block.link(B::cos, cos).link(B::sin, sin).set(B::eps, eps_);
+      place(block);
       fill_layer(block, path, prefix_ + "transformer_blocks." + std::to_string(i) + ".");
       hidden = block[B::out];
     }
@@ -75,6 +78,24 @@ class Qwen21Builder {
   }
 
  private:
+  void add_references() {
+    constexpr auto kShown = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL;
+    for (int i = 0; i < kMostReferences; ++i) {
+      // As the blocks name them.
+      const char* const picture = qwen21_ports::references[i].port.name;
+      const char* const slot = qwen21_ports::slots[i].port.name;
+      references_.emplace_back(graph_.input(picture, kShown | HEDDLE_INPUT_BATCH),
+                               graph_.input(slot, kShown));
+    }
+  }
+
+  // Tells a block where shown pictures stand.
+  void place(Block& block) const {
+    for (std::size_t i = 0; i < references_.size(); ++i)
+      block.link(qwen21_ports::references[i], references_[i].first)
+          .link(qwen21_ports::slots[i], references_[i].second);
+  }
+
   void fill(Block& block, const std::string& path, const Weight& slot, const std::string& module,
             const Shape& shape) const {
     blocks::Slots(file_, block, path).fill(slot, prefix_ + module + ".weight", shape);
@@ -103,6 +124,7 @@ class Qwen21Builder {
     using B = Qwen21Rope;
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x).link(B::context, context);
+    place(block);
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
     return {block[B::cos], block[B::sin]};
   }
@@ -121,6 +143,8 @@ class Qwen21Builder {
     using B = Qwen21ImageIn;
     Block block = graph_.add<B>("embed.image");
     block.link(B::x, x);
+    for (std::size_t i = 0; i < references_.size(); ++i)
+      block.link(B::shown[i], references_[i].first);
     fill(block, "embed.image", B::weight, "img_in", {s_.width, s_.channels});
     return block[B::out];
   }
@@ -135,7 +159,12 @@ class Qwen21Builder {
     slots.fill(B::q_norm, {part("attn.norm_q")}, {s_.head});
     slots.fill(B::k_norm, {part("attn.norm_k")}, {s_.head});
     slots.fill(B::proj, {part("attn.to_out.0")}, {s_.width, s_.width});
-    slots.fill(B::up, {part("img_mlp.gate_layer"), part("img_mlp.proj")}, {2 * s_.mlp, s_.width});
+    const Part joined = part("img_mlp.gate_up");
+    const std::vector<Part> both =
+        file_.has(joined.tensor)
+            ? std::vector<Part>{joined}
+            : std::vector<Part>{part("img_mlp.gate_layer"), part("img_mlp.proj")};
+    slots.fill(B::up, both, {2 * s_.mlp, s_.width});
     slots.fill(B::down, {part("img_mlp.out")}, {s_.width, s_.mlp});
     const std::pair<std::int64_t, std::int64_t> heads{s_.width, s_.head},
         mlp{s_.mlp, mlp_unit(s_.mlp)};
@@ -148,6 +177,7 @@ class Qwen21Builder {
   const Qwen21Sizes& s_;
   const double eps_;
   Blocks& graph_;
+  std::vector<std::pair<Source, Source>> references_;  // and their slots
 };
 
 void add_settings(const Qwen21Sizes& s, Blocks& graph) {
@@ -158,14 +188,15 @@ void add_settings(const Qwen21Sizes& s, Blocks& graph) {
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", "Qwen3-VL 8B (CLIPLoader, type qwen_image)");
-  // Its latents are those of its own autoencoder, as it normalises them. How noise levels are
-  // spaced when no node says otherwise: as of Qwen-Image. `sampling`: the output is the velocity of
-  // a straight flow.
+  graph.setting("reference_slots", std::int64_t{kMostReferences});
+  // Its latents are those of its own autoencoder. How noise levels are spaced when no node says
+  // otherwise: ComfyUI's number for it. `sampling`: the output is the velocity of a straight flow.
   graph.setting("latent_scale", 1.0);
   graph.setting("latent_shift", 0.0);
   graph.setting("sampling", "flow");
   graph.setting("noise_table", "flux");
-  graph.setting("noise_mu", 1.15);
+  graph.setting("noise_mu", 0.69);
+  add_wan_latents(s.channels, graph);
 }
 
 }  // namespace

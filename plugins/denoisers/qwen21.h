@@ -1,9 +1,12 @@
 // plugins/denoisers/qwen21.h - the family of Qwen-Image 2.1: which checkpoints are its own, and the
-// graph of blocks they make, for a text alone.
+// graph of blocks they make.
 //
 // Inputs   x         (B, C, H, W)      per step        the latent, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 1], f32
 //          context   (1|B, T, Dt)      loop-invariant  the encoder's states, unpadded
+//          reference.<i> (1|B, C, h, w)    optional, up to ten: pictures that it is shown, scaled
+//          slot.<i>      (n + 1) i32       with it, read by its shape alone: before token n of the
+//                                          context (qwen21_places.h)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
 // Blocks   embed.vector, embed.modulation, embed.rope, embed.text, embed.image, join, layer.<i>,

@@ -1,6 +1,6 @@
 // plugins/denoisers/qwen21_names.h - where Qwen-Image 2.1's weights are in a checkpoint: by the
-// names of diffusers, which are the publisher's, with whatever prefix before them. Immutable, any
-// thread.
+// names of diffusers, which are the publisher's, with whatever prefix before them; both matrices
+// that raise an MLP may be one ("gate_up"), as ComfyUI has them. Immutable, any thread.
 #pragma once
 
 #include <heddle/model.hpp>
@@ -19,6 +19,7 @@ class Qwen21Names {
 
   const std::string& prefix() const { return prefix_; }
   int layers() const;
+  std::int64_t mlp_width() const;
 
   // Every module by its name without the prefix. `kind` is "weight".
   using Visit = std::function<void(const std::string& module, const char* kind,

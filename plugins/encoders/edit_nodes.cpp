@@ -72,7 +72,7 @@ Value shown_latent(Context& ctx, const Value& vae, const Tensor& pictures) {
   const vae::Autoencoder autoencoder(vae);
   const Tensor uploaded = ctx.upload(pictures.shape(), HEDDLE_F32, pictures.data<float>());
   const Tensor mean = vae::mean_of(ctx, vae::model_of(vae, "encoder"),
-                                   vae::covered_by_cells(uploaded, autoencoder));
+                                   vae::covered_by_cells(ctx, uploaded, autoencoder));
   return vae::latent_of(ctx, mean, autoencoder).value();
 }
 
@@ -105,8 +105,10 @@ std::optional<Shape> infer_shown(Infer& question, const Value& vae, const EditPi
                      factor = autoencoder->downscale;
   const Value encoder = vae.field("encoder");
   if (encoder.is(HEDDLE_KIND_MODEL))
-    question.call(encoder,
-                  {{{{"image", HEDDLE_F32, {items, rows * factor, columns * factor, 3}}}, {}}});
+    question.call(
+        encoder,
+        {{{{"image", HEDDLE_F32, {items, rows * factor, columns * factor, autoencoder->colours}}},
+          {}}});
   return Shape{items, autoencoder->channels, rows, columns};
 }
 

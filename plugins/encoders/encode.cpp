@@ -98,6 +98,17 @@ Tensor pooled_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
   return f32(ctx, outputs.field(is_projected ? "projected" : "pooled").as<Tensor>()).slice(0, 0, 1);
 }
 
+// The states (rows, tokens, width) that are not left out, without gaps.
+Tensor kept_of(Context& ctx, const Tensor& states, const Windows& windows) {
+  const Tensor kept = ctx.make({states.size(0), windows.kept(), states.size(2)}, states.dtype());
+  std::int64_t to = 0;
+  for (const auto& [begin, end] : windows.kept_parts()) {
+    ops::copy_into(ctx, states.slice(1, begin, end), kept.slice(1, to, to + end - begin));
+    to += end - begin;
+  }
+  return kept;
+}
+
 Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
   const EncoderUse& use = asked.use;
   const TextEncoder& encoder = use.encoder;
@@ -128,7 +139,7 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
       wait_for(ctx, hidden);
     }
   }
-  if (whole && kept < length) whole = ops::contiguous(ctx, whole.slice(1, length - kept, length));
+  if (whole && kept < length) whole = kept_of(ctx, whole, windows);
   if (whole) result.hidden = whole.reshape({1, count * kept, whole.size(2)});
   return result;
 }
@@ -168,6 +179,7 @@ Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt
       continue;
     }
     if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
+    if (const Value slots = slots_of(asked.windows)) entry.set("image_slots", slots);
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));
   }
   return are_joined(uses) ? joined.join(ctx) : entry;

@@ -20,6 +20,7 @@ double weighing_flops(const Windows& windows, std::int64_t width) {
 struct Told {
   std::vector<Call> calls;
   std::vector<std::pair<std::string, Shape>> tensors;  // by their paths
+  std::vector<std::pair<std::string, Value>> known;
   double flops = 0;
   bool widths_known = true;
 };
@@ -50,6 +51,7 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     } else {
       if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", pooled);
       if (use.cross_attn) told.tensors.emplace_back(at + "cross_attn", hidden);
+      if (const Value slots = slots_of(windows)) told.known.emplace_back(at + "image_slots", slots);
     }
     if (use.cross_attn) told.flops += weighing_flops(windows, width);
   }
@@ -81,6 +83,7 @@ std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& promp
     if (!told.widths_known) return 0;
     for (const auto& [path, shape] : told.tensors)
       question.out(conditioning, path, HEDDLE_F32, shape);
+    for (const auto& [path, value] : told.known) question.known(conditioning, path, value);
     for (std::size_t i = 0; i < clips.size(); ++i)
       for (const auto& [key, value] : fields_of(clip, clips[i]))
         question.known(conditioning, std::to_string(i) + "." + key, value);

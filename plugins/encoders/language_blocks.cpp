@@ -135,6 +135,18 @@ void LanguageRope::execute(Context& ctx) {
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t end = begin + sections[axis];
     const auto [c, s] = ops::rope_table(ctx, places.slice(1, axis, axis + 1), attrs);
+    if (ctx[interleaved]) {
+      // Those of the time are all at first.
+      const auto of_axis = [&](const Tensor& x) {
+        if (axis == 0) return x;
+        return x.slice(1, 0, 3 * sections[axis])
+            .reshape({length, sections[axis], 3})
+            .slice(2, axis, axis + 1);
+      };
+      ops::copy_into(ctx, of_axis(c), of_axis(all_cos));
+      ops::copy_into(ctx, of_axis(s), of_axis(all_sin));
+      continue;
+    }
     ops::copy_into(ctx, c.slice(1, begin, end), all_cos.slice(1, begin, end));
     ops::copy_into(ctx, s.slice(1, begin, end), all_sin.slice(1, begin, end));
     begin = end;
@@ -161,7 +173,18 @@ void LanguageLayer::execute(Context& ctx) {
   const bool is_normed_again = bool(ctx[after2]);
   const Tensor lowered = blocks::wide_linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE,
                                              is_normed_again ? Tensor() : middle);
-  ctx[out] = is_normed_again ? added(ctx, middle, lowered, after2) : lowered;
+  const Tensor last = is_normed_again ? added(ctx, middle, lowered, after2) : lowered;
+  if (!ctx.has(deep)) {
+    ctx[out] = last;
+    return;
+  }
+  const std::int64_t row = ctx[deep_row];
+  if (row >= ctx[deep].size(0))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "pictures are seen at " +
+                                             std::to_string(ctx[deep].size(0)) +
+                                             " depths, the language model reads them at " +
+                                             std::to_string(row + 1) + " at least");
+  ctx[out] = ops::add(ctx, last, ctx[deep].slice(0, row, row + 1));
 }
 
 void LanguageFinish::execute(Context& ctx) {

@@ -27,7 +27,9 @@ struct LanguageEmbed {
 
 // The shape of ids (B, S) -> cos, sin (S, d/2) f32 of the positions 0 to S - 1. With `positions`
 // (S, 3), of time, row and column: of the d/2 pairs the first `section_0` turn with the time, the
-// next `section_1` with the row, and the last `section_2` with the column.
+// next `section_1` with the row, and the last `section_2` with the column. `interleaved`: of the
+// first 3 section_1 pairs each second of three turns with the row, of the first 3 section_2 each
+// third with the column, all others with the time.
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
@@ -36,12 +38,13 @@ struct LanguageRope {
   static constexpr Input<std::int64_t> section_0{"section_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> section_1{"section_1", Widget{.number = 24}};
   static constexpr Input<std::int64_t> section_2{"section_2", Widget{.number = 24}};
+  static constexpr Input<bool> interleaved{"interleaved", Widget{.number = 0}};
   static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports =
-      heddle::ports(ids, positions, section_0, section_1, section_2, head, theta, cos, sin);
+  static constexpr auto ports = heddle::ports(ids, positions, section_0, section_1, section_2,
+                                              interleaved, head, theta, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -49,7 +52,8 @@ struct LanguageRope {
 // of them. Their scores are capped by `cap` (abi/ops.h). Norms multiply by `norm_shift` + weight.
 // Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
 // and MLP. With `unpadded` (n), of which only the shape is read, tokens from n on are padding: they
-// see the first n, and nobody sees them. `v` is filled where a file has quantised values in another
+// see the first n, and nobody sees them. Row `deep_row` of `deep` (n, S, D) f32 is added to what
+// comes out. `v` is filled where a file has quantised values in another
 // way than queries and keys; then qkv has none.
 struct LanguageLayer {
   static constexpr Info info{"language.layer",  1,  "Language model layer",
@@ -58,6 +62,8 @@ struct LanguageLayer {
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<Tensor> unpadded{"unpadded", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> deep{"deep", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> deep_row{"deep_row", Widget{.number = 0}};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 28}};
   static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 4}};
   static constexpr Input<std::int64_t> window{"window", Widget{.number = 0}};
@@ -82,9 +88,9 @@ struct LanguageLayer {
   static constexpr Weight after2{"after2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, cos, sin, unpadded, heads, kv_heads, window, activation, eps,
-                    norm_shift, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias, q_norm, k_norm,
-                    proj, after1, norm2, up, down, after2, out);
+      heddle::ports(hidden, cos, sin, unpadded, deep, deep_row, heads, kv_heads, window, activation,
+                    eps, norm_shift, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias, q_norm,
+                    k_norm, proj, after1, norm2, up, down, after2, out);
   static void execute(Context& ctx);
 };
 

@@ -14,8 +14,13 @@ constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .eps = 1e-6,
                                .sections = {16, 24, 24}};
 constexpr LanguageKind kQwen3{"qwen3", {"qwen3", "qwen3"}, 0, 1e6, 1e-6};
-// Of texts alone all parts of a head turn with the place in the text.
-constexpr LanguageKind kQwen3Vl{"qwen3vl", {"qwen3_vl", "qwen3_vl_text"}, 0, 5e6, 1e-6};
+constexpr LanguageKind kQwen3Vl{.name = "qwen3vl",
+                                .types = {"qwen3_vl", "qwen3_vl_text"},
+                                .head = 0,
+                                .theta = 5e6,
+                                .eps = 1e-6,
+                                .sections = {24, 20, 20},
+                                .interleaved = true};
 constexpr LanguageKind kMistral{.name = "mistral3",
                                 .types = {"mistral3", "mistral"},
                                 .head = 128,

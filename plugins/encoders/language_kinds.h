@@ -25,7 +25,8 @@ struct LanguageKind {
   int window_every = 1;           // layers, from the first: these have one
   // Pairs of a head that turn with time, row and column; all 0: it sees no pictures.
   std::array<std::int64_t, 3> sections = {};
-  bool may_be_cut = false;  // files may end at the layers that are read, without the final norm
+  bool interleaved = false;  // these pairs take turns: time, row, column, time ...
+  bool may_be_cut = false;   // files may end at the layers that are read, without the final norm
 };
 
 // Of this file, by the config's model_type, else by the modules that it has. Throws

@@ -82,6 +82,12 @@ std::array<std::int64_t, 3> read_sections(const Checkpoint& file, const Language
   return found;
 }
 
+// The vision tower beside the model has a merger for each of them.
+int count_deep_layers(const Checkpoint& file) {
+  const auto prefix = blocks::prefix_before(file, "deepstack_merger_list.0.norm.weight");
+  return prefix ? blocks::layer_count(file, *prefix + "deepstack_merger_list.") : 0;
+}
+
 // Builds the graph of one file.
 class LanguageBuilder {
  public:
@@ -92,6 +98,7 @@ class LanguageBuilder {
         kind_(kind),
         s_(read_sizes(file, names, kind, config)),
         sections_(read_sections(file, kind, config, s_.head)),
+        deep_layers_(sections_[0] > 0 ? count_deep_layers(file) : 0),
         wanted_(wanted_layers(file, use.field("hidden_layers"), s_.layers)),
         masks_padding_(use.get<bool>("masks_padding", false)),
         theta_(config.get<double>("rope_theta", kind.theta)),
@@ -103,10 +110,11 @@ class LanguageBuilder {
 
   void run() {
     const Source ids = graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
-    if (masks_padding_) unpadded_ = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
+    if (masks_padding_) extra_.unpadded = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
     Source hidden = embed(ids);
     const auto [cos, sin] = add_rope(ids);
     std::vector<Source> states(1, hidden);
+    if (deep_layers_ > 0) extra_.deep = optional_input("deep");
     const int depth = wanted_.empty() ? s_.layers : *std::ranges::max_element(wanted_);
     for (int i = 0; i < depth; ++i) {
       hidden = add_layer(i, hidden, cos, sin);
@@ -151,7 +159,8 @@ class LanguageBuilder {
       block.link(B::positions, optional_input("positions"))
           .set(B::section_0, sections_[0])
           .set(B::section_1, sections_[1])
-          .set(B::section_2, sections_[2]);
+          .set(B::section_2, sections_[2])
+          .set(B::interleaved, kind_.interleaved);
     return {block[B::cos], block[B::sin]};
   }
 
@@ -160,7 +169,8 @@ class LanguageBuilder {
     const std::string path = "layer." + std::to_string(i);
     Block block = graph_.add<B>(path);
     block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
-    if (unpadded_) block.link(B::unpadded, *unpadded_);
+    if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded);
+    if (i < deep_layers_) block.link(B::deep, *extra_.deep).set(B::deep_row, std::int64_t(i));
     block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
     block.set(B::window, i % kind_.window_every == 0 ? window_ : 0).set(B::norm_shift, norm_shift_);
     block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
@@ -238,12 +248,16 @@ class LanguageBuilder {
   const LanguageKind& kind_;
   const LanguageSizes s_;
   const std::array<std::int64_t, 3> sections_;
+  const int deep_layers_;  // behind which what pictures show is added
   const std::vector<int> wanted_;
   const bool masks_padding_;
   const double theta_, eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;
-  std::optional<Source> unpadded_;
+  // Inputs that some models have.
+  struct {
+    std::optional<Source> unpadded, deep;
+  } extra_;
 };
 
 }  // namespace

@@ -6,11 +6,13 @@
 //          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
 //                                     config: ids from n on are padding, which nobody sees; read
 //                                     by its shape alone
-//          pictures     (1, S, D)     optional, of Qwen2.5-VL: what the vision tower makes of
-//                                     pictures (vision_model.h), in the rows where they stand;
-//                                     elsewhere 0
+//          pictures     (1, S, D)     optional, of Qwen2.5-VL and Qwen3-VL: what the vision tower
+//                                     makes of pictures (vision_model.h, deep_vision_model.h), in
+//                                     the rows where they stand; elsewhere 0
 //          is_text      (1, S, 1)     with it: 1 where the id counts, 0 where a picture stands
 //          positions    (S, 3)        with it: time, row and column of each token
+//          deep         (n, S, D)     with it, of Qwen3-VL: what is added behind each of the first
+//                                     n layers, in these rows; elsewhere 0
 // Output   last_hidden  (B, S, n D)   f32
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a

@@ -22,7 +22,19 @@ std::int64_t unit_of(const Value& vision) {
   return model_settings(vision).get<std::int64_t>("unit", 1);
 }
 
+// Layers of the language model behind which something of pictures is added.
+std::int64_t depths_of(const Value& vision) {
+  return model_settings(vision).get<std::int64_t>("deep", 0);
+}
+
 }  // namespace
+
+Value slots_of(const Windows& windows) {
+  if (!windows.drops_pictures || windows.pictures.empty()) return {};
+  std::vector<Value> slots;
+  for (const std::int64_t slot : windows.picture_slots()) slots.push_back(value_of(slot));
+  return list_of(slots);
+}
 
 std::vector<float> token_positions(std::int64_t length,
                                    const std::vector<PictureTokens>& pictures) {
@@ -53,15 +65,22 @@ void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& promp
   const std::int64_t length = windows.length(), width = hidden_width(encoder);
   const Tensor rows = ctx.make({1, length, width}, HEDDLE_F32);
   ops::fill(ctx, rows, 0);
+  const std::int64_t depths = depths_of(vision);
+  const Tensor deep = depths > 0 ? ctx.make({depths, length, width}, HEDDLE_F32) : Tensor();
+  if (deep) ops::fill(ctx, deep, 0);
   std::vector<float> is_text(std::size_t(length), 1.0f);
   for (const PictureTokens& at : windows.pictures) {
-    const Tensor pixels =
-        vision_pixels(ctx, prompt.pictures[at.number].pixels, pixels_of(at, unit_of(vision)));
+    const Tensor pixels = vision_pixels(ctx, prompt.pictures[at.number].pixels,
+                                        pixels_of(at, unit_of(vision)), model_settings(vision));
     const Value seen = call_model(ctx, vision, Record().set("picture", value_of(pixels)).value());
     ops::copy_into(ctx, seen.field("tokens").as<Tensor>(), rows.slice(1, at.begin, at.end()));
+    for (std::int64_t i = 0; i < depths; ++i)
+      ops::copy_into(ctx, seen.field(("deep." + std::to_string(i)).c_str()).as<Tensor>(),
+                     deep.slice(0, i, i + 1).slice(1, at.begin, at.end()));
     std::fill(is_text.begin() + at.begin, is_text.begin() + at.end(), 0.0f);
   }
   const std::vector<float> positions = token_positions(length, windows.pictures);
+  if (deep) inputs.set("deep", value_of(deep));
   inputs.set("pictures", value_of(rows))
       .set("is_text", value_of(ctx.upload({1, length, 1}, HEDDLE_F32, is_text.data())))
       .set("positions", value_of(ctx.upload({length, 3}, HEDDLE_F32, positions.data())));
@@ -81,10 +100,13 @@ std::vector<Infer::Named> vision_shapes(const TextEncoder& encoder, const Prompt
 
 std::vector<Infer::Named> picture_shapes(const TextEncoder& encoder, const Windows& windows) {
   if (windows.pictures.empty()) return {};
-  const std::int64_t length = windows.length();
-  return {{"pictures", HEDDLE_F32, {1, length, hidden_width(encoder)}},
-          {"is_text", HEDDLE_F32, {1, length, 1}},
-          {"positions", HEDDLE_F32, {length, 3}}};
+  const std::int64_t length = windows.length(), width = hidden_width(encoder),
+                     depths = depths_of(encoder.vision());
+  std::vector<Infer::Named> inputs{{"pictures", HEDDLE_F32, {1, length, width}},
+                                   {"is_text", HEDDLE_F32, {1, length, 1}},
+                                   {"positions", HEDDLE_F32, {length, 3}}};
+  if (depths > 0) inputs.push_back({"deep", HEDDLE_F32, {depths, length, width}});
+  return inputs;
 }
 
 }  // namespace heddle::encoders

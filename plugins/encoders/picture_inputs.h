@@ -8,8 +8,8 @@
 
 namespace heddle::encoders {
 
-// Calls the vision tower for each picture of `windows`, and adds "pictures", "is_text" and
-// "positions" to the language model's inputs.
+// Calls the vision tower for each picture of `windows`, and adds "pictures", "is_text",
+// "positions" and, of a tower with several depths, "deep" to the language model's inputs.
 void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& prompt,
                    const Windows& windows, Record& inputs);
 
@@ -17,6 +17,9 @@ void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& promp
 std::vector<Infer::Named> vision_shapes(const TextEncoder& encoder, const Prompt& prompt,
                                         const Windows& windows);
 std::vector<Infer::Named> picture_shapes(const TextEncoder& encoder, const Windows& windows);
+
+// An entry's image_slots (heddle/diffusion/values.h); empty where it has none.
+Value slots_of(const Windows& windows);
 
 // Time, row and column of each token. Of a text all three count on; a picture's rows and columns
 // count from where it begins, and what follows goes on behind the longer of its sides.

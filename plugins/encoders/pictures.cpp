@@ -98,14 +98,19 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image, con
   return made;
 }
 
-Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to) {
+Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, const Value& settings) {
   HostMemory memory(ctx);
   const Grids grids{1, {image.size(1), image.size(2)}, kColours};
   std::pmr::vector<float> pixels(std::size_t(to.height * to.width * kColours), &memory);
   resample(ctx, colours_of(ctx, image, 1, memory), grids, to, Resampling::bilinear, pixels.data(),
            memory);
+  float means[kColours], deviations[kColours];
+  for (std::int64_t c = 0; c < kColours; ++c) {
+    means[c] = float(settings.get<double>("pixel_mean", kMeans[c]));
+    deviations[c] = float(settings.get<double>("pixel_deviation", kDeviations[c]));
+  }
   for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = (pixels[i] - kMeans[i % kColours]) / kDeviations[i % kColours];
+    pixels[i] = (pixels[i] - means[i % kColours]) / deviations[i % kColours];
   return ctx.upload({1, to.height, to.width, kColours}, HEDDLE_F32, pixels.data());
 }
 

@@ -28,9 +28,11 @@ Tensor scaled_by_area(Context& ctx, const Tensor& image, const blocks::GridSize&
 // The same by cubic convolution with antialiasing, as numbers (B, h, w, 3) that `memory` holds.
 std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
                                           const blocks::GridSize& to, HostMemory& memory);
-// The first of such pictures as the vision tower reads it: (1, h, w, 3) f32 on the call's device,
-// less the mean and over the deviation of each colour.
-Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to);
+// The first of such pictures as a vision tower with these settings reads it: (1, h, w, 3) f32 on
+// the call's device, less a mean and over a deviation: its own (pixel_mean, pixel_deviation), else
+// those of CLIP for each colour.
+Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to,
+                     const Value& settings);
 
 // Bytes of host memory that both take at most.
 std::uint64_t scaling_bytes(const Shape& image, const blocks::GridSize& to);

@@ -2,9 +2,11 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "clip_hooks.h"
+#include "deep_vision_model.h"
 #include "edit_nodes.h"
 #include "language_model.h"
 #include "modules.h"
+#include "qwen21_nodes.h"
 #include "siglip.h"
 #include "style_nodes.h"
 #include "t5.h"
@@ -18,9 +20,9 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
               LanguageLayer, LanguageFinish, LanguageJoin, SiglipVision, SiglipEmbed, SiglipFinish,
               Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge,
-              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeLumina2,
-              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, CLIPVisionEncode,
-              StyleModelApply, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
-              Tokenizers)
+              DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode,
+              CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, CLIPVisionEncode, StyleModelApply,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

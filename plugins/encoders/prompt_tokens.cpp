@@ -106,12 +106,13 @@ Value TextEncoder::vision() const {
                     "turn with rows and columns. The file is damaged.");
   }
   throw Error(HEDDLE_INVALID_ARGUMENT,
-              record_.get<std::string>(
-                  "vision_missing", "the text encoder " + name_ +
-                                        " is to see a picture, and sees none. Load Qwen2.5-VL "
-                                        "with its vision tower, such as "
-                                        "qwen_2.5_vl_7b_fp8_scaled.safetensors, with CLIPLoader, "
-                                        "type qwen_image."));
+              record_.get<std::string>("vision_missing",
+                                       "the text encoder " + name_ +
+                                           " is to see a picture, and sees none. Load Qwen2.5-VL "
+                                           "or Qwen3-VL with its vision tower, such as "
+                                           "qwen_2.5_vl_7b_fp8_scaled.safetensors or "
+                                           "qwen3vl_8b_bf16.safetensors, with CLIPLoader, type "
+                                           "qwen_image."));
 }
 
 std::string TextEncoder::in_template(const std::string& prompt, const Prompt& given) const {
@@ -225,6 +226,7 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
     all.empty = pack(in_template("", given), rules(all.length())).front();
   place_pictures(given, all);
+  all.drops_pictures = given.drops_pictures;
   all.dropped = dropped(all.rows.front().ids);
   return all;
 }

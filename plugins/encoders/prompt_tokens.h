@@ -27,6 +27,9 @@ struct Prompt {
   std::map<std::string, std::string> by_encoder;
   std::vector<PromptPicture> pictures = {};
   std::string text_template = {};  // empty: the encoder's own, for texts or for pictures
+  // What the encoder makes of the pictures themselves is left out of the result, which tells where
+  // they stood (image_slots): the diffusion model is shown them in these places.
+  bool drops_pictures = false;
   // Empty texts are not filled up to a window's length, where encoders' outputs are joined.
   bool leaves_out_empty = false;
 

@@ -44,11 +44,36 @@ struct Windows {
   std::uint32_t cut_at = 0;   // tokens; not 0: the prompt was longer, and its rest is left out
   std::int64_t unpadded = 0;  // tokens before the padding, for encoders that ask for it
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
+  bool drops_pictures = false;  // the states of pictures are left out of the result, too
 
   bool weighted() const { return !empty.ids.empty(); }
   std::int64_t count() const { return std::int64_t(rows.size()); }
   std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
-  std::int64_t kept() const { return length() - dropped; }
+  // The stretches of each row, [begin, end), whose states are in the result.
+  std::vector<std::pair<std::int64_t, std::int64_t>> kept_parts() const {
+    std::vector<std::pair<std::int64_t, std::int64_t>> parts;
+    std::int64_t begin = dropped;
+    for (const PictureTokens& at : pictures) {
+      if (!drops_pictures) break;
+      if (at.begin > begin) parts.emplace_back(begin, at.begin);
+      begin = std::max(begin, at.end());
+    }
+    if (length() > begin) parts.emplace_back(begin, length());
+    return parts;
+  }
+  std::int64_t kept() const {
+    std::int64_t count = 0;
+    for (const auto& [begin, end] : kept_parts()) count += end - begin;
+    return count;
+  }
+  // Where in the result each picture that was left out stood: the tokens before it.
+  std::vector<std::int64_t> picture_slots() const {
+    std::vector<std::int64_t> slots(pictures.size(), 0);
+    for (const auto& [begin, end] : kept_parts())
+      for (std::size_t i = 0; i < pictures.size(); ++i)
+        slots[i] += std::clamp<std::int64_t>(pictures[i].begin - begin, 0, end - begin);
+    return slots;
+  }
 };
 
 // Most rows that an encoder is called with at a time, so that what a call takes does not grow with

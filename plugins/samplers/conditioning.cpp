@@ -107,7 +107,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPositions, name});
     else if (name == "concat" && concat_layout(model_settings(model)))
       inputs.push_back({Kind::kConcat, name});
-    else if (name == "references" && reference_layout(model_settings(model)))
+    else if ((name == "references" || name == "reference.0") &&
+             reference_layout(model_settings(model)))
       inputs.push_back({Kind::kReferences, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
@@ -143,6 +144,10 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
+    } else if (kind == Kind::kReferences && reference_layout(settings)->slots > 0) {
+      for (const PlacedInput& input : placed_references(ctx, entry, *reference_layout(settings),
+                                                        latent_format(settings), items))
+        constants.set(input.name, value_of(input.tensor));
     } else if (kind == Kind::kReferences) {
       const ReferenceTokens shown = reference_tokens(ctx, entry, *reference_layout(settings),
                                                      latent_format(settings), place.grid, items);

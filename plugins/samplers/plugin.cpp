@@ -19,6 +19,7 @@
 #include "nag_node.h"
 #include "pair_latent_nodes.h"
 #include "patch_nodes.h"
+#include "prefix_cache_node.h"
 #include "property_nodes.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
@@ -64,11 +65,11 @@ HEDDLE_PLUGIN(
     PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar,
     TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance,
     VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache, LazyCache,
-    ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
-    LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,
-    LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, ImageAddNoise,
-    RandomConditioning, RandomLatent, Discard, CombineHooks2, CombineHooks4, CombineHooks8,
-    SetHookKeyframes, CreateHookKeyframe, CreateHookKeyframesInterpolated,
-    CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
+    QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
+    LatentApplyOperation, LatentApplyOperationCFG, LatentOperationTonemapReinhard,
+    LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode, RebatchLatents,
+    ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,
+    CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
+    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

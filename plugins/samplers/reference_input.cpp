@@ -11,34 +11,6 @@
 namespace heddle::samplers {
 namespace {
 
-// The numbers of one picture, in the model's units.
-struct Reference {
-  Shape shape;  // (rows, channels, height, width)
-  std::pmr::vector<float> values;
-};
-
-Reference read_reference(Context& ctx, const Value& record, const ReferenceLayout& layout,
-                         const LatentFormat& format, std::pmr::memory_resource& memory) {
-  const Tensor samples = record.field("samples").as<Tensor>();
-  if (samples.rank() != 4 || samples.size(1) != layout.channels || samples.count() == 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a reference picture has " +
-                    std::to_string(samples.rank() > 1 ? samples.size(1) : 0) +
-                    " latent channels on " + std::to_string(samples.rank() - 2) +
-                    " axes; the model reads pictures of " + std::to_string(layout.channels) +
-                    " channels. Encode it with the autoencoder that belongs to this model.");
-  Reference read{samples.shape(), std::pmr::vector<float>(std::size_t(samples.count()), &memory)};
-  read_to<float>(ctx, samples.dtype() == HEDDLE_F32 ? samples : ops::cast(ctx, samples, HEDDLE_F32),
-                 read.values);
-  if (record.get<bool>("scaled", false)) return read;
-  const std::int64_t plane = samples.size(2) * samples.size(3);
-  for (std::size_t i = 0; i < read.values.size(); ++i) {
-    const LatentFormat::Units& units = format.of(std::int64_t(i) / plane % layout.channels);
-    read.values[i] = (read.values[i] - float(units.shift)) * float(units.scale);
-  }
-  return read;
-}
-
 // Writes the tokens of one row; a side that lacks cells has its first ones there, as in ComfyUI.
 float* pack(const Reference& from, std::int64_t row, const ReferenceLayout& layout, float* to) {
   const std::int64_t height = from.shape[2], width = from.shape[3], patch = layout.patch;
@@ -100,14 +72,37 @@ Tensor one_number(Context& ctx, double number) {
 
 }  // namespace
 
+Reference read_reference(Context& ctx, const Value& record, const ReferenceLayout& layout,
+                         const LatentFormat& format, std::pmr::memory_resource& memory) {
+  const Tensor samples = record.field("samples").as<Tensor>();
+  if (samples.rank() != 4 || samples.size(1) != layout.channels || samples.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a reference picture has " +
+                    std::to_string(samples.rank() > 1 ? samples.size(1) : 0) +
+                    " latent channels on " + std::to_string(samples.rank() - 2) +
+                    " axes; the model reads pictures of " + std::to_string(layout.channels) +
+                    " channels. Encode it with the autoencoder that belongs to this model.");
+  Reference read{samples.shape(), std::pmr::vector<float>(std::size_t(samples.count()), &memory)};
+  read_to<float>(ctx, samples.dtype() == HEDDLE_F32 ? samples : ops::cast(ctx, samples, HEDDLE_F32),
+                 read.values);
+  if (record.get<bool>("scaled", false)) return read;
+  const std::int64_t plane = samples.size(2) * samples.size(3);
+  for (std::size_t i = 0; i < read.values.size(); ++i) {
+    const LatentFormat::Units& units = format.of(std::int64_t(i) / plane % layout.channels);
+    read.values[i] = (read.values[i] - float(units.shift)) * float(units.scale);
+  }
+  return read;
+}
+
 std::optional<ReferenceLayout> reference_layout(const Value& settings) {
-  if (!settings.has("reference_method")) return {};
+  if (!settings.has("reference_method") && !settings.has("reference_slots")) return {};
   return ReferenceLayout{.channels = settings.get<std::int64_t>("latent_channels", 0),
                          .patch = settings.get<std::int64_t>("patch", 1),
                          .method = settings.get<std::string>("reference_method", ""),
                          .step = settings.get<std::int64_t>("reference_step", 1),
                          .centred = settings.get<bool>("reference_centred", false),
-                         .timed = settings.get<bool>("reference_timestep", false)};
+                         .timed = settings.get<bool>("reference_timestep", false),
+                         .slots = settings.get<std::int64_t>("reference_slots", 0)};
 }
 
 std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& sizes,

@@ -1,9 +1,11 @@
-// Pictures that a model is shown beside the one that it draws (its inputs "references" and
-// "reference_positions"): tokens behind those of its own picture, each with a place of its own.
+// Pictures that a model is shown beside the one that it draws. Either as tokens behind those of its
+// own picture, each with a place of its own (its inputs "references" and "reference_positions"):
 // FLUX.1 Kontext, FLUX.2, Qwen-Image Edit. Where they lie is ComfyUI's rule
-// (reference_latents_method). One call's thread.
+// (reference_latents_method). Or as latents among the tokens of the text (its inputs "reference.0"
+// and "slot.0" ...): Qwen-Image 2.1. One call's thread.
 #pragma once
 
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,9 +22,21 @@ struct ReferenceLayout {
   std::int64_t step = 1;  // between their places on the first axis, by the method "index"
   bool centred = false;  // a picture's middle is its origin, and the text begins behind all of them
   bool timed = false;    // they may have a timestep of their own
+  std::int64_t slots = 0;  // they stand among the text, at most so many; 0: behind the picture
 
   std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
 };
+
+// The numbers of one picture, in the model's units.
+struct Reference {
+  Shape shape;  // (rows, channels, height, width)
+  std::pmr::vector<float> values;
+};
+
+// Of a record of reference_latents. Throws where it is no latent of the model's channels.
+Reference read_reference(Context& ctx, const Value& record, const ReferenceLayout& layout,
+                         const LatentFormat& format, std::pmr::memory_resource& memory);
+
 // None: the model is shown no pictures.
 std::optional<ReferenceLayout> reference_layout(const Value& settings);
 
@@ -53,6 +67,24 @@ struct ReferenceTokenShapes {
 std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& entry,
                                                      const ReferenceLayout& layout,
                                                      std::int64_t items);
+// Those among the text: an input of the model, by name.
+struct PlacedInput {
+  std::string name;
+  heddle_dtype dtype;
+  Shape shape;
+  Tensor tensor = {};  // in a run
+};
+// None where a picture that is told of is no latent. Throws where there are more than the model is
+// shown.
+std::optional<std::vector<PlacedInput>> placed_shapes(const blocks::EntryShapes& entry,
+                                                      const ReferenceLayout& layout,
+                                                      std::int64_t items);
+// Of an entry with reference_latents. Throws as well where one is no latent of the model's
+// channels.
+std::vector<PlacedInput> placed_references(Context& ctx, const Value& entry,
+                                           const ReferenceLayout& layout,
+                                           const LatentFormat& format, std::int64_t items);
+
 // Of an entry with reference_latents. `grid`: the point's. Throws where one is no latent of the
 // model's channels, and for videos.
 ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,

@@ -23,8 +23,15 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
   for (const auto& [kind, name] : inputs) {
     if (kind == Kind::kReferences) {
       if (entry.references.empty()) continue;
-      const auto shown =
-          reference_shapes(entry, *reference_layout(model_settings(model)), place.items);
+      const ReferenceLayout layout = *reference_layout(model_settings(model));
+      if (layout.slots > 0) {
+        const auto placed = placed_shapes(entry, layout, place.items);
+        if (!placed) return {};
+        for (const PlacedInput& input : *placed)
+          constants.push_back({input.name, input.dtype, input.shape});
+        continue;
+      }
+      const auto shown = reference_shapes(entry, layout, place.items);
       if (!shown) return {};
       constants.push_back({name, HEDDLE_F32, shown->tokens});
       constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
@@ -190,7 +197,8 @@ struct ToldCall {
 double shown_numbers(const Constants& constants) {
   double numbers = 0;
   for (const Infer::Named& one : constants)
-    if (one.name == "concat" || one.name == "references") numbers += 3 * count_of(one.shape);
+    if (one.name == "concat" || one.name == "references" || one.name.starts_with("reference."))
+      numbers += 3 * count_of(one.shape);
   return numbers;
 }
 

@@ -13,8 +13,10 @@ std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
         name + (diffusers ? "mid_block.resnets.0.conv1.weight" : "mid.block_1.conv1.weight");
     const std::optional<std::string> prefix = blocks::prefix_before(file, mid);
     if (!prefix || !file.has(*prefix + name + "conv_in.weight")) continue;
-    // Video autoencoders have the same names and convolutions over time.
-    if (file.info(*prefix + name + "conv_in.weight").rank != 4) continue;
+    // Causal autoencoders have the same names: convolutions over time, or other norms.
+    const bool is_causal = file.info(*prefix + name + "conv_in.weight").rank != 4 ||
+                           file.has(*prefix + name + "mid_block.resnets.0.norm1.gamma");
+    if (is_causal) continue;
     names.diffusers_ = diffusers;
     names.prefix_ = *prefix;
     names.side_ = *prefix + name;

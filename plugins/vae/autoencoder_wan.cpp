@@ -1,7 +1,7 @@
 #include "autoencoder_wan.h"
 
-#include <iterator>
 #include <span>
+#include <type_traits>
 
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_names.h"
@@ -23,9 +23,16 @@ Value numbers_or(const Value& config, const char* key, std::span<const double> p
 class WanBuilder {
  public:
   WanBuilder(const Checkpoint& file, const WanNames& names, Blocks& graph)
-      : file_(file), names_(names), graph_(graph) {}
+      : file_(file), names_(names), graph_(graph) {
+    const std::string first = names.conv_in() + ".weight";
+    if (!names.has_levels())
+      frames_ = 3;
+    else if (file.has(first) && file.info(first).rank == 5)
+      frames_ = file.size(first, 2);
+  }
 
   std::int64_t downscale() const { return std::int64_t{1} << resamples_; }
+  std::int64_t pixel_channels() const { return pixels_; }
 
   // Both return the number of latent channels.
   std::int64_t decode() {
@@ -35,17 +42,17 @@ class WanBuilder {
     Block in = graph_.add<B>("in");
     in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, in, "in");
-    conv(slots, B::quant, B::quant_bias, names_.quant_conv(), {latent, latent, 1, 1, 1});
+    conv(slots, B::quant, B::quant_bias, names_.quant_conv(), point(latent, latent));
     first_conv(slots, B::conv, B::conv_bias, latent);
     hidden_ = in[B::out];
     add_middle();
-    add_steps<VaeUpsample>("up.", true);
+    add_levels<VaeUpsample>("up.");
     using O = WanImageOut;
     Block out = graph_.add<O>("out");
     out.link(O::hidden, hidden_);
     blocks::Slots out_slots(file_, out, "out");
     out_slots.fill(O::norm, names_.norm_out(), {channels_, 1, 1, 1});
-    conv(out_slots, O::conv, O::conv_bias, names_.conv_out(), {kColours, channels_, 3, 3, 3});
+    conv(out_slots, O::conv, O::conv_bias, names_.conv_out(), cube(pixels_, channels_));
     graph_.output("image", out[O::image]);
     return latent;
   }
@@ -56,9 +63,9 @@ class WanBuilder {
     Block in = graph_.add<B>("in");
     in.link(B::image, graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, in, "in");
-    first_conv(slots, B::conv, B::conv_bias, kColours);
+    first_conv(slots, B::conv, B::conv_bias, pixels_);
     hidden_ = in[B::out];
-    add_steps<VaeDownsample>("down.", false);
+    add_levels<VaeDownsample>("down.");
     add_middle();
     using O = WanLatentOut;
     const std::int64_t moments = file_.size(names_.conv_out() + ".weight", 0);
@@ -66,21 +73,32 @@ class WanBuilder {
     out.link(O::hidden, hidden_);
     blocks::Slots out_slots(file_, out, "out");
     out_slots.fill(O::norm, names_.norm_out(), {channels_, 1, 1, 1});
-    conv(out_slots, O::conv, O::conv_bias, names_.conv_out(), {moments, channels_, 3, 3, 3});
-    conv(out_slots, O::quant, O::quant_bias, names_.quant_conv(), {moments, moments, 1, 1, 1});
+    conv(out_slots, O::conv, O::conv_bias, names_.conv_out(), cube(moments, channels_));
+    conv(out_slots, O::quant, O::quant_bias, names_.quant_conv(), point(moments, moments));
     graph_.output("mean", out[O::mean]);
     graph_.output("logvar", out[O::logvar]);
     return moments / 2;
   }
 
  private:
-  void require_colours(std::int64_t channels) const {
-    if (channels == kColours) return;
+  void require_colours(std::int64_t channels) {
+    pixels_ = channels;
+    const bool has_alpha = names_.has_levels() && channels == kColours + 1;
+    if (channels == kColours || has_alpha) return;
     throw Error(HEDDLE_UNSUPPORTED,
                 file_.path() + ": a causal autoencoder of pictures with " +
                     std::to_string(channels) +
-                    " channels, as of Qwen-Image-Layered or Wan 2.2. Supported is that of Wan 2.1 "
-                    "and Qwen-Image, with 3. Use qwen_image_vae.safetensors.");
+                    " channels, as of Qwen-Image-Layered or Wan 2.2. Supported are that of Wan 2.1 "
+                    "and Qwen-Image, with 3, and that of Qwen-Image 2.1, with 4. Use "
+                    "qwen_image_vae.safetensors or qwen_image_2.1_vae_bf16.safetensors.");
+  }
+
+  // The shape of a filter of 3 x 3 pixels, or of one pixel, over the frames that the file has.
+  Shape cube(std::int64_t out, std::int64_t in) const { return over_frames(out, in, frames_, 3); }
+  Shape point(std::int64_t out, std::int64_t in) const { return over_frames(out, in, 1, 1); }
+  Shape over_frames(std::int64_t out, std::int64_t in, std::int64_t frames,
+                    std::int64_t side) const {
+    return frames_ == 0 ? Shape{out, in, side, side} : Shape{out, in, frames, side, side};
   }
 
   // shape: (O, C, T, R, S) in the file, of which the last frame is used; (O, C, R, S): all.
@@ -95,7 +113,7 @@ class WanBuilder {
   void first_conv(blocks::Slots& slots, const Weight& filter, const Weight& bias,
                   std::int64_t in_channels) {
     channels_ = file_.size(names_.conv_in() + ".weight", 0);
-    conv(slots, filter, bias, names_.conv_in(), {channels_, in_channels, 3, 3, 3});
+    conv(slots, filter, bias, names_.conv_in(), cube(channels_, in_channels));
   }
 
   void add_resnet(const std::string& path, const std::string& module) {
@@ -107,11 +125,11 @@ class WanBuilder {
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, path);
     slots.fill(B::norm1, parts.norm1, {channels_, 1, 1, 1});
-    conv(slots, B::conv1, B::conv1_bias, parts.conv1, {out, channels_, 3, 3, 3});
+    conv(slots, B::conv1, B::conv1_bias, parts.conv1, cube(out, channels_));
     slots.fill(B::norm2, parts.norm2, {out, 1, 1, 1});
-    conv(slots, B::conv2, B::conv2_bias, parts.conv2, {out, out, 3, 3, 3});
+    conv(slots, B::conv2, B::conv2_bias, parts.conv2, cube(out, out));
     if (out != channels_)
-      conv(slots, B::shortcut, B::shortcut_bias, parts.shortcut, {out, channels_, 1, 1, 1});
+      conv(slots, B::shortcut, B::shortcut_bias, parts.shortcut, point(out, channels_));
     hidden_ = block[B::out];
     channels_ = out;
   }
@@ -131,29 +149,66 @@ class WanBuilder {
   }
 
   template <class R>
-  void add_steps(const std::string& name, bool halves) {
-    int number = 0;
-    for (const WanNames::Step& step : names_.steps(file_)) {
-      const std::string path = name + std::to_string(number++);
-      if (!step.is_resample) {
-        add_resnet(path, step.module);
-        continue;
+  void add_levels(const std::string& name) {
+    constexpr bool kIsUp = std::is_same_v<R, VaeUpsample>;
+    int number = 0, level_number = 0;
+    for (const WanNames::Level& level : names_.levels(file_)) {
+      const Source before = hidden_;
+      const std::int64_t from = channels_;
+      const int resamples = resamples_;
+      for (const WanNames::Step& step : level.steps) {
+        const std::string path = name + std::to_string(number++);
+        if (step.is_resample)
+          add_resample<R>(path, step.module, kIsUp && !names_.has_levels());
+        else
+          add_resnet(path, step.module);
       }
-      const std::int64_t out = halves ? channels_ / 2 : channels_;
-      Block block = graph_.add<R>(path);
-      block.link(R::hidden, hidden_);
-      blocks::Slots slots(file_, block, path);
-      conv(slots, R::conv, R::conv_bias, step.module, {out, channels_, 3, 3});
-      hidden_ = block[R::out];
-      channels_ = out;
-      ++resamples_;
+      const bool changes_size = resamples_ > resamples;
+      if (names_.has_levels() && (changes_size || !kIsUp))
+        add_shortcut<kIsUp>(name + "shortcut." + std::to_string(level_number), before, from,
+                            changes_size, level.changes_time);
+      ++level_number;
     }
+  }
+
+  template <class R>
+  void add_resample(const std::string& path, const std::string& module, bool halves) {
+    const std::int64_t out = halves ? channels_ / 2 : channels_;
+    Block block = graph_.add<R>(path);
+    block.link(R::hidden, hidden_);
+    blocks::Slots slots(file_, block, path);
+    conv(slots, R::conv, R::conv_bias, module, {out, channels_, 3, 3});
+    hidden_ = block[R::out];
+    channels_ = out;
+    ++resamples_;
+  }
+
+  // before: what the level was made of, with `from` channels.
+  template <bool kIsUp>
+  void add_shortcut(const std::string& path, const Source& before, std::int64_t from,
+                    bool changes_size, bool changes_time) {
+    using B = std::conditional_t<kIsUp, WanUpShortcut, WanDownShortcut>;
+    const std::int64_t frames = changes_time ? 2 : 1;
+    const std::int64_t numbers = kIsUp ? from : from * frames;
+    // Upwards a channel is repeated in whole rows of the 4 (8 over two frames) that it becomes.
+    const bool fits = numbers % channels_ == 0 && (!kIsUp || 4 * frames % (from / channels_) == 0);
+    if (!fits)
+      throw Error(
+          HEDDLE_UNSUPPORTED,
+          file_.path() + ": " + path + " goes from " + std::to_string(from) + " to " +
+              std::to_string(channels_) +
+              " channels, which no shortcut does. The file is damaged or of another model.");
+    Block block = graph_.add<B>(path);
+    block.link(B::hidden, hidden_).link(B::from, before).set(B::frames, frames);
+    if constexpr (!kIsUp) block.set(B::size, std::int64_t{changes_size ? 2 : 1});
+    hidden_ = block[B::out];
   }
 
   const Checkpoint& file_;
   const WanNames& names_;
   Blocks& graph_;
-  std::int64_t channels_ = 0;
+  std::int64_t channels_ = 0, pixels_ = kColours;
+  std::int64_t frames_ = 0;  // that filters reach over; 0: they have no axis of frames
   int resamples_ = 0;
   Source hidden_;
 };
@@ -161,7 +216,8 @@ class WanBuilder {
 void build_wan_side(const Checkpoint& file, const Value& config, Blocks& graph, VaeSide side) {
   const std::optional<WanNames> names = WanNames::find(file, side);
   if (!names)
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no autoencoder of Wan 2.1");
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": this is no causal autoencoder, as of Wan 2.1");
   WanBuilder builder(file, *names, graph);
   const std::int64_t channels = side == VaeSide::decoder ? builder.decode() : builder.encode();
   graph.setting("family", "autoencoder_wan");
@@ -169,11 +225,11 @@ void build_wan_side(const Checkpoint& file, const Value& config, Blocks& graph, 
   graph.setting("shift_factor", 0.0);
   graph.setting("latent_channels", channels);
   graph.setting("downscale", builder.downscale());
-  if (channels != std::int64_t(std::size(blocks::kWanLatentMeans)) && !config.has("latents_mean"))
-    return;
-  graph.setting("latent_means", numbers_or(config, "latents_mean", blocks::kWanLatentMeans));
-  graph.setting("latent_deviations",
-                numbers_or(config, "latents_std", blocks::kWanLatentDeviations));
+  graph.setting("pixel_channels", builder.pixel_channels());
+  const blocks::LatentStatistics known = blocks::published_statistics(channels);
+  if (known.means.empty() && !config.has("latents_mean")) return;
+  graph.setting("latent_means", numbers_or(config, "latents_mean", known.means));
+  graph.setting("latent_deviations", numbers_or(config, "latents_std", known.deviations));
 }
 
 }  // namespace

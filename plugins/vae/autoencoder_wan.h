@@ -2,15 +2,18 @@
 // single pictures: two families, one for each side. Its filters reach over three frames, this one
 // and the two before it; before a single frame there is nothing, so of each filter the last frame's
 // part is all that counts, and the convolutions between frames ("time_conv") have nothing to do.
+// That of Qwen-Image 2.1 has filters of one frame, a shortcut around each level, a factor of 16 and
+// pictures with alpha (P = 4, else 3).
 //
 // "vae.decoder"  input z (B, C, h, w) loop-invariant, the latent in the autoencoder's own units
-//                -> image (B, 8 h, 8 w, 3) f32, about [-1, 1], not clamped
-// "vae.encoder"  input image (B, H, W, 3) loop-invariant, in [-1, 1]
+//                -> image (B, 8 h, 8 w, P) f32, about [-1, 1], not clamped
+// "vae.encoder"  input image (B, H, W, P) loop-invariant, in [-1, 1]
 //                -> mean, logvar (B, C, H/8, W/8) f32
 //
-// Settings: family, latent_channels, downscale; latent_means and latent_deviations (latent of the
-// diffusion model = (z - mean) / deviation of each channel) from the config's latents_mean and
-// latents_std, without one those that were published, for 16 channels. Stateless, any thread.
+// Settings: family, latent_channels, downscale, pixel_channels; latent_means and latent_deviations
+// (latent of the diffusion model = (z - mean) / deviation of each channel) from the config's
+// latents_mean and latents_std, without one those that were published, for 16 and 64 channels.
+// Stateless, any thread.
 #pragma once
 
 #include "autoencoder_wan_blocks.h"

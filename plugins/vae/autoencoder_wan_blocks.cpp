@@ -55,6 +55,55 @@ void WanAttention::execute(Context& ctx) {
                          ctx[proj_bias], kWanPoint, x);
 }
 
+// c', the row i and the column j of what a number becomes are one index, that of the frame between
+// them: each channel of `from` has as many of these in a row as it is repeated.
+void WanUpShortcut::execute(Context& ctx) {
+  const Tensor made = ctx[hidden], x = ctx[from];
+  const std::int64_t batch = x.size(0), height = x.size(1), width = x.size(2),
+                     channels = made.size(3), parts = x.size(3) / channels, time = ctx[frames],
+                     repeats = 4 * time / parts;
+  const Tensor larger = ctx.make(made.shape());
+  const Tensor cells = larger.reshape({batch, height, 2, width, 2, channels, 1}),
+               numbers = x.reshape({batch, height, 1, width, 1, channels, parts});
+  for (std::int64_t i = 0; i < 2; ++i)
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const std::int64_t part = (4 * (time - 1) + 2 * i + j) / repeats;
+      ops::copy_into(ctx, numbers.slice(6, part, part + 1),
+                     cells.slice(2, i, i + 1).slice(4, j, j + 1));
+    }
+  ctx[out] = ops::add(ctx, made, larger);
+}
+
+void WanDownShortcut::execute(Context& ctx) {
+  const Tensor made = ctx[hidden];
+  const std::int64_t batch = made.size(0), height = made.size(1), width = made.size(2),
+                     channels = made.size(3), step = ctx[size], time = ctx[frames];
+  Tensor x = ctx[from];
+  const std::int64_t given = x.size(3), shared = given * time / channels;
+  if (step == 2) {
+    const Tensor cells = x.reshape({batch, height, 2, width, 2, given});
+    std::vector<ops::Term> terms;
+    for (const std::int64_t i : {0, 1})
+      for (const std::int64_t j : {0, 1})
+        terms.push_back({0.25, ops::contiguous(ctx, cells.slice(2, i, i + 1).slice(4, j, j + 1))
+                                   .reshape({batch, height, width, given})});
+    x = ops::combine(ctx, terms);
+  }
+  if (time > 1) {
+    const Tensor all = ctx.make({batch, height, width, given, time});
+    ops::fill(ctx, all, 0);
+    ops::copy_into(ctx, x.reshape({batch, height, width, given, 1}), all.slice(4, time - 1, time));
+    x = all.reshape({batch, height, width, given * time});
+  }
+  Tensor sum = made;
+  const Tensor groups = x.reshape({batch, height, width, channels, shared});
+  for (std::int64_t k = 0; k < shared; ++k) {
+    const Tensor one = ops::contiguous(ctx, groups.slice(4, k, k + 1)).reshape(made.shape());
+    sum = ops::combine(ctx, {{1.0, sum}, {1.0 / double(shared), one}});
+  }
+  ctx[out] = sum;
+}
+
 void WanImageOut::execute(Context& ctx) {
   ctx[image] = blocks::wide_conv2d(ctx, activated(ctx, ctx[hidden], ctx[norm]), ctx[conv],
                                    ctx[conv_bias], kWanSame);

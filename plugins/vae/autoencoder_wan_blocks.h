@@ -1,6 +1,7 @@
-// plugins/vae/autoencoder_wan_blocks.h - the block types that the causal autoencoder of Wan 2.1 and
-// Qwen-Image has besides those that it shares with the KL autoencoder (autoencoder_kl_blocks.h).
-// Source of the architecture: AutoencoderKLQwenImage of diffusers. Norms are RMS norms over the
+// plugins/vae/autoencoder_wan_blocks.h - the block types that the causal autoencoders of Wan 2.1,
+// Qwen-Image and Qwen-Image 2.1 have besides those that they share with the KL autoencoder
+// (autoencoder_kl_blocks.h). Source of the architecture: AutoencoderKLQwenImage and
+// AutoencoderKLQwenImage21 of diffusers. Norms are RMS norms over the
 // channels of a pixel. Pictures are (B, H, W, C). Blocks are pure and have no instance; any thread.
 #pragma once
 
@@ -42,7 +43,36 @@ struct WanAttention {
   static void execute(Context& ctx);
 };
 
-// hidden (B, H, W, C) -> image (B, H, W, 3) f32, not clamped.
+// The shortcut around a level that doubles the size: hidden (B, 2 H, 2 W, C'), what the level made,
+// plus from (B, H, W, C), what it was made of, of which each number is repeated. C is k C'. With
+// `frames` 2 the level would double the frames, too; of the two it is given the second.
+struct WanUpShortcut {
+  static constexpr Info info{"wan.up_shortcut", 1,  "Causal VAE shortcut, upwards",
+                             "blocks/vae",      "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> from{"from"};
+  static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 1}};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, from, frames, out);
+  static void execute(Context& ctx);
+};
+
+// The shortcut around a level that divides the size by `size`, 1 or 2: hidden (B, H / size,
+// W / size, C'), plus means over the numbers of from (B, H, W, C). `frames` 2: over two frames, the
+// first of which is 0. C frames is k C'.
+struct WanDownShortcut {
+  static constexpr Info info{"wan.down_shortcut", 1,  "Causal VAE shortcut, downwards",
+                             "blocks/vae",        "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> from{"from"};
+  static constexpr Input<std::int64_t> size{"size", Widget{.number = 1}};
+  static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 1}};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, from, size, frames, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, H, W, C) -> image (B, H, W, 3) f32, not clamped; of pictures with alpha (B, H, W, 4).
 struct WanImageOut {
   static constexpr Info info{"wan.image_out", 1,  "Causal VAE picture output",
                              "blocks/vae",    "", HEDDLE_NODE_BLOCK};

@@ -4,18 +4,26 @@
 
 namespace heddle::vae {
 
-WanNames::WanNames(bool diffusers, VaeSide side, std::string prefix)
+WanNames::WanNames(const Checkpoint& file, bool diffusers, VaeSide side, std::string prefix)
     : diffusers_(diffusers),
       decoder_(side == VaeSide::decoder),
+      leveled_(false),
       prefix_(std::move(prefix)),
-      side_(prefix_ + (decoder_ ? "decoder." : "encoder.")) {}
+      side_(prefix_ + (decoder_ ? "decoder." : "encoder.")) {
+  const char* const nested = decoder_
+                                 ? (diffusers_ ? "up_blocks.0.upsampler.resample.1.weight"
+                                               : "upsamples.0.upsamples.0.residual.0.gamma")
+                                 : (diffusers_ ? "down_blocks.0.resnets.0.norm1.gamma"
+                                               : "downsamples.0.downsamples.0.residual.0.gamma");
+  leveled_ = file.has(side_ + nested);
+}
 
 std::optional<WanNames> WanNames::find(const Checkpoint& file, VaeSide side) {
   const std::string at = side == VaeSide::decoder ? "decoder." : "encoder.";
   if (const auto prefix = blocks::prefix_before(file, at + "middle.0.residual.0.gamma"))
-    return WanNames(false, side, *prefix);
+    return WanNames(file, false, side, *prefix);
   if (const auto prefix = blocks::prefix_before(file, at + "mid_block.resnets.0.norm1.gamma"))
-    return WanNames(true, side, *prefix);
+    return WanNames(file, true, side, *prefix);
   return std::nullopt;
 }
 
@@ -29,7 +37,43 @@ std::string WanNames::mid_resnet(int index) const {
                              : "middle." + std::to_string(2 * index));
 }
 
-std::vector<WanNames::Step> WanNames::steps(const Checkpoint& file) const {
+std::vector<WanNames::Level> WanNames::levels(const Checkpoint& file) const {
+  if (!leveled_) return {{flat_steps(file)}};
+  const char* const list = diffusers_ ? (decoder_ ? "up_blocks." : "down_blocks.")
+                                      : (decoder_ ? "upsamples." : "downsamples.");
+  std::vector<Level> all;
+  const int count = blocks::layer_count(file, side_ + list);
+  for (int i = 0; i < count; ++i) all.push_back(level(file, i));
+  return all;
+}
+
+WanNames::Level WanNames::level(const Checkpoint& file, int number) const {
+  const std::string index = std::to_string(number);
+  const std::string at = side_ + (decoder_ ? (diffusers_ ? "up_blocks." : "upsamples.")
+                                           : (diffusers_ ? "down_blocks." : "downsamples."));
+  const std::string list = at + index +
+                           (diffusers_ ? ".resnets."
+                            : decoder_ ? ".upsamples."
+                                       : ".downsamples.");
+  Level made;
+  const auto add_resample = [&](const std::string& module) {
+    made.steps.push_back({module + ".resample.1", true});
+    made.changes_time = file.has(module + ".time_conv.weight");
+  };
+  const int count = blocks::layer_count(file, list);
+  for (int i = 0; i < count; ++i) {
+    const std::string module = list + std::to_string(i);
+    if (file.has(module + ".resample.1.weight"))
+      add_resample(module);
+    else
+      made.steps.push_back({module});
+  }
+  const std::string change = at + index + (decoder_ ? ".upsampler" : ".downsampler");
+  if (diffusers_ && file.has(change + ".resample.1.weight")) add_resample(change);
+  return made;
+}
+
+std::vector<WanNames::Step> WanNames::flat_steps(const Checkpoint& file) const {
   std::vector<Step> steps;
   const auto add = [&](const std::string& module) {
     const std::string resample = module + ".resample.1";

@@ -1,7 +1,8 @@
-// plugins/vae/autoencoder_wan_names.h - where the weights of the causal autoencoder of Wan 2.1 and
-// Qwen-Image are in a checkpoint: the original names ("decoder.middle.0.residual.0.gamma") or those
-// of diffusers ("decoder.mid_block.resnets.0.norm1.gamma"), each with or without a prefix such as
-// "vae.". Names are without ".weight" and ".bias"; norms' are whole. Immutable, any thread.
+// plugins/vae/autoencoder_wan_names.h - where the weights of the causal autoencoders of Wan 2.1,
+// Qwen-Image and Qwen-Image 2.1 are in a checkpoint: the original names
+// ("decoder.middle.0.residual.0.gamma") or those of diffusers
+// ("decoder.mid_block.resnets.0.norm1.gamma"), each with or without a prefix such as "vae.". Names
+// are without ".weight" and ".bias"; norms' are whole. Immutable, any thread.
 #pragma once
 
 #include <heddle/model.hpp>
@@ -34,7 +35,13 @@ class WanNames {
     std::string module;  // of a change of size its convolution
     bool is_resample = false;
   };
-  std::vector<Step> steps(const Checkpoint& file) const;
+  struct Level {
+    std::vector<Step> steps;
+    bool changes_time = false;  // with its size, on videos
+  };
+  // Whether each level has a shortcut around it, as Qwen-Image 2.1's. Otherwise all is one level.
+  bool has_levels() const { return leveled_; }
+  std::vector<Level> levels(const Checkpoint& file) const;
 
   struct Resnet {
     std::string norm1, conv1, norm2, conv2, shortcut;
@@ -42,9 +49,11 @@ class WanNames {
   Resnet in_resnet(const std::string& module) const;
 
  private:
-  WanNames(bool diffusers, VaeSide side, std::string prefix);
+  WanNames(const Checkpoint& file, bool diffusers, VaeSide side, std::string prefix);
+  std::vector<Step> flat_steps(const Checkpoint& file) const;
+  Level level(const Checkpoint& file, int number) const;
 
-  bool diffusers_, decoder_;
+  bool diffusers_, decoder_, leveled_;
   std::string prefix_, side_;  // "vae.", "vae.decoder."
 };
 

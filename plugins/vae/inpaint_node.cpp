@@ -110,31 +110,37 @@ void grow(CutMask& mask, std::int64_t by, std::pmr::memory_resource& memory) {
   }
 }
 
-// The pictures as they are, on the device of the call.
-Tensor uploaded(Context& ctx, const Tensor& pictures, const CoveredPart& part) {
+// The pictures as they are, on the device of the call, with as many `colours`: alpha 1 where they
+// have none.
+Tensor uploaded(Context& ctx, const Tensor& pictures, const CoveredPart& part,
+                std::int64_t colours) {
   const Shape whole = pictures.shape();
   const HostFloats floats(ctx, pictures);
+  const std::int64_t given = std::min(whole[3], colours);
   const Tensor result =
-      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), kColours}, HEDDLE_F32);
+      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), colours}, HEDDLE_F32);
   float* to = result.data<float>();
   for (std::int64_t i = 0; i < whole[0]; ++i)
     for (std::int64_t y = part.rows.begin; y < part.rows.end; ++y)
       for (std::int64_t x = part.columns.begin; x < part.columns.end; ++x)
-        to = std::copy_n(floats.data() + ((i * whole[1] + y) * whole[2] + x) * whole[3], kColours,
-                         to);
+        to = std::fill_n(
+            std::copy_n(floats.data() + ((i * whole[1] + y) * whole[2] + x) * whole[3], given, to),
+            colours - given, 1.0f);
   return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
 }
 
 // The pictures, grey where the mask is 1, on the device of the call.
-Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, const CutMask& mask) {
+Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, const CutMask& mask,
+               std::int64_t colours) {
   const Shape whole = pictures.shape();
   if (mask.items != 1 && mask.items != whole[0])
     throw Error(HEDDLE_INVALID_ARGUMENT, "mask: there are " + std::to_string(mask.items) +
                                              " masks for " + std::to_string(whole[0]) +
                                              " pictures. Give one mask, or one for each.");
   const HostFloats floats(ctx, pictures);
+  const std::int64_t given = std::min(whole[3], colours);
   const Tensor result =
-      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), kColours}, HEDDLE_F32);
+      ctx.make_host({whole[0], part.rows.size(), part.columns.size(), colours}, HEDDLE_F32);
   float* to = result.data<float>();
   for (std::int64_t i = 0; i < whole[0]; ++i) {
     const float* selected = mask.numbers.data() + (mask.items == 1 ? 0 : i) * mask.plane();
@@ -143,6 +149,7 @@ Tensor blanked(Context& ctx, const Tensor& pictures, const CoveredPart& part, co
         const float* from = floats.data() + ((i * whole[1] + y) * whole[2] + x) * whole[3];
         for (std::int64_t c = 0; c < kColours; ++c)
           *to++ = (from[c] - 0.5f) * (1.0f - *selected) + 0.5f;
+        to = std::fill_n(std::copy_n(from + kColours, given - kColours, to), colours - given, 1.0f);
       }
   }
   return ctx.upload(result.shape(), HEDDLE_F32, result.data<float>());
@@ -181,7 +188,7 @@ std::optional<EncodedShapes> encoded_shapes(const Infer& question, const Pixels&
   const std::int64_t columns = autoencoder->cells((*shape)[2]);
   if (rows == 0 || columns == 0) return {};
   const std::int64_t factor = autoencoder->downscale;
-  return EncodedShapes{{(*shape)[0], rows * factor, columns * factor, kColours},
+  return EncodedShapes{{(*shape)[0], rows * factor, columns * factor, autoencoder->colours},
                        {(*shape)[0], autoencoder->channels, rows, columns},
                        value->field("encoder")};
 }
@@ -226,7 +233,7 @@ void VaeEncodeForInpaint::execute(Context& ctx) {
   HostMemory memory(ctx);
   CutMask selected = cut_mask(ctx, ctx[mask], {pictures.size(1), pictures.size(2)}, part, memory);
   round_to_whole(selected);
-  const Tensor rest = blanked(ctx, pictures, part, selected);
+  const Tensor rest = blanked(ctx, pictures, part, selected, autoencoder.colours);
   const Tensor mean = mean_of(ctx, model_of(value, "encoder"), rest);
   grow(selected, ctx[grow_mask_by], memory);
   ctx[latent] = latent_of(ctx, mean, autoencoder)
@@ -256,12 +263,14 @@ void InpaintModelConditioning::execute(Context& ctx) {
   const Value drawn = value_of(tensor_of(ctx, selected));
   round_to_whole(selected);
   const Value encoder = model_of(value, "encoder");
-  const Value kept = value_of(encoded(ctx, encoder, blanked(ctx, pictures, part, selected)));
+  const Value kept =
+      value_of(encoded(ctx, encoder, blanked(ctx, pictures, part, selected, autoencoder.colours)));
   const std::vector<std::pair<const char*, Value>> fields{{"concat_latent_image", kept},
                                                           {"concat_mask", drawn}};
   ctx[positive_out] = each_with(ctx[positive], fields);
   ctx[negative_out] = each_with(ctx[negative], fields);
-  Record whole = latent_of(ctx, mean_of(ctx, encoder, uploaded(ctx, pictures, part)), autoencoder);
+  Record whole = latent_of(
+      ctx, mean_of(ctx, encoder, uploaded(ctx, pictures, part, autoencoder.colours)), autoencoder);
   if (ctx[noise_mask]) whole.set("noise_mask", drawn);
   ctx[latent] = whole.value();
 }
@@ -285,8 +294,8 @@ void InstructPixToPixConditioning::execute(Context& ctx) {
   const Autoencoder autoencoder(value);
   const Tensor pictures = ctx[pixels];
   const CoveredPart part = covered_part(pictures.shape(), autoencoder);
-  const Value shown =
-      value_of(encoded(ctx, model_of(value, "encoder"), uploaded(ctx, pictures, part)));
+  const Value shown = value_of(
+      encoded(ctx, model_of(value, "encoder"), uploaded(ctx, pictures, part, autoencoder.colours)));
   ctx[positive_out] = each_with(ctx[positive], {{"concat_latent_image", shown}});
   ctx[negative_out] = each_with(ctx[negative], {{"concat_latent_image", shown}});
   const Shape shape = shown.as<Tensor>().shape();

@@ -13,8 +13,9 @@ namespace heddle::vae {
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
-              AutoencoderWanEncoder, WanResnet, WanAttention, WanImageOut, WanLatentOut, VaeDecode,
-              VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, VaeBench, VaeModules)
+              AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
+              WanImageOut, WanLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning, VaeBench,
+              VaeModules)
 
 }  // namespace heddle::vae

@@ -24,7 +24,7 @@ TiledWork decoding(const Shape& samples, const Autoencoder& vae, std::int64_t ti
   const blocks::GridSize size{checked_product({samples[2], factor}, "the height"),
                               checked_product({samples[3], factor}, "the width")};
   return {{samples[2], samples[3]},
-          {1, size, kColours},
+          {1, size, vae.colours},
           {1, factor},
           {{{2 * tile, tile / 2, kept}, {tile / 2, 2 * tile, kept}, {tile, tile, kept}}}};
 }
@@ -113,7 +113,7 @@ Tensor decode_in_tiles(Context& ctx, const Value& vae, const Value& latent, std:
   const Value decoder = model_of(vae, "decoder");
   const std::int64_t items = latents.size(0);
   const Tensor pictures =
-      ctx.make_host({items, work.out.size.height, work.out.size.width, kColours}, HEDDLE_F32);
+      ctx.make_host({items, work.out.size.height, work.out.size.width, work.out.inner}, HEDDLE_F32);
   const auto decode = [&](std::int64_t item, const Tile& tile) {
     const Tensor z = raw_of(ctx, part_of(latents, item, tile, 2), latent, autoencoder);
     return decoded(ctx, decoder, z);
@@ -150,7 +150,7 @@ void VaeDecodeTiled::infer(Infer& question) {
   if (!autoencoder) return;
   const TiledWork work = decoding(*shape, *autoencoder, *size, *shared);
   question.out(image, "", HEDDLE_F32,
-               {(*shape)[0], work.out.size.height, work.out.size.width, kColours});
+               {(*shape)[0], work.out.size.height, work.out.size.width, work.out.inner});
   infer_calls(question, value->field("decoder"), "z", work, (*shape)[0], [&](const Tile& tile) {
     return Shape{1, (*shape)[1], tile.height, tile.width};
   });
@@ -162,7 +162,7 @@ void VaeEncodeTiled::execute(Context& ctx) {
   if (autoencoder.channels < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: it does not say how many channels its latents have. Load another one.");
-  const Tensor picture = covered_by_cells(ctx[pixels], autoencoder);
+  const Tensor picture = covered_by_cells(ctx, ctx[pixels], autoencoder);
   const TiledWork work =
       encoding({picture.size(1), picture.size(2)}, autoencoder, ctx[tile_size], ctx[overlap]);
   const Value encoder = model_of(value, "encoder");
@@ -191,8 +191,8 @@ void VaeEncodeTiled::infer(Infer& question) {
   question.out(latent, "samples", HEDDLE_F32, {(*shape)[0], autoencoder->channels, rows, columns});
   const TiledWork work = encoding({rows * factor, columns * factor}, *autoencoder, *size, *shared);
   if (!has_steps(work)) return;  // the run says why
-  infer_calls(question, value->field("encoder"), "image", work, (*shape)[0], [](const Tile& tile) {
-    return Shape{1, tile.height, tile.width, kColours};
+  infer_calls(question, value->field("encoder"), "image", work, (*shape)[0], [&](const Tile& tile) {
+    return Shape{1, tile.height, tile.width, autoencoder->colours};
   });
 }
 

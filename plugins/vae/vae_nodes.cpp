@@ -98,7 +98,7 @@ void VaeDecode::infer(Infer& question) {
   check_channels((*shape)[1], *autoencoder);  // before anything runs
   const std::int64_t factor = autoencoder->downscale;
   const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),
-                      checked_product({(*shape)[3], factor}, "the width"), kColours};
+                      checked_product({(*shape)[3], factor}, "the width"), autoencoder->colours};
   question.out(image, "", HEDDLE_F32, picture);
   infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, picture);
   const std::vector<std::int64_t> sizes = tile_sizes(*shape, factor);
@@ -109,7 +109,7 @@ void VaeDecode::infer(Infer& question) {
 void VaeEncode::execute(Context& ctx) {
   const Value value = ctx[vae];
   const Autoencoder autoencoder(value);
-  const Tensor picture = covered_by_cells(ctx[pixels], autoencoder);
+  const Tensor picture = covered_by_cells(ctx, ctx[pixels], autoencoder);
   const Tensor mean = mean_of(ctx, model_of(value, "encoder"), picture);
   ctx[latent] = latent_of(ctx, mean, autoencoder).value();
 }
@@ -125,7 +125,7 @@ void VaeEncode::infer(Infer& question) {
   if (rows == 0 || columns == 0) return;
   const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
   question.out(latent, "samples", HEDDLE_F32, samples);
-  const Shape picture{(*shape)[0], rows * factor, columns * factor, kColours};
+  const Shape picture{(*shape)[0], rows * factor, columns * factor, autoencoder->colours};
   infer_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
 }
 

@@ -17,7 +17,8 @@ struct VaeDecode {
                              HEDDLE_NODE_TILES};
   static constexpr Input<Value> samples{"samples", 0, "The latent to decode.", "LATENT"};
   static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
-  static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1", "IMAGE"};
+  static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1; 4 with alpha",
+                                        "IMAGE"};
   static constexpr auto ports = heddle::ports(samples, vae, image);
   static void execute(Context& ctx);
   static void infer(Infer& question);

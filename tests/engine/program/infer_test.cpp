@@ -117,4 +117,38 @@ BOOST_AUTO_TEST_CASE(a_lazy_value_out_of_range_counts_as_unknown) {
   BOOST_TEST(!seen(graph, whole(0)));
 }
 
+BOOST_AUTO_TEST_CASE(undeclared_inputs_are_parts_of_a_declared_one_that_has_no_value) {
+  Graph graph = pair_of(kSteps, "*", HEDDLE_PORT_OPTIONAL);
+  heddle::engine::Node& to = graph.nodes[1];
+  to.inputs[0] = std::monostate();
+  to.extra = {{"in.b", heddle::engine::Source{0, 0}},
+              {"inn.c", heddle::engine::Source{0, 0}},
+              {"in.a", make_value("here")}};
+  auto type = std::make_shared<heddle::test::TestNode>("test.to");
+  type->in("in", "*", kSteps, HEDDLE_PORT_OPTIONAL).out("*", "out");
+  type->desc.infer = [](const heddle_host*, heddle_infer* question) -> heddle_status* {
+    const heddle_infer_service& service = *heddle::engine::infer_service();
+    heddle_tensor_info info{};
+    for (const char* path : {"", "a", "b", "b.list.0.number", "c", "a.number"})
+      if (const heddle_value* part = service.part(question, 0, path))
+        if (heddle_status* failed = service.known(question, 0, *path == 0 ? "all" : path, part))
+          return failed;
+    return service.in(question, 0, "b.picture", &info) == 0
+               ? nullptr
+               : service.out(question, 0, "picture", &info);
+  };
+  to.type = heddle::test::type_of(std::move(type));
+  const ValueSpec told =
+      infer(graph, heddle::engine::plugin_host(), {{{0, 0}, nested()}}).nodes[1].outputs[0];
+  const auto names = part_of(told.parts.at("all"), "");
+  BOOST_TEST(get_str(*part_of(names, "0")) == "b");
+  BOOST_TEST(get_str(*part_of(names, "1")) == "a");
+  BOOST_TEST(!part_of(names, "2"));
+  BOOST_TEST(get_str(*told.parts.at("a")) == "here");
+  BOOST_TEST(get_str(*part_of(told.parts.at("b"), "name")) == "a");
+  BOOST_TEST(get_int(*told.parts.at("b.list.0.number")) == 1);
+  BOOST_TEST(told.parts.size() == 4u);
+  BOOST_TEST(told.tensors.empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

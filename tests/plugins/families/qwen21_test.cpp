@@ -1,9 +1,10 @@
 // Qwen-Image 2.1 with weights that follow from their names, whole and through the engine, against
-// what diffusers makes of the same ones (make_qwen21_goldens.py).
+// what diffusers makes of the same ones (make_qwen21_goldens.py, make_qwen21_picture_goldens.py).
 #include <boost/test/unit_test.hpp>
 
 #include "engine/base/json.h"
 #include "tests/support/golden_files.h"
+#include "tests/support/joined_gates.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
@@ -53,6 +54,32 @@ BOOST_AUTO_TEST_CASE(the_velocity_equals_diffusers) {
       BOOST_TEST(error < kQwen21Tolerance, shape << ", step " << step << ": " << error);
     }
   }
+}
+
+// The matrices that raise the MLPs are one each, as ComfyUI has them.
+BOOST_AUTO_TEST_CASE(pictures_in_their_places_among_the_text_equal_diffusers) {
+  const std::filesystem::path pictures =
+      tests_folder() / "plugins/goldens/qwen21_pictures/expected.safetensors";
+  TensorFile wanted{pictures};
+  const std::filesystem::path model = file(join_gates);
+  for (const std::string shape : {"between", "end"}) {
+    const heddle::Results results =
+        probe.call({model, "diffusion_model", "", pictures, shape + "."});
+    const std::vector<float> all = wanted.floats(shape + ".out");
+    const auto row = std::ptrdiff_t(all.size() / kQwen21Steps);
+    for (int step = 0; step < kQwen21Steps; ++step) {
+      const double error =
+          relative_error(results.floats("model.outputs", "out." + std::to_string(step)),
+                         {all.begin() + row * step, all.begin() + row * (step + 1)});
+      BOOST_TEST(error < kQwen21Tolerance, shape << ", step " << step << ": " << error);
+    }
+  }
+  // Without its place a picture stands at the end, where the next one is not to precede it.
+  const std::string refusal = engine_refusal([&] {
+    probe.call({model, "diffusion_model", "", pictures, "between.", "slot.0"});
+  });
+  for (const char* word : {"picture 2", "token 5", "at 7"})
+    BOOST_TEST(refusal.find(word) != std::string::npos, "'" << word << "' is not in: " << refusal);
 }
 
 BOOST_AUTO_TEST_CASE(a_prefix_changes_nothing_and_what_is_missing_is_said) {

@@ -43,9 +43,8 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// lm_head writes texts, Qwen3-VL's vision tower sees pictures, of which it is shown none,
-// tekken_model and spiece_model are tokenizers; convolutions between frames need several. A scale
-// goes with its matrix.
+// lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
+// need several. A scale goes with its matrix.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -70,8 +69,13 @@ const TrueFile kTrueFiles[] = {
     {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
     {"diffusion_models/krea2_turbo_fp8_scaled", {"diffusion_model"}, R"(.*\.weight_scale)"},
     {"text_encoders/qwen3vl_4b_fp8_scaled",
-     {"text_encoder"},
-     R"(model\.visual\..*|.*\.weight_scale)"},
+     {"text_encoder", "vision_encoder"},
+     R"(.*\.weight_scale)"},
+    {"diffusion_models/qwen_image_2.1_bf16", {"diffusion_model"}, ""},
+    {"text_encoders/qwen3vl_8b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
+    {"vae/qwen_image_2.1_vae_bf16",
+     {"vae.decoder", "vae.encoder"},
+     R"(.*\.time_conv\.(weight|bias))"},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
 };

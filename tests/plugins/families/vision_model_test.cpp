@@ -1,5 +1,6 @@
-// Qwen2.5-VL's vision tower, and its language model over texts with pictures in them, on tiny
-// models whose weights follow from their names, against transformers (make_vision_goldens.py).
+// Qwen2.5-VL's vision tower, and its language model over texts with pictures in them, and
+// Qwen3-VL's tower, on tiny models whose weights follow from their names, against transformers
+// (make_vision_goldens.py, make_qwen21_picture_goldens.py).
 #include <boost/test/unit_test.hpp>
 #include <cstring>
 
@@ -68,6 +69,21 @@ BOOST_AUTO_TEST_CASE(tokens_of_whole_and_of_cut_windows_equal_those_of_transform
   compare(tokens("square", 224, 224), "square.tokens");
   compare(tokens("wide", 140, 308), "wide.tokens");
   compare(tokens("tall", 252, 56), "tall.tokens");
+}
+
+BOOST_AUTO_TEST_CASE(what_qwen3_vl_sees_at_each_depth_equals_transformers) {
+  TensorFile wanted{tests_folder() / "plugins/goldens/qwen21_pictures/expected.safetensors"};
+  std::vector<FileTensor> tensors = seeded_model("text", false, "qwen21_pictures");
+  std::erase_if(tensors, [](const FileTensor& tensor) {
+    return tensor.name.find("visual.") == std::string::npos;
+  });
+  const heddle::Results seen = see(file(tensors), "", "tower", 64, 32);
+  for (const std::string output : {"tokens", "deep.0", "deep.1", "deep.2"}) {
+    const double error = relative_error(seen.floats("model.outputs", output + ".0"),
+                                        wanted.floats("tower." + output));
+    BOOST_TEST_MESSAGE(output << ": relative error " << error);
+    BOOST_TEST(error < kVisionTolerance, output << ": relative error " << error);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(layers_that_see_all_patches_see_more_than_their_window) {

@@ -351,6 +351,10 @@ for name in (
 ):
     FILES[f"loras/{name}"] = lambda: typed(edit_lora(), "BF16")
 
+# Files of 8-bit integers are not read: in their place stand those of 16 bits.
+for folder, name in [("diffusion_models", "qwen_image_2.1"), ("text_encoders", "qwen3vl_8b")]:
+    FILES[f"{folder}/{name}_int8_convrot"] = FILES[f"{folder}/{name}_bf16"]
+
 
 def write(path, tensors):
     """A safetensors file whose data is one hole."""

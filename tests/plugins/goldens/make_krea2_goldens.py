@@ -146,9 +146,9 @@ def make_text():
             ),
             vision_config=dict(
                 depth=1,
-                hidden_size=16,
+                hidden_size=64,
                 intermediate_size=24,
-                num_heads=2,
+                num_heads=16,
                 patch_size=4,
                 out_hidden_size=WIDTH,
                 num_position_embeddings=16,

@@ -1,4 +1,4 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2 and Lumina 2, by
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2 and others, by
 the names that ComfyUI's examples give them.
 
     make_true_files.py
@@ -14,12 +14,13 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 import make_flux2_goldens
 import make_krea2_goldens
 import make_lumina2_goldens
+import make_qwen21_picture_goldens
 import make_workflow_goldens
 import original_names
 from name_patterns import compressed
@@ -112,6 +113,15 @@ def krea2(shapes):
     """The publisher's names; a block's six modulations stand in one row."""
     named = ((make_krea2_goldens.original(name), shape) for name, shape in shapes.items())
     return {name: make_krea2_goldens.original_shape(name, shape) for name, shape in named}
+
+
+def qwen21(shapes):
+    """ComfyUI's file has both matrices that raise an MLP in one."""
+    return {
+        name.replace("gate_layer", "gate_up"): [2 * shape[0], shape[1]] if "gate_layer" in name else shape
+        for name, shape in shapes.items()
+        if ".img_mlp.proj." not in name
+    }
 
 
 def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack):
@@ -215,6 +225,8 @@ def main():
         )
         krea = Krea2Transformer2DModel()
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
+        qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
+        qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -225,6 +237,8 @@ def main():
     transformer, z_transformer = shapes_of(qwen), fused(shapes_of(z_image))
     tied = {name: shape for name, shape in shapes_of(qwen3).items() if name != "lm_head.weight"}
     qwen3_vl_shapes = {name: shape for name, shape in shapes_of(qwen3_vl_4b).items() if name != "lm_head.weight"}
+    original = make_qwen21_picture_goldens
+    qwen21_vae_shapes = {original.vae_name(name): original.vae_shape(name, tensor) for name, tensor in qwen21_vae.state_dict().items()}
     files = {
         "diffusion_models/qwen_image_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
         "diffusion_models/qwen_image_2512_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
@@ -245,6 +259,9 @@ def main():
         "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
         "diffusion_models/krea2_turbo_fp8_scaled": mixed(krea2(shapes_of(krea)), r"(txtfusion\..*_)?blocks\."),
         "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
+        "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),
+        "text_encoders/qwen3vl_8b_bf16": typed(shapes_of(qwen3_vl_8b), "BF16"),
+        "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
     }

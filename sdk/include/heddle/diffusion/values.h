@@ -39,7 +39,9 @@
  *                 picture with a part masked out, in the autoencoder's units, for models that read
  *                 it. Others leave it
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
- *                 that the model is shown. reference_latents_method, a text: where they lie
+ *                 that the model is shown. reference_latents_method, a text: where they lie.
+ *                 image_slots, a list of ints, optional: before which token of cross_attn each of
+ *                 them stands, for models with reference_slots; those that it lacks are at the end
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
@@ -51,11 +53,12 @@
  *                 "index_timestep_zero" or "uxo". reference_centred (bool): a picture's middle is
  *                 its origin, and the model has an input "text_start"; reference_timestep (bool):
  *                 it has an input of that name
- *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
- *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
- *                 and one for each pixel of a cell more: also its mask
- *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
- *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
+ *   reference_slots  int, optional: up to so many pictures are shown as "reference.0" (B|1, C, h,
+ * w) and "slot.0" (n + 1), read by its shape: before token n of the context reference_step  int,
+ * optional, 1: between pictures on the first axis by the method "index" concat_channels  int,
+ * optional: of the input "concat". As many as latent_channels: a picture; and one for each pixel of
+ * a cell more: also its mask latent_scale, latent_shift           floats: scaled = (raw - shift) *
+ * scale latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
  *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel
  *                 of the scaled latents adds to red, green and blue (0 to 1), and what is added to
@@ -110,8 +113,9 @@
  * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
  * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
- *               scale, shift (floats), channels, downscale (ints); preview_factors, latent_means,
- *               latent_deviations as in MODEL, optional; pixel_space (bool), optional: it has no
+ *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
+ *               3: 4 of pictures with alpha; preview_factors, latent_means, latent_deviations as in
+ *               MODEL, optional; pixel_space (bool), optional: it has no
  *               models, its latents are pictures (B, 3, H, W) from -1 to 1
  * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
  *   id            text: changes of one id are the same one
