@@ -49,6 +49,8 @@ void OutputCache::archive(StateArchive& state) {
     if (has_box && !set.box) set.box.emplace();
     if (has_box) state(name + "size", set.box->size);
     if (has_box) state(name + "begin", set.box->begin);
+    state(name + "window", set.window);
+    state(name + "places", set.places);
     state(name + "tensor", tensor);
   }
 }

@@ -28,6 +28,7 @@
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
 #include "video_latent_nodes.h"
+#include "window_node.h"
 
 namespace heddle::samplers {
 
@@ -61,10 +62,10 @@ HEDDLE_PLUGIN(
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, NAGuidance,
-    PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar,
-    TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance,
-    VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache, LazyCache,
-    ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
+    ContextWindowsManual, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE,
+    CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
+    VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache,
+    LazyCache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
     LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,
     LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, ImageAddNoise,
     RandomConditioning, RandomLatent, Discard, CombineHooks2, CombineHooks4, CombineHooks8,

@@ -10,6 +10,8 @@
 #include "prediction.h"
 #include "run_plan.h"
 #include "stretches.h"
+#include "window_stretches.h"
+#include "window_tensors.h"
 
 namespace heddle::samplers {
 namespace {
@@ -194,19 +196,43 @@ double shown_numbers(const Constants& constants) {
   return numbers;
 }
 
+// The context windows of a stretch; none: its model sees the whole point.
+struct ToldWindows {
+  const WindowSchedule* schedule = nullptr;
+  ContextWindows windows = {};
+};
+
+// What a stretch asks its models for. Throws as a run does where areas and windows meet.
+std::vector<ModelSet> sets_in(const ScopedLists& lists, const Stretch& stretch,
+                              const ToldWindows& told, const Shape& grid) {
+  const auto& [schedule, windows] = told;
+  std::vector<ModelSet> wanted;
+  for (std::size_t window = 0; window < std::max<std::size_t>(windows.size(), 1); ++window) {
+    const Stretch seen =
+        windows.empty() ? stretch : in_window(stretch, lists, *schedule, windows[window]);
+    for (std::size_t list = 0; list < lists.size(); ++list) {
+      const std::vector<bool> counts = counting(lists[list], seen.entries[list], grid);
+      for (std::size_t k = 0; k < counts.size(); ++k) {
+        if (!counts[k]) continue;
+        const ScopedEntry& entry = lists[list][seen.entries[list][k]];
+        if (schedule != nullptr) check_scope(entry.scope, schedule->rule());
+        ModelSet set = set_of(entry, seen.weights[list][k], grid);
+        set.window = window;
+        index_of(wanted, set);
+      }
+    }
+  }
+  return wanted;
+}
+
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
                                               const ScopedLists& lists, const GuidePlan& plan,
-                                              HookStrengths& hooks, const Stretch& stretch) {
+                                              HookStrengths& hooks, const Stretch& stretch,
+                                              const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  std::vector<ModelSet> wanted;
-  for (std::size_t list = 0; list < lists.size(); ++list) {
-    const std::vector<bool> counts = counting(lists[list], stretch.entries[list], grid);
-    for (std::size_t k = 0; k < counts.size(); ++k)
-      if (counts[k])
-        index_of(wanted,
-                 set_of(lists[list][stretch.entries[list][k]], stretch.weights[list][k], grid));
-  }
+  const auto& [schedule, windows] = told_windows;
+  const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
   std::vector<Constants> constants(wanted.size());
@@ -218,7 +244,9 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       const std::optional<Constants> made =
           constants_of(entries[set.list][set.item], inputs, model, {items, grid, set.box});
       if (!made) return {};
-      constants[place] = *made;
+      constants[place] = windows.empty() ? *made
+                                         : constants_in(*made, schedule->rule(),
+                                                        windows[set.window], schedule->full());
     }
   }
   if (plan.nag())
@@ -235,12 +263,13 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       const std::size_t place = call.sets[k];
       told.shown = std::max(told.shown, shown_numbers(constants[place]));
       Shape x = job.latent;
+      if (!windows.empty()) x[schedule->axis()] = windows[wanted[place].window].seen_count();
       if (const auto& box = wanted[place].box)
         std::copy(box->size.begin(), box->size.end(), x.begin() + 2);
-      told.sets.push_back({call.pairs
-                               ? paired_shapes(constants[place], constants[call.sets[k + 1]], items)
-                               : constants[place],
-                           {{"x", HEDDLE_F32, x}}});
+      told.sets.push_back(
+          {call.pairs ? paired_shapes(constants[place], constants[call.sets[k + 1]], x.front())
+                      : constants[place],
+           {{"x", HEDDLE_F32, x}}});
     }
   }
   return calls;
@@ -315,12 +344,24 @@ void infer_run(Infer& question, const JobShapes& job) {
     const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
     if (!lists) return;
     HookStrengths hooks(sampling.levels, highest_of(run));
+    std::optional<WindowSchedule> schedule =
+        WindowSchedule::of(model_settings(job.model), job.latent, run.levels);
+    const std::vector<double> sigmas = sigmas_of(run);
+    std::vector<Stretch> stretches = stretches_of(*lists, plan, hooks, sigmas);
+    std::vector<std::uint64_t> steps;
+    if (schedule) {
+      for (const double sigma : sigmas) steps.push_back(schedule->step_of(sigma));
+      stretches =
+          cut_by_windows(stretches, steps, *schedule, reads_by_places(schedule->rule(), plan));
+    }
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
     double shown = 0;
-    for (const Stretch& stretch : stretches_of(*lists, plan, hooks, sigmas_of(run))) {
+    for (const Stretch& stretch : stretches) {
+      ToldWindows windows;
+      if (schedule) windows = {&*schedule, schedule->at(steps[stretch.begin])};
       const std::optional<std::vector<ToldCall>> now =
-          calls_in(job, *entries, *lists, plan, hooks, stretch);
+          calls_in(job, *entries, *lists, plan, hooks, stretch, windows);
       if (!now) return;
       std::size_t sets = 0;
       for (const ToldCall& call : *now) {

@@ -124,6 +124,15 @@ BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on, *boost::unit_test::la
        R"("reuse_threshold": 1.0, "start_percent": 0.1, "end_percent": 0.95, "verbose": false)"},
       {"LazyCache",
        R"("reuse_threshold": 1.0, "start_percent": 0.1, "end_percent": 0.95, "verbose": false)"}};
+  // Two of them in one model, as windows and outputs that are kept know each other.
+  const std::string windows =
+      R"("windows": {"class_type": "ContextWindowsManual", "inputs": {"model": ["model", 0],
+           "context_length": 4, "context_overlap": 1, "context_schedule": "standard_uniform", "dim": 3}},
+         "patch": {"class_type": "EasyCache", "inputs": {"model": ["windows", 0], "reuse_threshold": 1.0,
+           "start_percent": 0.1, "end_percent": 0.95, "verbose": false}}, )";
+  is_the_same_in_pieces(
+      windows + resumed_out(ksampler(R"("model": ["patch", 0], "steps": 8)")) + kLook,
+      "context windows with EasyCache", 7);
   for (const auto& [type, inputs] : patches)
     for (const char* sampler : {"dpmpp_2m", "euler_ancestral_cfg_pp"}) {
       const std::string nodes =
