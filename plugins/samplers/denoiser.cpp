@@ -39,12 +39,13 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   const Value settings = model_settings(plan.guide().model);
   opened_.windows = WindowSchedule::of(settings, shape, levels);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
-    output_cache_.emplace(*easy);
+    caches_.outputs.emplace(*easy);
   if (nag_of(settings) && !plan.nag())
     ctx.warn("NAGuidance changes nothing: the model '" + model_family(plan.guide().model) +
              "' has no attention that it can guide.");
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
-    lazy_cache_.emplace(*lazy, true);
+    caches_.lazy.emplace(*lazy, true);
+  caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
 }
 
 void Denoiser::open(const SamplerPlan& plan) {
@@ -57,8 +58,9 @@ void Denoiser::open(const SamplerPlan& plan) {
 std::vector<Stretch> Denoiser::stretches_over(const std::vector<double>& sigmas,
                                               std::vector<std::uint64_t>& steps) {
   opened_.levels.push_back(sigmas);
-  const std::vector<Stretch> stretches =
+  std::vector<Stretch> stretches =
       stretches_of(conditionings_.lists(), plan_, calls_.hooks(), sigmas);
+  if (caches_.references) stretches = caches_.references->first_looks().apart(stretches);
   if (!opened_.windows) return stretches;
   for (const double sigma : sigmas) steps.push_back(opened_.windows->step_of(sigma));
   return cut_by_windows(stretches, steps, *opened_.windows,
@@ -134,6 +136,7 @@ std::vector<Value> Denoiser::constants_of(const ModelCall& call) {
 Value Denoiser::set_constants(std::size_t place) {
   const ModelSet& set = run_->sets[place];
   const Value& whole = conditionings_.constants(ctx_, model_of(set), set);
+  if (caches_.references) return caches_.references->constants(set, whole);
   const ContextWindows& windows = windows_of(run_->stretches[run_->now].begin);
   if (windows.empty()) return whole;
   return constants_in(ctx_, whole, opened_.windows->rule(), windows[set.window],
@@ -202,20 +205,21 @@ void Denoiser::archive(StateArchive& state) {
     if (i >= opened_.levels.size()) stretches_over(sigmas, steps);
   }
   patches_.archive(state);
-  if (output_cache_) output_cache_->archive(state);
-  if (!lazy_cache_) return;
-  lazy_cache_->archive(state);
+  if (caches_.outputs) caches_.outputs->archive(state);
+  if (caches_.references) caches_.references->archive(state);
+  if (!caches_.lazy) return;
+  caches_.lazy->archive(state);
   state("lazily_added", last_.lazily_added);
   state("last_unconditioned", last_.seen.unconditioned);
 }
 
 Seen Denoiser::see(const Tensor& x, double sigma) {
   const std::size_t evaluation = run_->next++;
-  const bool follows = lazy_cache_ && lazy_cache_->follows(sigma);
+  const bool follows = caches_.lazy && caches_.lazy->follows(sigma);
   std::pmr::vector<float> in(&memory_);
   if (follows) {
     in = numbers(x);
-    if (lazy_cache_->is_little(sigma, in, shape_, bool(last_.lazily_added)))
+    if (caches_.lazy->is_little(sigma, in, shape_, bool(last_.lazily_added)))
       return {ops::combine(ctx_, {{1.0, x}, {1.0, last_.lazily_added}}), last_.seen.unconditioned};
   }
   for (const auto& all = run_->stretches;
@@ -231,7 +235,7 @@ Seen Denoiser::see(const Tensor& x, double sigma) {
     seen.unconditioned = or_zeros(ctx_, prediction(look, kNegativeOfLists), x.shape());
   if (follows) {
     const std::pmr::vector<float> out = numbers(seen.denoised);
-    lazy_cache_->made(sigma, in, out, shape_, mean_size(out));
+    caches_.lazy->made(sigma, in, out, shape_, mean_size(out));
     last_.lazily_added = ops::combine(ctx_, {{1.0, seen.denoised}, {-1.0, x}});
   }
   last_.seen = seen;
@@ -269,17 +273,22 @@ void Denoiser::run_model(Look& look) {
     ModelSet set = run_->sets[k];
     look.parts.push_back(part_of(look.windows[set.window], set.box));
     inputs.push_back(set.box ? as_input(look.parts.back()) : whole[set.window]);
-    if (!output_cache_) continue;
+    if (!caches_.outputs) continue;
     if (!windows.empty()) set.places = windows[set.window].seen(opened_.windows->full());
     measured.push_back({set, inputs.back().field("x").as<Tensor>(), set_constants(k)});
   }
   if (run_->sets.empty()) return;
-  if (output_cache_) look.outputs = output_cache_->guess(ctx_, look.sigma, measured);
+  if (caches_.outputs) look.outputs = caches_.outputs->guess(ctx_, look.sigma, measured);
   if (!look.outputs.empty()) return;
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
-  look.outputs = calls_.step(std::uint32_t(step), inputs);
-  if (output_cache_) output_cache_->made(ctx_, look.sigma, measured, look.outputs);
+  std::function<void(std::size_t, const Value&)> keep;
+  if (caches_.references)
+    keep = [this](std::size_t set, const Value& made) {
+      caches_.references->made(ctx_, run_->sets[set], made);
+    };
+  look.outputs = calls_.step(std::uint32_t(step), inputs, keep);
+  if (caches_.outputs) caches_.outputs->made(ctx_, look.sigma, measured, look.outputs);
 }
 
 // Each prediction times its map, in its box.

@@ -15,6 +15,7 @@
 #include "noise_schedule.h"
 #include "output_cache.h"
 #include "patched_guidance.h"
+#include "reference_cache.h"
 #include "sampler_loop.h"
 #include "scoped_conditionings.h"
 
@@ -95,8 +96,12 @@ class Denoiser {
   ModelCalls calls_;
   PatchedGuidance patches_;
   std::optional<NoiseMask> mask_;
-  std::optional<OutputCache> output_cache_;  // EasyCache
-  std::optional<ChangeMeter> lazy_cache_;
+  // Nodes that spare work.
+  struct Caches {
+    std::optional<OutputCache> outputs;  // EasyCache
+    std::optional<ChangeMeter> lazy;
+    std::optional<ReferenceCache> references;
+  } caches_;
   // Of the last evaluation that was made.
   struct Last {
     Tensor lazily_added;  // D - x

@@ -8,6 +8,7 @@
 #include "guider_nodes.h"
 #include "hook_nodes.h"
 #include "ksampler_nodes.h"
+#include "kv_cache_node.h"
 #include "latent_batch_nodes.h"
 #include "latent_math_nodes.h"
 #include "latent_nodes.h"
@@ -62,8 +63,8 @@ HEDDLE_PLUGIN(
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, NAGuidance,
-    ContextWindowsManual, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE,
-    CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
+    ContextWindowsManual, FluxKVCache, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca,
+    ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
     VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache,
     LazyCache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
     LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cond_scope.h"
 #include "guide.h"
 #include "hook_strengths.h"
+#include "state_archive.h"
 
 namespace heddle::samplers {
 
@@ -33,6 +35,8 @@ struct ModelSet {
   Shape places = {};  // of the window; only where its output is kept, as windows may move
   bool operator==(const ModelSet&) const = default;
 };
+// Its members under keys that begin with `name`. One call's thread.
+void archive_set(StateArchive& state, const std::string& name, ModelSet& set);
 ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid);
 // The sets that one model is asked for under the same weights, as places in the list of all.
 struct ModelCall {
