@@ -144,15 +144,17 @@ BOOST_AUTO_TEST_CASE(what_windows_ask_of_the_model_is_told_before) {
       "two": {"class_type": "CLIPTextEncode", "inputs": {"text": "by night", "clip": ["loader", 1]}},
       "both": {"class_type": "ConditioningCombine", "inputs": {"conditioning_1": ["one", 0],
         "conditioning_2": ["two", 0]}}, )",
+        R"("empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 1}}, )",
         nodes, five(), "\"out\": ", ksampler(changes), ", ", kLook, "}");
   };
   const std::string divided = windows(
       R"("model": ["loader", 0], "dim": 0, "context_length": 2, "split_conds_to_windows": true)");
-  std::string rows = ring();
-  rows.replace(rows.find("[\"model\""), 8, "[\"loader\"");
+  const std::string rows = windows(R"("model": ["loader", 0], "dim": 2, "context_length": 3,
+      "context_schedule": "standard_uniform", "context_stride": 2)");
   for (const std::string& text :
-       {flow(rows, kRing), flow(divided, R"("model": ["windows", 0], "latent_image": ["five", 0],
-                                            "positive": ["both", 0])")}) {
+       {flow(rows, R"("model": ["windows", 0], "steps": 3)"),
+        flow(divided, R"("model": ["windows", 0], "latent_image": ["five", 0],
+                         "positive": ["both", 0], "steps": 2)")}) {
     heddle::Engine::Data data(told_options());
     heddle::test::check_inference(data, text);
   }

@@ -54,7 +54,7 @@ struct PlacedFlux2 : NodeFixture {
       text.replace(text.find(from), from.size(), to);
     };
     replace(R"("inputs": {"model": ["model", 0])", R"("inputs": {"model": ["kept", 0])");
-    replace(R"("steps": 1)", R"("steps": 3)");
+    replace(R"("steps": 1)", R"("steps": 2)");
     replace(R"("one": )",
             R"("kept": {"class_type": "FluxKVCache", "inputs": {"model": ["model", 0]}}, "one": )");
     return text;
@@ -77,12 +77,13 @@ struct PlacedFlux2 : NodeFixture {
   std::vector<float> draw(std::vector<std::string> devices, const std::string& hints) const {
     return draw_flow(std::move(devices), flow(hints));
   }
-  std::vector<float> draw_flow(std::vector<std::string> devices, const std::string& flow) const {
+  std::vector<float> draw_flow(std::vector<std::string> devices, const std::string& flow,
+                               bool is_slow = true) const {
     EngineOptions options = heddle::test::engine_options();
     options.plugin_dirs.push_back(heddle::test::kFakePlugin);
     options.devices = std::move(devices);
     options.compute = {{"fake", "f32"}};
-    options.reference_kernels = true;
+    options.reference_kernels = is_slow;
     options.model_dirs = {folder / "models"};
     options.output_dir = folder / "placed";
     Engine placed(std::move(options));
@@ -114,21 +115,22 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
 }
 
 BOOST_AUTO_TEST_CASE(what_was_made_of_pictures_is_kept_wherever_the_model_is) {
-  const std::vector<float> alone = draw_flow({"fake:0"}, kept_flow(""));
+  const std::vector<float> alone = draw_flow({"fake:0"}, kept_flow(""), false);
   const auto hint = [](const char* mode) {
     return cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")");
   };
   for (const char* mode : {"layers", "data", "cfg"}) {
-    const std::vector<float> made = draw_flow({"fake:0", "fake:1"}, kept_flow(hint(mode)));
+    const std::vector<float> made = draw_flow({"fake:0", "fake:1"}, kept_flow(hint(mode)), false);
     BOOST_TEST((made.size() == alone.size() &&
                 std::memcmp(made.data(), alone.data(), 4 * alone.size()) == 0),
                mode);
   }
   // Devices divide none of its heads, which are kept whole.
   BOOST_TEST(heddle::test::relative_error(
-                 draw_flow({"fake:0", "fake:1"}, kept_flow(hint("tensor"))), alone) < kTolerance);
+                 draw_flow({"fake:0", "fake:1"}, kept_flow(hint("tensor")), false), alone) <
+             kTolerance);
   const std::string said = heddle::test::engine_refusal([&] {
-    draw_flow({"fake:0", "fake:1"}, kept_flow(hint("sequence")));
+    draw_flow({"fake:0", "fake:1"}, kept_flow(hint("sequence")), false);
   });
   BOOST_TEST(said.find("Use layers, cfg or data, or leave out FluxKVCache") != std::string::npos,
              said);
