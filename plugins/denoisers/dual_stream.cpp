@@ -3,6 +3,7 @@
 #include <heddle/checked.hpp>
 
 #include "flux_blocks.h"
+#include "kept_references.h"
 #include "patches.h"
 
 namespace heddle::denoisers {
@@ -142,6 +143,18 @@ StreamModulation DualStreams::double_modulation(const std::string& path, const S
   return {block[M::img], block[M::txt]};
 }
 
+template <class Plain, class Kept>
+Block DualStreams::add_block(const std::string& path, const AttentionInputs& attention) const {
+  if (!attention.keeps) return graph_.add<Plain>(path + ".block");
+  const std::string name = "kept." + path;
+  Block block = graph_.add<Kept>(path + ".block");
+  block.link(Kept::kept,
+             graph_.input(name.c_str(), HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL |
+                                            HEDDLE_INPUT_BATCH));
+  graph_.output(name.c_str(), block[Kept::kept_out]);
+  return block;
+}
+
 void DualStreams::add_double(int index, const FindModule& find, const Source& vector,
                              const AttentionInputs& attention, Source& img, Source& txt) const {
   const StreamModulation modulation =
@@ -155,7 +168,7 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
   using B = FluxDouble;
   const std::string path = "double." + std::to_string(index);
   const std::int64_t d = s_.hidden, head = s_.head_size;
-  Block block = graph_.add<B>(path + ".block");
+  Block block = add_block<B, FluxKeptDouble>(path, attention);
   block.link(B::img, img)
       .link(B::txt, txt)
       .link(B::cos, attention.cos)
@@ -176,6 +189,7 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
     layer(slots, w.down, w.down_bias, module("mlp.2"), d, mlp);
     slots.fill(w.q_norm, module("attn.norm.query_norm")("weight"), {head});
     slots.fill(w.k_norm, module("attn.norm.key_norm")("weight"), {head});
+    if (attention.keeps) continue;
     // Divided among devices: heads, and stretches of the MLP.
     const Segments queries(3, {d, head}), raised(s_.kind.is_gated ? 2 : 1, {mlp, unit});
     block.shard(w.qkv, 0, queries).shard(w.proj, 1, {{d, head}});
@@ -202,11 +216,15 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
                                const AttentionInputs& attention, const Source& hidden,
                                const Source& x, const Source* references) const {
   using B = FluxSingle;
-  const std::string path = "single." + std::to_string(index) + ".block";
-  Block block = graph_.add<B>(path);
+  const std::string name = "single." + std::to_string(index), path = name + ".block";
+  Block block = add_block<B, FluxKeptSingle>(name, attention);
   block.link(B::hidden, hidden).link(B::cos, attention.cos).link(B::sin, attention.sin);
   block.link(B::x, x).link(B::nag, attention.nag).link(B::mod, modulation);
   if (references != nullptr) block.link(B::references, *references);
+  if (references == nullptr && attention.references)
+    block.link(B::references, *attention.references);
+  if (attention.reference_timestep)
+    block.link(B::reference_timestep, *attention.reference_timestep);
   block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated).set(B::patch, s_.kind.patch);
   blocks::Slots slots(file_, block, path);
   // The last projection reads attention and MLP side by side: its columns tell the width of the
@@ -219,9 +237,12 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
   layer(slots, B::qkv, B::qkv_bias, find("linear1.qkv"), 3 * d, d);
   layer(slots, B::up, B::up_bias, find("linear1.mlp"), std::int64_t(raised.size()) * mlp, d);
   layer(slots, B::down, B::down_bias, find("linear2"), d, d + mlp);
-  block.shard(B::qkv, 0, queries).shard(B::up, 0, raised);
-  block.shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
-  if (s_.kind.is_biased) block.shard(B::qkv_bias, 0, queries).shard(B::up_bias, 0, raised);
+  if (!attention.keeps) {
+    block.shard(B::qkv, 0, queries).shard(B::up, 0, raised);
+    block.shard(B::down, 1, {{d, head}, {mlp, mlp_unit(mlp)}});
+  }
+  if (s_.kind.is_biased && !attention.keeps)
+    block.shard(B::qkv_bias, 0, queries).shard(B::up_bias, 0, raised);
   slots.fill(B::q_norm, find("norm.query_norm")("weight"), {head});
   slots.fill(B::k_norm, find("norm.key_norm")("weight"), {head});
   return block[B::out];

@@ -58,10 +58,12 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
 
 // What attentions read besides the streams: the rotary tables of the joint sequence, (T + S,
 // head_size / 2) each, the model's input "nag" (attention_guidance.h), and its inputs "references"
-// and "reference_timestep", where reference pictures may have a timestep of their own.
+// and "reference_timestep", where reference pictures may have a timestep of their own. `keeps`:
+// each block has an input and an output "kept.<its path>" (kept_references.h).
 struct AttentionInputs {
   Source cos, sin, nag;
   std::optional<Source> references = {}, reference_timestep = {};
+  bool keeps = false;
 };
 
 // What modulates a block of two streams.
@@ -85,6 +87,9 @@ class DualStreams {
   // The same, without the bias in families that have none.
   void layer(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
              const ModuleParts& find, std::int64_t out, std::int64_t in) const;
+  // A block of this type, or where it keeps reference pictures, the one that does.
+  template <class Plain, class Kept>
+  Block add_block(const std::string& path, const AttentionInputs& attention) const;
   // The width of an MLP by the tensors of its first layer.
   std::int64_t mlp_width(const ModuleParts& up) const;
 
@@ -108,6 +113,7 @@ class DualStreams {
   Source modulation(const std::string& path, const Source& vector, const ModuleParts& find,
                     int parts) const;
   // "single.<index>.block": hidden (B, T + S, hidden) -> the same. Both streams in one.
+  // `references`: where they are not those of `attention`.
   Source add_single(int index, const FindModule& find, const Source& modulation,
                     const AttentionInputs& attention, const Source& hidden, const Source& x,
                     const Source* references = nullptr) const;

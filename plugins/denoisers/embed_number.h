@@ -27,4 +27,14 @@ inline Tensor embed_number(Context& ctx, const Tensor& t,
   return embed_number(ctx, t, waves, ctx[w.in], ctx[w.in_bias], ctx[w.out], ctx[w.out_bias]);
 }
 
+// Levels (N) f32, each with the level (1) of reference pictures behind it -> (2 N).
+inline Tensor with_reference_level(Context& ctx, const Tensor& levels, const Tensor& reference) {
+  const std::int64_t steps = levels.size(0);
+  const Tensor own = levels.reshape({steps, 1}), none = ops::scale_clamp(ctx, own, {0, 0, 0, 0});
+  const Tensor both = ctx.make({steps, 2}, HEDDLE_F32);
+  ops::copy_into(ctx, own, both.slice(1, 0, 1));
+  ops::add_into(ctx, none, reference.reshape({1, 1}), both.slice(1, 1, 2));
+  return both.reshape({2 * steps});
+}
+
 }  // namespace heddle::denoisers

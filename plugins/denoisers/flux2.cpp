@@ -11,6 +11,7 @@ namespace {
 constexpr StreamKind kFlux2Streams{.axes = 4, .patch = 1, .is_biased = false, .is_gated = true};
 constexpr std::int64_t kFlux2LeastText = 512;
 constexpr double kFlux2Theta = 2000;
+constexpr const char* kKeepsReferences = "keeps_references";
 
 // Builds the graph of one file.
 class Flux2Builder {
@@ -24,7 +25,8 @@ class Flux2Builder {
         top_(modules_of(names)),
         streams_(file, sizes, graph, top_),
         least_(config.get<std::int64_t>("least_text_tokens", kFlux2LeastText)),
-        theta_(config.get<double>("rope_theta", kFlux2Theta)) {}
+        theta_(config.get<double>("rope_theta", kFlux2Theta)),
+        keeps_(config.get<bool>(kKeepsReferences, false)) {}
 
   bool is_guided() const { return file_.has(names_.one(top_("guidance_in.in_layer")("weight"))); }
 
@@ -32,12 +34,14 @@ class Flux2Builder {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
-    const Source nag = optional_input("nag"),
-                 references = optional_input("references", HEDDLE_INPUT_BATCH);
-    const Source vector = embed_vector();
-    const AttentionInputs attention = add_rope(x, context, nag);
+    const Source nag = optional_input("nag");
+    AttentionInputs attention = add_rope(x, context, nag);
+    attention.references = optional_input("references", HEDDLE_INPUT_BATCH);
+    attention.reference_timestep = optional_input("reference_timestep");
+    attention.keeps = keeps_;
+    const Source vector = embed_vector(*attention.reference_timestep);
     Source txt = streams_.embed_text(context, x, nag, least_),
-           img = streams_.embed_image(x, nag, &references);
+           img = streams_.embed_image(x, nag, &*attention.references);
     const StreamModulation of_doubles = streams_.double_modulation(
         "modulation.double", vector, top_("double_stream_modulation_img.lin"),
         top_("double_stream_modulation_txt.lin"));
@@ -49,13 +53,11 @@ class Flux2Builder {
     join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
     Source hidden = join[FluxJoin::out];
     for (int i = 0; i < singles; ++i) {
-      hidden = streams_.add_single(i, modules_of_single(names_, i), of_singles, attention, hidden,
-                                   x, &references);
+      hidden =
+          streams_.add_single(i, modules_of_single(names_, i), of_singles, attention, hidden, x);
       streams_.expose("single." + std::to_string(i), hidden);
     }
-    AttentionInputs behind = attention;
-    behind.references = references;
-    graph_.output("out", streams_.add_final(vector, hidden, x, behind));
+    graph_.output("out", streams_.add_final(vector, hidden, x, attention));
   }
 
  private:
@@ -63,10 +65,11 @@ class Flux2Builder {
     return graph_.input(name, HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | flags);
   }
 
-  Source embed_vector() {
+  Source embed_vector(const Source& reference_timestep) {
     using B = Flux2Vector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED));
+    block.link(B::reference_timestep, reference_timestep);
     blocks::Slots slots(file_, block, "embed.vector");
     const auto fill = [&](const Weight& slot, const char* module, std::int64_t in) {
       slots.fill(slot, top_(module)("weight"), {s_.hidden, in});
@@ -101,6 +104,7 @@ class Flux2Builder {
   const DualStreams streams_;
   const std::int64_t least_;
   const double theta_;
+  const bool keeps_;
 };
 
 // By the width of three layers' states: which encoder they are of.
@@ -112,13 +116,20 @@ std::string encoder_of(std::int64_t context_width) {
   return std::string(name) + " (CLIPLoader, type flux2)";
 }
 
-void add_flux2_settings(const StreamSizes& s, bool is_guided, Blocks& graph) {
+void add_flux2_settings(const StreamSizes& s, bool is_guided, const Value& config, Blocks& graph) {
   graph.setting("family", "flux2");
   graph.setting("latent_channels", s.out_width);
   graph.setting("latent_downscale", std::int64_t{16});
   graph.setting("patch", kFlux2Streams.patch);
   graph.setting("reference_method", "index");
   graph.setting("reference_step", std::int64_t{10});
+  graph.setting("reference_timestep", true);
+  // For a node that has the model keep what it makes of reference pictures: its configuration,
+  // which builds the model that does, and the numbers that each block keeps of a token.
+  graph.setting("keeping_model", (config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record())
+                                     .set(kKeepsReferences, value_of(true))
+                                     .value());
+  graph.setting("kept_width", 2 * s.hidden);
   graph.setting("guidance_embedded", is_guided);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", encoder_of(s.context_width));
@@ -153,7 +164,7 @@ void Flux2::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                                                 blocks::layer_count(file, names->single_prefix()));
   Flux2Builder builder(file, *names, sizes, config, graph);
   builder.run(checked_cast<int>(singles, "num_single_layers"));
-  add_flux2_settings(sizes, builder.is_guided(), graph);
+  add_flux2_settings(sizes, builder.is_guided(), config, graph);
 }
 
 }  // namespace heddle::denoisers

@@ -13,6 +13,7 @@
 //          references (1|B, R, C)      loop-invariant  optional: tokens of pictures that the model
 //                                                      is shown, at
 //          reference_positions (R, 3)  loop-invariant  optional: index, row, column
+//          reference_timestep (1)      loop-invariant  optional: their own noise level
 //          positions (2, 3)            loop-invariant  optional: where image tokens lie, time, row
 //                                                      and column, times the first row plus the
 //                                                      second
@@ -26,7 +27,10 @@
 // With "expose_blocks": true in the config, each block's result is an output too ("double.<i>.img",
 // "double.<i>.txt", "single.<i>"); "least_text_tokens" is there instead of 512. Every dimension is
 // read off the tensors; the config gives the rotary axes, their base and the depth when there is
-// one. Stateless, any thread.
+// one.
+// With "keeps_references": true each double and single block has an output "kept.double.<i>" and so
+// on, keys and values of the references' tokens (B, R, 2 D), and an optional input of that name
+// (loop-invariant), which takes the place of the references. Stateless, any thread.
 #pragma once
 
 #include <heddle/model.hpp>

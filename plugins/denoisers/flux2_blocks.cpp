@@ -26,12 +26,20 @@ Tensor flux2_guidance(Context& ctx) {
 
 void Flux2Vector::execute(Context& ctx) {
   const heddle_timestep_embedding_attrs waves{ctx[time_scale], ctx[max_period], 0, 1, 0};
-  const Tensor time = embed_number(ctx, ctx[timestep], waves, ctx[time_in], {}, ctx[time_out], {});
+  Tensor levels = ctx[timestep];
+  const std::int64_t steps = levels.size(0), kinds = ctx.has(reference_timestep) ? 2 : 1;
+  if (kinds == 2) levels = with_reference_level(ctx, levels, ctx[reference_timestep]);
+  const Tensor time = embed_number(ctx, levels, waves, ctx[time_in], {}, ctx[time_out], {});
   const std::int64_t width = time.size(1);
-  Tensor sum = time.reshape({time.size(0), 1, width});
+  Tensor sum = time.reshape({steps, kinds, width});
   if (ctx[guidance_in] && !ctx.has(unguided)) {
     const Tensor guided =
         embed_number(ctx, flux2_guidance(ctx), waves, ctx[guidance_in], {}, ctx[guidance_out], {});
+    if (kinds == 2 && guided.size(0) > 1)
+      throw Error(
+          HEDDLE_UNSUPPORTED,
+          "reference pictures have a timestep of their own, and each item a guidance of its "
+          "own, as NAGuidance makes it. Leave out one of the two.");
     sum = ops::add(ctx, sum, guided.reshape({1, guided.size(0), width}));
   }
   ctx[out] = ops::activate(ctx, sum, HEDDLE_ACT_SILU);

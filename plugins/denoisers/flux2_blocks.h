@@ -9,11 +9,13 @@
 namespace heddle::denoisers {
 
 // timestep (N) in [0, 1], guidance (1|B) -> vector (N, 1|B, D), already through SiLU because every
-// reader would begin with it.
+// reader would begin with it. With a reference_timestep (1) it is (N, 2, D): of the timestep, then
+// of that; guidance is then (1).
 struct Flux2Vector {
   static constexpr Info info{"flux2.vector", 1,  "FLUX.2 timestep and guidance",
                              "blocks/flux2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
+  static constexpr Input<Tensor> reference_timestep{"reference_timestep", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> guidance{"guidance", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> unguided{"unguided", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
                                           "given: no guidance is told, not even the default"};
@@ -28,8 +30,8 @@ struct Flux2Vector {
                                        HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
   static constexpr auto ports =
-      heddle::ports(timestep, guidance, unguided, default_guidance, time_scale, max_period, time_in,
-                    time_out, guidance_in, guidance_out, out);
+      heddle::ports(timestep, reference_timestep, guidance, unguided, default_guidance, time_scale,
+                    max_period, time_in, time_out, guidance_in, guidance_out, out);
   static void execute(Context& ctx);
 };
 

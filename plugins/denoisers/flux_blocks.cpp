@@ -6,6 +6,7 @@
 
 #include "attention_guidance.h"
 #include "joint_attention.h"
+#include "kept_references.h"
 #include "patches.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
@@ -54,19 +55,19 @@ struct Modulated {
 };
 using ModulatedTokens = std::vector<Modulated>;
 
-// The picture's tokens, those of reference pictures behind the others. `own`: of this device.
-ModulatedTokens modulated_picture(Context& ctx, const Tensor& own) {
-  using B = FluxDouble;
-  const Tensor mod = ctx[B::img_mod];
-  const std::int64_t length = own.size(1);
+// Tokens of which the last ones of all devices, those of reference pictures, have a modulation of
+// their own. B: a block. `stream`: its input; `length`: of it, on this device.
+template <class B>
+ModulatedTokens modulated_tokens(Context& ctx, const Input<Tensor>& stream, std::int64_t length,
+                                 const Tensor& mod, int count) {
   if (!ctx.has(B::reference_timestep) || !ctx.has(B::references))
-    return {{{0, length}, modulation(mod, 6)}};
-  const heddle_shard shard = ctx.shard(B::img);
+    return {{{0, length}, modulation(mod, count)}};
+  const heddle_shard shard = ctx.shard(stream);
   const std::int64_t drawn =
       std::clamp<std::int64_t>(shard.total - ctx[B::references].size(1) - shard.begin, 0, length);
   ModulatedTokens parts;
-  if (drawn > 0) parts.push_back({{0, drawn}, modulation(mod.slice(1, 0, 1), 6)});
-  if (drawn < length) parts.push_back({{drawn, length}, modulation(mod.slice(1, 1, 2), 6)});
+  if (drawn > 0) parts.push_back({{0, drawn}, modulation(mod.slice(1, 0, 1), count)});
+  if (drawn < length) parts.push_back({{drawn, length}, modulation(mod.slice(1, 1, 2), count)});
   return parts;
 }
 
@@ -78,10 +79,11 @@ ModulatedTokens modulated_text(Context& ctx, const Tensor& own) {
 }
 
 // Norm of all tokens; `first` of their modulation is the shift, the next the scale.
-Tensor norm_tokens(Context& ctx, const Tensor& x, const ModulatedTokens& parts, std::size_t first) {
+Tensor norm_tokens(Context& ctx, const Tensor& x, const ModulatedTokens& parts, std::size_t first,
+                   double eps) {
   const Tensor normed = ctx.make(x.shape());
   for (const auto& [at, mod] : parts)
-    ops::modulated_norm_into(ctx, tokens(x, at), mod[first], mod[first + 1], ctx[FluxDouble::eps],
+    ops::modulated_norm_into(ctx, tokens(x, at), mod[first], mod[first + 1], eps,
                              tokens(normed, at));
   return normed;
 }
@@ -102,7 +104,7 @@ Tensor add_gated(Context& ctx, const Tensor& x, const ModulatedTokens& parts, st
 void project_stream(Context& ctx, const Stream& w, const Tensor& x, const ModulatedTokens& parts,
                     Range rows, std::int64_t heads, const Tensor& qkv) {
   const double eps = ctx[FluxDouble::eps];
-  const Tensor normed = norm_tokens(ctx, x, parts, 0);
+  const Tensor normed = norm_tokens(ctx, x, parts, 0, eps);
   ops::linear_into(ctx, normed, ctx[w.qkv], ctx[w.qkv_bias], HEDDLE_ACT_NONE, {}, qkv);
   norm_heads(ctx, qkv, heads, ctx[w.q_norm], ctx[w.k_norm],
              ctx[FluxDouble::cos].slice(0, rows.begin, rows.end),
@@ -135,7 +137,7 @@ Tensor finish_stream(Context& ctx, const Stream& w, const Tensor& x, const Modul
                      const Tensor& attended) {
   const Tensor projected = joining_linear(ctx, attended, ctx[w.proj], ctx[w.proj_bias]);
   const Tensor middle = add_gated(ctx, x, parts, 2, projected);
-  const Tensor normed = norm_tokens(ctx, middle, parts, 3);
+  const Tensor normed = norm_tokens(ctx, middle, parts, 3, ctx[FluxDouble::eps]);
   const bool is_gated = ctx[FluxDouble::gated];
   const Tensor up = ctx.make({normed.size(0), normed.size(1), mlp_width(ctx[w.up], is_gated)});
   raise(ctx, normed, ctx[w.up], ctx[w.up_bias], is_gated, up);
@@ -153,22 +155,24 @@ void FluxModulation::execute(Context& ctx) {
   ctx[out] = blocks::wide_linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
 }
 
-void FluxDouble::execute(Context& ctx) {
-  const Tensor image = ctx[img], text = ctx[txt];
+static void execute_double(Context& ctx, const KeptReferences& kept) {
+  using B = FluxDouble;
+  const Tensor image = ctx[B::img], text = ctx[B::txt];
   const std::int64_t batch = image.size(0), width = image.size(2), text_length = text.size(1);
-  const std::int64_t length = text_length + image.size(1), head = width / ctx[heads];
+  const std::int64_t length = text_length + image.size(1), head = width / ctx[B::heads];
   // Of the heads and tokens of all devices, those of this one.
-  const std::int64_t own_width = ctx[img_qkv].size(0) / 3, head_count = own_width / head;
-  const heddle_shard text_shard = ctx.shard(txt), image_shard = ctx.shard(img);
+  const std::int64_t own_width = ctx[B::img_qkv].size(0) / 3, head_count = own_width / head;
+  const heddle_shard text_shard = ctx.shard(B::txt), image_shard = ctx.shard(B::img);
   const Range text_rows{text_shard.begin, text_shard.end},
       image_rows{text_shard.total + image_shard.begin, text_shard.total + image_shard.end};
   const Range text_at{0, text_length}, image_at{text_length, length};
-  const ModulatedTokens image_mod = modulated_picture(ctx, image),
+  const ModulatedTokens image_mod =
+                            modulated_tokens<B>(ctx, B::img, image.size(1), ctx[B::img_mod], 6),
                         text_mod = modulated_text(ctx, text);
 
   const JointShard shard = joint_shard(ctx, text_shard.begin + image_shard.begin,
                                        text_shard.total + image_shard.total, head_count);
-  const Tensor qkv = ctx.make({batch, length, 3 * own_width});
+  const Tensor qkv = ctx.make({batch, length + kept.given(ctx), 3 * own_width});
   const Tensor gathered = make_gathered(ctx, qkv, shard, head_count);
   // The picture's tokens are many: they are on their way while the text's are computed.
   const auto project = [&](const Stream& w, const Tensor& x, const ModulatedTokens& mod, Range rows,
@@ -179,15 +183,20 @@ void FluxDouble::execute(Context& ctx) {
   };
   project(kImg, image, image_mod, image_rows, image_at);
   project(kTxt, text, text_mod, text_rows, text_at);
+  kept.pass(ctx, qkv, length, ctx.has(B::references) ? ctx[B::references].size(1) : 0);
   const Tensor attended_heads = ctx.make({batch, length, head_count, head});
   attend(ctx, gathered, shard, attended_heads);
   const Tensor attended = blocks::join_heads(attended_heads);
-  if (ctx.has(nag) && image_at.begin < image_at.end)
-    guide_attention(ctx, ctx[nag], tokens(attended, image_at));
+  if (ctx.has(B::nag) && image_at.begin < image_at.end)
+    guide_attention(ctx, ctx[B::nag], tokens(attended, image_at));
 
-  ctx[txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
-  ctx[img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
+  ctx[B::txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
+  ctx[B::img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
 }
+
+void FluxDouble::execute(Context& ctx) { execute_double(ctx, {}); }
+
+void FluxKeptDouble::execute(Context& ctx) { execute_double(ctx, {&kept, &kept_out}); }
 
 void FluxJoin::execute(Context& ctx) {
   const Tensor text = ctx[txt], image = ctx[img];
@@ -198,47 +207,55 @@ void FluxJoin::execute(Context& ctx) {
   ctx[out] = all;
 }
 
-void FluxSingle::execute(Context& ctx) {
-  const Tensor stream = ctx[hidden];
+static void execute_single(Context& ctx, const KeptReferences& kept) {
+  using B = FluxSingle;
+  const Tensor stream = ctx[B::hidden];
   const std::int64_t batch = stream.size(0), length = stream.size(1),
-                     head = stream.size(2) / ctx[heads];
-  const std::int64_t width = ctx[qkv].size(0) / 3,
+                     head = stream.size(2) / ctx[B::heads];
+  const std::int64_t width = ctx[B::qkv].size(0) / 3,
                      head_count = width / head;  // of this device's heads
-  const bool is_gated = ctx[gated];
-  const std::int64_t mlp = mlp_width(ctx[up], is_gated);
-  const heddle_shard shard = ctx.shard(hidden);
-  const Tensor own_cos = ctx[cos].slice(0, shard.begin, shard.end),
-               own_sin = ctx[sin].slice(0, shard.begin, shard.end);
-  const std::vector<Tensor> parts = modulation(ctx[mod], 3);
-  const double epsilon = ctx[eps];
-  const Tensor normed = ops::modulated_norm(ctx, stream, parts[0], parts[1], epsilon);
+  const bool is_gated = ctx[B::gated];
+  const std::int64_t mlp = mlp_width(ctx[B::up], is_gated);
+  const heddle_shard shard = ctx.shard(B::hidden);
+  const Tensor own_cos = ctx[B::cos].slice(0, shard.begin, shard.end),
+               own_sin = ctx[B::sin].slice(0, shard.begin, shard.end);
+  const std::int64_t shown = ctx.has(B::references) ? ctx[B::references].size(1) : 0;
+  const ModulatedTokens parts = modulated_tokens<B>(ctx, B::hidden, length, ctx[B::mod], 3);
+  const double epsilon = ctx[B::eps];
+  const Tensor normed = norm_tokens(ctx, stream, parts, 0, epsilon);
 
   // The last projection reads attention and MLP side by side, so both write where it reads. The MLP
   // is a product of its own, not more rows of the first: its activation then costs no pass over
   // memory. Where tokens and heads change places between devices, it is computed meanwhile.
   const Tensor both = ctx.make({batch, length, width + mlp});
   const auto compute_mlp = [&] {
-    raise(ctx, normed, ctx[up], ctx[up_bias], is_gated, both.slice(2, width, width + mlp));
+    raise(ctx, normed, ctx[B::up], ctx[B::up_bias], is_gated, both.slice(2, width, width + mlp));
   };
   const bool waits = ctx.group().kind == HEDDLE_GROUP_SEQUENCE;
   if (!waits) compute_mlp();
-  const Tensor projected = ops::linear(ctx, normed, ctx[qkv], ctx[qkv_bias]);
-  norm_heads(ctx, projected, head_count, ctx[q_norm], ctx[k_norm], own_cos, own_sin, epsilon);
+  const Tensor projected = ctx.make({batch, length + kept.given(ctx), 3 * width});
+  const Tensor own = tokens(projected, {0, length});
+  ops::linear_into(ctx, normed, ctx[B::qkv], ctx[B::qkv_bias], HEDDLE_ACT_NONE, {}, own);
+  norm_heads(ctx, own, head_count, ctx[B::q_norm], ctx[B::k_norm], own_cos, own_sin, epsilon);
+  kept.pass(ctx, projected, length, shown);
   const JointShard joint = joint_shard(ctx, shard.begin, shard.total, head_count);
   const Tensor gathered = make_gathered(ctx, projected, joint, head_count);
   gather_tokens(ctx, projected, 0, joint, head_count, gathered);
   if (waits) compute_mlp();
   const Tensor attended = both.slice(2, 0, width);
   attend(ctx, gathered, joint, blocks::split_heads(attended, head_count));
-  if (ctx.has(nag)) {
-    const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0;
-    const std::int64_t text = shard.total - token_count(ctx[x], ctx[patch]) - shown;
+  if (ctx.has(B::nag)) {
+    const std::int64_t text = shard.total - token_count(ctx[B::x], ctx[B::patch]) - shown;
     const Range image{std::clamp<std::int64_t>(text - shard.begin, 0, length), length};
-    if (image.begin < image.end) guide_attention(ctx, ctx[nag], tokens(attended, image));
+    if (image.begin < image.end) guide_attention(ctx, ctx[B::nag], tokens(attended, image));
   }
-  ctx[out] =
-      ops::gated_add(ctx, stream, parts[2], joining_linear(ctx, both, ctx[down], ctx[down_bias]));
+  ctx[B::out] =
+      add_gated(ctx, stream, parts, 2, joining_linear(ctx, both, ctx[B::down], ctx[B::down_bias]));
 }
+
+void FluxSingle::execute(Context& ctx) { execute_single(ctx, {}); }
+
+void FluxKeptSingle::execute(Context& ctx) { execute_single(ctx, {&kept, &kept_out}); }
 
 void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];

@@ -208,7 +208,7 @@ struct FluxJoin {
 };
 
 // One stream, attention and MLP side by side: hidden (B, L, D) -> the same. Divided as FluxDouble
-// is.
+// is. With a reference_timestep mod is (1, 2, 3 D), as there.
 struct FluxSingle {
   static constexpr Info info{"flux.single", 2,  "FLUX single-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
@@ -219,6 +219,8 @@ struct FluxSingle {
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent, for S"};
   static constexpr Input<Tensor> references{"references", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
                                             "those of reference pictures, for R"};
+  static constexpr Input<Tensor> reference_timestep{"reference_timestep",
+                                                    HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
@@ -234,8 +236,8 @@ struct FluxSingle {
   static constexpr Weight down_bias{"out.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, cos, sin, x, references, nag, heads, eps, gated, patch, qkv,
-                    qkv_bias, up, up_bias, q_norm, k_norm, down, down_bias, out);
+      heddle::ports(hidden, mod, cos, sin, x, references, reference_timestep, nag, heads, eps,
+                    gated, patch, qkv, qkv_bias, up, up_bias, q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 

@@ -50,7 +50,7 @@ void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tens
     ops::attention_into(ctx, rows, k, v, {}, scale, ops::Mask::none, to);
   };
   const heddle_group group = ctx.group();
-  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(q, out);
+  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(tokens(q, {0, out.size(1)}), out);
   const Range own{shard.before, shard.before + out.size(1)};
   heddle_all_to_all_attrs to_tokens{own.begin, own.end, shard.first_head, 1, 2};
   const Tensor attended = ctx.make(q.shape(), q.dtype());

@@ -42,7 +42,8 @@ void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const Jo
                    std::int64_t heads, const Tensor& gathered);
 
 // Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
-// out (B, l, H, d).
+// out (B, l, H, d). Alone, qkv may have more rows than out, keys and values of tokens that ask
+// nothing.
 void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out);
 
 }  // namespace heddle::denoisers

@@ -14,13 +14,7 @@ void QwenVector::execute(Context& ctx) {
   Tensor levels = ctx[timestep];
   const std::int64_t steps = levels.size(0);
   const std::int64_t kinds = ctx.has(reference_timestep) ? 2 : 1;
-  if (kinds == 2) {
-    const Tensor own = levels.reshape({steps, 1}), none = ops::scale_clamp(ctx, own, {0, 0, 0, 0});
-    const Tensor both = ctx.make({steps, kinds}, HEDDLE_F32);
-    ops::copy_into(ctx, own, both.slice(1, 0, 1));
-    ops::add_into(ctx, none, ctx[reference_timestep].reshape({1, 1}), both.slice(1, 1, 2));
-    levels = both.reshape({steps * kinds});
-  }
+  if (kinds == 2) levels = with_reference_level(ctx, levels, ctx[reference_timestep]);
   const Tensor time = embed_number(ctx, levels, {ctx[time_scale], ctx[max_period], 0, 1, 0},
                                    {time_in, time_in_bias, time_out, time_out_bias});
   ctx[out] = ops::activate(ctx, time.reshape({steps, kinds, time.size(1)}), HEDDLE_ACT_SILU);

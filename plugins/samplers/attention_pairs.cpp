@@ -79,7 +79,9 @@ PairedCalls in_pairs(std::vector<ModelCall> calls, const std::vector<ModelSet>& 
       std::string why = has_negative ? "they differ in model, hooks or area"
                                      : "there is no negative conditioning";
       for (const std::size_t other : call.sets) {
-        if (sets[other].list != kNegative || sets[other].box != sets[one].box) continue;
+        if (sets[other].list != kNegative || sets[other].box != sets[one].box ||
+            sets[other].window != sets[one].window)
+          continue;
         why = unlike(one, other);
         if (!why.empty()) continue;
         pairs.sets.push_back(one);

@@ -27,8 +27,8 @@ struct PairedCalls {
   std::string lacking;  // why a set of the positive conditioning is in no pair; empty: all are
 };
 // Takes pairs out of calls: each set of the positive conditioning with the first of the negative
-// one that has its area and is of the same call, so of the same model and weights. `unlike` is told
-// their places in `sets`.
+// one that has its area and window and is of the same call, so of the same model and weights.
+// `unlike` is told their places in `sets`.
 PairedCalls in_pairs(std::vector<ModelCall> calls, const std::vector<ModelSet>& sets,
                      const std::function<std::string(std::size_t, std::size_t)>& unlike);
 

@@ -6,6 +6,8 @@
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
+#include "window_stretches.h"
+#include "window_tensors.h"
 
 namespace heddle::samplers {
 namespace {
@@ -24,7 +26,7 @@ bool draws(const auto& uses) {
 }  // namespace
 
 Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling,
-                   const Shape& shape, double highest, bool looks_twice)
+                   const Shape& shape, const Sigmas& levels, bool looks_twice)
     : ctx_(ctx),
       plan_(plan),
       sampling_(sampling),
@@ -32,28 +34,42 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
       looks_twice_(looks_twice),
       memory_(ctx),
       conditionings_(ctx, plan, sampling.levels, shape),
-      calls_(ctx, HookStrengths(sampling.levels, highest)),
+      calls_(ctx, HookStrengths(sampling.levels, *std::ranges::max_element(levels))),
       patches_(plan, sampling, memory_) {
   const Value settings = model_settings(plan.guide().model);
+  opened_.windows = WindowSchedule::of(settings, shape, levels);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
-    output_cache_.emplace(*easy);
+    caches_.outputs.emplace(*easy);
   if (nag_of(settings) && !plan.nag())
     ctx.warn("NAGuidance changes nothing: the model '" + model_family(plan.guide().model) +
              "' has no attention that it can guide.");
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
-    lazy_cache_.emplace(*lazy, true);
+    caches_.lazy.emplace(*lazy, true);
+  caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
 }
 
 void Denoiser::open(const SamplerPlan& plan) {
   run_.emplace();
   for (const auto& step : plan)
     for (const Evaluation& evaluation : step) run_->sigmas.push_back(evaluation.sigma);
-  run_->stretches = stretches_over(run_->sigmas);
+  run_->stretches = stretches_over(run_->sigmas, run_->steps);
 }
 
-std::vector<Stretch> Denoiser::stretches_over(const std::vector<double>& sigmas) {
-  opened_.push_back(sigmas);
-  return stretches_of(conditionings_.lists(), plan_, calls_.hooks(), sigmas);
+std::vector<Stretch> Denoiser::stretches_over(const std::vector<double>& sigmas,
+                                              std::vector<std::uint64_t>& steps) {
+  opened_.levels.push_back(sigmas);
+  std::vector<Stretch> stretches =
+      stretches_of(conditionings_.lists(), plan_, calls_.hooks(), sigmas);
+  if (caches_.references) stretches = caches_.references->first_looks().apart(stretches);
+  if (!opened_.windows) return stretches;
+  for (const double sigma : sigmas) steps.push_back(opened_.windows->step_of(sigma));
+  return cut_by_windows(stretches, steps, *opened_.windows,
+                        reads_by_places(opened_.windows->rule(), plan_));
+}
+
+const ContextWindows& Denoiser::windows_of(std::size_t evaluation) {
+  static const ContextWindows kNone;
+  return opened_.windows ? opened_.windows->at(run_->steps[evaluation]) : kNone;
 }
 
 void Denoiser::enter(const Stretch& stretch) {
@@ -61,8 +77,15 @@ void Denoiser::enter(const Stretch& stretch) {
   calls_.close();
   run_->sets.clear();
   run_->lists.clear();
-  for (std::size_t list = 0; list < stretch.entries.size(); ++list)
-    run_->lists.push_back(uses_of(stretch, list));
+  const ContextWindows& windows = windows_of(stretch.begin);
+  for (std::size_t k = 0; k < std::max<std::size_t>(windows.size(), 1); ++k) {
+    const Stretch seen = windows.empty() ? stretch
+                                         : samplers::in_window(stretch, conditionings_.lists(),
+                                                               *opened_.windows, windows[k]);
+    std::vector<std::vector<Use>>& lists = run_->lists.emplace_back();
+    for (std::size_t list = 0; list < seen.entries.size(); ++list)
+      lists.push_back(uses_of(seen, list, k));
+  }
   for (ModelCall& call : calls_in(stretch)) {
     const AskedModel& asked = plan_.models()[call.model];
     std::vector<Value> constants = constants_of(call);
@@ -80,9 +103,7 @@ void Denoiser::enter(const Stretch& stretch) {
 std::vector<ModelCall> Denoiser::calls_in(const Stretch& stretch) {
   std::vector<ModelCall> calls = calls_of(stretch, run_->sets);
   if (!plan_.nag()) return calls;
-  const auto shapes = [&](std::size_t set) {
-    return shapes_of(conditionings_.constants(ctx_, model_of(run_->sets[set]), run_->sets[set]));
-  };
+  const auto shapes = [&](std::size_t set) { return shapes_of(set_constants(set)); };
   PairedCalls paired =
       in_pairs(std::move(calls), run_->sets, [&](std::size_t positive, std::size_t negative) {
         return unlike(shapes(positive), shapes(negative));
@@ -98,26 +119,43 @@ std::vector<ModelCall> Denoiser::calls_in(const Stretch& stretch) {
 }
 
 std::vector<Value> Denoiser::constants_of(const ModelCall& call) {
-  const Value& model = plan_.models()[call.model].model;
   std::vector<Value> constants;
-  for (const std::size_t set : call.sets)
-    constants.push_back(conditionings_.constants(ctx_, model, run_->sets[set]));
+  for (const std::size_t set : call.sets) constants.push_back(set_constants(set));
   if (!call.pairs) return constants;
+  const ContextWindows& windows = windows_of(run_->stretches[run_->now].begin);
+  const bool is_part = !windows.empty() && opened_.windows->axis() == 0;
   std::vector<Value> paired;
-  for (std::size_t k = 0; k < constants.size(); k += 2)
-    paired.push_back(
-        paired_constants(ctx_, *plan_.nag(), constants[k], constants[k + 1], shape_.front()));
+  for (std::size_t k = 0; k < constants.size(); k += 2) {
+    const std::int64_t items =
+        is_part ? windows[run_->sets[call.sets[k]].window].seen_count() : shape_.front();
+    paired.push_back(paired_constants(ctx_, *plan_.nag(), constants[k], constants[k + 1], items));
+  }
   return paired;
+}
+
+Value Denoiser::set_constants(std::size_t place) {
+  const ModelSet& set = run_->sets[place];
+  const Value& whole = conditionings_.constants(ctx_, model_of(set), set);
+  if (caches_.references) return caches_.references->constants(set, whole);
+  const ContextWindows& windows = windows_of(run_->stretches[run_->now].begin);
+  if (windows.empty()) return whole;
+  return constants_in(ctx_, whole, opened_.windows->rule(), windows[set.window],
+                      opened_.windows->full());
 }
 
 const Value& Denoiser::model_of(const ModelSet& set) const {
   return plan_.models()[run_->stretches[run_->now].models[set.list]].model;
 }
 
-std::vector<Denoiser::Use> Denoiser::uses_of(const Stretch& stretch, std::size_t list) {
+std::vector<Denoiser::Use> Denoiser::uses_of(const Stretch& stretch, std::size_t list,
+                                             std::size_t window) {
   const std::vector<std::size_t>& entries = stretch.entries[list];
   const std::vector<ScopedEntry>& scoped = conditionings_.lists()[list];
-  const Shape& grid = conditionings_.grid();
+  const auto index_of_entry = [&](std::size_t k) {
+    ModelSet set = set_of(scoped[entries[k]], stretch.weights[list][k], conditionings_.grid());
+    set.window = window;
+    return index_of(run_->sets, set);
+  };
   std::vector<Use> uses;
   const bool everywhere = std::ranges::all_of(
       entries, [&](std::size_t i) { return scoped[i].scope.counts_everywhere(); });
@@ -126,22 +164,24 @@ std::vector<Denoiser::Use> Denoiser::uses_of(const Stretch& stretch, std::size_t
     for (const std::size_t i : entries) total += scoped[i].scope.strength;
     for (std::size_t k = 0; k < entries.size(); ++k) {
       const double weight = scoped[entries[k]].scope.strength;
-      const ModelSet set = set_of(scoped[entries[k]], stretch.weights[list][k], grid);
-      uses.push_back({.set = index_of(run_->sets, set),
-                      .weight = total == 0.0 ? weight : weight / total,
-                      .map = {}});
+      uses.push_back(
+          {.set = index_of_entry(k), .weight = total == 0.0 ? weight : weight / total, .map = {}});
     }
     return uses;
   }
+  if (opened_.windows)
+    for (const std::size_t i : entries) check_scope(scoped[i].scope, opened_.windows->rule());
+  const ContextWindows& windows = windows_of(stretch.begin);
   const std::vector<CellWeights> weights = conditionings_.weights(list, entries);
   for (std::size_t k = 0; k < entries.size(); ++k) {
     if (!weights[k].counts) continue;
     Shape shape{weights[k].rows, 1};
     shape.insert(shape.end(), weights[k].box.size.begin(), weights[k].box.size.end());
-    const ModelSet set = set_of(scoped[entries[k]], stretch.weights[list][k], grid);
-    uses.push_back({.set = index_of(run_->sets, set),
-                    .weight = 1.0,
-                    .map = ctx_.upload(shape, HEDDLE_F32, weights[k].values.data())});
+    Tensor map = ctx_.upload(shape, HEDDLE_F32, weights[k].values.data());
+    // Here windows lie along the batch.
+    if (!windows.empty() && shape[0] > 1)
+      map = with_places(ctx_, map, 0, windows[window].seen(shape[0]));
+    uses.push_back({.set = index_of_entry(k), .weight = 1.0, .map = map});
   }
   return uses;
 }
@@ -155,28 +195,31 @@ Seen Denoiser::operator()(const Tensor& point, double sigma) {
 
 void Denoiser::archive(StateArchive& state) {
   state("evaluation", run_->next);
-  std::size_t count = opened_.size();
+  std::size_t count = opened_.levels.size();
   state("opened", count);
   for (std::size_t i = 0; i < count; ++i) {
-    std::vector<double> sigmas = i < opened_.size() ? opened_[i] : std::vector<double>();
+    std::vector<double> sigmas =
+        i < opened_.levels.size() ? opened_.levels[i] : std::vector<double>();
     state("opened " + std::to_string(i), sigmas);
-    if (i >= opened_.size()) stretches_over(sigmas);
+    std::vector<std::uint64_t> steps;
+    if (i >= opened_.levels.size()) stretches_over(sigmas, steps);
   }
   patches_.archive(state);
-  if (output_cache_) output_cache_->archive(state);
-  if (!lazy_cache_) return;
-  lazy_cache_->archive(state);
+  if (caches_.outputs) caches_.outputs->archive(state);
+  if (caches_.references) caches_.references->archive(state);
+  if (!caches_.lazy) return;
+  caches_.lazy->archive(state);
   state("lazily_added", last_.lazily_added);
   state("last_unconditioned", last_.seen.unconditioned);
 }
 
 Seen Denoiser::see(const Tensor& x, double sigma) {
   const std::size_t evaluation = run_->next++;
-  const bool follows = lazy_cache_ && lazy_cache_->follows(sigma);
+  const bool follows = caches_.lazy && caches_.lazy->follows(sigma);
   std::pmr::vector<float> in(&memory_);
   if (follows) {
     in = numbers(x);
-    if (lazy_cache_->is_little(sigma, in, shape_, bool(last_.lazily_added)))
+    if (caches_.lazy->is_little(sigma, in, shape_, bool(last_.lazily_added)))
       return {ops::combine(ctx_, {{1.0, x}, {1.0, last_.lazily_added}}), last_.seen.unconditioned};
   }
   for (const auto& all = run_->stretches;
@@ -185,14 +228,14 @@ Seen Denoiser::see(const Tensor& x, double sigma) {
   if (!run_->entered) enter(run_->stretches[run_->now]);
 
   const double timestep = sampling_.levels.timestep(float(sigma));
-  Look look{x, sigma, model_terms(sampling_.prediction, sigma, timestep), {}, {}};
+  Look look{x, sigma, model_terms(sampling_.prediction, sigma, timestep), {}, {}, {}};
   run_model(look);
   Seen seen{plan_.is_patched() ? patched(look) : mixed(look), {}};
   if (looks_twice_)
     seen.unconditioned = or_zeros(ctx_, prediction(look, kNegativeOfLists), x.shape());
   if (follows) {
     const std::pmr::vector<float> out = numbers(seen.denoised);
-    lazy_cache_->made(sigma, in, out, shape_, mean_size(out));
+    caches_.lazy->made(sigma, in, out, shape_, mean_size(out));
     last_.lazily_added = ops::combine(ctx_, {{1.0, seen.denoised}, {-1.0, x}});
   }
   last_.seen = seen;
@@ -214,34 +257,44 @@ Tensor Denoiser::part_of(const Tensor& x, const std::optional<Box>& box) {
 }
 
 void Denoiser::run_model(Look& look) {
-  const Value whole =
-      Record().set("x", value_of(sum_of(ctx_, {{look.terms.input, look.x}}))).value();
-  std::vector<Value> inputs;
+  const auto as_input = [&](const Tensor& seen) {
+    return Record().set("x", value_of(sum_of(ctx_, {{look.terms.input, seen}}))).value();
+  };
+  const ContextWindows& windows = windows_of(run_->next - 1);
+  for (const ContextWindow& window : windows)
+    look.windows.push_back(
+        with_places(ctx_, look.x, opened_.windows->axis(),
+                    window.seen(opened_.windows->full(), opened_.windows->rule().latent_retained)));
+  if (windows.empty()) look.windows.push_back(look.x);
+  std::vector<Value> whole, inputs;
+  for (const Tensor& seen : look.windows) whole.push_back(as_input(seen));
   std::vector<SetInput> measured;
-  for (const ModelSet& set : run_->sets) {
-    look.parts.push_back(part_of(look.x, set.box));
-    inputs.push_back(
-        set.box ? Record()
-                      .set("x", value_of(sum_of(ctx_, {{look.terms.input, look.parts.back()}})))
-                      .value()
-                : whole);
-    if (output_cache_)
-      measured.push_back({set, inputs.back().field("x").as<Tensor>(),
-                          conditionings_.constants(ctx_, model_of(set), set)});
+  for (std::size_t k = 0; k < run_->sets.size(); ++k) {
+    ModelSet set = run_->sets[k];
+    look.parts.push_back(part_of(look.windows[set.window], set.box));
+    inputs.push_back(set.box ? as_input(look.parts.back()) : whole[set.window]);
+    if (!caches_.outputs) continue;
+    if (!windows.empty()) set.places = windows[set.window].seen(opened_.windows->full());
+    measured.push_back({set, inputs.back().field("x").as<Tensor>(), set_constants(k)});
   }
   if (run_->sets.empty()) return;
-  if (output_cache_) look.outputs = output_cache_->guess(ctx_, look.sigma, measured);
+  if (caches_.outputs) look.outputs = caches_.outputs->guess(ctx_, look.sigma, measured);
   if (!look.outputs.empty()) return;
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
-  look.outputs = calls_.step(std::uint32_t(step), inputs);
-  if (output_cache_) output_cache_->made(ctx_, look.sigma, measured, look.outputs);
+  std::function<void(std::size_t, const Value&)> keep;
+  if (caches_.references)
+    keep = [this](std::size_t set, const Value& made) {
+      caches_.references->made(ctx_, run_->sets[set], made);
+    };
+  look.outputs = calls_.step(std::uint32_t(step), inputs, keep);
+  if (caches_.outputs) caches_.outputs->made(ctx_, look.sigma, measured, look.outputs);
 }
 
 // Each prediction times its map, in its box.
-Tensor Denoiser::mapped(const Look& look, std::size_t list) {
+Tensor Denoiser::mapped(const Look& look, std::size_t list, std::size_t window) {
   std::vector<ops::Term> terms;
-  for (const Use& use : run_->lists[list]) {
+  for (const Use& use : run_->lists[window][list]) {
     const Tensor seen = sum_of(
         ctx_, {{look.terms.x, look.parts[use.set]}, {look.terms.output, look.outputs[use.set]}});
     const Tensor weighed = ops::mul(ctx_, seen, use.map);
@@ -250,7 +303,7 @@ Tensor Denoiser::mapped(const Look& look, std::size_t list) {
       terms.push_back({1.0, weighed});
       continue;
     }
-    const Tensor whole = or_zeros(ctx_, {}, look.x.shape());
+    const Tensor whole = or_zeros(ctx_, {}, look.windows[window].shape());
     Tensor there = whole;
     for (std::size_t axis = 0; axis < box->size.size(); ++axis)
       there = there.slice(int(axis + 2), box->begin[axis], box->begin[axis] + box->size[axis]);
@@ -261,14 +314,23 @@ Tensor Denoiser::mapped(const Look& look, std::size_t list) {
 }
 
 // Empty: a picture of zeros.
-Tensor Denoiser::prediction(const Look& look, std::size_t list) {
-  const std::vector<Use>& uses = run_->lists[list];
-  if (!is_scalar(uses)) return mapped(look, list);
+Tensor Denoiser::in_window(const Look& look, std::size_t list, std::size_t window) {
+  const std::vector<Use>& uses = run_->lists[window][list];
+  if (!is_scalar(uses)) return mapped(look, list, window);
   if (!draws(uses)) return {};
-  std::vector<ops::Term> parts{{look.terms.x, look.x}};
+  std::vector<ops::Term> parts{{look.terms.x, look.windows[window]}};
   for (const Use& use : uses)
     parts.push_back({look.terms.output * use.weight, look.outputs[use.set]});
   return sum_of(ctx_, std::move(parts));
+}
+
+Tensor Denoiser::prediction(const Look& look, std::size_t list) {
+  const ContextWindows& windows = windows_of(run_->next - 1);
+  if (windows.empty()) return in_window(look, list, 0);
+  std::vector<Tensor> made;
+  for (std::size_t k = 0; k < windows.size(); ++k)
+    made.push_back(or_zeros(ctx_, in_window(look, list, k), look.windows[k].shape()));
+  return joined(ctx_, made, windows, opened_.windows->axis(), look.x.shape());
 }
 
 Tensor Denoiser::mixed(const Look& look) {
@@ -278,8 +340,8 @@ Tensor Denoiser::mixed(const Look& look) {
   bool all_draw = true;
   for (std::size_t list = 0; list < factors.size(); ++list) {
     if (factors[list] == 0.0) continue;
-    const std::vector<Use>& uses = run_->lists[list];
-    const bool scalar = is_scalar(uses);
+    const std::vector<Use>& uses = run_->lists.front()[list];
+    const bool scalar = is_scalar(uses) && !opened_.windows;
     if (scalar && draws(uses))
       drawn += factors[list];
     else
@@ -287,7 +349,7 @@ Tensor Denoiser::mixed(const Look& look) {
     if (scalar)
       for (const Use& use : uses)
         parts.push_back({look.terms.output * (factors[list] * use.weight), look.outputs[use.set]});
-    else if (const Tensor seen = mapped(look, list))
+    else if (const Tensor seen = prediction(look, list))
       parts.push_back({factors[list], seen});
   }
   // The factors of all lists add up to 1.
@@ -299,7 +361,7 @@ Tensor Denoiser::patched(const Look& look) {
   const std::pmr::vector<float> x = numbers(look.x);
   GuidedPoint point{.shape = shape_, .sigma = look.sigma, .x = x, .predictions = {}};
   const Stretch& stretch = run_->stretches[run_->now];
-  for (std::size_t list = 0; list < run_->lists.size(); ++list) {
+  for (std::size_t list = 0; list < run_->lists.front().size(); ++list) {
     const bool needed = stretch.needed[list];
     point.predictions.push_back(
         needed ? numbers(or_zeros(ctx_, prediction(look, list), look.x.shape()))

@@ -9,10 +9,13 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "context_windows.h"
 #include "model_calls.h"
 #include "noise_mask.h"
+#include "noise_schedule.h"
 #include "output_cache.h"
 #include "patched_guidance.h"
+#include "reference_cache.h"
 #include "sampler_loop.h"
 #include "scoped_conditionings.h"
 
@@ -20,10 +23,10 @@ namespace heddle::samplers {
 
 class Denoiser {
  public:
-  // A run from the level `highest` on. Borrows the plan and the sampling. `looks_twice`: what the
-  // model sees without the positive conditioning is asked for, too.
+  // `levels`: of the run. Borrows the plan and the sampling. `looks_twice`: what the model sees
+  // without the positive conditioning is asked for, too.
   Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling, const Shape& shape,
-           double highest, bool looks_twice);
+           const Sigmas& levels, bool looks_twice);
 
   // The levels of all evaluations of the run, in order.
   void open(const SamplerPlan& plan);
@@ -42,37 +45,43 @@ class Denoiser {
     double weight = 0.0;  // everywhere, where there is no map
     Tensor map;           // (B, 1, box)
   };
-  // An evaluation: the point, its level, and for each set the part of the point and what the model
-  // made of it.
+  // An evaluation: the point, its level, what each context window sees of it (the point itself
+  // without windows), and for each set the part of that and what the model made of it.
   struct Look {
     const Tensor& x;
     double sigma;
     ModelTerms terms;
-    std::vector<Tensor> parts, outputs;
+    std::vector<Tensor> windows, parts, outputs;
   };
   // The evaluations that were opened, and the stretch of them that is under way.
   struct Run {
     Run() {}  // written out: clang 14 does not find the implicit one from within the class
     std::vector<double> sigmas;
+    std::vector<std::uint64_t> steps;  // of the evaluations, where there are context windows
     std::vector<Stretch> stretches;
     std::size_t next = 0;  // evaluation
     std::size_t now = 0;   // stretch
     bool entered = false;  // it
     std::vector<ModelSet> sets;
-    std::vector<std::vector<Use>> lists;
+    std::vector<std::vector<std::vector<Use>>> lists;  // by window
   };
 
-  std::vector<Stretch> stretches_over(const std::vector<double>& sigmas);
+  std::vector<Stretch> stretches_over(const std::vector<double>& sigmas,
+                                      std::vector<std::uint64_t>& steps);
+  // Of an evaluation; none where the model sees the whole point.
+  const ContextWindows& windows_of(std::size_t evaluation);
   void enter(const Stretch& stretch);
   std::vector<ModelCall> calls_in(const Stretch& stretch);
   std::vector<Value> constants_of(const ModelCall& call);
   const Value& model_of(const ModelSet& set) const;
-  std::vector<Use> uses_of(const Stretch& stretch, std::size_t list);
+  Value set_constants(std::size_t set);
+  std::vector<Use> uses_of(const Stretch& stretch, std::size_t list, std::size_t window);
   Seen see(const Tensor& x, double sigma);
   void run_model(Look& look);
   std::pmr::vector<float> numbers(const Tensor& tensor);
   Tensor part_of(const Tensor& x, const std::optional<Box>& box);
-  Tensor mapped(const Look& look, std::size_t list);
+  Tensor mapped(const Look& look, std::size_t list, std::size_t window);
+  Tensor in_window(const Look& look, std::size_t list, std::size_t window);
   Tensor prediction(const Look& look, std::size_t list);
   Tensor mixed(const Look& look);
   Tensor patched(const Look& look);
@@ -87,8 +96,12 @@ class Denoiser {
   ModelCalls calls_;
   PatchedGuidance patches_;
   std::optional<NoiseMask> mask_;
-  std::optional<OutputCache> output_cache_;  // EasyCache
-  std::optional<ChangeMeter> lazy_cache_;
+  // Nodes that spare work.
+  struct Caches {
+    std::optional<OutputCache> outputs;  // EasyCache
+    std::optional<ChangeMeter> lazy;
+    std::optional<ReferenceCache> references;
+  } caches_;
   // Of the last evaluation that was made.
   struct Last {
     Tensor lazily_added;  // D - x
@@ -96,7 +109,11 @@ class Denoiser {
     bool warned = false;  // there, or before: that NAG does nothing
   } last_;
   std::optional<Run> run_;
-  std::vector<std::vector<double>> opened_;  // levels; keyframes of hooks go by all of them
+  // Keyframes of hooks and context windows go by all levels.
+  struct Opened {
+    std::vector<std::vector<double>> levels;
+    std::optional<WindowSchedule> windows;
+  } opened_;
 };
 
 }  // namespace heddle::samplers

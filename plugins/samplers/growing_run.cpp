@@ -50,7 +50,7 @@ class Growing {
         growing_sizes(growth_, grids_of(x.shape()).size, run_.levels.size());
     const GrowingShapes shapes = growing_shapes(growth_, x.shape(), run_.levels.size());
     for (const SameSize& same : shapes.steps) {
-      Denoiser denoiser(ctx_, guide_, sampling_, same.shape, highest_of(run_), false);
+      Denoiser denoiser(ctx_, guide_, sampling_, same.shape, run_.levels, false);
       denoiser.open({run_.steps.begin() + std::ptrdiff_t(same.begin),
                      run_.steps.begin() + std::ptrdiff_t(same.end)});
       for (std::size_t i = same.begin; i < same.end; ++i) {
@@ -141,7 +141,9 @@ Sampled sample_growing(Context& ctx, const SampleJob& job) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "latent_image: it has a noise mask, which cannot grow with the picture. Leave out "
                 "SetLatentNoiseMask, or take another sampler.");
-  const Tensor x = beginning_of(ctx, job.noise, latent, run.levels.front(), sampling, memory).x;
+  const Tensor x = beginning_of(ctx, job.noise, latent, run.levels.front(), sampling,
+                                model_settings(job.guide.model), memory)
+                       .x;
   Growing growing(ctx, job, sampling, run, memory);
   growing.follow(x, draws_after(job.noise, latent, memory));
   const Tensor end =

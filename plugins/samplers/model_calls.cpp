@@ -37,7 +37,9 @@ std::vector<Value> ModelCalls::ask(Call& call, std::uint32_t index,
   return call.session->step(index, inputs);
 }
 
-std::vector<Tensor> ModelCalls::step(std::uint32_t index, const std::vector<Value>& inputs) {
+std::vector<Tensor> ModelCalls::step(
+    std::uint32_t index, const std::vector<Value>& inputs,
+    const std::function<void(std::size_t set, const Value& made)>& look) {
   std::vector<Tensor> outputs(inputs.size());
   for (Call& call : calls_) {
     const std::vector<std::size_t>& sets = call.opening.call.sets;
@@ -52,6 +54,7 @@ std::vector<Tensor> ModelCalls::step(std::uint32_t index, const std::vector<Valu
           outputs[sets[2 * k + std::size_t(side)]] = side_of_pair(ctx_, output, side);
         continue;
       }
+      if (look) look(sets[k], made[k]);
       // What a session gives lies in its own memory, which is to go with it.
       if (one_at_a_time_) {
         const Tensor copy = ctx_.make_like(output);

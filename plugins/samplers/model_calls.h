@@ -2,6 +2,7 @@
 // and for each of the weights that its sets ask for. One call's thread.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -28,8 +29,11 @@ class ModelCalls {
   };
   void open(Opening opening);
   void close() { calls_.clear(); }
-  // What the models make of each set. `inputs`: of all sets of the calls.
-  std::vector<Tensor> step(std::uint32_t index, const std::vector<Value>& inputs);
+  // What the models make of each set. `inputs`: of all sets of the calls. `look`: is shown all that
+  // a model made of a set, which lasts as long as its session; not of pairs.
+  std::vector<Tensor> step(
+      std::uint32_t index, const std::vector<Value>& inputs,
+      const std::function<void(std::size_t set, const Value& made)>& look = {});
 
  private:
   struct Call {

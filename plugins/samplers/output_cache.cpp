@@ -41,14 +41,7 @@ void OutputCache::archive(StateArchive& state) {
     if (state.reads()) added_.emplace_back();
     auto& [set, tensor] = added_[i];
     const std::string name = "added " + std::to_string(i) + " ";
-    state(name + "list", set.list);
-    state(name + "item", set.item);
-    state(name + "weights", set.weights);
-    bool has_box = set.box.has_value();
-    state(name + "has_box", has_box);
-    if (has_box && !set.box) set.box.emplace();
-    if (has_box) state(name + "size", set.box->size);
-    if (has_box) state(name + "begin", set.box->begin);
+    archive_set(state, name, set);
     state(name + "tensor", tensor);
   }
 }

@@ -8,6 +8,7 @@
 #include "guider_nodes.h"
 #include "hook_nodes.h"
 #include "ksampler_nodes.h"
+#include "kv_cache_node.h"
 #include "latent_batch_nodes.h"
 #include "latent_math_nodes.h"
 #include "latent_nodes.h"
@@ -29,6 +30,7 @@
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
 #include "video_latent_nodes.h"
+#include "window_node.h"
 
 namespace heddle::samplers {
 
@@ -62,10 +64,10 @@ HEDDLE_PLUGIN(
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3, NAGuidance,
-    PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar,
-    TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance,
-    VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache, LazyCache,
-    QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
+    ContextWindowsManual, FluxKVCache, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca,
+    ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
+    VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache,
+    LazyCache, QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
     LatentApplyOperation, LatentApplyOperationCFG, LatentOperationTonemapReinhard,
     LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode, RebatchLatents,
     ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,

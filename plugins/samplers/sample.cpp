@@ -16,6 +16,7 @@
 #include "random.h"
 #include "run_plan.h"
 #include "sampler_loop.h"
+#include "window_tensors.h"
 
 namespace heddle::samplers {
 namespace {
@@ -182,10 +183,15 @@ Tensor upload_noise(Context& ctx, const Latent& latent, std::pmr::vector<float> 
 }
 
 Beginning beginning_of(Context& ctx, const Noise& noise, const Latent& latent, double level,
-                       const ModelSampling& sampling, HostMemory& memory) {
+                       const ModelSampling& sampling, const Value& settings, HostMemory& memory) {
   Beginning begin{ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()), {}, {}};
-  if (noise.add)
+  if (noise.add) {
     begin.noise = upload_noise(ctx, latent, noise_of(latent, noise.seed, memory), sampling);
+    const auto windows = WindowSchedule::of(settings, latent.shape, {});
+    if (windows && windows->rule().freenoise)
+      begin.noise = with_places(ctx, begin.noise, windows->axis(),
+                                repeated_noise(windows->rule(), windows->full(), noise.seed));
+  }
   const NoiseScaling mix = noise_scaling(sampling.prediction, level, sampling.levels.sigma_max());
   std::vector<ops::Term> terms;
   if (begin.noise) terms.push_back({mix.noise, begin.noise});
@@ -209,12 +215,12 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);
   const auto [samples, noise, x] =
-      beginning_of(ctx, job.noise, latent, run.levels.front(), sampling, memory);
+      beginning_of(ctx, job.noise, latent, run.levels.front(), sampling, settings, memory);
 
   const auto asks = [&sampler](std::uint32_t flag) { return (sampler.flags & flag) != 0; };
   const bool looks_twice = asks(HEDDLE_SAMPLER_LOOKS_TWICE);
   const GuidePlan guide(job.guide, sampling, looks_twice);
-  Denoiser denoiser(ctx, guide, sampling, latent.shape, highest_of(run), looks_twice);
+  Denoiser denoiser(ctx, guide, sampling, latent.shape, run.levels, looks_twice);
   Tensor mask_noise = noise;
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
     mask_noise = upload_noise(

@@ -43,9 +43,9 @@ struct Beginning {
   Tensor noise;    // empty: none is added
   Tensor x;        // the first point
 };
-// `level`: the first of the run.
+// `level`: the first of the run. `settings`: the model's, which may have noise repeated.
 Beginning beginning_of(Context& ctx, const Noise& noise, const Latent& latent, double level,
-                       const ModelSampling& sampling, HostMemory& memory);
+                       const ModelSampling& sampling, const Value& settings, HostMemory& memory);
 Tensor upload_noise(Context& ctx, const Latent& latent, std::pmr::vector<float> values,
                     const ModelSampling& sampling);
 

@@ -1,5 +1,7 @@
 #include "sample_shapes.h"
 
+#include <set>
+
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
@@ -8,8 +10,11 @@
 #include "conditioning.h"
 #include "model_sampling.h"
 #include "prediction.h"
+#include "reference_cache.h"
 #include "run_plan.h"
 #include "stretches.h"
+#include "window_stretches.h"
+#include "window_tensors.h"
 
 namespace heddle::samplers {
 namespace {
@@ -71,7 +76,8 @@ double count_of(const Shape& shape) {
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
 void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
-                const heddle_sampler_desc& sampler, const GuidePlan& plan, double shown) {
+                const heddle_sampler_desc& sampler, const GuidePlan& plan, double shown,
+                double references) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
@@ -81,7 +87,7 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
         HEDDLE_SAMPLER_UNCONDITIONED_SLOPE, HEDDLE_SAMPLER_NOISE})
     kept += double(kept_of(run.steps, of));
   question.cost(2 * terms * count, kBytes * terms * count,
-                checked_cast<std::uint64_t>(kBytes * kept * count, "bytes"));
+                checked_cast<std::uint64_t>(kBytes * (kept * count + references), "bytes"));
   // The numbers of the latent and of the noise, and those of the levels, stay in host memory.
   constexpr double kInHost = 2, kBytesOfALevel = 16, kLittle = 1024;
   double in_host = kBytes * kInHost * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
@@ -92,46 +98,6 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   // Patches get the point and every prediction there, and work in double precision.
   if (plan.is_patched()) in_host += kBytes * count * double(plan.list_count() + 6);
   question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
-}
-
-Value told_info(const heddle_tensor_info& info) {
-  std::vector<Value> shape;
-  for (const std::int64_t side : shape_of(info)) shape.push_back(value_of(side));
-  return Record()
-      .set("dtype", value_of(std::int64_t(info.dtype)))
-      .set("shape", list_of(shape))
-      .value();
-}
-
-// Of a tensor, or of what told_info() made.
-std::optional<heddle_tensor_info> info_of(const Value& told) {
-  if (told.is(HEDDLE_KIND_TENSOR)) {
-    const Tensor tensor = told.as<Tensor>();
-    return tensor_info(tensor.dtype(), tensor.shape());
-  }
-  if (!told.is(HEDDLE_KIND_RECORD)) return {};
-  Shape shape;
-  const Value sides = told.field("shape");
-  for (std::uint32_t i = 0; i < sides.count(); ++i)
-    shape.push_back(sides.item(i).as<std::int64_t>());
-  return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
-}
-
-std::vector<EntryShapes> entries_told(const Value& list) {
-  std::vector<EntryShapes> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    const Value entry = list.item(i);
-    const std::optional<heddle_tensor_info> text = info_of(entry.field("cross_attn"));
-    if (!text) return {};
-    entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
-                       entry, info_of(entry.field("concat_latent_image")),
-                       info_of(entry.field("concat_mask"))});
-    const Value shown = entry.field("reference_latents");
-    for (std::uint32_t k = 0; k < shown.count(); ++k)
-      if (const auto info = info_of(shown.item(k).field("samples")))
-        entries.back().references.push_back(*info);
-  }
-  return entries;
 }
 
 using EntryLists = std::vector<std::vector<EntryShapes>>;
@@ -191,6 +157,7 @@ struct ToldCall {
   std::vector<Infer::Set> sets;
   std::size_t predictions = 0;  // and copies of them
   double shown = 0;             // numbers in host memory for pictures that it reads
+  double kept = 0;              // of what was made of reference pictures
 };
 
 // As they came, in the point's size, and as the model reads them.
@@ -202,19 +169,53 @@ double shown_numbers(const Constants& constants) {
   return numbers;
 }
 
+// The context windows of a stretch; none: its model sees the whole point. `looked_at`: lists and
+// items whose reference pictures an earlier one has shown to a model that keeps them.
+struct ToldWindows {
+  const WindowSchedule* schedule = nullptr;
+  ContextWindows windows = {};
+  std::set<std::pair<std::size_t, std::size_t>>* looked_at = nullptr;
+};
+
+// What a stretch asks its models for. Throws as a run does where areas and windows meet.
+std::vector<ModelSet> sets_in(const ScopedLists& lists, const Stretch& stretch,
+                              const ToldWindows& told, const Shape& grid) {
+  const WindowSchedule* const schedule = told.schedule;
+  const ContextWindows& windows = told.windows;
+  std::vector<ModelSet> wanted;
+  for (std::size_t window = 0; window < std::max<std::size_t>(windows.size(), 1); ++window) {
+    const Stretch seen =
+        windows.empty() ? stretch : in_window(stretch, lists, *schedule, windows[window]);
+    for (std::size_t list = 0; list < lists.size(); ++list) {
+      const std::vector<bool> counts = counting(lists[list], seen.entries[list], grid);
+      for (std::size_t k = 0; k < counts.size(); ++k) {
+        if (!counts[k]) continue;
+        const ScopedEntry& entry = lists[list][seen.entries[list][k]];
+        if (schedule != nullptr) check_scope(entry.scope, schedule->rule());
+        ModelSet set = set_of(entry, seen.weights[list][k], grid);
+        set.window = window;
+        index_of(wanted, set);
+      }
+    }
+  }
+  return wanted;
+}
+
+double kept_numbers(const Constants& constants) {
+  double numbers = 0;
+  for (const Infer::Named& one : constants)
+    if (is_kept(one.name)) numbers += count_of(one.shape);
+  return numbers;
+}
+
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
                                               const ScopedLists& lists, const GuidePlan& plan,
-                                              HookStrengths& hooks, const Stretch& stretch) {
+                                              HookStrengths& hooks, const Stretch& stretch,
+                                              const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  std::vector<ModelSet> wanted;
-  for (std::size_t list = 0; list < lists.size(); ++list) {
-    const std::vector<bool> counts = counting(lists[list], stretch.entries[list], grid);
-    for (std::size_t k = 0; k < counts.size(); ++k)
-      if (counts[k])
-        index_of(wanted,
-                 set_of(lists[list][stretch.entries[list][k]], stretch.weights[list][k], grid));
-  }
+  const auto& [schedule, windows, looked_at] = told_windows;
+  const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
   std::vector<Constants> constants(wanted.size());
@@ -226,7 +227,13 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       const std::optional<Constants> made =
           constants_of(entries[set.list][set.item], inputs, model, {items, grid, set.box});
       if (!made) return {};
-      constants[place] = *made;
+      if (has_reference_cache(model) && !looked_at->emplace(set.list, set.item).second) {
+        constants[place] = kept_shapes(*made, model, items);
+        continue;
+      }
+      constants[place] = windows.empty() ? *made
+                                         : constants_in(*made, schedule->rule(),
+                                                        windows[set.window], schedule->full());
     }
   }
   if (plan.nag())
@@ -242,13 +249,15 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     for (std::size_t k = 0; k < call.sets.size(); k += call.pairs ? 2 : 1) {
       const std::size_t place = call.sets[k];
       told.shown = std::max(told.shown, shown_numbers(constants[place]));
+      told.kept += kept_numbers(constants[place]);
       Shape x = job.latent;
+      if (!windows.empty()) x[schedule->axis()] = windows[wanted[place].window].seen_count();
       if (const auto& box = wanted[place].box)
         std::copy(box->size.begin(), box->size.end(), x.begin() + 2);
-      told.sets.push_back({call.pairs
-                               ? paired_shapes(constants[place], constants[call.sets[k + 1]], items)
-                               : constants[place],
-                           {{"x", HEDDLE_F32, x}}});
+      told.sets.push_back(
+          {call.pairs ? paired_shapes(constants[place], constants[call.sets[k + 1]], x.front())
+                      : constants[place],
+           {{"x", HEDDLE_F32, x}}});
     }
   }
   return calls;
@@ -288,24 +297,6 @@ std::vector<double> sigmas_of(const RunPlan& run) {
 
 }  // namespace
 
-Value told_shapes(const std::vector<EntryShapes>& entries) {
-  std::vector<Value> told;
-  for (const EntryShapes& entry : entries) {
-    Record record(entry.scope);
-    record.set("cross_attn", told_info(entry.text));
-    if (entry.pooled) record.set("pooled_output", told_info(*entry.pooled));
-    if (entry.mask) record.set("mask", told_info(*entry.mask));
-    if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
-    if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
-    std::vector<Value> shown;
-    for (const heddle_tensor_info& info : entry.references)
-      shown.push_back(Record().set("samples", told_info(info)).value());
-    if (!shown.empty()) record.set("reference_latents", list_of(shown));
-    told.push_back(record.value());
-  }
-  return list_of(told);
-}
-
 void infer_run(Infer& question, const JobShapes& job) {
   if (!job.model.is(HEDDLE_KIND_MODEL) || job.positive.empty() || !job.cfg || !job.sampler ||
       !job.sigmas || job.latent.empty())
@@ -323,22 +314,42 @@ void infer_run(Infer& question, const JobShapes& job) {
     const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
     if (!lists) return;
     HookStrengths hooks(sampling.levels, highest_of(run));
+    std::optional<WindowSchedule> schedule =
+        WindowSchedule::of(model_settings(job.model), job.latent, run.levels);
+    const std::vector<double> sigmas = sigmas_of(run);
+    std::vector<Stretch> stretches = stretches_of(*lists, plan, hooks, sigmas);
+    std::vector<std::uint64_t> steps;
+    std::set<std::pair<std::size_t, std::size_t>> looked_at;
+    if (ReferenceCache::of(plan, schedule.has_value())) stretches = FirstLooks().apart(stretches);
+    if (schedule) {
+      for (const double sigma : sigmas) steps.push_back(schedule->step_of(sigma));
+      stretches =
+          cut_by_windows(stretches, steps, *schedule, reads_by_places(schedule->rule(), plan));
+    }
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
-    double shown = 0;
-    for (const Stretch& stretch : stretches_of(*lists, plan, hooks, sigmas_of(run))) {
+    double shown = 0, references = 0;
+    for (const Stretch& stretch : stretches) {
+      ToldWindows windows{.looked_at = &looked_at};
+      if (schedule) {
+        windows.schedule = &*schedule;
+        windows.windows = schedule->at(steps[stretch.begin]);
+      }
       const std::optional<std::vector<ToldCall>> now =
-          calls_in(job, *entries, *lists, plan, hooks, stretch);
+          calls_in(job, *entries, *lists, plan, hooks, stretch, windows);
       if (!now) return;
       std::size_t sets = 0;
+      double kept = 0;
       for (const ToldCall& call : *now) {
         sets += call.predictions;
+        kept += call.kept;
         shown = std::max(shown, call.shown);
       }
       most_sets = std::max(most_sets, sets);
+      references = std::max(references, kept);
       calls.insert(calls.end(), now->begin(), now->end());
     }
-    infer_cost(question, job, run, most_sets, sampler, plan, shown);
+    infer_cost(question, job, run, most_sets, sampler, plan, shown, references);
     for (const ToldCall& call : calls)
       question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
                     checked_cast<std::uint32_t>(call.steps, "steps"));

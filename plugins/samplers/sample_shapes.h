@@ -22,6 +22,8 @@ using blocks::path_join, blocks::shape_of;
 
 // The entries as a value that a node can tell of in the place of the CONDITIONING that it will be.
 Value told_shapes(const std::vector<EntryShapes>& entries);
+// Of such a value, or of a CONDITIONING; none where it is neither.
+std::vector<EntryShapes> entries_told(const Value& list);
 
 // The shape of the samples that a sampler ends with: the model's channels, and cells of its size.
 template <class T>

@@ -40,6 +40,19 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
   return stretches;
 }
 
+void archive_set(StateArchive& state, const std::string& name, ModelSet& set) {
+  state(name + "list", set.list);
+  state(name + "item", set.item);
+  state(name + "weights", set.weights);
+  bool has_box = set.box.has_value();
+  state(name + "has_box", has_box);
+  if (has_box && !set.box) set.box.emplace();
+  if (has_box) state(name + "size", set.box->size);
+  if (has_box) state(name + "begin", set.box->begin);
+  state(name + "window", set.window);
+  state(name + "places", set.places);
+}
+
 ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid) {
   ModelSet set{.list = entry.list, .item = entry.item, .weights = weights, .box = {}};
   if (entry.scope.area) set.box = clamped(*entry.scope.area, grid);

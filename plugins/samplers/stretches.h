@@ -3,11 +3,13 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "cond_scope.h"
 #include "guide.h"
 #include "hook_strengths.h"
+#include "state_archive.h"
 
 namespace heddle::samplers {
 
@@ -25,12 +27,16 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
                                   HookStrengths& hooks, std::span<const double> sigmas);
 
 // What the model is asked for once, however many lists want it: an entry's texts, in a box or
-// everywhere, under these weights.
+// everywhere, under these weights; in a context window of the stretch.
 struct ModelSet {
   std::size_t list = 0, item = 0, weights = 0;
   std::optional<Box> box;  // in the grid
+  std::size_t window = 0;
+  Shape places = {};  // of the window; only where its output is kept, as windows may move
   bool operator==(const ModelSet&) const = default;
 };
+// Its members under keys that begin with `name`. One call's thread.
+void archive_set(StateArchive& state, const std::string& name, ModelSet& set);
 ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid);
 // The sets that one model is asked for under the same weights, as places in the list of all.
 struct ModelCall {

@@ -141,6 +141,22 @@ BOOST_AUTO_TEST_CASE(the_velocity_equals_diffusers_for_several_shapes_texts_and_
   compare(call(file("dev"), "dev_odd"), "dev_odd");
 }
 
+BOOST_AUTO_TEST_CASE(references_have_the_timestep_0_and_what_is_made_of_them_may_be_kept) {
+  const std::filesystem::path model = file("klein");
+  const std::string plain = R"({"least_text_tokens": 2})",
+                    keeps = R"({"least_text_tokens": 2, "keeps_references": true})";
+  compare(call(model, "klein_timed", plain), "klein_timed");
+  const heddle::Results first = call(model, "klein_timed", keeps);
+  compare(first, "klein_timed");
+  for (const std::string name :
+       {"kept.double.0", "kept.double.1", "kept.single.0", "kept.single.1"})
+    compare(first.floats("model.outputs", name + ".0"), expected.floats("klein_kept." + name),
+            name);
+  compare(call(model, "klein_kept", keeps), "klein_kept");
+  BOOST_TEST(relative_error(expected.floats("klein_kept.out"), expected.floats("klein_timed.out")) >
+             10 * kFlux2Tolerance);
+}
+
 BOOST_AUTO_TEST_CASE(diffusers_names_and_a_prefix_give_the_same_bytes) {
   const auto bytes = [&](auto&& change) {
     return call(file("dev", change), "dev_odd").floats("model.outputs", "out.1");

@@ -12,11 +12,14 @@ names of their tensors (seeded_weights.py), so only shapes are written, and what
                             the names of transformers and diffusers; "{0-3}" stands for each of these numbers
     expected.safetensors    "klein_square.x" is an input, "klein_square.out" an output with a row for each step;
                             "klein_wide" asks for 2 tokens of text at least and has more, "klein_shown" is shown
-                            two pictures, "dev_odd" is told the guidance; "klein_square.double.1.img" is a block's
+                            two pictures, "klein_timed" the same with the timestep 0 of their own, "klein_kept" what
+                            its blocks made of them in its first step instead ("klein_kept.kept.double.0" and so on);
+                            "dev_odd" is told the guidance; "klein_square.double.1.img" is a block's
                             result in the last step; "vae.z" and so on a decoding and an encoding of packed latents;
                             "flow.ids", "flow.states" (of the first tokens) and "flow.negative" are the text of a guided
                             run of 3 steps, "flow.latent" and "flow.picture" its ends, "flow.edited" the latent of
-                            one that is shown a picture of one colour besides; "dev_flow" a run of FLUX.2 dev, with the
+                            one that is shown a picture of one colour besides, "flow.kept" the same where this
+                            is looked at in the first step only; "dev_flow" a run of FLUX.2 dev, with the
                             last states of its text
     tokenizer.json          what its text encoder reads: single bytes
 """
@@ -28,6 +31,7 @@ import sys
 import torch
 from diffusers.pipelines.flux2.pipeline_flux2_klein import compute_empirical_mu
 from diffusers import AutoencoderKLFlux2, Flux2KleinPipeline, Flux2Transformer2DModel
+from diffusers.models.transformers import transformer_flux2
 from diffusers.loaders.single_file_utils import convert_flux2_transformer_checkpoint_to_diffusers
 from safetensors.torch import save_file
 from diffusers.pipelines.flux2.system_messages import SYSTEM_MESSAGE
@@ -134,13 +138,67 @@ def forward(model, name, x, context, guidance=None, references=(), least=LEAST_T
     return kept[-4:]
 
 
+def see_all(query, key, value, _text, _references, kv_cache=None, backend=None):
+    """diffusers lets tokens of references see themselves alone; ComfyUI, as here, lets all tokens see all."""
+    if kv_cache is not None:
+        key, value = (torch.cat([own, kept], dim=1) for own, kept in zip((key, value), kv_cache.get()))
+    return transformer_flux2.dispatch_attention_fn(query, key, value, backend=backend)
+
+
+transformer_flux2._flux2_kv_causal_attention = see_all
+
+
+def timed_velocity(model, x, sigma, context, references=(), kept=None, least=LEAST_TOKENS):
+    """With references at the timestep 0, or what an earlier call has kept of them: the velocity, and what is kept."""
+    batch, _, height, width = x.shape
+    for block in model.transformer_blocks:
+        block.attn.set_processor(transformer_flux2.Flux2KVAttnProcessor())
+    for block in model.single_transformer_blocks:
+        block.attn.set_processor(transformer_flux2.Flux2KVParallelSelfAttnProcessor())
+    context = torch.nn.functional.pad(context, (0, 0, max(0, least - context.shape[1]), 0))
+    tokens, ids, count = Flux2KleinPipeline._pack_latents(x), Flux2KleinPipeline._prepare_latent_ids(x)[:1], 0
+    if references:
+        shown = torch.cat([Flux2KleinPipeline._pack_latents(one) for one in references], dim=1)
+        count = shown.shape[1]
+        tokens = torch.cat([shown.expand(batch, -1, -1), tokens], dim=1)
+        ids = torch.cat([Flux2KleinPipeline._prepare_image_ids(list(references)), ids], dim=1)
+    out = model(
+        hidden_states=tokens,
+        timestep=sigma.expand(batch),
+        encoder_hidden_states=context,
+        txt_ids=Flux2KleinPipeline._prepare_text_ids(context[:1]),
+        img_ids=ids,
+        kv_cache=kept,
+        kv_cache_mode="extract" if references else "cached",
+        num_ref_tokens=count,
+        return_dict=False,
+    )
+    return out[0].transpose(1, 2).reshape(x.shape), out[1] if references else kept
+
+
+def make_kept(model, least=2):
+    x, context, references = randn(5, 1, 16, 5, 3), randn(6, 1, 4, WIDTH), [randn(7, 1, 16, 3, 2), randn(8, 1, 16, 2, 4)]
+    forward(model, "klein_shown", x, context, references=references)
+    calls = [timed_velocity(model, x, sigma, context, references, least=least) for sigma in LEVELS]
+    kept = calls[0][1]
+    later = [timed_velocity(model, x, sigma, context, kept=kept, least=least)[0] for sigma in LEVELS]
+    for name, outputs in (("klein_timed", [out for out, _ in calls]), ("klein_kept", later)):
+        expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": LEVELS, f"{name}.out": torch.stack(outputs)})
+    for name in ("references", "reference_positions"):
+        expected[f"klein_timed.{name}"] = expected[f"klein_shown.{name}"]
+    expected["klein_timed.reference_timestep"] = torch.zeros(1)
+    for kind, layers in (("double", kept.double_block_caches), ("single", kept.single_block_caches)):
+        for i, layer in enumerate(layers):
+            expected[f"klein_kept.kept.{kind}.{i}"] = torch.cat([one.flatten(2) for one in layer.get()], dim=-1)
+
+
 def make_transformers():
     klein, dev = transformer("klein", 16, False), transformer("dev", 16, True)
     blocks = forward(klein, "klein_square", randn(1, 2, 16, 6, 6), randn(2, 2, 5, WIDTH))
     for i, (_, image) in enumerate(blocks[:2]):
         expected[f"klein_square.double.{i}.img"] = image
     forward(klein, "klein_wide", randn(3, 1, 16, 4, 10), randn(4, 1, 9, WIDTH), least=2)
-    forward(klein, "klein_shown", randn(5, 1, 16, 5, 3), randn(6, 1, 4, WIDTH), references=[randn(7, 1, 16, 3, 2), randn(8, 1, 16, 2, 4)])
+    make_kept(klein)
     forward(dev, "dev_odd", randn(9, 1, 16, 5, 7), randn(10, 1, 6, WIDTH), torch.tensor([4.0]))
 
 
@@ -223,7 +281,15 @@ def make_workflow(tokenizers, decode, encode):
     latent = draw([])
     expected.update({"flow.latent": latent, "flow.picture": picture(latent)})
     shown = (torch.tensor([64.0, 128.0, 192.0]) / 255).expand(1, 32, 48, 3)
-    expected["flow.edited"] = draw([encode(2 * shown - 1)[0]])
+    references = [encode(2 * shown - 1)[0]]
+    expected["flow.edited"] = draw(references)
+    x, kept = torch.randn(1, 128, height // 16, width // 16, generator=torch.Generator().manual_seed(7)), [None, None]
+    for sigma, after in zip(sigmas, sigmas[1:]):
+        seen = [timed_velocity(model, x, sigma, c, references if k is None else (), k) for c, k in zip((positive, negative), kept)]
+        kept = [k for _, k in seen]
+        (with_text, _), (without, _) = seen
+        x = x + (without + 2.5 * (with_text - without)) * (after - sigma)
+    expected["flow.kept"] = x
 
 
 DEV_TEMPLATE = "<s>[SYSTEM_PROMPT]{system}[/SYSTEM_PROMPT][INST]{prompt}[/INST]"

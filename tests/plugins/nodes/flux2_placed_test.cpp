@@ -47,6 +47,18 @@ struct PlacedFlux2 : NodeFixture {
         "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
         hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
   }
+  // What is made of the picture is kept for the second step.
+  std::string kept_flow(const std::string& hints) const {
+    std::string text = flow(hints);
+    const auto replace = [&](const std::string& from, const std::string& to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    replace(R"("inputs": {"model": ["model", 0])", R"("inputs": {"model": ["kept", 0])");
+    replace(R"("steps": 1)", R"("steps": 2)");
+    replace(R"("one": )",
+            R"("kept": {"class_type": "FluxKVCache", "inputs": {"model": ["model", 0]}}, "one": )");
+    return text;
+  }
   // At cfg 1, with what guides attentions away from this text; empty: nothing does.
   std::string attention_flow(const char* negative, const std::string& hints) const {
     const bool is_guided = negative[0] != '\0';
@@ -65,12 +77,13 @@ struct PlacedFlux2 : NodeFixture {
   std::vector<float> draw(std::vector<std::string> devices, const std::string& hints) const {
     return draw_flow(std::move(devices), flow(hints));
   }
-  std::vector<float> draw_flow(std::vector<std::string> devices, const std::string& flow) const {
+  std::vector<float> draw_flow(std::vector<std::string> devices, const std::string& flow,
+                               bool is_slow = true) const {
     EngineOptions options = heddle::test::engine_options();
     options.plugin_dirs.push_back(heddle::test::kFakePlugin);
     options.devices = std::move(devices);
     options.compute = {{"fake", "f32"}};
-    options.reference_kernels = true;
+    options.reference_kernels = is_slow;
     options.model_dirs = {folder / "models"};
     options.output_dir = folder / "placed";
     Engine placed(std::move(options));
@@ -99,6 +112,28 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
   }
   for (const char* mode : {"sequence", "tensor"})
     BOOST_TEST(heddle::test::relative_error(divided(mode), alone) < kTolerance, mode);
+}
+
+BOOST_AUTO_TEST_CASE(what_was_made_of_pictures_is_kept_wherever_the_model_is) {
+  const std::vector<float> alone = draw_flow({"fake:0"}, kept_flow(""), false);
+  const auto hint = [](const char* mode) {
+    return cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")");
+  };
+  for (const char* mode : {"layers", "data", "cfg"}) {
+    const std::vector<float> made = draw_flow({"fake:0", "fake:1"}, kept_flow(hint(mode)), false);
+    BOOST_TEST((made.size() == alone.size() &&
+                std::memcmp(made.data(), alone.data(), 4 * alone.size()) == 0),
+               mode);
+  }
+  // Devices divide none of its heads, which are kept whole.
+  BOOST_TEST(heddle::test::relative_error(
+                 draw_flow({"fake:0", "fake:1"}, kept_flow(hint("tensor")), false), alone) <
+             kTolerance);
+  const std::string said = heddle::test::engine_refusal([&] {
+    draw_flow({"fake:0", "fake:1"}, kept_flow(hint("sequence")), false);
+  });
+  BOOST_TEST(said.find("Use layers, cfg or data, or leave out FluxKVCache") != std::string::npos,
+             said);
 }
 
 BOOST_AUTO_TEST_CASE(guided_attentions_are_led_away_from_another_text_alone) {

@@ -3,6 +3,7 @@
 // (../goldens/make_flux2_goldens.py).
 #include <cmath>
 
+#include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/seeded_weights.h"
 
@@ -96,6 +97,32 @@ BOOST_AUTO_TEST_CASE(a_picture_that_klein_is_shown_lies_where_pytorch_puts_it) {
   const double moved =
       relative_error(results.floats("drawn.output", "samples"), expected.floats("flow.latent"));
   BOOST_TEST(moved > 10 * kTolerance, "the picture changed " << moved);
+}
+
+// By each conditioning, which was shown it.
+BOOST_AUTO_TEST_CASE(what_klein_made_of_a_picture_serves_the_whole_run) {
+  const auto kept = [](std::string text) {
+    const std::string model = R"("inputs": {"model": ["model", 0], "positive")";
+    return text.replace(text.find(model), model.size(),
+                        R"("inputs": {"model": ["kept", 0], "positive")");
+  };
+  const std::string nodes =
+      std::string(kShown) +
+      R"(, "kept": {"class_type": "FluxKVCache", "inputs": {"model": ["model", 0]}})";
+  const std::string whole = kept(flow(nodes, "with", "without"));
+  const std::vector<float> drawn =
+      run_whole(whole, {"drawn.output"}).floats("drawn.output", "samples");
+  compare(drawn, "flow.kept");
+  BOOST_TEST(relative_error(drawn, expected.floats("flow.edited")) > 10 * kTolerance);
+  heddle::EngineOptions told = engine_options();
+  told.compute = {{"cpu", "f32"}};
+  told.model_dirs.push_back(folder / "models");
+  told.output_dir = folder / "told";
+  heddle::Engine::Data data(told);
+  check_inference(data, whole);
+  // Without a picture there is nothing to keep.
+  compare(run_whole(kept(flow(nodes)), {"drawn.output"}).floats("drawn.output", "samples"),
+          "flow.latent");
 }
 
 BOOST_AUTO_TEST_CASE(an_empty_latent_of_other_models_becomes_one_of_flux2) {

@@ -77,6 +77,8 @@ std::vector<Guidance> guidances() {
           patched_by("TemporalScoreRescaling"),
           patched_by("VideoLinearCFGGuidance", R"(, "min_cfg": 1.5)"),
           patched_by("VideoTriangleCFGGuidance", R"(, "min_cfg": 1.5)"),
+          patched_by("ContextWindowsManual", R"(, "context_length": 3, "context_overlap": 1,
+                     "context_schedule": "standard_uniform", "dim": 2, "freenoise": true)"),
           patched_by("EasyCache"),
           patched_by("LazyCache")};
 }

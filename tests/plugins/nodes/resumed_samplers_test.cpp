@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/seeded_weights.h"
 
 using heddle::Event;
 using heddle::Results;
@@ -124,6 +125,15 @@ BOOST_AUTO_TEST_CASE(what_patches_and_caches_keep_goes_on, *boost::unit_test::la
        R"("reuse_threshold": 1.0, "start_percent": 0.1, "end_percent": 0.95, "verbose": false)"},
       {"LazyCache",
        R"("reuse_threshold": 1.0, "start_percent": 0.1, "end_percent": 0.95, "verbose": false)"}};
+  // Two of them in one model, as windows and outputs that are kept know each other.
+  const std::string windows =
+      R"("windows": {"class_type": "ContextWindowsManual", "inputs": {"model": ["model", 0],
+           "context_length": 4, "context_overlap": 1, "context_schedule": "standard_uniform", "dim": 3}},
+         "patch": {"class_type": "EasyCache", "inputs": {"model": ["windows", 0], "reuse_threshold": 1.0,
+           "start_percent": 0.1, "end_percent": 0.95, "verbose": false}}, )";
+  is_the_same_in_pieces(
+      windows + resumed_out(ksampler(R"("model": ["patch", 0], "steps": 8)")) + kLook,
+      "context windows with EasyCache", 7);
   for (const auto& [type, inputs] : patches)
     for (const char* sampler : {"dpmpp_2m", "euler_ancestral_cfg_pp"}) {
       const std::string nodes =
@@ -167,6 +177,29 @@ BOOST_AUTO_TEST_CASE(the_parts_of_a_sampler_go_on_with_two_guidances) {
                  "sampler": ["sampler", 0], "sigmas": ["levels", 0], "latent_image": ["empty", 0]}}, )" +
           std::string(kLook),
       "SamplerCustomAdvanced", 4, "out.denoised_output");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_model_made_of_reference_pictures_goes_on) {
+  using heddle::test::seeded_tensor, heddle::test::write_safetensors;
+  write_safetensors(folder / "models/diffusion_models/klein.safetensors",
+                    heddle::test::seeded_model("klein", false, "flux2"));
+  write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.text.cross_attn", {1, 7, 72}),
+                                                   seeded_tensor("in.picture", {1, 16, 1, 3})});
+  const std::string texts = (folder / "texts.safetensors").string();
+  is_the_same_in_pieces(
+      R"("klein": {"class_type": "UNETLoader", "inputs": {"unet_name": "klein.safetensors", "weight_dtype": "default"}},
+         "kept": {"class_type": "FluxKVCache", "inputs": {"model": ["klein", 0]}},
+         "text": {"class_type": "test.conditioning", "inputs": {"path": ")" +
+          texts + R"(", "prefix": "in.text", "option": ""}},
+         "picture": {"class_type": "test.latent", "inputs": {"path": ")" +
+          texts + R"(", "name": "in.picture"}},
+         "shown": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["text", 0], "latent": ["picture", 0]}},
+         "small": {"class_type": "EmptyFlux2LatentImage", "inputs": {"width": 48, "height": 32, "batch_size": 1}}, )" +
+          resumed_out(
+              ksampler(R"("model": ["kept", 0], "positive": ["shown", 0], "negative": ["shown", 0],
+                                  "latent_image": ["small", 0], "cfg": 1)")) +
+          kLook,
+      "reference pictures", 3);
 }
 
 // One sampler that is called for each of three texts.

@@ -83,6 +83,13 @@
  *                 (1|B, 2 T, width) holds the tokens of the positive conditioning, then those of
  *                 the negative one; so do y (B, 2 width), guidance (B, 2) and the output (B, 2 C,
  *                 ...). x is that of both
+ *   keeping_model  record, optional: the configuration of a model, built by its family, that keeps
+ *                 what its blocks made of reference pictures: outputs "kept...", (B, R, kept_width)
+ *                 of R tokens, and optional inputs of the same names in the place of the pictures.
+ *                 reference_cache (bool): it is built so, and a run shows it reference pictures in
+ *                 the first evaluation only
+ *   context_windows  record, optional: which parts of a long latent the model sees
+ *                 (plugins/samplers/context_windows.h)
  *   positions     list of six floats, optional: by what the positions of image tokens are scaled,
  *                 and what is added to them, each of time, row and column
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level

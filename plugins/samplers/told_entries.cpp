@@ -1,0 +1,67 @@
+// Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
+#include "sample_shapes.h"
+
+namespace heddle::samplers {
+namespace {
+
+Value told_info(const heddle_tensor_info& info) {
+  std::vector<Value> shape;
+  for (const std::int64_t side : shape_of(info)) shape.push_back(value_of(side));
+  return Record()
+      .set("dtype", value_of(std::int64_t(info.dtype)))
+      .set("shape", list_of(shape))
+      .value();
+}
+
+// Of a tensor, or of what told_info() made.
+std::optional<heddle_tensor_info> info_of(const Value& told) {
+  if (told.is(HEDDLE_KIND_TENSOR)) {
+    const Tensor tensor = told.as<Tensor>();
+    return tensor_info(tensor.dtype(), tensor.shape());
+  }
+  if (!told.is(HEDDLE_KIND_RECORD)) return {};
+  Shape shape;
+  const Value sides = told.field("shape");
+  for (std::uint32_t i = 0; i < sides.count(); ++i)
+    shape.push_back(sides.item(i).as<std::int64_t>());
+  return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
+}
+
+}  // namespace
+
+std::vector<EntryShapes> entries_told(const Value& list) {
+  std::vector<EntryShapes> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value entry = list.item(i);
+    const std::optional<heddle_tensor_info> text = info_of(entry.field("cross_attn"));
+    if (!text) return {};
+    entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
+                       entry, info_of(entry.field("concat_latent_image")),
+                       info_of(entry.field("concat_mask"))});
+    const Value shown = entry.field("reference_latents");
+    for (std::uint32_t k = 0; k < shown.count(); ++k)
+      if (const auto info = info_of(shown.item(k).field("samples")))
+        entries.back().references.push_back(*info);
+  }
+  return entries;
+}
+
+Value told_shapes(const std::vector<EntryShapes>& entries) {
+  std::vector<Value> told;
+  for (const EntryShapes& entry : entries) {
+    Record record(entry.scope);
+    record.set("cross_attn", told_info(entry.text));
+    if (entry.pooled) record.set("pooled_output", told_info(*entry.pooled));
+    if (entry.mask) record.set("mask", told_info(*entry.mask));
+    if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
+    if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
+    std::vector<Value> shown;
+    for (const heddle_tensor_info& info : entry.references)
+      shown.push_back(Record().set("samples", told_info(info)).value());
+    if (!shown.empty()) record.set("reference_latents", list_of(shown));
+    told.push_back(record.value());
+  }
+  return list_of(told);
+}
+
+}  // namespace heddle::samplers

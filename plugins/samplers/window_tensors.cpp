@@ -1,0 +1,102 @@
+#include "window_tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include <heddle/ops.hpp>
+
+#include "sampler_loop.h"
+
+namespace heddle::samplers {
+namespace {
+
+// Places that follow each other, on both sides.
+struct Run {
+  std::int64_t from = 0, to = 0, count = 0;
+};
+
+std::vector<Run> runs_of(const std::vector<std::int64_t>& places) {
+  std::vector<Run> runs;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    if (!runs.empty() && runs.back().from + runs.back().count == places[i])
+      ++runs.back().count;
+    else
+      runs.push_back({places[i], std::int64_t(i), 1});
+  }
+  return runs;
+}
+
+Tensor part(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int64_t count) {
+  return tensor.slice(int(axis), begin, begin + count);
+}
+
+bool follows_window(std::string_view name, const Shape& shape, const WindowRule& rule,
+                    std::int64_t full) {
+  constexpr std::array<std::string_view, 4> kRows = {"context", "y", "concat", "references"};
+  if (rule.dim != 0) return name == "concat";
+  return std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
+}
+
+}  // namespace
+
+Tensor with_places(Context& ctx, const Tensor& tensor, std::size_t axis,
+                   const std::vector<std::int64_t>& places) {
+  Shape shape = tensor.shape();
+  shape[axis] = std::int64_t(places.size());
+  const Tensor made = ctx.make(shape, tensor.dtype());
+  for (const Run& run : runs_of(places))
+    ops::copy_into(ctx, part(tensor, axis, run.from, run.count),
+                   part(made, axis, run.to, run.count));
+  return made;
+}
+
+Value constants_in(Context& ctx, const Value& constants, const WindowRule& rule,
+                   const ContextWindow& window, std::int64_t full) {
+  Record made(constants);
+  for (std::uint32_t i = 0; i < constants.count(); ++i) {
+    const std::string name = constants.key(i);
+    const Tensor tensor = constants.item(i).as<Tensor>();
+    if (follows_window(name, tensor.shape(), rule, full))
+      made.set(name, value_of(with_places(ctx, tensor, std::size_t(rule.dim),
+                                          window.seen(full, rule.cond_retained))));
+  }
+  return made.value();
+}
+
+Constants constants_in(Constants constants, const WindowRule& rule, const ContextWindow& window,
+                       std::int64_t full) {
+  for (Infer::Named& one : constants)
+    if (follows_window(one.name, one.shape, rule, full))
+      one.shape[std::size_t(rule.dim)] = window.seen_count();
+  return constants;
+}
+
+Tensor joined(Context& ctx, const std::vector<Tensor>& made, const ContextWindows& windows,
+              std::size_t axis, const Shape& shape) {
+  std::vector<ops::Term> terms;
+  for (std::size_t k = 0; k < windows.size(); ++k) {
+    const ContextWindow& window = windows[k];
+    const auto count = std::int64_t(window.places.size());
+    Shape along(shape.size(), 1);
+    along[axis] = count;
+    const std::vector<float> weights(window.weights.begin(), window.weights.end());
+    const Tensor weighed = ops::mul(ctx, part(made[k], axis, window.anchor ? 1 : 0, count),
+                                    ctx.upload(along, HEDDLE_F32, weights.data()));
+    // A place that comes again in a window is added in a tensor of its own.
+    std::vector<Tensor> layers;
+    std::vector<std::int64_t> times(std::size_t(shape[axis]), 0);
+    for (const Run& run : runs_of(window.places)) {
+      const auto begin = times.begin() + run.from;
+      const auto layer = std::size_t(*std::max_element(begin, begin + run.count));
+      if (layer == layers.size()) layers.push_back(or_zeros(ctx, {}, shape));
+      ops::copy_into(ctx, part(weighed, axis, run.to, run.count),
+                     part(layers[layer], axis, run.from, run.count));
+      std::fill(begin, begin + run.count, std::int64_t(layer) + 1);
+    }
+    for (const Tensor& layer : layers) terms.push_back({1.0, layer});
+  }
+  return sum_of(ctx, std::move(terms));
+}
+
+}  // namespace heddle::samplers
