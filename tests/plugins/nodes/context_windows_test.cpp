@@ -58,6 +58,7 @@ struct WindowFixture : NodeFixture {
   }
   void check(const std::vector<float>& values, const std::string& golden) const {
     const double error = heddle::test::relative_error(values, expected.floats(golden));
+    BOOST_TEST_MESSAGE(golden << ": relative error " << error);
     BOOST_TEST(error < kTolerance, golden << ": relative error " << error);
   }
   void check_refused(const std::string& changes, const std::string& part,
