@@ -50,23 +50,26 @@ Tensor scaled(Context& ctx, const Tensor& x, int n) {
   return out;
 }
 
-// x + y, which is gated by this quarter, each half by its own row. Changes y.
+// x + y, which is gated by this quarter, each half by its own row.
 Tensor gated(Context& ctx, const Tensor& x, const Tensor& y, int n) {
+  static const Op gated_add(HEDDLE_OP_GATED_ADD);
   const Halves halves = halves_of(ctx);
-  const auto gate = [&](Range range, int row) {
-    if (range.begin < range.end)
-      ops::mul_into(ctx, tokens(y, range), quarter(ctx[Qwen21Layer::mod], row, n),
-                    tokens(y, range));
+  const Tensor out = ctx.make_like(x);
+  const auto add = [&](Range range, int row) {
+    if (range.begin == range.end) return;
+    const Tensor gate = quarter(ctx[Qwen21Layer::mod], row, n);
+    ctx.op(gated_add, {tokens(x, range).raw(), gate.raw(), tokens(y, range).raw()},
+           {tokens(out, range).raw()});
   };
-  gate(halves.before, 1);
-  gate(halves.drawn, 0);
-  return ops::add(ctx, x, y);
+  add(halves.before, 1);
+  add(halves.drawn, 0);
+  return out;
 }
 
 // x through a matrix. A group of devices may have both in parts: each multiplies its own.
 Tensor joined(Context& ctx, const Tensor& x, const Weight& matrix) {
-  const Tensor sum = blocks::wide_linear(ctx, x, ctx[matrix], {});
-  return ctx.group().kind == HEDDLE_GROUP_ROWS ? ops::all_reduce(ctx, sum) : sum;
+  if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, ctx[matrix], {});
+  return ops::all_reduce(ctx, blocks::wide_linear(ctx, x, ctx[matrix], {}));
 }
 
 // Of all tokens, with some of the heads: qkv (B, L, 3 H' d) -> out (B, L, H', d).
@@ -255,7 +258,7 @@ void Qwen21Layer::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const Tensor seen = attention_in_order(ctx, scaled(ctx, x, 0));
   const Tensor middle = gated(ctx, x, joined(ctx, seen, proj), 1);
-  const Tensor both = blocks::wide_linear(ctx, scaled(ctx, middle, 2), ctx[up], {});
+  const Tensor both = ops::linear(ctx, scaled(ctx, middle, 2), ctx[up], {});
   const std::int64_t width = both.size(2) / 2;
   const Tensor raised = ctx.make({both.size(0), both.size(1), width});
   ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
