@@ -40,7 +40,8 @@ Cudnn::Key key_of(const Device& device, const heddle_op_call& call) {
   const heddle_tensor_info &q = in(call, 0).info, &k = in(call, 1).info, &v = in(call, 2).info,
                            &whole = out(call).info;
   const std::int64_t d = q.shape[3];
-  if (d % 8 != 0 || d > kLongestHead || v.shape[3] != d || (q.dtype != HEDDLE_BF16 && q.dtype != HEDDLE_F16))
+  if (d % 8 != 0 || d > kLongestHead || v.shape[3] != d ||
+      (q.dtype != HEDDLE_BF16 && q.dtype != HEDDLE_F16))
     return {};
   if (4.0 * static_cast<double>(device::element_count(q)) * static_cast<double>(k.shape[1]) <
       device.settings().cudnn_flops)
