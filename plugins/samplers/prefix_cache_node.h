@@ -21,9 +21,8 @@ struct QwenImage21Cache {
       1,
       "Qwen Image 2.1 Cache",
       "model/conditioning/qwen image",
-      "Gives the model as it is: each step computes text and shown pictures anew, with all of "
-      "their "
-      "digits, whatever is chosen. In ComfyUI it says where they are kept and how exactly.",
+      "Gives the model as it is: each step computes text and shown pictures anew and exactly, "
+      "whatever is chosen. In ComfyUI it says where they are kept, and how exactly.",
       HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES | HEDDLE_NODE_EXPERIMENTAL};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<std::string> device{"device", kDevice};

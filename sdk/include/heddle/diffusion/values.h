@@ -53,12 +53,14 @@
  *                 "index_timestep_zero" or "uxo". reference_centred (bool): a picture's middle is
  *                 its origin, and the model has an input "text_start"; reference_timestep (bool):
  *                 it has an input of that name
- *   reference_slots  int, optional: up to so many pictures are shown as "reference.0" (B|1, C, h,
- * w) and "slot.0" (n + 1), read by its shape: before token n of the context reference_step  int,
- * optional, 1: between pictures on the first axis by the method "index" concat_channels  int,
- * optional: of the input "concat". As many as latent_channels: a picture; and one for each pixel of
- * a cell more: also its mask latent_scale, latent_shift           floats: scaled = (raw - shift) *
- * scale latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
+ *   reference_slots  int, optional: how many pictures it is shown at most, as "reference.0"
+ *                 (B|1, C, h, w) and "slot.0" (n + 1), of which the shape is read: it stands before
+ *                 token n of the context
+ *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
+ *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
+ *                 and one for each pixel of a cell more: also its mask
+ *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
+ *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
  *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel
  *                 of the scaled latents adds to red, green and blue (0 to 1), and what is added to
@@ -122,8 +124,8 @@
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
  *               3: 4 of pictures with alpha; preview_factors, latent_means, latent_deviations as in
- *               MODEL, optional; pixel_space (bool), optional: it has no
- *               models, its latents are pictures (B, 3, H, W) from -1 to 1
+ *               MODEL, optional; pixel_space (bool), optional: it has no models, its latents are
+ *               pictures (B, 3, H, W) from -1 to 1
  * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
  *   id            text: changes of one id are the same one
  *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path
