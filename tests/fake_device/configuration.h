@@ -14,7 +14,7 @@
 //                     says that speeds differ)
 //   "op_seconds"      {"linear": 0.5, "*": 0.1}: what an op takes altogether; else launch_seconds +
 //                     max(flops, bytes)
-//   "pace"            seconds of the true clock that an op takes at least, for each simulated one,
+//   "pace"            seconds of the true clock that a stream's ops take, for each simulated one,
 //                     where what ends first matters to the engine (0)
 //   "links"           {"host": {"bandwidth": 16e9, "latency": 1e-5},
 //                      "peer": {"bandwidth": 64e9, "latency": 5e-6},

@@ -1,7 +1,6 @@
 #include "device.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -265,8 +264,9 @@ void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace)
   counters_.count_launch(call.op);
   const bool fails = counters_.launch_fault.strikes();
   stream.enqueue(device::cat(call.op, " (", enqueued->kernel->name, ")"),
-                 [this, enqueued, fails, pause = seconds * configuration_.pace](CpuStream& cpu) {
-                   if (pause > 0) std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+                 [this, enqueued, fails, &pacer = stream.pacer(),
+                  pause = seconds * configuration_.pace](CpuStream& cpu) {
+                   if (pause > 0) pacer.pass(pause);
                    if (fails)
                      device::fail(HEDDLE_IO, "this launch fails because a test asked for it");
                    counters_.launch_begins();

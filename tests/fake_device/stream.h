@@ -23,6 +23,7 @@
 #include "captured_graph.h"
 #include "clock.h"
 #include "heddle/device.hpp"
+#include "pacer.h"
 
 namespace heddle::fake {
 
@@ -95,6 +96,7 @@ class Stream {
 
   Device& device() const { return device_; }
   Clock::Track& track() { return track_; }
+  Pacer& pacer() { return pacer_; }
 
   // For the shuffler, one thread at a time: whether the first piece of work may run, and running
   // it.
@@ -123,6 +125,7 @@ class Stream {
   const std::shared_ptr<StreamFailure> failure_ = std::make_shared<StreamFailure>();
   const FailureRef no_memory_ = std::make_shared<const Failure>(
       Failure{HEDDLE_OUT_OF_MEMORY, "a fake device: host memory is exhausted"});
+  Pacer pacer_;  // its worker
   Clock::Track track_;
   device::Cancel cancel_;  // who enqueues
   std::unique_ptr<CapturedGraph> captured_graph_;
