@@ -5,10 +5,10 @@
 
 namespace heddle::cuda {
 
-constexpr std::int64_t kNarrowest = 512;  // numbers of the longest short row
+constexpr std::int64_t kNarrowRowLimit = 512;  // numbers of the longest short row
 
-// REQUIRES: rows of `width` numbers, whole eights, at most kNarrowest; no bias; one weight for all
-// rows, or none.
+// REQUIRES: rows of `width` numbers, whole eights, at most kNarrowRowLimit; no bias; one weight for
+// all rows, or none.
 void narrow_rms_norm(Stream& stream, const Row& row, std::int64_t rows, std::int64_t width);
 
 }  // namespace heddle::cuda

@@ -151,7 +151,7 @@ struct RowNorm : Vector {
     const std::int64_t width = row.space.shape[row.space.rank - 1];
     const std::int64_t rows = row.space.count / width,
                        pieces = (width + kThreads * kLanes - 1) / (kThreads * kLanes);
-    if (kNorm == Norm::kRms && width <= kNarrowest)
+    if (kNorm == Norm::kRms && width <= kNarrowRowLimit)
       return narrow_rms_norm(stream, row, rows, width);
     const Lies lies = how_lies(row.x);
     if (lies == Lies::kBf16) return launch_pieces<kNorm, Lies::kBf16>(stream, row, rows, pieces);
