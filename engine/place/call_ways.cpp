@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "engine/base/text.h"
+#include "engine/place/call_memory.h"
 #include "engine/place/device_choice.h"
 #include "engine/place/unequal_layers.h"
 #include "engine/program/partition.h"
@@ -124,18 +125,26 @@ std::vector<double> CallWays::room_for_weights(const std::vector<std::uint32_t>&
 // is short gets less.
 void CallWays::divide_layers(std::vector<double>& fractions, CallPlacement& placement) const {
   placement.of_block = partition(case_.graph, load(), fractions);
+  std::vector<double> less;  // of its fraction, by rank
   for (int i = 0; is_known() && i < kPartitionTries; ++i) {
-    const CallEstimate now = estimate(case_, placement);
-    if (now.fits()) return;
-    std::vector<double> less(fractions.size(), 1);
-    for (std::size_t d = 0; d < now.needs.size(); ++d)
-      if (now.needs[d].wanted_bytes > now.needs[d].there_bytes)
-        less[d % less.size()] = std::min(
-            less[d % less.size()],
-            0.9 * double(now.needs[d].there_bytes) / double(now.needs[d].wanted_bytes) + 0.05);
+    if (less.empty()) {
+      less.assign(fractions.size(), 1);
+      bool fits = true;
+      const std::vector<CallMemory> memory = whole_memory(case_, placement);
+      for (std::size_t d = 0; d < memory.size(); ++d) {
+        const DeviceNeed& need = memory[d].need;
+        if (need.wanted_bytes <= need.there_bytes) continue;
+        fits = false;
+        double& rank = less[d % less.size()];
+        rank = std::min(rank, 0.9 * double(need.there_bytes) / double(need.wanted_bytes) + 0.05);
+      }
+      if (fits) return;
+    }
     for (std::size_t rank = 0; rank < less.size(); ++rank) fractions[rank] *= less[rank];
     std::vector<std::uint32_t> next = partition(case_.graph, load(), fractions);
-    if (next != placement.of_block) placement.of_block = std::move(next);
+    if (next == placement.of_block) continue;
+    placement.of_block = std::move(next);
+    less.clear();
   }
 }
 
@@ -188,13 +197,18 @@ void CallWays::add_exchanging(ParallelMode mode, const std::vector<std::uint32_t
   add_combined(mode, {.ranks = std::uint32_t(devices.size())}, devices);
 }
 
+double CallWays::seconds_alone(std::uint32_t device) const {
+  const auto [known, is_new] = seconds_alone_.try_emplace(device, 0);
+  if (is_new) known->second = estimate_alone(case_, device).seconds;
+  return known->second;
+}
+
 // How much of the work each `ranks` of them do in the same time.
 std::vector<double> CallWays::speeds(const std::vector<std::uint32_t>& devices,
                                      std::uint32_t ranks) const {
   std::vector<double> fractions(devices.size() / ranks, 0);
   for (std::size_t i = 0; i < fractions.size() * ranks; ++i)
-    fractions[i / ranks] +=
-        is_known() ? 1 / std::max(estimate_alone(case_, devices[i]).seconds, 1e-12) : 1;
+    fractions[i / ranks] += is_known() ? 1 / std::max(seconds_alone(devices[i]), 1e-12) : 1;
   const double all = std::accumulate(fractions.begin(), fractions.end(), 0.0);
   for (double& fraction : fractions) fraction /= all;
   return fractions;

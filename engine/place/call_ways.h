@@ -3,6 +3,7 @@
 // them. Pure.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,6 +68,7 @@ class CallWays {
   void divide_layers(std::vector<double>& fractions, CallPlacement& placement) const;
   std::vector<double> room_for_weights(const std::vector<std::uint32_t>& devices) const;
   std::vector<double> speeds(const std::vector<std::uint32_t>& devices, std::uint32_t ranks) const;
+  double seconds_alone(std::uint32_t device) const;
   std::string over(ParallelMode mode, const CallPlacement& placement) const;
 
   const CallRequest& request_;
@@ -75,6 +77,7 @@ class CallWays {
   const std::uint32_t first_;
   std::vector<CallWay> ways_;
   mutable std::optional<CallLoad> weights_;
+  mutable std::map<std::uint32_t, double> seconds_alone_;  // by device
 };
 
 inline constexpr double kWorthIt =

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/place/call_memory.h"
 #include "engine/program/session_inputs.h"
 
 namespace heddle::engine {
@@ -180,9 +181,9 @@ class SharedWork {
       whole.devices.clear();
       for (std::size_t first = 0; first < placement_.devices.size(); first += ranks_)
         whole.devices.push_back(placement_.devices[first + rank]);
-      const CallEstimate of_groups = estimate_whole(call_, whole);
+      const std::vector<CallMemory> of_groups = whole_memory(call_, whole);
       for (std::size_t group = 0; group < whole.devices.size(); ++group) {
-        DeviceNeed need = of_groups.needs[group];
+        DeviceNeed need = of_groups[group].need;
         const CallLoad& load = call_.load(need.device);
         const std::uint64_t activations =
                                 need.wanted_bytes - std::min(need.wanted_bytes, load.weight_bytes),

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "engine/place/call_steps.h"
 #include "engine/place/estimate_shared.h"
@@ -115,6 +116,34 @@ std::uint64_t pinned_bytes(const PagingCase& paging, const PagingPlan& paged) {
   return bytes;
 }
 
+// Plans of one placement. Devices that have the same to do get the same one.
+class PagingPlans {
+ public:
+  // `there`: bytes for weights, and `others` besides. Sets what is available. Valid until the next
+  // call; nullptr where it cannot run: `least` says how many bytes it wants.
+  const PagingPlan* plan(PagingCase& paging, std::uint64_t there, std::uint64_t others,
+                         std::uint64_t& least) {
+    paging.available = there - std::min(there, others);
+    const auto is_same = [&](const Planned& p) { return p.paging == paging; };
+    auto found = std::ranges::find_if(planned_, is_same);
+    if (found == planned_.end()) {
+      Planned next{paging, min_weight_memory(paging), {}};
+      if (next.least.bytes() <= paging.available) next.plan = plan_paging(paging, next.least);
+      found = planned_.insert(planned_.end(), std::move(next));
+    }
+    least = found->least.bytes();
+    return found->plan ? &*found->plan : nullptr;
+  }
+
+ private:
+  struct Planned {
+    PagingCase paging;
+    MinWeightMemory least;
+    std::optional<PagingPlan> plan;
+  };
+  std::vector<Planned> planned_;
+};
+
 double sum(const std::vector<double>& seconds) {
   return std::accumulate(seconds.begin(), seconds.end(), 0.0);
 }
@@ -131,6 +160,7 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
   std::vector<double> longer(placement.devices.size() / ranks, 0);  // by group: seconds more
   double once = 0;                                                  // than without copies
   std::uint64_t pinned_available = call.prices.topology().pinned_bytes;
+  PagingPlans plans;
   std::vector<Donor> donors = session_donors(call.prices, session_devices(placement, call.home));
   for (std::uint32_t i = 0; i < placement.devices.size(); ++i) {
     DeviceNeed& need = result.needs[i];
@@ -140,13 +170,13 @@ CallEstimate estimate_streamed(const CallCase& call, const CallPlacement& placem
     for (const auto* list : {&paging.once, &paging.loop})
       for (const PagedWeight& weight : *list) weights += weight.bytes;
     const std::uint64_t others = need.wanted_bytes - std::min(weights, need.wanted_bytes);
-    const MinWeightMemory least = min_weight_memory(paging);
-    if (others + least.bytes() > need.there_bytes) {
-      need.wanted_bytes = others + least.bytes();
+    std::uint64_t least = 0;
+    const PagingPlan* planned = plans.plan(paging, need.there_bytes, others, least);
+    if (planned == nullptr) {
+      need.wanted_bytes = others + least;
       continue;
     }
-    paging.available = need.there_bytes - others;
-    const PagingPlan paged = plan_paging(paging);
+    const PagingPlan& paged = *planned;
     need.wanted_bytes = others + paged.resident_bytes + paged.staging_ring_bytes;
     const double computing = sum(paging.op_seconds) + paging.idle_seconds;
     double step_seconds = paged.step_seconds;

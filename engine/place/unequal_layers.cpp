@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "engine/place/call_memory.h"
 #include "engine/place/estimate_shared.h"
 #include "engine/place/pipeline.h"
 #include "engine/program/partition.h"
@@ -20,7 +21,10 @@ constexpr double kEvenGain = 0.98;  // what is less even, or streams, has to be 
 constexpr double kRingWeights = 3;  // that a staging ring holds, of the largest
 
 std::uint64_t activation_bytes(const CallCase& call, std::uint32_t device) {
-  return estimate_alone(call, device).needs.front().wanted_bytes - call.load(device).weight_bytes;
+  CallPlacement alone;
+  alone.devices = {device};
+  const CallCase there{call.graph, call.loads, device, call.prices};
+  return whole_memory(there, alone).front().need.wanted_bytes - call.load(device).weight_bytes;
 }
 
 class LayersSearch {

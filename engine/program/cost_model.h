@@ -27,6 +27,8 @@ struct CopyRate {
     return begin + latency_seconds + double(bytes) / bytes_per_second;
   }
   double seconds(std::uint64_t bytes) const { return end(0, bytes); }
+
+  bool operator==(const CopyRate&) const = default;
 };
 // Of memory that both ends share.
 inline constexpr CopyRate kNothingToCopy{std::numeric_limits<double>::infinity(), 0};

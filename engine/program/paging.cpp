@@ -1,6 +1,7 @@
 #include "engine/program/paging.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -106,11 +107,11 @@ std::uint64_t staging_ring_of(const Weights& weights, const std::vector<Streamed
 // others.
 class Pager {
  public:
-  explicit Pager(const PagingCase& paging)
+  explicit Pager(const PagingCase& paging, std::optional<MinWeightMemory> least = {})
       : paging_(paging), ops_(std::int64_t(paging.op_seconds.size())) {
     for (const std::uint32_t w : by_first_read(paging.once)) sort(paging.once[w], w, once_);
     for (const std::uint32_t w : by_first_read(paging.loop)) sort(paging.loop[w], w, loop_);
-    least_ = {small_bytes_, min_staging_ring()};
+    least_ = least ? *least : MinWeightMemory{small_bytes_, min_staging_ring()};
   }
 
   const MinWeightMemory& least() const { return least_; }
@@ -179,11 +180,15 @@ class Pager {
     std::uint64_t largest = 0;
     std::set<std::uint64_t> sizes;
     const auto add = [&](const Weights& weights, const std::vector<std::uint32_t>& order) {
+      // Where weights are alike, the sums of one are those of the one before.
+      std::array<std::uint64_t, kLongestRun> found{};
       for (std::size_t i = 0; i < order.size(); ++i) {
         largest = std::max(largest, padded_page_bytes(weights[order[i]].bytes));
         std::uint64_t bytes = 0;
-        for (std::size_t j = i; j < std::min(order.size(), i + kLongestRun); ++j)
-          sizes.insert(bytes += padded_page_bytes(weights[order[j]].bytes));
+        for (std::size_t j = i; j < std::min(order.size(), i + kLongestRun); ++j) {
+          bytes += padded_page_bytes(weights[order[j]].bytes);
+          if (found[j - i] != bytes) sizes.insert(found[j - i] = bytes);
+        }
       }
     };
     add(paging_.once, once_);
@@ -295,6 +300,10 @@ class Pager {
 MinWeightMemory min_weight_memory(const PagingCase& paging) { return Pager(paging).least(); }
 
 PagingPlan plan_paging(const PagingCase& paging) { return Pager(paging).run(); }
+
+PagingPlan plan_paging(const PagingCase& paging, const MinWeightMemory& least) {
+  return Pager(paging, least).run();
+}
 
 std::vector<std::int32_t> borrow(PagingCase& paging, const PagingPlan& plan,
                                  std::vector<Donor>& donors, std::uint32_t device_slot) {

@@ -33,6 +33,8 @@ struct PagedWeight {
   // What a pinned copy of it would take of host memory; 0: it is never pinned.
   std::uint64_t pinned_bytes = 0;
   bool is_pinned = false;  // it is already, for another device
+
+  bool operator==(const PagedWeight&) const = default;
 };
 
 // What one device has to do in a step, and before the first one.
@@ -47,6 +49,8 @@ struct PagingCase {
   CopyRate from_pinned{};
   std::uint64_t pinned_available = 0;
   std::uint64_t available = ~std::uint64_t(0);  // bytes for all of it
+
+  bool operator==(const PagingCase&) const = default;
 };
 
 // A streamed weight, in the order of copying.
@@ -80,6 +84,8 @@ MinWeightMemory min_weight_memory(const PagingCase& paging);
 // spread of what stays, the least step time, then the fewest bytes copied, then the fewest held.
 // REQUIRES: room for min_weight_memory().
 PagingPlan plan_paging(const PagingCase& paging);
+// REQUIRES: `least` is the case's min_weight_memory(), which takes as long to find.
+PagingPlan plan_paging(const PagingCase& paging, const MinWeightMemory& least);
 
 // A device that takes no part and has room: what a device slot streams in every step may lie there
 // instead of in host memory.
