@@ -27,8 +27,8 @@ Reservation& Reservation::operator=(Reservation&& other) noexcept {
   return *this;
 }
 
-void Reservation::release() {
-  if (ledger_ != nullptr && left_ > 0) ledger_->unclaim(left_);
+void Reservation::give_back() {
+  if (left_ > 0) ledger_->unclaim(left_);
   ledger_ = nullptr;
   left_ = 0;
 }

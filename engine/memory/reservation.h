@@ -39,9 +39,12 @@ class Reservation {
   Reservation& operator=(Reservation&& other) noexcept;
   ~Reservation() { release(); }
   std::uint64_t left() const { return left_; }  // bytes
-  void release();
+  void release() {  // here, because every node has two, and most of them are empty
+    if (ledger_ != nullptr) give_back();
+  }
 
  private:
+  void give_back();
   friend class Ledger;
   Ledger* ledger_ = nullptr;
   std::uint64_t left_ = 0;

@@ -59,7 +59,7 @@ void RunForecast::find_readers(State& state) const {
   }
 }
 
-void RunForecast::made(NodeIndex node, std::span<const Value> outputs) {
+void RunForecast::note_models(NodeIndex node, std::span<const Value> outputs) {
   if (node >= graph_.nodes.size()) return;
   std::vector<Hash128> models;
   for (const Value& output : outputs)
@@ -74,14 +74,12 @@ void RunForecast::made(NodeIndex node, std::span<const Value> outputs) {
   any_.store(true, std::memory_order_relaxed);
 }
 
-void RunForecast::began(NodeIndex node) {
-  if (!any_.load(std::memory_order_relaxed) || node >= graph_.nodes.size()) return;
+void RunForecast::note_began(NodeIndex node) {
+  if (node >= graph_.nodes.size()) return;
   const auto state = state_.lock();
   state->at = std::max(state->at, state->rank[node]);
 }
 
-void RunForecast::done(NodeIndex node) {
-  if (any_.load(std::memory_order_relaxed)) state_.lock()->uses.erase(node);
-}
+void RunForecast::note_done(NodeIndex node) { state_.lock()->uses.erase(node); }
 
 }  // namespace heddle::engine

@@ -39,11 +39,21 @@ class RunForecast {
   // node that asked for them, or stands in the graph itself.
   //
   // The node's outputs are there. Costs a look at each of them, unless there are models inside.
-  void made(NodeIndex node, std::span<const Value> outputs);
-  void began(NodeIndex node);
-  void done(NodeIndex node);
+  void made(NodeIndex node, std::span<const Value> outputs) {
+    for (const Value& output : outputs)
+      if (output && kind_of(*output) >= HEDDLE_KIND_LIST) return note_models(node, outputs);
+  }
+  void began(NodeIndex node) {
+    if (any_.load(std::memory_order_relaxed)) note_began(node);
+  }
+  void done(NodeIndex node) {
+    if (any_.load(std::memory_order_relaxed)) note_done(node);
+  }
 
  private:
+  void note_models(NodeIndex node, std::span<const Value> outputs);
+  void note_began(NodeIndex node);
+  void note_done(NodeIndex node);
   friend class Forecast;
   struct State {
     std::vector<std::vector<NodeIndex>> readers;     // by node; made when the first model is there

@@ -75,7 +75,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   struct Expanding {
     using Output = std::variant<Value, Source>;
     std::vector<std::vector<Output>> calls;
-    ForUser for_user;
+    std::unique_ptr<ForUser> for_user;  // nullptr: nothing
     std::vector<std::string> blocked;
     double seconds = 0;  // of the calls
   };
@@ -83,12 +83,14 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   struct Made {
     NodeIndex node;
     std::span<Value> outputs;
-    ForUser for_user;
+    std::unique_ptr<ForUser> for_user;  // nullptr: nothing
     std::vector<std::string> blocked;
     double seconds;
     bool has_inputs;  // that it needs no more
     bool has_flight = false;
     bool is_uncached = false;  // its outputs are this run's alone
+
+    bool has_ui() const { return for_user != nullptr && for_user->ui.is_object(); }
   };
   // What an input of a node gets, where lists come in.
   struct Given {
@@ -178,7 +180,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   bool has_lazy_inputs(Running& running, Lock& lock);
   bool want(NodeIndex n, const std::vector<std::uint32_t>& inputs);
   void finish(Running& running, Worker& worker, Lock& lock);
-  void complete(Made made, Worker& worker, Lock& lock);
+  void complete(Made&& made, Worker& worker, Lock& lock);
   void finish_inputs(NodeIndex n, Worker& worker);
 
   // execution_shared.cpp

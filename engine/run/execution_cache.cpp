@@ -217,7 +217,7 @@ void Execution::show_cached_on_the_way() {
     return run_.node(n).type->has(HEDDLE_NODE_INTERMEDIATE_OUTPUT) && !schedule_.is_done(n) &&
            key_of(n) != Hash128();
   };
-  if (std::ranges::none_of(graph_.order, is_passed_over)) return;
+  if (!run_.shows_on_the_way() || std::ranges::none_of(graph_.order, is_passed_over)) return;
   {
     const OutputCache::Reading cache = environment_.cache.read();
     for (const NodeIndex n : graph_.order) {

@@ -251,7 +251,7 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
 }
 
 // Called without the lock, returns with it.
-void Execution::complete(Made made, Worker& worker, Lock& lock) {
+void Execution::complete(Made&& made, Worker& worker, Lock& lock) {
   const NodeIndex n = made.node;
   const Node& node = run_.node(n);
   made.is_uncached = made.is_uncached || uncached_.are_read_by(node);
@@ -261,7 +261,7 @@ void Execution::complete(Made made, Worker& worker, Lock& lock) {
     keep_for_disk(made, lock);
   forecast_.made(n, made.outputs);
   forecast_.done(n);
-  if (!made.blocked.empty() || made.for_user.ui.is_object()) [[unlikely]]
+  if (!made.blocked.empty() || made.has_ui()) [[unlikely]]
     show(made, worker, lock);
   else
     cache(made, made.outputs, worker);
@@ -274,8 +274,9 @@ void Execution::complete(Made made, Worker& worker, Lock& lock) {
   for (std::uint32_t o = 0; o < made.outputs.size(); ++o)
     output({n, o}) = std::move(made.outputs[o]);
   enter(lock);
-  for (std::string& file : made.for_user.files)
-    files_.push_back({schedule_.rank(n), std::move(file)});
+  if (made.for_user != nullptr) [[unlikely]]
+    for (std::string& file : made.for_user->files)
+      files_.push_back({schedule_.rank(n), std::move(file)});
   result_.timings.push_back({n, made.seconds, false});
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   schedule_.finish_outputs(n, [&](const Source& source) { drop_output(source, worker); });
@@ -309,8 +310,7 @@ void Execution::cache(const Made& made, std::span<const Value> values, Worker& w
 // cache behind its outputs, and are reported again. Called without the lock, as the next.
 void Execution::show(const Made& made, Worker& worker, Lock& lock) {
   const Node& node = run_.node(made.node);
-  const std::string ui =
-      made.for_user.ui.is_object() ? write_json(made.for_user.ui) : std::string();
+  const std::string ui = made.has_ui() ? write_json(made.for_user->ui) : std::string();
   if (key_of(made.node) != Hash128()) {
     std::vector<Value> with_ui(made.outputs.begin(), made.outputs.end());
     with_ui.push_back(make_value(ui));

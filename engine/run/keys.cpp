@@ -108,7 +108,7 @@ Hash128 make_key(const Node& node, const Assignment& place, const Hash128& devic
   else if (hints.parallel.find("sequence") != std::string::npos ||
            hints.parallel.find("tensor") != std::string::npos)
     text.add(hash_text(hints.parallel));  // of calls that are placed when they are made
-  add_rounding(place, text);
+  if (!place.calls.empty()) add_rounding(place, text);
   const auto add = [&](const Binding& binding) {
     if (const auto* link = std::get_if<Source>(&binding)) {
       const Hash128 key = key_of(link->node);

@@ -105,9 +105,9 @@ void NodeCall::check_prompt(const heddle_port& port, const heddle_value& value) 
     throw RefusedValue(cat("input ", quote(port.name), ": ", *fault));
 }
 
-ForUser NodeCall::take_made() {
+std::unique_ptr<ForUser> NodeCall::take_made() {
   made_for_user_ = false;
-  return std::exchange(*for_user_.lock(), {});
+  return std::make_unique<ForUser>(std::exchange(*for_user_.lock(), {}));
 }
 
 void NodeCall::absorb(NodeCall& element) {
@@ -115,12 +115,12 @@ void NodeCall::absorb(NodeCall& element) {
   calls_ += element.calls_;
   if (element.is_not_to_be_cached()) do_not_cache();
   if (element.was_told_cancelled()) was_told_cancelled_.store(true, std::memory_order_relaxed);
-  ForUser made = element.take_for_user();
-  if (made.files.empty() && !made.ui.is_object()) return;
+  const std::unique_ptr<ForUser> made = element.take_for_user();
+  if (made == nullptr) return;
   made_for_user_ = true;
   const auto all = for_user_.lock();
-  std::ranges::move(made.files, std::back_inserter(all->files));
-  if (made.ui.is_object()) join_ui(all->ui, made.ui);
+  std::ranges::move(made->files, std::back_inserter(all->files));
+  if (made->ui.is_object()) join_ui(all->ui, made->ui);
 }
 
 void NodeCall::block(const heddle_value& blocker) {

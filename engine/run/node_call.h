@@ -119,7 +119,8 @@ class NodeCall final : public heddle_ctx {
   void clear_wanted() { wanted_.clear(); }
   // What the node has made for the user so far.
   bool has_made_for_user() const { return made_for_user_; }
-  ForUser take_for_user() { return made_for_user_ ? take_made() : ForUser(); }
+  // nullptr: nothing
+  std::unique_ptr<ForUser> take_for_user() { return made_for_user_ ? take_made() : nullptr; }
   // Of a node that is called for each element of a list: this call is number `index` of `count`.
   void set_element(std::size_t index, std::size_t count);
   // Takes over what the call of an element has made for the user, and what it has used.
@@ -176,7 +177,7 @@ class NodeCall final : public heddle_ctx {
   heddle_shard shard(std::uint32_t input) override;
 
  private:
-  ForUser take_made();
+  std::unique_ptr<ForUser> take_made();
   [[noreturn]] void suspend();
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
   DeviceState& work_device() {

@@ -11,6 +11,7 @@ Schedule::Schedule(const RunGraph& run, std::uint32_t device_count)
       order_(run.order()),
       device_count_(device_count),
       nodes_(run.size()),
+      readers_(run.output_count()),
       queues_(device_count + 1),
       queue_ids_(device_count + 1) {
   std::iota(queue_ids_.begin(), queue_ids_.end(), 0u);
@@ -21,13 +22,12 @@ Schedule::Schedule(const RunGraph& run, std::uint32_t device_count)
 void Schedule::add(NodeIndex node) {
   nodes_.add_empty().rank = static_cast<std::uint32_t>(order_.size() + added_.size());
   added_.push_back(node);
+  readers_.resize(run_.output_count());
   set_place(node);
 }
 
 void Schedule::set_place(NodeIndex n) {
   const Assignment& at = run_.place(n);
-  nodes_[n].first_output = static_cast<std::uint32_t>(readers_.size());
-  readers_.resize(readers_.size() + run_.node(n).type->output_count());
   nodes_[n].queue_begin = at.on_host ? device_count_ : at.device;
   if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
 }

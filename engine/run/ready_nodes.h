@@ -106,8 +106,7 @@ class Schedule {
   static constexpr std::uint32_t kEnd = UINT32_MAX;
   struct State {
     std::uint32_t rank = 0;
-    std::uint32_t waiting = 0;       // producers that are not done
-    std::uint32_t first_output = 0;  // in readers_
+    std::uint32_t waiting = 0;  // producers that are not done
     // In waits_: the readers to be told when it is done, in the order in which they came to wait.
     std::uint32_t first_wait = kEnd, last_wait = kEnd;
     std::uint32_t queue_begin = 0;  // in queue_ids_
@@ -143,9 +142,7 @@ class Schedule {
   std::span<const std::uint32_t> queues_of(const State& s) const {
     return {queue_ids_.data() + s.queue_begin, s.queue_count};
   }
-  std::uint32_t& readers_of(const Source& source) {
-    return readers_[nodes_[source.node].first_output + source.port];
-  }
+  std::uint32_t& readers_of(const Source& source) { return readers_[run_.output_index(source)]; }
   NodeIndex node_at(std::uint32_t rank) const {
     return rank < order_.size() ? order_[rank] : added_[rank - order_.size()];
   }
@@ -160,7 +157,7 @@ class Schedule {
   std::vector<NodeIndex> added_;         // behind them
   const std::uint32_t device_count_;
   GrowingVector<State> nodes_;
-  std::vector<std::uint32_t> readers_;  // by output: links that may still read it
+  std::vector<std::uint32_t> readers_;  // by output of the run: links that may still read it
   std::vector<Queue> queues_;
   std::vector<std::uint32_t> queue_ids_;  // every queue by itself, then the sets that nodes take
   std::vector<Wait> waits_;
@@ -279,10 +276,9 @@ bool Schedule::want(NodeIndex reader, const Source& source, Known&& known) {
 
 template <class Unread>
 void Schedule::finish_outputs(NodeIndex n, Unread&& unread) {
-  State& state = nodes_[n];
-  set_done(state);
+  set_done(nodes_[n]);
   for (std::uint32_t o = 0; o < run_.node(n).type->output_count(); ++o)
-    if (readers_[state.first_output + o] == 0) unread(Source{n, o});
+    if (readers_of({n, o}) == 0) unread(Source{n, o});
 }
 
 template <class ReadsCopy, class Unread>

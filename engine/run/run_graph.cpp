@@ -1,5 +1,7 @@
 #include "engine/run/run_graph.h"
 
+#include "heddle/abi/front_end.h"
+
 namespace heddle::engine {
 
 namespace {
@@ -21,8 +23,10 @@ RunGraph::RunGraph(const Graph& graph, const Plan& plan)
       outputs_(count_outputs(graph)) {
   std::size_t first = 0;
   for (NodeIndex n = 0; n < planned_count_; ++n) {
+    const NodeType& type = *graph.nodes[n].type;
     first_output_[n] = first;
-    first += graph.nodes[n].type->output_count();
+    first += type.output_count();
+    shows_on_the_way_ = shows_on_the_way_ || type.has(HEDDLE_NODE_INTERMEDIATE_OUTPUT);
   }
 }
 

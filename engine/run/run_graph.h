@@ -56,7 +56,14 @@ class RunGraph {
   const std::vector<NodeIndex>& order() const { return order_; }  // of the plan
 
   // Written by whoever finishes the node, before its readers become ready.
-  Value& output(const Source& source) { return outputs_[first_output_[source.node] + source.port]; }
+  Value& output(const Source& source) { return outputs_[output_index(source)]; }
+  // All outputs of the run, one node after another: those that come are behind those of the plan.
+  std::size_t output_index(const Source& source) const {
+    return first_output_[source.node] + source.port;
+  }
+  std::size_t output_count() const { return outputs_.size(); }
+  // Whether a node of the plan shows something on the way to the sinks.
+  bool shows_on_the_way() const { return shows_on_the_way_; }
   // As engine::is_list(), of any node of the run.
   bool is_list(const Source& source) const {
     const Node& from = node(source.node);
@@ -73,6 +80,7 @@ class RunGraph {
   GrowingVector<AddedNode> added_;
   GrowingVector<std::size_t> first_output_;  // by node
   GrowingVector<Value> outputs_;
+  bool shows_on_the_way_ = false;
 };
 
 }  // namespace heddle::engine

@@ -13,9 +13,17 @@ const DeviceMemory* device_memory(const Tensor& tensor) {
   return dynamic_cast<const DeviceMemory*>(tensor->storage.get());
 }
 
-bool has_tensors(const heddle_value& value) {
+bool holds_tensors(const heddle_value& value);
+
+// Most values that pass are numbers and texts.
+inline bool has_tensors(const heddle_value& value) {
   const heddle_kind kind = kind_of(value);
   if (kind != HEDDLE_KIND_LIST && kind != HEDDLE_KIND_RECORD) return kind == HEDDLE_KIND_TENSOR;
+  return holds_tensors(value);
+}
+
+// Of a list or a record.
+bool holds_tensors(const heddle_value& value) {
   if (const auto* list = std::get_if<List>(&value.content))
     return std::ranges::any_of(list->items, [](const Value& item) { return has_tensors(*item); });
   return std::ranges::any_of(std::get<Record>(value.content).fields,
@@ -152,6 +160,8 @@ const heddle_value* Transfers::to_reader(const Value& value, const Source& sourc
     return value.get();
   };
   if ((flags & HEDDLE_PORT_PASS) != 0) return where_made();
+  if (!any_sent_.load(std::memory_order_relaxed) && (!value || !has_tensors(*value)))
+    return where_made();
   const Reading read = reading(source, reader, flags);
   std::shared_ptr<Entry> at = find_sent(read);  // stays: this reader has not finished
   if (at == nullptr) {
