@@ -145,6 +145,13 @@ std::map<std::string, double> JobQueue::expected_waits(std::size_t workers) cons
   });
 }
 
+std::optional<double> JobQueue::expected_seconds(const Job& job) const {
+  return store_.read([&](Database& database) {
+    const std::optional<RunTime> time = RunTimes(database).find(job.kind, job.model);
+    return time ? std::optional(time->seconds) : std::nullopt;
+  });
+}
+
 std::vector<Job> JobQueue::history(std::int64_t limit, std::int64_t offset, bool last,
                                    bool started) const {
   return store_.read([&](Database& database) {

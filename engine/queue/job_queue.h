@@ -117,6 +117,8 @@ class JobQueue {
   // Seconds until pending jobs begin where so many run at a time, by id; as far as that can be told
   // by how long such jobs have taken, and of the first thousand.
   std::map<std::string, double> expected_waits(std::size_t workers) const;
+  // How long such jobs have taken from their beginning to their end; nothing: none has run.
+  std::optional<double> expected_seconds(const Job& job) const;
   JobCounts counts() const;
 
   // Forgets jobs that have ended; gives their number.

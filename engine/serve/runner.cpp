@@ -7,6 +7,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
+#include "engine/serve/other_jobs.h"
 #include "engine/serve/run_events.h"
 #include "engine/serve/run_messages.h"
 #include "engine/serve/v1.h"
@@ -54,14 +55,9 @@ std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
 
 }  // namespace
 
-// Fewer jobs than devices are faster when each is divided over several devices. From there on each
-// keeps to few: jobs that are divided over the same devices take turns, which takes longer than to
-// run side by side, even with streamed weights.
-bool Runner::is_among_many() const {
-  const JobCounts counts = queue_.counts();
-  const std::int64_t jobs = counts.pending + counts.running;
+std::size_t Runner::device_count() const {
   const std::lock_guard lock(mutex_);
-  return jobs > 1 && std::uint64_t(jobs) >= warm_.devices().size();
+  return warm_.devices().size();
 }
 
 std::string workflow_text(const Job& job) {
@@ -368,7 +364,9 @@ JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProg
       messages.take(event);
     };
     start.partly = true;
-    start.among_many = is_among_many();
+    const std::size_t devices = device_count();
+    wait_for_others(queue_, job, devices, is_ending_);
+    start.among_many = is_among_many(queue_, devices);
     start.priority = queue_.gives_way(job) ? kBackground : 0;
     if (!options_.traces.empty() && is_plain_name(job.id))
       start.trace = options_.traces / (job.id + ".json");

@@ -107,7 +107,7 @@ class Runner {
   heddle::Run start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on);
   void note(const JobClaim& claim, const heddle::Event& event);
   void let_runs_leave();
-  bool is_among_many() const;
+  std::size_t device_count() const;
   void set_run(const JobClaim& claim, const heddle::Run& run);
   bool is_stopped(const JobClaim& claim) const;
   double device_seconds(const JobClaim& claim, const RunProgress& progress) const;
