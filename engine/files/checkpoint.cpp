@@ -145,6 +145,16 @@ void attach_scales(std::vector<TensorView>& views, const fs::path& path) {
   }
 }
 
+std::optional<std::string_view> metadata_of(
+    const std::vector<std::shared_ptr<const TensorFile>>& files, std::string_view key) {
+  for (const auto& file : files) {
+    const auto found = std::find_if(file->metadata.begin(), file->metadata.end(),
+                                    [&](const auto& entry) { return entry.first == key; });
+    if (found != file->metadata.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 float TensorView::scale() const {
@@ -175,6 +185,7 @@ Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
     }
   }
   attach_scales(content->tensors, path);
+  attach_packed_rows(content->tensors, metadata_of(content->files, "_quantization_metadata"), path);
   content->files_identity = identity_of(content->files);
   return Checkpoint(std::move(content));
 }
@@ -209,12 +220,7 @@ const TensorView& Checkpoint::at(std::string_view name) const {
 }
 
 std::optional<std::string_view> Checkpoint::metadata(std::string_view key) const {
-  for (const auto& file : content_->files) {
-    const auto found = std::find_if(file->metadata.begin(), file->metadata.end(),
-                                    [&](const auto& entry) { return entry.first == key; });
-    if (found != file->metadata.end()) return found->second;
-  }
-  return std::nullopt;
+  return metadata_of(content_->files, key);
 }
 
 Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
+#include "engine/files/packed_rows.h"
 #include "engine/files/tensor_file.h"
 
 namespace heddle::engine {
@@ -30,6 +31,8 @@ struct TensorView {
   std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
   std::optional<DType> cast = {};              // Checkpoint::cast()
   bool is_scaled_fp8 = false;                  // Checkpoint::scale_to_fp8()
+  // How numbers are made of a row of `data`; nullptr: they are as `dtype` and scale() say.
+  std::shared_ptr<const PackedRows> packed = {};
 
   // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
   // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.

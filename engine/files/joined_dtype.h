@@ -10,7 +10,9 @@ namespace heddle::engine {
 
 // The type by which a device is told of tensors that are joined for a use: that of the first one.
 // f32 where they differ and one of them is in blocks or has 8 bits, because no other type holds
-// all of their numbers. The type that its checkpoint casts matrices to, where that was asked for.
+// all of their numbers; f32 also of packed rows, which are widened on their way to a device, and
+// bf16 for tables of them. The type that its checkpoint casts matrices to, where that was asked
+// for.
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use);
 
 // Of 8 bits or in blocks.

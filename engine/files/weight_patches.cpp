@@ -34,6 +34,7 @@ void require_numbers(const TensorView& tensor) {
 // Sums are not rounded to 8 bits or to blocks, and a difference that is no product would take more
 // memory than the whole matrix.
 void require_target(const TensorView& tensor, const WeightPatches::Term& term) {
+  if (tensor.packed != nullptr) return;  // it is widened, and rounded once to what is computed in
   const bool is_matrix = tensor.shape.size() > 1;
   const bool is_product = term.down != nullptr && term.keep == 1;
   if (is_matrix ? !is_product && is_quantised(tensor.dtype) : is_block_format(tensor.dtype))

@@ -48,6 +48,13 @@ void require_savable(const FileEntry& entry) {
                 cat(name, " has the type ", dtype_name(entry.dtype),
                     ", which safetensors files do not have. Load the model from a file with 8, 16 "
                     "or 32 bits to save it"));
+  if (std::ranges::any_of(entry.parts, [](const WeightSource::Part& part) {
+        return part.tensor->packed != nullptr;
+      }))
+    throw Error(Code::unsupported,
+                cat(name, " is packed in rows of ", dtype_name(own),
+                    ", which are not saved. Load the model from a file with 16 or 32 bits to save "
+                    "it"));
   if ((entry.patches != nullptr || entry.saved->dtype) && is_quantised(own))
     throw Error(Code::unsupported,
                 cat(name, " has the type ", dtype_name(own),

@@ -92,6 +92,7 @@ class RowReader {
   }
   void read(std::int64_t row, float* to) const {
     const auto bytes = tensor_.data.subspan(std::size_t(row) * row_bytes_, row_bytes_);
+    if (tensor_.packed != nullptr) return read_packed(row, bytes, to);
     for (const PatchedRows::Span& s : spans_) {
       to_floats(tensor_.dtype,
                 bytes.subspan(std::size_t(s.begin) * element_bytes_,
@@ -104,6 +105,13 @@ class RowReader {
   }
 
  private:
+  void read_packed(std::int64_t row, std::span<const std::byte> bytes, float* to) const {
+    std::vector<float> whole(bytes.size());  // numbers of a row are made of one another
+    tensor_.packed->widen(row, bytes, whole.data());
+    for (const PatchedRows::Span& s : spans_)
+      to = std::copy(whole.begin() + s.begin, whole.begin() + s.end, to);
+  }
+
   const TensorView& tensor_;
   const std::vector<PatchedRows::Span>& spans_;
   std::size_t element_bytes_, row_bytes_ = 0;

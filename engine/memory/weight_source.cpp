@@ -164,13 +164,14 @@ HostWeight host_weight(const WeightSource& source) {
     const auto terms =
         is_plain ? std::span<const WeightPatches::Term>() : source.patches->of(part.tensor->name);
     const std::vector<std::int64_t> rows = cuts(part, terms);
+    const bool is_packed = part.tensor->packed != nullptr;
     if (rows.size() == 1) add_as_in_file(host, {source, *part.tensor, part.begin, part.end});
     for (std::size_t i = 1; i < rows.size(); ++i) {
       const Piece piece{source, *part.tensor, rows[i - 1], rows[i]};
       std::vector<const WeightPatches::Term*> here;
       for (const WeightPatches::Term& term : terms)
         if (term.begin <= piece.begin && piece.end <= term.end) here.push_back(&term);
-      if (here.empty())
+      if (here.empty() && !is_packed)
         add_as_in_file(host, piece);
       else
         add_patched(host, piece, std::move(here));
@@ -181,8 +182,9 @@ HostWeight host_weight(const WeightSource& source) {
 }
 
 bool is_made(const WeightSource& source) {
+  const auto is_packed = [](const WeightSource::Part& p) { return p.tensor->packed != nullptr; };
   return !source.places.empty() || !source.columns.empty() || source.frame > 0 ||
-         has_merged(source);
+         has_merged(source) || std::ranges::any_of(source.parts, is_packed);
 }
 
 void detach(HostWeight& host) {

@@ -12,8 +12,10 @@
 
 heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c)
     : checkpoint(std::move(c)), path(checkpoint.path().string()) {
+  // What packed rows are widened to is what a plugin deals with.
   for (const heddle::engine::TensorView& t : checkpoint.tensors())
-    infos.push_back(heddle::engine::make_info(heddle_dtype(t.dtype), t.shape));
+    infos.push_back(heddle::engine::make_info(
+        t.packed == nullptr ? heddle_dtype(t.dtype) : HEDDLE_F32, t.shape));
 }
 
 namespace heddle::engine {
@@ -64,6 +66,9 @@ heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32
                        double* out) {
   return to_status([&] {
     const TensorView& tensor = c->checkpoint.at(name);
+    if (tensor.packed != nullptr)
+      throw Error(Code::unsupported, cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "),
+                                         ") is packed in 8 bits: only weights are widened"));
     const std::size_t elements = tensor.data.size() / dtype_size(tensor.dtype);
     if (elements != count)
       throw Error(Code::invalid_argument,

@@ -16,15 +16,16 @@ Shape file_shape(const Part& part, const Shape& whole, std::size_t parts) {
   return shape;
 }
 
-// Whole numbers stand for others, by rules that the file tells and nobody here reads.
+// Whole numbers stand for others, by rules that the file does not tell: those that it does tell are
+// f32 here.
 void require_known_type(const Checkpoint& file, const std::string& tensor) {
   const heddle_dtype type = file.info(tensor).dtype;
   if (type != HEDDLE_I8 && type != HEDDLE_U8) return;
   throw Error(
       HEDDLE_UNSUPPORTED,
       file.path() + ": tensor '" + tensor +
-          "' has weights of 8-bit integers, as files named int8, int8_convrot, w4a8 or "
-          "nvfp4 have, which are not supported. Take the model in bf16, fp16, fp8 or gguf.");
+          "' has weights of 8-bit integers, and no 'weight_scale' or 'comfy_quant' beside it "
+          "says what they mean. Take the model in bf16, fp16, fp8, gguf or ComfyUI's int8.");
 }
 
 }  // namespace

@@ -60,4 +60,9 @@ BOOST_AUTO_TEST_CASE(flux_in_8_bits_equals_diffusers_on_its_weights_with_and_wit
   }
 }
 
+BOOST_AUTO_TEST_CASE(flux_in_int8_equals_diffusers_on_its_weights_scaled_and_rotated) {
+  const heddle::Results results = call("flux_int8.safetensors", "diffusion_model", "flux_int8.");
+  for (int step = 0; step < 2; ++step) compare(results, "out", "flux_int8.out", step, 2);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

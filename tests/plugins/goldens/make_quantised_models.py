@@ -9,9 +9,12 @@ Needs gguf beside what make_random_models.py needs. Files:
     t5.gguf               2 layers, width 256, llama.cpp's names; the first layer's values in another format than its queries
     flux_scaled.safetensors   the small FLUX of flux_original.safetensors, matrices f8_e4m3 with a scale each
     flux_f8_e4m3.safetensors, flux_f8_e5m2.safetensors   the same, matrices cast without a scale
+    flux_int8.safetensors     the same, matrices in int8 as ComfyUI's quantised files have them: with one scale or one for each
+                          row, as they are or rotated in groups, told by a tensor beside them, by the metadata, or by nothing
     expected.safetensors  "flux.x" is an input, "flux.out" an output (with a row for each step); names as in the model families
 """
 
+import json
 import os
 import sys
 
@@ -118,13 +121,13 @@ def load_original(model, state):
     return model
 
 
-def inputs_of(prefix, pooled, context, channels):
+def inputs_of(prefix, pooled, context, channels, sigmas=(0.9, 0.125), guidance=3.5):
     made = (
         randn(3, 2, channels, 6, 8),
         randn(4, 2, 5, context),
         randn(5, 2, pooled),
-        torch.tensor([0.9, 0.125]),
-        torch.tensor([3.5]),
+        torch.tensor(sigmas),
+        torch.tensor([guidance]),
     )
     expected.update(zip((f"{prefix}.{n}" for n in ("x", "context", "y", "timestep", "guidance")), made))
     return made
@@ -164,9 +167,8 @@ def make_flux(out):
     expected["flux.sampled"] = x
 
 
-def make_flux_f8(out):
-    original = load_file(os.path.join(HERE, "random", "flux_original.safetensors"))
-    model = FluxTransformer2DModel(
+def small_flux():
+    return FluxTransformer2DModel(
         patch_size=1,
         in_channels=16,
         num_layers=2,
@@ -178,6 +180,11 @@ def make_flux_f8(out):
         axes_dims_rope=[16, 2, 2],
         guidance_embeds=True,
     ).eval()
+
+
+def make_flux_f8(out):
+    original = load_file(os.path.join(HERE, "random", "flux_original.safetensors"))
+    model = small_flux()
     inputs = inputs_of("flux_f8", 32, 24, 4)
     scaled, meant = {"scaled_fp8": torch.empty(0, dtype=torch.float8_e4m3fn)}, {}
     for name, tensor in original.items():
@@ -196,6 +203,46 @@ def make_flux_f8(out):
         expected[f"flux_f8.out_{name}"] = call_flux(
             load_original(model, {n: t.float() for n, t in cast.items()}), inputs, True
         )
+
+
+def hadamard(order):
+    seed = torch.tensor([[1, 1, 1, -1], [1, 1, -1, 1], [1, -1, 1, 1], [-1, 1, 1, 1]], dtype=torch.float64)
+    matrix = torch.ones(1, 1, dtype=torch.float64)
+    while len(matrix) < order:
+        matrix = torch.kron(matrix, seed)
+    return matrix / order**0.5
+
+
+def make_flux_int8(out):
+    original = load_file(os.path.join(HERE, "random", "flux_original.safetensors"))
+    # So small that f32 knows the sines of what is a thousand times as much: of others PyTorch makes numbers that differ by 3e-5
+    # from processor to processor.
+    inputs = inputs_of("flux_int8", 32, 24, 4, (0.002, 0.0005), 0.001)
+    stored, meant, layers = {}, {}, {}
+    for number, (name, tensor) in enumerate(original.items()):
+        stored[name], meant[name] = tensor.clone(), tensor.float()
+        if tensor.dim() != 2:
+            continue
+        module = name.removesuffix(".weight")
+        group = max(4**k for k in range(1, 5) if tensor.shape[1] % 4**k == 0)
+        rotation = torch.kron(torch.eye(tensor.shape[1] // group, dtype=torch.float64), hadamard(group))
+        told = {"format": "int8_tensorwise", "convrot": True, "convrot_groupsize": group}
+        if number % 3 == 0:
+            rotation, told = torch.eye(tensor.shape[1], dtype=torch.float64), {"format": "int8_tensorwise"}
+        turned = tensor.double() @ rotation.T
+        scale = (turned.abs().amax(1, keepdim=True) if number % 2 else turned.abs().max().reshape(1)).float() / 127
+        stored[name] = (turned / scale.double()).round().to(torch.int8)
+        stored[module + ".weight_scale"] = scale
+        meant[name] = (stored[name].double() * scale.double() @ rotation).float()
+        if number % 6 == 3:
+            continue  # as older files: a scale beside it is all
+        if number % 5 == 0:
+            layers[module] = told
+        else:
+            stored[module + ".comfy_quant"] = torch.frombuffer(bytearray(json.dumps(told).encode()), dtype=torch.uint8)
+    metadata = {"_quantization_metadata": json.dumps({"format_version": "1.0", "layers": layers})}
+    save_file(stored, os.path.join(out, "flux_int8.safetensors"), metadata)
+    expected["flux_int8.out"] = call_flux(load_original(small_flux(), meant), inputs, True)
 
 
 def make_t5(out):
@@ -255,7 +302,7 @@ def make_t5(out):
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "quantised")
     os.makedirs(out, exist_ok=True)
-    for make in (make_flux, make_flux_f8, make_t5):
+    for make in (make_flux, make_flux_f8, make_flux_int8, make_t5):
         make(out)
     save_file(
         {name: tensor.clone().contiguous() for name, tensor in expected.items()},
