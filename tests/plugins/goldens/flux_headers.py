@@ -4,7 +4,8 @@ types of the published files over sparse zeros, so that planning can be tested o
     flux_headers.py OUT [FILE ...]
 
 writes the files of true_files.json (make_true_files.py),
-OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled}.safetensors,
+OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled,flux1-kontext-dev,
+flux1-fill-dev,flux1-canny-dev}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
 OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors, OUT/vae/ae.safetensors, what FLUX.1 Redux needs, those of Stable
 Diffusion 3 and 3.5 and the models and LoRAs of Qwen-Image Edit, or only the files named (such as vae/ae). Needs nothing but Python.
@@ -33,9 +34,11 @@ def flux(
     context=4096,
     pooled=768,
     token=64,
+    beside=0,
 ):
+    """`beside`: numbers of a token that stand beside the noisy ones, of a picture or a mask."""
     out = {}
-    linear(out, "img_in", hidden, token)
+    linear(out, "img_in", hidden, token + beside)
     linear(out, "txt_in", hidden, context)
     for name, width in [("time_in", 256), ("vector_in", pooled)] + [
         ("guidance_in", 256)
@@ -178,6 +181,9 @@ FILES = {
     "diffusion_models/flux1-schnell": lambda: typed(flux(False), "BF16"),
     "diffusion_models/flux1-dev-fp8": lambda: typed(flux(True), "F8_E4M3"),
     "diffusion_models/flux1-krea-dev_fp8_scaled": lambda: scaled(flux(True)),
+    "diffusion_models/flux1-kontext-dev": lambda: typed(flux(True), "BF16"),
+    "diffusion_models/flux1-fill-dev": lambda: typed(flux(True, beside=320), "BF16"),
+    "diffusion_models/flux1-canny-dev": lambda: typed(flux(True, beside=64), "BF16"),
     "checkpoints/flux1-dev-fp8": lambda: checkpoint(True),
     "checkpoints/flux1-schnell-fp8": lambda: checkpoint(False),
     "text_encoders/clip_l": lambda: typed(clip_l(), "F16"),
