@@ -1,0 +1,102 @@
+#include "control.h"
+
+#include <algorithm>
+
+#include <heddle/ops.hpp>
+
+#include "flux_blocks.h"
+#include "joint_attention.h"
+#include "patches.h"
+#include "plugins/blocks/slots.h"
+#include "plugins/blocks/wide.h"
+
+namespace heddle::denoisers {
+
+std::optional<std::string> control_prefix(const Checkpoint& file) {
+  return blocks::prefix_before(file, "controlnet_blocks.0.weight");
+}
+
+void add_control(Context& ctx, const Tensor& stream, std::int64_t first, const Tensor& control,
+                 const ControlPlace& place) {
+  const std::int64_t width = stream.size(2), count = control.size(2) / width;
+  if (count < 1 || control.size(2) % width != 0 || place.depth < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "residuals of " + std::to_string(control.size(2)) +
+                    " numbers a token are not those of a stream of width " + std::to_string(width) +
+                    ". Use a ControlNet that was made for this model.");
+  const std::int64_t each = (place.depth + count - 1) / count,
+                     at = std::min(place.index / each, count - 1);
+  const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, stream.size(1)),
+                     end = std::clamp<std::int64_t>(control.size(1) - first, begin, stream.size(1));
+  if (begin == end) return;
+  const Tensor residual = control.slice(2, at * width, (at + 1) * width);
+  const Tensor changed = tokens(stream, {begin, end});
+  ops::add_into(ctx, changed, tokens(residual, {first + begin, first + end}), changed);
+}
+
+void ControlAdd::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[img], ctx[hint]); }
+
+void ControlModes::execute(Context& ctx) {
+  const Tensor text = ctx[txt];
+  if (!ctx.has(mode)) {
+    ctx[out] = text;
+    return;
+  }
+  const Tensor ids = ctx[mode];
+  const std::int64_t count = ids.size(0), length = count + text.size(1);
+  const Tensor rows =
+      blocks::wide_embedding(ctx, ctx[table], ids).reshape({1, count, text.size(2)});
+  const Tensor all = ctx.make({text.size(0), length, text.size(2)}, text.dtype());
+  for (std::int64_t item = 0; item < text.size(0); ++item)
+    ops::copy_into(ctx, rows, tokens(all.slice(0, item, item + 1), {0, count}));
+  if (text.size(1) > 0) ops::copy_into(ctx, text, tokens(all, {count, length}));
+  ctx[out] = all;
+}
+
+void ControlOut::execute(Context& ctx) {
+  const Tensor all = ctx[hidden];
+  const std::int64_t length = all.size(1), count = token_count(ctx[x], ctx[patch]);
+  ctx[out] = blocks::wide_linear(ctx, ops::contiguous(ctx, tokens(all, {length - count, length})),
+                                 ctx[weight], ctx[bias]);
+}
+
+Source ControlBuilder::add_hint(const Source& img, const std::string& module) const {
+  using B = FluxImageIn;
+  const std::string weight = prefix_ + module + ".weight";
+  Block block = graph_.add<B>("embed.hint");
+  block.link(B::x, hint()).set(B::patch, kPatch);
+  blocks::Slots slots(file_, block, "embed.hint");
+  slots.fill(B::weight, weight, {hidden_, file_.size(weight, 1)});
+  slots.fill(B::bias, prefix_ + module + ".bias", {hidden_});
+  Block sum = graph_.add<ControlAdd>("embed.controlled");
+  sum.link(ControlAdd::img, img).link(ControlAdd::hint, block[B::out]);
+  return sum[ControlAdd::out];
+}
+
+void ControlBuilder::add_residual(const std::string& stream, int index, const char* layers,
+                                  const Source& hidden, const Source& x) const {
+  using B = ControlOut;
+  const std::string number = std::to_string(index), path = stream + "." + number + ".control";
+  Block block = graph_.add<B>(path);
+  block.link(B::hidden, hidden).link(B::x, x);
+  blocks::Slots slots(file_, block, path);
+  const std::string module = prefix_ + layers + "." + number;
+  slots.fill(B::weight, module + ".weight", {hidden_, hidden_});
+  slots.fill(B::bias, module + ".bias", {hidden_});
+  graph_.output(("control." + stream + "." + number).c_str(), block[B::out]);
+}
+
+void ControlBuilder::add_settings(const char* family, int doubles, int singles) const {
+  graph_.setting("controls", std::string(family));
+  graph_.setting("control_width", hidden_);
+  graph_.setting("control_doubles", std::int64_t{doubles});
+  graph_.setting("control_singles", std::int64_t{singles});
+}
+
+void add_control_settings(Blocks& graph, std::int64_t hidden, int doubles, int singles) {
+  graph.setting("control_width", hidden);
+  graph.setting("controlled_doubles", std::int64_t{doubles});
+  if (singles > 0) graph.setting("controlled_singles", std::int64_t{singles});
+}
+
+}  // namespace heddle::denoisers
