@@ -25,7 +25,9 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "clip_start_percent",
                                                "clip_end_percent",
                                                "reference_latents_method",
-                                               "image_slots"};
+                                               "image_slots",
+                                               "control",
+                                               "control_apply_to_uncond"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {

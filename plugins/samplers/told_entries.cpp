@@ -2,7 +2,6 @@
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
-namespace {
 
 Value told_info(const heddle_tensor_info& info) {
   std::vector<Value> shape;
@@ -13,7 +12,6 @@ Value told_info(const heddle_tensor_info& info) {
       .value();
 }
 
-// Of a tensor, or of what told_info() made.
 std::optional<heddle_tensor_info> info_of(const Value& told) {
   if (told.is(HEDDLE_KIND_TENSOR)) {
     const Tensor tensor = told.as<Tensor>();
@@ -26,8 +24,6 @@ std::optional<heddle_tensor_info> info_of(const Value& told) {
     shape.push_back(sides.item(i).as<std::int64_t>());
   return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
 }
-
-}  // namespace
 
 std::vector<EntryShapes> entries_told(const Value& list) {
   std::vector<EntryShapes> entries;

@@ -1,0 +1,146 @@
+#include "control_hint.h"
+
+#include <cmath>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+
+#include "conditioning.h"
+#include "model_sampling.h"
+#include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/resample.h"
+#include "sample_shapes.h"
+
+namespace heddle::samplers {
+namespace {
+
+// Pictures (rows, height, width, colours), or masks with one colour.
+struct Pixels {
+  std::int64_t rows = 1, colours = 1;
+  blocks::GridSize size;
+  std::pmr::vector<float> values;
+};
+
+Pixels read_pixels(Context& ctx, const Tensor& tensor, std::int64_t colours,
+                   std::pmr::memory_resource& memory) {
+  const std::int64_t last = colours > 1 ? 3 : 2;
+  if (tensor.rank() < 2 || std::int64_t(tensor.rank()) < last || tensor.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the hint of a ControlNet, or its mask, is empty. Link an IMAGE and a MASK.");
+  Pixels pixels{.rows = 1, .colours = colours, .size = {}, .values = {}};
+  const int height = colours > 1 ? -3 : -2;
+  pixels.size = {tensor.size(height), tensor.size(height + 1)};
+  if (colours > 1) pixels.colours = tensor.size(-1);
+  pixels.rows = tensor.count() / (pixels.size.height * pixels.size.width * pixels.colours);
+  pixels.values = std::pmr::vector<float>(std::size_t(tensor.count()), &memory);
+  read_to<float>(ctx, tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32),
+                 pixels.values);
+  return pixels;
+}
+
+void resize(Pixels& pixels, const blocks::GridSize& to, blocks::Resampling method,
+            std::pmr::memory_resource& memory) {
+  if (pixels.size == to) return;
+  std::pmr::vector<float> resized(
+      std::size_t(checked_product({pixels.rows, to.height, to.width, pixels.colours}, "the hint")),
+      &memory);
+  const auto all =
+      blocks::Source::of(pixels.values.data(), {pixels.rows, pixels.size, pixels.colours});
+  blocks::resample(blocks::centre_cropped(all, to), to, method, resized.data(), memory);
+  pixels.values = std::move(resized);
+  pixels.size = to;
+}
+
+// What shall be drawn anew is black.
+void black_out(Pixels& picture, const Pixels& mask, std::pmr::memory_resource& memory) {
+  Pixels kept{mask.rows, 1, mask.size, std::pmr::vector<float>(mask.values, &memory)};
+  resize(kept, picture.size, blocks::Resampling::bilinear, memory);
+  const std::int64_t plane = picture.size.height * picture.size.width;
+  for (std::int64_t i = 0; i < picture.rows * plane; ++i) {
+    const std::int64_t row = i / plane % kept.rows;
+    const float factor = std::nearbyint(kept.values[std::size_t(row * plane + i % plane)]);
+    for (std::int64_t c = 0; c < picture.colours; ++c)
+      picture.values[std::size_t(i * picture.colours + c)] *= factor;
+  }
+}
+
+// The autoencoder's mean in the ControlNet's units, then the mask.
+Tensor as_read(Context& ctx, const Tensor& mean, Pixels* mask, const LatentFormat& format,
+               std::pmr::memory_resource& memory) {
+  const std::int64_t rows = mean.size(0), channels = mean.size(1),
+                     plane = mean.size(2) * mean.size(3),
+                     all = channels + (mask != nullptr ? 1 : 0);
+  std::pmr::vector<float> latent(std::size_t(mean.count()), &memory);
+  read_to<float>(ctx, mean, latent);
+  const Tensor made = ctx.make_host({rows, all, mean.size(2), mean.size(3)}, HEDDLE_F32);
+  if (mask != nullptr)
+    resize(*mask, {mean.size(2), mean.size(3)}, blocks::Resampling::nearest_exact, memory);
+  float* to = made.data<float>();
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i < channels * plane; ++i) {
+      const LatentFormat::Units& units = format.of(i / plane);
+      *to++ = (latent[std::size_t(row * channels * plane + i)] - float(units.shift)) *
+              float(units.scale);
+    }
+    for (std::int64_t i = 0; mask != nullptr && i < plane; ++i)
+      *to++ = mask->values[std::size_t(row % mask->rows * plane + i)];
+  }
+  return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
+}
+
+blocks::GridSize pixels_of(const Shape& cells, const vae::Autoencoder& autoencoder) {
+  if (cells.size() != 2)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "a ControlNet reads the hint of a picture, and the latent is a video's. Give it "
+                "the latent of a picture.");
+  return {checked_product({cells[0], autoencoder.downscale}, "the hint's height"),
+          checked_product({cells[1], autoencoder.downscale}, "the hint's width")};
+}
+
+bool reads_mask(const Value& settings) {
+  const auto latent = settings.get<std::int64_t>("latent_channels", 0);
+  return settings.get<std::int64_t>("hint_channels", latent) > latent;
+}
+
+}  // namespace
+
+std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells,
+                                      std::int64_t items) {
+  const std::optional<heddle_tensor_info> hint = info_of(control.hint);
+  const std::optional<vae::Autoencoder> autoencoder = vae::usable(control.vae);
+  if (!hint || !autoencoder || hint->rank != 4 || cells.size() != 2) return {};
+  const Value settings = model_settings(control.model);
+  const auto latent = settings.get<std::int64_t>("latent_channels", 0);
+  const blocks::GridSize size = pixels_of(cells, *autoencoder);
+  return HintShapes{{hint->shape[0], size.height, size.width, autoencoder->colours},
+                    {fitted_rows(hint->shape[0], items),
+                     settings.get<std::int64_t>("hint_channels", latent), cells[0], cells[1]}};
+}
+
+Tensor hint_of(Context& ctx, const Control& control, const Shape& cells, std::int64_t items) {
+  HostMemory memory(ctx);
+  const vae::Autoencoder autoencoder(control.vae);
+  const Value settings = model_settings(control.model);
+  Pixels picture = read_pixels(ctx, control.hint.as<Tensor>(), 3, memory);
+  std::optional<Pixels> mask;
+  if (reads_mask(settings)) {
+    mask = read_pixels(ctx, control.mask.as<Tensor>(), 1, memory);
+    for (float& value : mask->values) value = 1.0f - value;
+    black_out(picture, *mask, memory);
+  }
+  resize(picture, pixels_of(cells, autoencoder), blocks::Resampling::nearest_exact, memory);
+  const auto factor = float(settings.get<double>("hint_factor", 1.0)),
+             offset = float(settings.get<double>("hint_offset", 0.0));
+  for (float& value : picture.values) value = value * factor + offset;
+  const Tensor pixels =
+      ctx.upload({picture.rows, picture.size.height, picture.size.width, picture.colours},
+                 HEDDLE_F32, picture.values.data());
+  const Tensor mean =
+      vae::mean_of(ctx, vae::model_of(control.vae, "encoder"),
+                   ops::contiguous(ctx, vae::covered_by_cells(ctx, pixels, autoencoder)));
+  return fit_batch(
+      ctx, as_read(ctx, mean, mask ? &*mask : nullptr, latent_format(settings), memory), items);
+}
+
+}  // namespace heddle::samplers

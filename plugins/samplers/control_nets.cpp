@@ -1,0 +1,196 @@
+#include "control_nets.h"
+
+#include <algorithm>
+#include <array>
+
+#include <heddle/checked.hpp>
+#include <heddle/ops.hpp>
+
+#include "conditioning.h"
+#include "control_hint.h"
+
+namespace heddle::samplers {
+namespace {
+
+struct ControlStream {
+  const char *input, *count, *depth;  // of the denoiser; settings of ControlNet and denoiser
+};
+constexpr std::array kStreams = {
+    ControlStream{"control.double", "control_doubles", "controlled_doubles"},
+    ControlStream{"control.single", "control_singles", "controlled_singles"}};
+
+std::int64_t number_in(const Value& model, const char* setting) {
+  return model_settings(model).get<std::int64_t>(setting, 0);
+}
+
+// How many residuals stand beside each other: as many as all ControlNets have, or where they differ
+// one for each block.
+std::int64_t residual_count(const std::vector<std::int64_t>& counts, std::int64_t depth) {
+  const bool is_same = std::ranges::all_of(counts, [&](auto n) { return n == counts.front(); });
+  return is_same ? counts.front() : depth;
+}
+
+// Of `count` residuals that which stands at place `at` of `places`.
+std::size_t residual_at(std::int64_t at, std::int64_t places, std::int64_t count) {
+  if (places == count) return std::size_t(at);
+  return std::size_t(std::min(at / ((places + count - 1) / count), count - 1));
+}
+
+}  // namespace
+
+std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
+                                       double sigma) {
+  std::vector<ControlCall> calls;
+  for (std::size_t set = 0; set < entries.size(); ++set)
+    for (Control& control : controls_of(entries[set])) {
+      if (!range_between(levels, control.start_percent, control.end_percent).holds(sigma)) continue;
+      auto call = std::ranges::find_if(
+          calls, [&](const ControlCall& one) { return one.model.raw() == control.model.raw(); });
+      if (call == calls.end()) call = calls.insert(calls.end(), {control.model, {}});
+      call->members.push_back({set, std::move(control)});
+    }
+  return calls;
+}
+
+std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls, std::size_t set,
+                                          const Value& denoiser, const Shape& point) {
+  const auto patch = std::max<std::int64_t>(number_in(denoiser, "patch"), 1);
+  std::vector<Infer::Named> shapes;
+  for (const ControlStream& stream : kStreams) {
+    std::vector<std::int64_t> counts;
+    for (const ControlCall& call : calls)
+      for (const ControlCall::Member& member : call.members)
+        if (const std::int64_t count = number_in(call.model, stream.count);
+            member.set == set && count > 0)
+          counts.push_back(count);
+    if (counts.empty()) continue;
+    const std::int64_t rows = (point[2] + patch - 1) / patch,
+                       columns = (point[3] + patch - 1) / patch;
+    const std::int64_t width =
+        checked_product({residual_count(counts, number_in(denoiser, stream.depth)),
+                         number_in(denoiser, "control_width")},
+                        "the residuals");
+    shapes.push_back({stream.input,
+                      HEDDLE_F32,
+                      {point[0], checked_product({rows, columns}, "the latent's tokens"), width}});
+  }
+  return shapes;
+}
+
+void refuse_with_controls(bool has_windows, bool has_pairs) {
+  if (!has_windows && !has_pairs) return;
+  throw Error(HEDDLE_UNSUPPORTED,
+              std::string("a ControlNet sees the whole picture by one conditioning, which does not "
+                          "go together with ") +
+                  (has_windows ? "ContextWindowsManual" : "NAGuidance") +
+                  ". Leave out one of the two.");
+}
+
+void ControlNets::close() {
+  calls_.clear();
+  sets_.clear();
+}
+
+Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
+  const Shape cells(point.begin() + 2, point.end());
+  for (const Hint& hint : hints_)
+    if (hint.picture == control.hint.raw() && hint.model == control.model.raw() &&
+        hint.cells == cells)
+      return hint.tensor;
+  const Value held = list_of({control.hint, control.model});
+  hints_.push_back({control.hint.raw(), control.model.raw(), cells, held,
+                    hint_of(ctx_, control, cells, point.front())});
+  return hints_.back().tensor;
+}
+
+Value ControlNets::constants_of(const Asked& asked, const Control& control) {
+  check_controls(asked.entry, asked.denoiser);
+  const ConcatPlace place{.items = asked.point.front(),
+                          .grid = Shape(asked.point.begin() + 2, asked.point.end()),
+                          .box = {}};
+  const Value read = samplers::constants_of(ctx_, asked.entry, control.model, place);
+  Record constants(read);
+  if (model_settings(control.model).get<bool>("zero_pooled", false) && read.has("y")) {
+    const Tensor zeros = ctx_.make_like(read.field("y").as<Tensor>());
+    ops::fill(ctx_, zeros, 0);
+    constants.set("y", value_of(zeros));
+  }
+  constants.set(kHint, value_of(hint_for(control, asked.point)));
+  if (control.mode && number_in(control.model, "control_modes") > 0) {
+    const auto mode = checked_cast<std::int32_t>(*control.mode, "the kind of hint");
+    constants.set(kMode, value_of(ctx_.upload({1}, HEDDLE_I32, &mode)));
+  }
+  return constants.value();
+}
+
+void ControlNets::open(const std::vector<Asked>& sets, const NoiseLevels& levels,
+                       std::span<const double> sigmas) {
+  close();
+  sets_ = sets;
+  std::vector<Value> entries;
+  for (const Asked& asked : sets) entries.push_back(asked.entry);
+  const Tensor schedule = ctx_.make_host({std::int64_t(sigmas.size())}, HEDDLE_F32);
+  for (std::size_t k = 0; k < sigmas.size(); ++k)
+    schedule.data<float>()[k] = levels.timestep(float(sigmas[k]));
+  for (ControlCall& call : control_calls(entries, levels, sigmas.front())) {
+    std::vector<Value> constants;
+    for (const ControlCall::Member& member : call.members)
+      constants.push_back(constants_of(sets[member.set], member.control));
+    Call& opened = calls_.emplace_back();
+    opened.session = std::make_unique<Session>(ctx_, call.model, constants,
+                                               Record().set("timestep", value_of(schedule)).value(),
+                                               checked_cast<std::uint32_t>(sigmas.size(), "steps"));
+    opened.asked = std::move(call);
+  }
+}
+
+Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
+  std::vector<std::int64_t> counts;
+  for (const Made& one : made) counts.push_back(std::int64_t(one.parts.size()));
+  const std::int64_t count = residual_count(counts, depth);
+  Shape shape = made.front().parts.front().shape();
+  const std::int64_t width = shape[2];
+  shape[2] = checked_product({count, width}, "the residuals");
+  const Tensor all = ctx_.make(shape, HEDDLE_F32);
+  for (std::int64_t at = 0; at < count; ++at) {
+    std::vector<ops::Term> terms;
+    for (const Made& one : made)
+      terms.push_back(
+          {one.strength, one.parts[residual_at(at, count, std::int64_t(one.parts.size()))]});
+    ops::combine_into(ctx_, terms, all.slice(2, at * width, (at + 1) * width));
+  }
+  return all;
+}
+
+void ControlNets::add_residuals(std::uint32_t index, std::vector<Value>& inputs) {
+  // By stream, then by set.
+  std::array<std::vector<std::vector<Made>>, kStreams.size()> made;
+  for (auto& of_sets : made) of_sets.resize(inputs.size());
+  for (const Call& call : calls_) {
+    std::vector<Value> seen;
+    for (const ControlCall::Member& member : call.asked.members)
+      seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
+    const std::vector<Value> results = call.session->step(index, seen);
+    for (std::size_t m = 0; m < results.size(); ++m)
+      for (std::size_t s = 0; s < kStreams.size(); ++s) {
+        const ControlCall::Member& member = call.asked.members[m];
+        Made one{.parts = {}, .strength = member.control.strength};
+        for (std::int64_t k = 0; k < number_in(call.asked.model, kStreams[s].count); ++k)
+          one.parts.push_back(
+              results[m]
+                  .field((std::string(kStreams[s].input) + "." + std::to_string(k)).c_str())
+                  .as<Tensor>());
+        if (!one.parts.empty()) made[s][member.set].push_back(std::move(one));
+      }
+  }
+  for (std::size_t s = 0; s < kStreams.size(); ++s)
+    for (std::size_t set = 0; set < inputs.size(); ++set)
+      if (!made[s][set].empty())
+        inputs[set] = Record(inputs[set])
+                          .set(kStreams[s].input,
+                               value_of(side_by_side(made[s][set], number_in(sets_[set].denoiser,
+                                                                             kStreams[s].depth))))
+                          .value();
+}
+
+}  // namespace heddle::samplers

@@ -1,0 +1,91 @@
+// The ControlNets of a run: models that see each point before the denoiser does, with the same text
+// and a hint, and say what its blocks add to their streams (plugins/denoisers/control.h). They are
+// asked for all sets of inputs of an evaluation whose conditionings carry them, in sessions of
+// their own. What is added is `strength` times what they make, and those of one conditioning are
+// added up.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <heddle/infer.hpp>
+#include <heddle/session.hpp>
+
+#include "control_value.h"
+#include "guide.h"
+#include "noise_levels.h"
+#include "stretches.h"
+
+namespace heddle::samplers {
+
+// The sets that one ControlNet is asked for.
+struct ControlCall {
+  Value model;
+  struct Member {
+    std::size_t set = 0;
+    Control control;
+  };
+  std::vector<Member> members;
+};
+// `entries`: of the sets. Those whose ControlNets are at work at this level.
+std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
+                                       double sigma);
+
+// What a denoiser is given of one set's calls, by input name, for a point of this shape (B, C, h,
+// w). Pure.
+std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls, std::size_t set,
+                                          const Value& denoiser, const Shape& point);
+
+// Throws where a conditioning carries ControlNets and the run sees the model in a way that does not
+// go together with them.
+void refuse_with_controls(bool has_windows, bool has_pairs);
+
+// In a run. One call's thread.
+class ControlNets {
+ public:
+  explicit ControlNets(Context& ctx) : ctx_(ctx) {}
+
+  // Of one set.
+  struct Asked {
+    Value entry, denoiser;
+    Shape point;  // (B, C, h, w) that it sees
+  };
+  // A stretch of evaluations, at these levels. Calls autoencoders; throws what check_controls()
+  // throws.
+  void open(const std::vector<Asked>& sets, const NoiseLevels& levels,
+            std::span<const double> sigmas);
+  void close();
+  // The inputs of all sets, with what evaluation `index` of the stretch adds.
+  void add_residuals(std::uint32_t index, std::vector<Value>& inputs);
+
+ private:
+  struct Call {
+    ControlCall asked;
+    std::unique_ptr<Session> session;
+  };
+  // One ControlNet's part of an input.
+  struct Made {
+    std::vector<Tensor> parts;  // (B, S, D)
+    double strength = 1.0;
+  };
+  struct Hint {
+    const heddle_value* picture = nullptr;
+    const heddle_value* model = nullptr;
+    Shape cells;
+    Value held;  // so that these addresses stay theirs
+    Tensor tensor;
+  };
+  Value constants_of(const Asked& asked, const Control& control);
+  Tensor hint_for(const Control& control, const Shape& point);
+  Tensor side_by_side(const std::vector<Made>& made, std::int64_t depth);
+
+  Context& ctx_;
+  std::vector<Asked> sets_;
+  std::vector<Call> calls_;
+  std::vector<Hint> hints_;
+};
+
+}  // namespace heddle::samplers

@@ -1,0 +1,150 @@
+// Workflows with ControlNets, from the prompt to the picture, over models whose weights follow from
+// their names, against PyTorch (../goldens/make_control_goldens.py).
+#include <cmath>
+
+#include "engine/base/text.h"
+#include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/seeded_weights.h"
+
+using namespace heddle::test;
+
+namespace {
+
+using heddle::engine::cat;
+
+std::filesystem::path control_folder() { return tests_folder() / "plugins/goldens/control"; }
+
+struct ControlWorkflows {
+  TemporaryFolder folder;
+  TensorFile expected{control_folder() / "expected.safetensors"};
+  std::vector<std::string> warnings;
+
+  void add(const std::string& name, const std::vector<FileTensor>& tensors) const {
+    std::filesystem::create_directories((folder / "models" / name).parent_path());
+    write_safetensors(folder / "models" / (name + ".safetensors"), tensors);
+  }
+  heddle::EngineOptions options() const {
+    heddle::EngineOptions options = engine_options();
+    options.devices = {"cpu:0"};
+    options.compute = {{"cpu", "f32"}};
+    options.model_dirs = {folder / "models"};
+    options.input_dir = control_folder();
+    options.output_dir = folder / "out";
+    return options;
+  }
+  void add_qwen() const {
+    add("diffusion_models/qwen", seeded_model("qwen_image.transformer"));
+    add("text_encoders/qwen", seeded_model("qwen_image.text"));
+    add("vae/qwen", seeded_model("qwen_image.vae"));
+    for (const char* name : {"qwen_union", "qwen_inpaint"})
+      add(cat("controlnet/", name), seeded_model(name, false, "control"));
+  }
+  static std::string node(const std::string& name, const std::string& type,
+                          const std::string& inputs) {
+    return cat(", \"", name, R"(": {"class_type": ")", type, R"(", "inputs": {)", inputs, "}}");
+  }
+  static std::string loader(const std::string& name) {
+    return node("net", "ControlNetLoader",
+                cat(R"("control_net_name": ")", name, R"(.safetensors")"));
+  }
+  // What is applied to the texts; `more` are inputs.
+  static std::string applied(const std::string& name, const std::string& from,
+                             const std::string& more,
+                             const std::string& type = "ControlNetApplyAdvanced") {
+    const bool is_text = from == "text";
+    return node(name, type,
+                cat(R"("positive": [")", is_text ? "one" : from, R"(", 0], "negative": [")",
+                    is_text ? "two" : from, R"(", )", is_text ? 0 : 1,
+                    R"(], "control_net": ["net", 0], "vae": ["vae", 0], )", more));
+  }
+  // From the loaders to the picture, with conditionings of the node `from`.
+  static std::string qwen_flow(const std::string& more, const std::string& from = "applied",
+                               const std::string& sampling = "") {
+    const std::string empty = R"("width": 80, "height": 48, "batch_size": 1)";
+    return cat(
+        R"({"unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "qwen.safetensors", "weight_dtype": "default"}})",
+        node("clip", "CLIPLoader",
+             R"("clip_name": "qwen.safetensors", "type": "qwen_image", "device": "default")"),
+        node("vae", "VAELoader", R"("vae_name": "qwen.safetensors")"),
+        node(
+            "one", "CLIPTextEncode",
+            R"("clip": ["clip", 0], "text": "a photo of a (red fox:1.1) in the snow, soft light")"),
+        node("two", "CLIPTextEncode", R"("clip": ["clip", 0], "text": " ")"),
+        node("hint", "LoadImage", R"("image": "hint.png")"),
+        node("turned", "ImageFlip",
+             R"("image": ["hint", 0], "flip_method": "y-axis: horizontally")"),
+        node("model", "ModelSamplingAuraFlow", R"("model": ["unet", 0], "shift": 3.1)"),
+        node("empty", "EmptySD3LatentImage", empty), more,
+        node(
+            "drawn", "KSampler",
+            cat(R"("model": ["model", 0], "seed": 7, "steps": 3, "cfg": 2.5, "sampler_name": "euler",
+                 "scheduler": "simple", "latent_image": ["empty", 0], "denoise": 1.0, "positive": [")",
+                from, R"(", 0], "negative": [")", from == "text" ? "two" : from, R"(", 1])",
+                sampling)),
+        node("picture", "VAEDecode", R"("samples": ["drawn", 0], "vae": ["vae", 0])"),
+        node("seen", "test.look", R"("value": ["picture", 0])"), "}");
+  }
+  static std::string two_hints() {
+    return cat(
+        loader("qwen_union"),
+        applied("first", "text",
+                R"("image": ["hint", 0], "strength": 0.7, "start_percent": 0, "end_percent": 1)"),
+        applied(
+            "applied", "first",
+            R"("image": ["turned", 0], "strength": 0.4, "start_percent": 0, "end_percent": 0.5)"));
+  }
+  heddle::Results run(const std::string& flow, std::vector<std::string> keep,
+                      const heddle::EngineOptions& options) {
+    warnings.clear();
+    const auto observe = [this](const heddle::Event& event) {
+      if (event.kind == heddle::Event::Kind::warning) warnings.emplace_back(event.text);
+    };
+    engine.emplace(options);
+    return engine->start(engine->parse(flow), {observe, std::move(keep)}).wait();
+  }
+  std::vector<float> drawn(const std::string& flow) {
+    return run(flow, {"drawn.LATENT"}, options()).floats("drawn.LATENT", "samples");
+  }
+  void compare(const std::vector<float>& got, const std::string& golden) const {
+    const double error = relative_error(got, expected.floats(golden));
+    BOOST_TEST_MESSAGE(golden << ": relative error " << error);
+    BOOST_TEST(error < NodeFixture::kTolerance, golden << ": relative error " << error);
+  }
+  // In decibels, of pictures from 0 to 1.
+  double psnr(const std::vector<float>& got, const std::string& golden) const {
+    const std::vector<float> wanted = expected.floats(golden);
+    BOOST_TEST_REQUIRE(got.size() == wanted.size());
+    double sum = 0;
+    for (std::size_t i = 0; i < got.size(); ++i)
+      sum += double(got[i] - wanted[i]) * double(got[i] - wanted[i]);
+    return -10 * std::log10(sum / double(got.size()));
+  }
+
+  std::optional<heddle::Engine> engine;  // results lie in its memory
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(control_workflows, ControlWorkflows)
+
+BOOST_AUTO_TEST_CASE(two_hints_one_of_them_half_the_way_draw_what_pytorch_draws) {
+  add_qwen();
+  const heddle::Results results =
+      run(qwen_flow(two_hints()), {"drawn.LATENT", "picture.IMAGE"}, options());
+  BOOST_TEST(warnings.empty());
+  compare(results.floats("drawn.LATENT", "samples"), "qwen.latent");
+  const double decibels = psnr(results.floats("picture.IMAGE"), "qwen.picture");
+  BOOST_TEST(decibels >= 70, decibels << " dB");
+}
+
+BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {
+  add_qwen();
+  compare(drawn(qwen_flow(loader("qwen_inpaint") +
+                          applied("applied", "text",
+                                  R"("image": ["hint", 0], "mask": ["hint", 1], "strength": 0.9,
+                         "start_percent": 0, "end_percent": 1)",
+                                  "ControlNetInpaintingAliMamaApply"))),
+          "qwen.inpainted");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
