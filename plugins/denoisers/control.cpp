@@ -11,6 +11,11 @@
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
+namespace {
+
+constexpr const char* kModes = "controlnet_mode_embedder.weight";
+
+}  // namespace
 
 std::optional<std::string> control_prefix(const Checkpoint& file) {
   return blocks::prefix_before(file, "controlnet_blocks.0.weight");
@@ -73,6 +78,17 @@ Source ControlBuilder::add_hint(const Source& img, const std::string& module) co
   return sum[ControlAdd::out];
 }
 
+Source ControlBuilder::add_modes(const Source& txt) const {
+  using B = ControlModes;
+  const std::string table = prefix_ + kModes;
+  if (!file_.has(table)) return txt;
+  Block block = graph_.add<B>("embed.modes");
+  block.link(B::txt, txt)
+      .link(B::mode, graph_.input("mode", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
+  blocks::Slots(file_, block, "embed.modes").fill(B::table, table, {file_.size(table, 0), hidden_});
+  return block[B::out];
+}
+
 void ControlBuilder::add_residual(const std::string& stream, int index, const char* layers,
                                   const Source& hidden, const Source& x) const {
   using B = ControlOut;
@@ -91,6 +107,9 @@ void ControlBuilder::add_settings(const char* family, int doubles, int singles) 
   graph_.setting("control_width", hidden_);
   graph_.setting("control_doubles", std::int64_t{doubles});
   graph_.setting("control_singles", std::int64_t{singles});
+  graph_.setting("patch", kPatch);
+  if (const std::string table = prefix_ + kModes; file_.has(table))
+    graph_.setting("control_modes", file_.size(table, 0));
 }
 
 void add_control_settings(Blocks& graph, std::int64_t hidden, int doubles, int singles) {

@@ -87,6 +87,9 @@ class ControlBuilder {
   }
   // "embed.hint": the tokens of the hint by a linear layer of the file, added to img.
   Source add_hint(const Source& img, const std::string& module) const;
+  // "embed.modes": where the file has a table of kinds of hints, those of the input "mode" (n)
+  // before the text.
+  Source add_modes(const Source& txt) const;
   // The stream's residual `index`, an output, by layer `index` of "controlnet_blocks" or another
   // list of the file. `stream`: "double" or "single".
   void add_residual(const std::string& stream, int index, const char* layers, const Source& hidden,

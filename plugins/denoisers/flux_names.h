@@ -30,6 +30,8 @@ class FluxNames {
  public:
   // The layout and the prefix of the FLUX.1 weights in this file; nothing when there are none.
   static std::optional<FluxNames> find(const Checkpoint& file);
+  // Those of a ControlNet of FLUX.1, which may have no single blocks.
+  static std::optional<FluxNames> find_control(const Checkpoint& file);
   // Those of FLUX.2.
   static std::optional<FluxNames> find_second(const Checkpoint& file);
 

@@ -15,48 +15,48 @@
 namespace heddle::samplers {
 namespace {
 
-// Pictures (rows, height, width, colours), or masks with one colour.
-struct Pixels {
-  std::int64_t rows = 1, colours = 1;
-  blocks::GridSize size;
-  std::pmr::vector<float> values;
-};
+blocks::GridSize size_of(const HintPixels& pixels) { return {pixels.height, pixels.width}; }
 
-Pixels read_pixels(Context& ctx, const Tensor& tensor, std::int64_t colours,
-                   std::pmr::memory_resource& memory) {
+HintPixels read_pixels(Context& ctx, const Tensor& tensor, std::int64_t colours,
+                       std::pmr::memory_resource& memory) {
   const std::int64_t last = colours > 1 ? 3 : 2;
   if (tensor.rank() < 2 || std::int64_t(tensor.rank()) < last || tensor.count() == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the hint of a ControlNet, or its mask, is empty. Link an IMAGE and a MASK.");
-  Pixels pixels{.rows = 1, .colours = colours, .size = {}, .values = {}};
+  HintPixels pixels{.rows = 1,
+                    .colours = colours,
+                    .height = 0,
+                    .width = 0,
+                    .values = std::pmr::vector<float>(&memory)};
   const int height = colours > 1 ? -3 : -2;
-  pixels.size = {tensor.size(height), tensor.size(height + 1)};
+  pixels.height = tensor.size(height);
+  pixels.width = tensor.size(height + 1);
   if (colours > 1) pixels.colours = tensor.size(-1);
-  pixels.rows = tensor.count() / (pixels.size.height * pixels.size.width * pixels.colours);
-  pixels.values = std::pmr::vector<float>(std::size_t(tensor.count()), &memory);
+  pixels.rows = tensor.count() / (pixels.height * pixels.width * pixels.colours);
+  pixels.values.resize(std::size_t(tensor.count()));
   read_to<float>(ctx, tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32),
                  pixels.values);
   return pixels;
 }
 
-void resize(Pixels& pixels, const blocks::GridSize& to, blocks::Resampling method,
+void resize(HintPixels& pixels, const blocks::GridSize& to, blocks::Resampling method,
             std::pmr::memory_resource& memory) {
-  if (pixels.size == to) return;
+  if (size_of(pixels) == to) return;
   std::pmr::vector<float> resized(
       std::size_t(checked_product({pixels.rows, to.height, to.width, pixels.colours}, "the hint")),
       &memory);
   const auto all =
-      blocks::Source::of(pixels.values.data(), {pixels.rows, pixels.size, pixels.colours});
+      blocks::Source::of(pixels.values.data(), {pixels.rows, size_of(pixels), pixels.colours});
   blocks::resample(blocks::centre_cropped(all, to), to, method, resized.data(), memory);
   pixels.values = std::move(resized);
-  pixels.size = to;
+  pixels.height = to.height;
+  pixels.width = to.width;
 }
 
 // What shall be drawn anew is black.
-void black_out(Pixels& picture, const Pixels& mask, std::pmr::memory_resource& memory) {
-  Pixels kept{mask.rows, 1, mask.size, std::pmr::vector<float>(mask.values, &memory)};
-  resize(kept, picture.size, blocks::Resampling::bilinear, memory);
-  const std::int64_t plane = picture.size.height * picture.size.width;
+void black_out(HintPixels& picture, HintPixels kept, std::pmr::memory_resource& memory) {
+  resize(kept, size_of(picture), blocks::Resampling::bilinear, memory);
+  const std::int64_t plane = picture.height * picture.width;
   for (std::int64_t i = 0; i < picture.rows * plane; ++i) {
     const std::int64_t row = i / plane % kept.rows;
     const float factor = std::nearbyint(kept.values[std::size_t(row * plane + i % plane)]);
@@ -66,16 +66,16 @@ void black_out(Pixels& picture, const Pixels& mask, std::pmr::memory_resource& m
 }
 
 // The autoencoder's mean in the ControlNet's units, then the mask.
-Tensor as_read(Context& ctx, const Tensor& mean, Pixels* mask, const LatentFormat& format,
+Tensor as_read(Context& ctx, const Tensor& mean, HintPixels& kept, const LatentFormat& format,
                std::pmr::memory_resource& memory) {
   const std::int64_t rows = mean.size(0), channels = mean.size(1),
                      plane = mean.size(2) * mean.size(3),
-                     all = channels + (mask != nullptr ? 1 : 0);
+                     all = channels + (kept.values.empty() ? 0 : 1);
   std::pmr::vector<float> latent(std::size_t(mean.count()), &memory);
   read_to<float>(ctx, mean, latent);
   const Tensor made = ctx.make_host({rows, all, mean.size(2), mean.size(3)}, HEDDLE_F32);
-  if (mask != nullptr)
-    resize(*mask, {mean.size(2), mean.size(3)}, blocks::Resampling::nearest_exact, memory);
+  if (!kept.values.empty())
+    resize(kept, {mean.size(2), mean.size(3)}, blocks::Resampling::nearest_exact, memory);
   float* to = made.data<float>();
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t i = 0; i < channels * plane; ++i) {
@@ -83,8 +83,8 @@ Tensor as_read(Context& ctx, const Tensor& mean, Pixels* mask, const LatentForma
       *to++ = (latent[std::size_t(row * channels * plane + i)] - float(units.shift)) *
               float(units.scale);
     }
-    for (std::int64_t i = 0; mask != nullptr && i < plane; ++i)
-      *to++ = mask->values[std::size_t(row % mask->rows * plane + i)];
+    for (std::int64_t i = 0; !kept.values.empty() && i < plane; ++i)
+      *to++ = kept.values[std::size_t(row % kept.rows * plane + i)];
   }
   return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
 }
@@ -118,29 +118,34 @@ std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells
                      settings.get<std::int64_t>("hint_channels", latent), cells[0], cells[1]}};
 }
 
-Tensor hint_of(Context& ctx, const Control& control, const Shape& cells, std::int64_t items) {
-  HostMemory memory(ctx);
+Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
+               std::pmr::memory_resource& memory) {
   const vae::Autoencoder autoencoder(control.vae);
   const Value settings = model_settings(control.model);
-  Pixels picture = read_pixels(ctx, control.hint.as<Tensor>(), 3, memory);
-  std::optional<Pixels> mask;
+  Hint hint{.picture = read_pixels(ctx, control.hint.as<Tensor>(), 3, memory),
+            .kept = {.values = std::pmr::vector<float>(&memory)}};
   if (reads_mask(settings)) {
-    mask = read_pixels(ctx, control.mask.as<Tensor>(), 1, memory);
-    for (float& value : mask->values) value = 1.0f - value;
-    black_out(picture, *mask, memory);
+    hint.kept = read_pixels(ctx, control.mask.as<Tensor>(), 1, memory);
+    for (float& value : hint.kept.values) value = 1.0f - value;
+    black_out(hint.picture, hint.kept, memory);
   }
-  resize(picture, pixels_of(cells, autoencoder), blocks::Resampling::nearest_exact, memory);
+  resize(hint.picture, pixels_of(cells, autoencoder), blocks::Resampling::nearest_exact, memory);
   const auto factor = float(settings.get<double>("hint_factor", 1.0)),
              offset = float(settings.get<double>("hint_offset", 0.0));
-  for (float& value : picture.values) value = value * factor + offset;
-  const Tensor pixels =
-      ctx.upload({picture.rows, picture.size.height, picture.size.width, picture.colours},
-                 HEDDLE_F32, picture.values.data());
-  const Tensor mean =
-      vae::mean_of(ctx, vae::model_of(control.vae, "encoder"),
-                   ops::contiguous(ctx, vae::covered_by_cells(ctx, pixels, autoencoder)));
-  return fit_batch(
-      ctx, as_read(ctx, mean, mask ? &*mask : nullptr, latent_format(settings), memory), items);
+  for (float& value : hint.picture.values) value = value * factor + offset;
+  return hint;
+}
+
+Tensor encoded_hint(Context& ctx, const Control& control, Hint hint, std::int64_t items,
+                    std::pmr::memory_resource& memory) {
+  const vae::Autoencoder autoencoder(control.vae);
+  const HintPixels& picture = hint.picture;
+  const Tensor pixels = ctx.upload({picture.rows, picture.height, picture.width, picture.colours},
+                                   HEDDLE_F32, picture.values.data());
+  const Tensor covered = ops::contiguous(ctx, vae::covered_by_cells(ctx, pixels, autoencoder));
+  const Tensor mean = vae::mean_of(ctx, vae::model_of(control.vae, "encoder"), covered);
+  const LatentFormat format = latent_format(model_settings(control.model));
+  return fit_batch(ctx, as_read(ctx, mean, hint.kept, format, memory), items);
 }
 
 }  // namespace heddle::samplers

@@ -5,6 +5,8 @@
 
 #include "control_value.h"
 
+#include <memory_resource>
+
 #include <heddle/node.hpp>
 
 namespace heddle::samplers {
@@ -17,7 +19,24 @@ struct HintShapes {
 std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells,
                                       std::int64_t items);
 
+// Numbers of pictures (rows, height, width, colours) in host memory; of masks with one colour.
+struct HintPixels {
+  std::int64_t rows = 1, colours = 1;
+  std::int64_t height = 0, width = 0;
+  std::pmr::vector<float> values;
+  bool operator==(const HintPixels&) const = default;
+};
+// What the autoencoder is to see, and the mask behind its result: `kept` is 1 where the picture
+// stays. Without one it has no values.
+struct Hint {
+  HintPixels picture, kept;
+  bool operator==(const Hint&) const = default;
+};
+Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
+               std::pmr::memory_resource& memory);
+
 // (1|items, C', h, w) f32 on the device of the call. Calls the autoencoder's encoder.
-Tensor hint_of(Context& ctx, const Control& control, const Shape& cells, std::int64_t items);
+Tensor encoded_hint(Context& ctx, const Control& control, Hint hint, std::int64_t items,
+                    std::pmr::memory_resource& memory);
 
 }  // namespace heddle::samplers

@@ -7,7 +7,6 @@
 #include <heddle/ops.hpp>
 
 #include "conditioning.h"
-#include "control_hint.h"
 
 namespace heddle::samplers {
 namespace {
@@ -93,14 +92,14 @@ void ControlNets::close() {
 
 Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
   const Shape cells(point.begin() + 2, point.end());
-  for (const Hint& hint : hints_)
-    if (hint.picture == control.hint.raw() && hint.model == control.model.raw() &&
-        hint.cells == cells)
-      return hint.tensor;
-  const Value held = list_of({control.hint, control.model});
-  hints_.push_back({control.hint.raw(), control.model.raw(), cells, held,
-                    hint_of(ctx_, control, cells, point.front())});
-  return hints_.back().tensor;
+  Hint hint = read_hint(ctx_, control, cells, memory_);
+  for (const Encoded& known : hints_)
+    if (known.model.raw() == control.model.raw() && known.place == control.place &&
+        known.cells == cells && known.hint == hint)
+      return known.tensor;
+  const Tensor tensor = encoded_hint(ctx_, control, hint, point.front(), memory_);
+  hints_.push_back({control.model, control.place, cells, std::move(hint), tensor});
+  return tensor;
 }
 
 Value ControlNets::constants_of(const Asked& asked, const Control& control) {

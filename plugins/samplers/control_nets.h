@@ -11,10 +11,11 @@
 #include <string>
 #include <vector>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/infer.hpp>
 #include <heddle/session.hpp>
 
-#include "control_value.h"
+#include "control_hint.h"
 #include "guide.h"
 #include "noise_levels.h"
 #include "stretches.h"
@@ -46,7 +47,7 @@ void refuse_with_controls(bool has_windows, bool has_pairs);
 // In a run. One call's thread.
 class ControlNets {
  public:
-  explicit ControlNets(Context& ctx) : ctx_(ctx) {}
+  explicit ControlNets(Context& ctx) : ctx_(ctx), memory_(ctx) {}
 
   // Of one set.
   struct Asked {
@@ -71,11 +72,12 @@ class ControlNets {
     std::vector<Tensor> parts;  // (B, S, D)
     double strength = 1.0;
   };
-  struct Hint {
-    const heddle_value* picture = nullptr;
-    const heddle_value* model = nullptr;
+  // A hint is read anew for each conditioning, and encoded once for all that have it.
+  struct Encoded {
+    Value model;
+    std::size_t place = 0;
     Shape cells;
-    Value held;  // so that these addresses stay theirs
+    Hint hint;
     Tensor tensor;
   };
   Value constants_of(const Asked& asked, const Control& control);
@@ -85,7 +87,8 @@ class ControlNets {
   Context& ctx_;
   std::vector<Asked> sets_;
   std::vector<Call> calls_;
-  std::vector<Hint> hints_;
+  HostMemory memory_;
+  std::vector<Encoded> hints_;
 };
 
 }  // namespace heddle::samplers

@@ -30,6 +30,11 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse(
         "this ControlNet is for inpainting and reads a mask. Apply it by "
         "ControlNetInpaintingAliMamaApply.");
+  const auto modes = settings.get<std::int64_t>("control_modes", 0);
+  if (control.mode && modes > 0 && *control.mode >= modes)
+    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
+           kUnionTypes[*control.mode + 1] +
+           "' is none of them. Choose another type in SetUnionControlNetType.");
   const auto channels = control.vae.get<std::int64_t>("channels", 0);
   if (channels != 0 && channels != latent)
     refuse("the ControlNet reads latents of " + std::to_string(latent) +
@@ -57,6 +62,7 @@ std::vector<Control> controls_of(const Value& entry) {
     controls.push_back(std::move(control));
   }
   std::ranges::reverse(controls);
+  for (std::size_t i = 0; i < controls.size(); ++i) controls[i].place = i;
   return controls;
 }
 

@@ -21,6 +21,7 @@ struct Control {
   Value hint, mask;                  // IMAGE and MASK, or what is told of them before a run
   Value vae;                         // or empty
   double strength = 1.0, start_percent = 0.0, end_percent = 1.0;
+  std::size_t place = 0;  // among the entry's
 };
 // The entry's, the one that was applied first at the front.
 std::vector<Control> controls_of(const Value& entry);

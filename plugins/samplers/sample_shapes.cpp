@@ -126,6 +126,7 @@ struct ToldWindows {
   // Of the stretch's first evaluation.
   const NoiseLevels* levels = nullptr;
   double sigma = 0;
+  std::vector<ToldHint>* hints = nullptr;  // of the run
 };
 
 // What a stretch asks its models for. Throws as a run does where areas and windows meet.
@@ -170,7 +171,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
                                               HookStrengths& hooks, const Stretch& stretch,
                                               const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  const auto& [schedule, windows, looked_at, levels, sigma] = told_windows;
+  const auto& [schedule, windows, looked_at, levels, sigma, hints] = told_windows;
   const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
@@ -201,7 +202,8 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     controlled.push_back({&entries[set.list][set.item],
                           plan.models()[stretch.models[set.list]].model,
                           point_of(job.latent, set.box)});
-  std::optional<ToldControls> controls = told_controls(controlled, *levels, sigma, stretch.count);
+  std::optional<ToldControls> controls =
+      told_controls(controlled, *levels, sigma, stretch.count, *hints);
   if (!controls) return {};
   std::vector<ToldCall> calls = std::move(controls->calls);
   for (const ModelCall& call : asked) {
@@ -295,9 +297,12 @@ void infer_run(Infer& question, const JobShapes& job) {
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
     double shown = 0, references = 0;
+    std::vector<ToldHint> hints;
     for (const Stretch& stretch : stretches) {
-      ToldWindows windows{
-          .looked_at = &looked_at, .levels = &sampling.levels, .sigma = sigmas[stretch.begin]};
+      ToldWindows windows{.looked_at = &looked_at,
+                          .levels = &sampling.levels,
+                          .sigma = sigmas[stretch.begin],
+                          .hints = &hints};
       if (schedule) {
         windows.schedule = &*schedule;
         windows.windows = schedule->at(steps[stretch.begin]);

@@ -18,12 +18,8 @@
 namespace heddle::samplers {
 
 using blocks::EntryShapes, blocks::entry_shapes, blocks::infer_entries;
-using blocks::path_join, blocks::shape_of;
+using blocks::path_join, blocks::shape_of, blocks::told_info, blocks::info_of;
 
-// A tensor's type and shape as a value, in the place of one that is not made yet; and back, also of
-// a tensor itself. None where it is neither.
-Value told_info(const heddle_tensor_info& info);
-std::optional<heddle_tensor_info> info_of(const Value& told);
 // The entries as a value that a node can tell of in the place of the CONDITIONING that it will be.
 Value told_shapes(const std::vector<EntryShapes>& entries);
 // Of such a value, or of a CONDITIONING; none where it is neither.

@@ -15,15 +15,10 @@ double numbers_of_shape(const Shape& shape) {
   return count;
 }
 
-bool is_told(const std::vector<ToldCall>& calls, const Value& model, const Shape& pixels) {
-  return std::ranges::any_of(calls, [&](const ToldCall& call) {
-    return call.model.raw() == model.raw() && call.sets.front().constants.front().shape == pixels;
-  });
-}
-
 // The calls of the autoencoder and what the ControlNet reads; none where something is not known.
 std::optional<Constants> told_constants(const ControlledSet& asked, const Control& control,
-                                        std::vector<ToldCall>& encodings) {
+                                        std::vector<ToldCall>& calls,
+                                        std::vector<ToldHint>& hints) {
   const ConcatPlace place{.items = asked.point.front(),
                           .grid = Shape(asked.point.begin() + 2, asked.point.end()),
                           .box = {}};
@@ -34,9 +29,15 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   constants->push_back({kHint, HEDDLE_F32, hint->latent});
   if (control.mode && model_settings(control.model).get<std::int64_t>("control_modes", 0) > 0)
     constants->push_back({kMode, HEDDLE_I32, {1}});
+  const bool is_told = std::ranges::any_of(hints, [&](const ToldHint& told) {
+    return told.model.raw() == control.model.raw() && told.place == control.place &&
+           told.pixels == hint->pixels;
+  });
+  if (is_told) return constants;
+  hints.push_back({control.model, control.place, hint->pixels});
   const Value encoder = control.vae.field("encoder");
-  if (!encoder.is(HEDDLE_KIND_MODEL) || is_told(encodings, encoder, hint->pixels)) return constants;
-  ToldCall& call = encodings.emplace_back();
+  if (!encoder.is(HEDDLE_KIND_MODEL)) return constants;
+  ToldCall& call = calls.emplace_back();
   call.model = encoder;
   call.sets.push_back({{{"image", HEDDLE_F32, hint->pixels}}, {}});
   const std::optional<heddle_tensor_info> picture = info_of(control.hint);
@@ -67,30 +68,26 @@ std::vector<EntryShapes> with_controls_of(const std::vector<EntryShapes>& positi
 
 std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets,
                                           const NoiseLevels& levels, double sigma,
-                                          std::size_t steps) {
+                                          std::size_t steps, std::vector<ToldHint>& hints) {
   std::vector<Value> entries;
   for (const ControlledSet& set : sets) entries.push_back(set.entry->scope);
-  const std::vector<ControlCall> calls = control_calls(entries, levels, sigma);
+  const std::vector<ControlCall> asked = control_calls(entries, levels, sigma);
   ToldControls told;
-  std::vector<ToldCall> asked;
-  for (const ControlCall& call : calls) {
-    ToldCall& one = asked.emplace_back();
-    one.model = call.model;
-    one.steps = steps;
+  for (const ControlCall& call : asked) {
+    ToldCall one{.model = call.model, .steps = steps, .sets = {}};
     for (const ControlCall::Member& member : call.members) {
       const ControlledSet& set = sets[member.set];
-      std::optional<Constants> constants = told_constants(set, member.control, told.calls);
+      std::optional<Constants> constants = told_constants(set, member.control, told.calls, hints);
       if (!constants) return {};
       one.sets.push_back({std::move(*constants), {{"x", HEDDLE_F32, set.point}}});
     }
+    told.calls.push_back(std::move(one));
   }
   for (std::size_t set = 0; set < sets.size(); ++set) {
-    told.residuals.push_back(residual_shapes(calls, set, sets[set].denoiser, sets[set].point));
-    if (asked.empty()) continue;
+    told.residuals.push_back(residual_shapes(asked, set, sets[set].denoiser, sets[set].point));
     for (const Infer::Named& one : told.residuals.back())
-      asked.front().kept += numbers_of_shape(one.shape);
+      told.calls.back().kept += numbers_of_shape(one.shape);
   }
-  std::ranges::move(asked, std::back_inserter(told.calls));
   return told;
 }
 

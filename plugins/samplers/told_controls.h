@@ -17,14 +17,20 @@ struct ControlledSet {
   Value denoiser;
   Shape point;
 };
+// A hint that an earlier call has encoded.
+struct ToldHint {
+  Value model;
+  std::size_t place = 0;
+  Shape pixels;
+};
 struct ToldControls {
   std::vector<ToldCall> calls;       // of autoencoders and ControlNets
   std::vector<Constants> residuals;  // of each set
 };
-// Of a stretch of `steps` evaluations that begins at this level; none where an entry lacks
-// something.
+// Of a stretch of `steps` evaluations that begins at this level; `hints`: of the run. None where an
+// entry lacks something.
 std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets,
                                           const NoiseLevels& levels, double sigma,
-                                          std::size_t steps);
+                                          std::size_t steps, std::vector<ToldHint>& hints);
 
 }  // namespace heddle::samplers

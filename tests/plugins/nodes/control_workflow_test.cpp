@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/base/text.h"
+#include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/seeded_weights.h"
 
@@ -57,7 +58,8 @@ struct ControlWorkflows {
                     is_text ? "two" : from, R"(", )", is_text ? 0 : 1,
                     R"(], "control_net": ["net", 0], "vae": ["vae", 0], )", more));
   }
-  // From the loaders to the picture, with conditionings of the node `from`.
+  // From the loaders to the picture, with conditionings of the node `from`, "applied" for both, or
+  // else the positive one.
   static std::string qwen_flow(const std::string& more, const std::string& from = "applied",
                                const std::string& sampling = "") {
     const std::string empty = R"("width": 80, "height": 48, "batch_size": 1)";
@@ -79,8 +81,8 @@ struct ControlWorkflows {
             "drawn", "KSampler",
             cat(R"("model": ["model", 0], "seed": 7, "steps": 3, "cfg": 2.5, "sampler_name": "euler",
                  "scheduler": "simple", "latent_image": ["empty", 0], "denoise": 1.0, "positive": [")",
-                from, R"(", 0], "negative": [")", from == "text" ? "two" : from, R"(", 1])",
-                sampling)),
+                from, R"(", 0], "negative": [)",
+                from == "applied" ? R"("applied", 1)" : R"("two", 0)", "]", sampling)),
         node("picture", "VAEDecode", R"("samples": ["drawn", 0], "vae": ["vae", 0])"),
         node("seen", "test.look", R"("value": ["picture", 0])"), "}");
   }
@@ -120,6 +122,11 @@ struct ControlWorkflows {
     return -10 * std::log10(sum / double(got.size()));
   }
 
+  static void says(const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  }
+
   std::optional<heddle::Engine> engine;  // results lie in its memory
 };
 
@@ -145,6 +152,65 @@ BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {
                          "start_percent": 0, "end_percent": 1)",
                                   "ControlNetInpaintingAliMamaApply"))),
           "qwen.inpainted");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_run_calls_is_told_before_it) {
+  add_qwen();
+  heddle::Engine::Data data{options()};
+  check_inference(data, qwen_flow(two_hints()));
+}
+
+BOOST_AUTO_TEST_CASE(the_old_node_cannot_give_the_autoencoder_that_a_control_net_needs) {
+  add_qwen();
+  const std::string refused = engine_refusal([&] {
+    drawn(qwen_flow(
+        loader("qwen_union") +
+            node(
+                "old", "ControlNetApply",
+                R"("conditioning": ["one", 0], "control_net": ["net", 0], "image": ["hint", 0], "strength": 0.7)"),
+        "old"));
+  });
+  says(refused, {"no autoencoder", "ControlNetApplyAdvanced"});
+}
+
+BOOST_AUTO_TEST_CASE(strength_zero_and_a_range_that_no_step_is_in_change_nothing) {
+  add_qwen();
+  const std::vector<float> plain = drawn(qwen_flow("", "one"));
+  const auto with = [&](const char* numbers) {
+    return drawn(qwen_flow(loader("qwen_union") +
+                           applied("applied", "text", cat(R"("image": ["hint", 0], )", numbers))));
+  };
+  BOOST_TEST(
+      relative_error(with(R"("strength": 0, "start_percent": 0, "end_percent": 1)"), plain) == 0.0);
+  BOOST_TEST(relative_error(with(R"("strength": 1, "start_percent": 0.9, "end_percent": 1)"),
+                            plain) == 0.0);
+  BOOST_TEST(relative_error(with(R"("strength": 1, "start_percent": 0, "end_percent": 0.1)"),
+                            plain) > 0.01);
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused_with_what_to_do) {
+  add_qwen();
+  const auto refusal = [&](const std::string& flow) {
+    return engine_refusal([&] { drawn(flow); });
+  };
+  const std::string all =
+      R"("image": ["hint", 0], "strength": 1, "start_percent": 0, "end_percent": 1)";
+  says(refusal(qwen_flow(loader("qwen_inpaint") + applied("applied", "text", all))),
+       {"for inpainting", "ControlNetInpaintingAliMamaApply"});
+  std::string flow = qwen_flow(
+      loader("qwen_union") + applied("applied", "text", all) +
+      node("guided", "NAGuidance",
+           R"("model": ["model", 0], "nag_scale": 5.0, "nag_alpha": 0.5, "nag_tau": 1.5)"));
+  const std::string from = R"("inputs": {"model": ["model", 0], "seed")";
+  BOOST_TEST_REQUIRE(flow.find(from) != std::string::npos);
+  flow.replace(flow.find(from), from.size(), R"("inputs": {"model": ["guided", 0], "seed")");
+  says(refusal(flow), {"ControlNet", "NAGuidance", "Leave out one"});
+  add("controlnet/other", seeded_model("qwen_image.transformer"));
+  says(refusal(qwen_flow(loader("other") + applied("applied", "text", all))),
+       {"other.safetensors", "a diffusion model (qwen-image), not a ControlNet", "UNETLoader"});
+  add("diffusion_models/qwen", seeded_model("qwen_union", false, "control"));
+  says(refusal(qwen_flow("", "one")), {"qwen.safetensors", "a ControlNet (qwen-image-control)",
+                                       "not a diffusion model", "ControlNetLoader"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
