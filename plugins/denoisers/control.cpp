@@ -4,6 +4,7 @@
 
 #include <heddle/ops.hpp>
 
+#include "even_sides.h"
 #include "flux_blocks.h"
 #include "joint_attention.h"
 #include "patches.h"
@@ -41,6 +42,19 @@ void add_control(Context& ctx, const Tensor& stream, std::int64_t first, const T
 
 void ControlAdd::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[img], ctx[hint]); }
 
+void ControlHintIn::execute(Context& ctx) {
+  const Tensor even = even_sides(ctx, ctx[hint]), filter = ctx[weight];
+  if (even.size(1) != filter.size(1))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the ControlNet reads hints of " +
+                                             std::to_string(filter.size(1)) + " channels, got " +
+                                             std::to_string(even.size(1)));
+  const Tensor pixels = ops::cast(ctx, even.permute({0, 2, 3, 1}), ctx.compute());
+  const auto step = std::int32_t(kPatch);
+  const Tensor grid = blocks::wide_conv2d(ctx, pixels, filter, ctx[bias],
+                                          heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
+  ctx[out] = grid.reshape({even.size(0), grid.size(1) * grid.size(2), filter.size(0)});
+}
+
 void ControlModes::execute(Context& ctx) {
   const Tensor text = ctx[txt];
   if (!ctx.has(mode)) {
@@ -73,8 +87,12 @@ Source ControlBuilder::add_hint(const Source& img, const std::string& module) co
   blocks::Slots slots(file_, block, "embed.hint");
   slots.fill(B::weight, weight, {hidden_, file_.size(weight, 1)});
   slots.fill(B::bias, prefix_ + module + ".bias", {hidden_});
+  return add_hint_tokens(img, block[B::out]);
+}
+
+Source ControlBuilder::add_hint_tokens(const Source& img, const Source& hint) const {
   Block sum = graph_.add<ControlAdd>("embed.controlled");
-  sum.link(ControlAdd::img, img).link(ControlAdd::hint, block[B::out]);
+  sum.link(ControlAdd::img, img).link(ControlAdd::hint, hint);
   return sum[ControlAdd::out];
 }
 

@@ -47,6 +47,19 @@ struct ControlAdd {
   static void execute(Context& ctx);
 };
 
+// hint (1|B, C, H, W) -> (1|B, S, D): 2x2 pixels are a token, by a filter. An odd side is completed
+// as FluxImageIn does.
+struct ControlHintIn {
+  static constexpr Info info{"control.hint_in", 1,  "ControlNet's hint as tokens",
+                             "blocks/control",  "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hint{"hint"};
+  static constexpr Weight weight{"weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight bias{"bias"};
+  static constexpr Output<Tensor> out{"img"};
+  static constexpr auto ports = heddle::ports(hint, weight, bias, out);
+  static void execute(Context& ctx);
+};
+
 // txt (B, T, D), mode (n) i32 -> (B, n + T, D): a row of the table for each mode, before the text.
 // Without modes the text alone.
 struct ControlModes {
@@ -87,6 +100,8 @@ class ControlBuilder {
   }
   // "embed.hint": the tokens of the hint by a linear layer of the file, added to img.
   Source add_hint(const Source& img, const std::string& module) const;
+  // "embed.controlled": img and tokens of the hint.
+  Source add_hint_tokens(const Source& img, const Source& hint) const;
   // "embed.modes": where the file has a table of kinds of hints, those of the input "mode" (n)
   // before the text.
   Source add_modes(const Source& txt) const;

@@ -28,6 +28,8 @@ inline constexpr const char* kReferenceTimestep = "reference_timestep";
 // What ControlNets read besides: the hint, and of which kind it is.
 inline constexpr const char* kHint = "hint";
 inline constexpr const char* kMode = "mode";
+// What some read of the point: what their denoiser makes of it before its first block.
+inline constexpr const char* kTokens = "tokens";
 
 // Whether the model is given this input for an entry: a record with "unguided" and
 // "reference_latents", or empty.

@@ -65,6 +65,7 @@ class ControlNets {
  private:
   struct Call {
     ControlCall asked;
+    std::unique_ptr<Session> tokens;  // of the denoiser's beginning, or empty
     std::unique_ptr<Session> session;
   };
   // One ControlNet's part of an input.
@@ -80,6 +81,9 @@ class ControlNets {
     Hint hint;
     Tensor tensor;
   };
+  std::unique_ptr<Session> tokens_session(const ControlCall& call, std::uint32_t steps);
+  std::vector<Value> results_of(const Call& call, std::uint32_t index,
+                                const std::vector<Value>& inputs);
   Value constants_of(const Asked& asked, const Control& control);
   Tensor hint_for(const Control& control, const Shape& point);
   Tensor side_by_side(const std::vector<Made>& made, std::int64_t depth);

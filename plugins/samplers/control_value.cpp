@@ -21,6 +21,10 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse("its residuals are " + std::to_string(width) + " wide, the streams of the model (" +
            family + ") " + std::to_string(drawn_width) +
            ". Load a ControlNet that was made for this model.");
+  if (model_takes(control.model, "tokens") && !drawn.has("tokens_model"))
+    refuse("this ControlNet (" + model_family(control.model) +
+           ") begins with what its model makes of the latent, and this model (" + family +
+           ") does not give that. Load a ControlNet that was made for this model.");
   if (!control.vae)
     refuse("this ControlNet (" + model_family(control.model) +
            ") reads the latent of its hint, and there is no autoencoder. Link the model's VAE to "

@@ -83,10 +83,40 @@ BOOST_AUTO_TEST_CASE(qwen_image_spreads_few_residuals_over_its_blocks_as_diffuse
   BOOST_TEST(moved > 0.01);
 }
 
+BOOST_AUTO_TEST_CASE(residuals_of_flux_equal_diffusers) {
+  compare_residuals("flux_union", 2, 3);
+  compare_residuals("flux_plain", 1);
+  const std::vector<float> told = expected.floats("flux_union.control.double.1");
+  const heddle::Results untold =
+      call(seeded_model("flux_union", false, "control"), "control_net", "flux_union", "mode");
+  const double moved =
+      relative_error(untold.floats("model.outputs", "control.double.1.0"),
+                     {told.begin(), told.begin() + std::ptrdiff_t(told.size() / kSteps)});
+  BOOST_TEST(moved > 1e-3);
+}
+
+BOOST_AUTO_TEST_CASE(flux_spreads_residuals_over_both_kinds_of_blocks_as_diffusers_does) {
+  compare(call(seeded_model("flux", false, "control"), "diffusion_model", "flux_drawn"),
+          "flux_drawn", "out");
+}
+
+BOOST_AUTO_TEST_CASE(residuals_of_stable_diffusion_3_equal_diffusers) {
+  // Told a pooled text of zeros or not is the sampler's.
+  compare_residuals("sd3_first", 2);
+  compare_residuals("sd3_large", 1);
+}
+
 BOOST_AUTO_TEST_CASE(settings_say_what_samplers_need_of_a_control_net) {
   says(settings_of("qwen_union"), {R"("controls":"qwen-image")", R"("control_width":48)",
                                    R"("control_doubles":1)", R"("hint_channels":16)"});
   says(settings_of("qwen_inpaint"), {R"("hint_channels":17)"});
+  says(settings_of("flux_union"), {R"("controls":"flux")", R"("control_modes":8)",
+                                   R"("control_doubles":2)", R"("control_singles":3)"});
+  says(settings_of("sd3_first"), {R"("latent_shift":0)", R"("zero_pooled":true)"});
+  std::vector<FileTensor> edges = seeded_model("sd3_large", false, "control");
+  edges.push_back({"control_type", "F32", {1}, heddle::test::bytes_of_floats({1})});
+  says(call(edges, "control_net", "sd3_large").text("model.settings"),
+       {R"("zero_pooled":false)", R"("hint_factor":63.75)"});
 }
 
 BOOST_AUTO_TEST_CASE(a_missing_residual_is_named) {

@@ -10,7 +10,9 @@ Needs torch, diffusers, safetensors and Pillow from PyPI; runs on the CPU in flo
     expected.safetensors    "qwen_union.x" and so on are inputs of a ControlNet, "qwen_union.control.double.0" a residual
                             with a row for each step; the denoiser "qwen_drawn" is given those of two ControlNets.
                             "qwen.latent" is the end of 3 guided steps with one hint all the way and another one, weaker, in
-                            the first half; "qwen.inpainted" with a mask
+                            the first half; "qwen.inpainted" with a mask. "flux_union", "flux_plain", "sd3_first" and
+                            "sd3_large" likewise; "flux.latent" is the end of 3 steps of two pictures with an odd side,
+                            "sd3.latent" that of a guided run with "sd3_first", "sd3.canny" of one with "sd3_large"
 """
 
 import json
@@ -18,50 +20,29 @@ import os
 import sys
 
 import torch
-import torch.nn.functional as F
 from diffusers import AutoencoderKLQwenImage, QwenImageControlNetModel, QwenImagePipeline, QwenImageTransformer2DModel
-from PIL import Image
 from safetensors.torch import load_file, save_file
 
 import seeded_weights
+from control_references import (
+    LEVELS,
+    WIDTH,
+    expected,
+    make_flux,
+    make_hint,
+    make_kl,
+    make_sd3,
+    put_residuals,
+    randn,
+    resized,
+    shapes,
+    side_by_side,
+)
 from make_workflow_goldens import VAE, picture_of, sample, shifted_levels, vae_names
 from name_patterns import compressed
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
-WIDTH = 24
-LEVELS = torch.tensor([0.9, 0.55, 0.125])
-expected, shapes = {}, {}
-
-
-def randn(seed, *shape):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
-
-
-def make_hint(out):
-    """A picture (1, 50, 70, 3) of bytes over 255, and its mask (1, 50, 70): 1 where it is drawn anew."""
-    smooth = F.interpolate(randn(1, 1, 4, 5, 7), (50, 70), mode="bicubic")[0].permute(1, 2, 0)
-    pixels = (127 + 60 * smooth).clamp(0, 255).byte()
-    pixels[..., 3] = 255
-    pixels[10:30, 20:60, 3] = 0
-    Image.fromarray(pixels.numpy(), "RGBA").save(os.path.join(out, "hint.png"), optimize=True)
-    floats = pixels.float() / 255
-    return floats[None, ..., :3], 1 - floats[None, ..., 3]
-
-
-def centre_cropped(picture, height, width):
-    """(B, C, H, W) with the aspect of height and width, as ComfyUI cuts it."""
-    rows, columns = picture.shape[2:]
-    x = y = 0
-    if columns / rows > width / height:
-        x = round((columns - columns * (width / height) / (columns / rows)) / 2)
-    else:
-        y = round((rows - rows * (columns / rows) / (width / height)) / 2)
-    return picture[:, :, y : rows - y, x : columns - x]
-
-
-def resized(picture, height, width, mode="nearest-exact"):
-    return F.interpolate(centre_cropped(picture, height, width), (height, width), mode=mode)
 
 
 # ---- Qwen-Image ----
@@ -106,16 +87,6 @@ def make_qwen_control(name, layers, extra=0):
     )
     shapes[name] = seeded_weights.load(model)
     return model
-
-
-def put_residuals(name, rows):
-    """rows: for each step, for each block."""
-    for i, parts in enumerate(zip(*rows)):
-        expected[f"{name}.{i}"] = torch.stack(parts)
-
-
-def side_by_side(residuals):
-    return torch.cat(list(residuals), dim=2)
 
 
 def forward_qwen(model, union, inpaint):
@@ -203,6 +174,8 @@ def main(out):
     os.makedirs(out, exist_ok=True)
     picture, mask = make_hint(out)
     make_qwen(picture, mask)
+    make_flux(make_kl(), picture)
+    make_sd3(make_kl(), picture)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         models = (
             f' "{model}": {{\n' + ",\n".join(f'  "{name}": {json.dumps(what)}' for name, what in compressed(tensors).items()) + "\n }"
@@ -210,11 +183,11 @@ def main(out):
         )
         file.write("{\n" + ",\n".join(models) + "\n}\n")
     save_file(
-        {name: tensor.float().clone().contiguous() for name, tensor in expected.items()},
+        {name: (tensor.float() if tensor.is_floating_point() else tensor).clone().contiguous() for name, tensor in expected.items()},
         os.path.join(out, "expected.safetensors"),
     )
     for name, tensor in expected.items():
-        print(f"{name:32} {tuple(tensor.shape)} {tensor.norm():.4g} {tensor.std():.4g}")
+        print(f"{name:32} {tuple(tensor.shape)} {tensor.float().norm():.4g}")
 
 
 if __name__ == "__main__":

@@ -154,6 +154,47 @@ BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {
           "qwen.inpainted");
 }
 
+BOOST_AUTO_TEST_CASE(flux_with_two_control_nets_of_other_depths_draws_what_pytorch_draws) {
+  add_given("flux", {"flux_union", "flux_plain"});
+  const std::string flow = given_flow(
+      given_text("one", "flux") +
+          node("guided", "FluxGuidance", R"("conditioning": ["one", 0], "guidance": 2.5)") +
+          loader("flux_plain", "second_net") + loader("flux_union", "union_net") +
+          node("net", "SetUnionControlNetType",
+               R"("control_net": ["union_net", 0], "type": "canny/lineart/anime_lineart/mlsd")") +
+          node(
+              "first", "ControlNetApplySD3",
+              cat(R"("positive": ["guided", 0], "negative": ["guided", 0], "control_net": ["net", 0], )",
+                  R"("strength": 0.05, )", kAllTheWay)) +
+          node(
+              "applied", "ControlNetApplyAdvanced",
+              cat(R"("positive": ["first", 0], "negative": ["first", 1], "control_net": ["second_net", 0], )",
+                  R"("strength": 0.03, )", kAllTheWay)),
+      R"("width": 72, "height": 56, "batch_size": 2)", R"("cfg": 1.0)");
+  compare(drawn(flow), "flux.latent");
+}
+
+BOOST_AUTO_TEST_CASE(stable_diffusion_3_draws_what_pytorch_draws) {
+  add_given("first", {"sd3_first"}, "sd3");
+  const auto flow = [](const std::string& net) {
+    return given_flow(
+        given_text("one", "sd3_one") + given_text("two", "sd3_two") + loader(net) +
+            node(
+                "applied", "ControlNetApplyAdvanced",
+                cat(R"("positive": ["one", 0], "negative": ["two", 0], "control_net": ["net", 0], )",
+                    R"("strength": 0.02, )", kAllTheWay)),
+        R"("width": 64, "height": 48, "batch_size": 1)", R"("cfg": 2.5)");
+  };
+  compare(drawn(flow("sd3_first")), "sd3.latent");
+  // Edges for 3.5 large: it begins with what the denoiser makes of the latent.
+  add_given("large", {}, "sd3");
+  std::vector<FileTensor> edges = seeded_model("sd3_large", false, "control");
+  edges.push_back({"control_type", "F32", {1}, bytes_of_floats({1})});
+  add("controlnet/edges", edges);
+  compare(drawn(flow("edges")), "sd3.canny");
+  says(engine_refusal([&] { drawn(flow("qwen")); }), {"qwen"});
+}
+
 BOOST_AUTO_TEST_CASE(what_a_run_calls_is_told_before_it) {
   add_qwen();
   heddle::Engine::Data data{options()};
