@@ -51,9 +51,16 @@ std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const 
   return calls;
 }
 
+Shape token_shape(const Value& denoiser, const Shape& point) {
+  const auto patch = std::max<std::int64_t>(number_in(denoiser, "patch"), 1);
+  const std::int64_t rows = (point[2] + patch - 1) / patch,
+                     columns = (point[3] + patch - 1) / patch;
+  return {point[0], checked_product({rows, columns}, "the latent's tokens"),
+          number_in(denoiser, "control_width")};
+}
+
 std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls, std::size_t set,
                                           const Value& denoiser, const Shape& point) {
-  const auto patch = std::max<std::int64_t>(number_in(denoiser, "patch"), 1);
   std::vector<Infer::Named> shapes;
   for (const ControlStream& stream : kStreams) {
     std::vector<std::int64_t> counts;
@@ -63,15 +70,10 @@ std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls,
             member.set == set && count > 0)
           counts.push_back(count);
     if (counts.empty()) continue;
-    const std::int64_t rows = (point[2] + patch - 1) / patch,
-                       columns = (point[3] + patch - 1) / patch;
-    const std::int64_t width =
-        checked_product({residual_count(counts, number_in(denoiser, stream.depth)),
-                         number_in(denoiser, "control_width")},
-                        "the residuals");
-    shapes.push_back({stream.input,
-                      HEDDLE_F32,
-                      {point[0], checked_product({rows, columns}, "the latent's tokens"), width}});
+    Shape shape = token_shape(denoiser, point);
+    shape[2] = checked_product(
+        {residual_count(counts, number_in(denoiser, stream.depth)), shape[2]}, "the residuals");
+    shapes.push_back({stream.input, HEDDLE_F32, shape});
   }
   return shapes;
 }
@@ -135,12 +137,36 @@ void ControlNets::open(const std::vector<Asked>& sets, const NoiseLevels& levels
     std::vector<Value> constants;
     for (const ControlCall::Member& member : call.members)
       constants.push_back(constants_of(sets[member.set], member.control));
+    const auto steps = checked_cast<std::uint32_t>(sigmas.size(), "steps");
     Call& opened = calls_.emplace_back();
-    opened.session = std::make_unique<Session>(ctx_, call.model, constants,
-                                               Record().set("timestep", value_of(schedule)).value(),
-                                               checked_cast<std::uint32_t>(sigmas.size(), "steps"));
+    opened.tokens = tokens_session(call, steps);
+    opened.session = std::make_unique<Session>(
+        ctx_, call.model, constants, Record().set("timestep", value_of(schedule)).value(), steps);
     opened.asked = std::move(call);
   }
+}
+
+// Its weights are the denoiser's, with all that changes them.
+std::unique_ptr<Session> ControlNets::tokens_session(const ControlCall& call, std::uint32_t steps) {
+  if (!model_takes(call.model, kTokens)) return nullptr;
+  const Value& denoiser = sets_[call.members.front().set].denoiser;
+  const Value beginning =
+      rebuilt_model(ctx_, denoiser, model_settings(denoiser).field("tokens_model"));
+  const std::vector<Value> nothing(call.members.size(), Record().value());
+  return std::make_unique<Session>(ctx_, beginning, nothing, Value(), steps);
+}
+
+std::vector<Value> ControlNets::results_of(const Call& call, std::uint32_t index,
+                                           const std::vector<Value>& inputs) {
+  std::vector<Value> seen;
+  for (const ControlCall::Member& member : call.asked.members)
+    seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
+  if (call.tokens != nullptr) {
+    const std::vector<Value> made = call.tokens->step(index, seen);
+    for (std::size_t m = 0; m < seen.size(); ++m)
+      seen[m] = Record(seen[m]).set(kTokens, made[m].field(kTokens)).value();
+  }
+  return call.session->step(index, seen);
 }
 
 Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
@@ -166,10 +192,7 @@ void ControlNets::add_residuals(std::uint32_t index, std::vector<Value>& inputs)
   std::array<std::vector<std::vector<Made>>, kStreams.size()> made;
   for (auto& of_sets : made) of_sets.resize(inputs.size());
   for (const Call& call : calls_) {
-    std::vector<Value> seen;
-    for (const ControlCall::Member& member : call.asked.members)
-      seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
-    const std::vector<Value> results = call.session->step(index, seen);
+    const std::vector<Value> results = results_of(call, index, inputs);
     for (std::size_t m = 0; m < results.size(); ++m)
       for (std::size_t s = 0; s < kStreams.size(); ++s) {
         const ControlCall::Member& member = call.asked.members[m];

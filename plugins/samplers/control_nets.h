@@ -35,6 +35,8 @@ struct ControlCall {
 std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
                                        double sigma);
 
+// (B, S, D) of the denoiser's streams for a point (B, C, h, w).
+Shape token_shape(const Value& denoiser, const Shape& point);
 // What a denoiser is given of one set's calls, by input name, for a point of this shape (B, C, h,
 // w). Pure.
 std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls, std::size_t set,

@@ -79,7 +79,10 @@ std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets
       const ControlledSet& set = sets[member.set];
       std::optional<Constants> constants = told_constants(set, member.control, told.calls, hints);
       if (!constants) return {};
-      one.sets.push_back({std::move(*constants), {{"x", HEDDLE_F32, set.point}}});
+      Constants steps_of{{"x", HEDDLE_F32, set.point}};
+      if (model_takes(call.model, kTokens))
+        steps_of.push_back({kTokens, HEDDLE_F32, token_shape(set.denoiser, set.point)});
+      one.sets.push_back({std::move(*constants), std::move(steps_of)});
     }
     told.calls.push_back(std::move(one));
   }

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/sd3_models.h"
 #include "tests/support/seeded_weights.h"
 
 using namespace heddle::test;
@@ -44,9 +45,39 @@ struct ControlWorkflows {
                           const std::string& inputs) {
     return cat(", \"", name, R"(": {"class_type": ")", type, R"(", "inputs": {)", inputs, "}}");
   }
-  static std::string loader(const std::string& name) {
-    return node("net", "ControlNetLoader",
-                cat(R"("control_net_name": ")", name, R"(.safetensors")"));
+  // A model, the autoencoder that FLUX and Stable Diffusion have, and ControlNets.
+  void add_given(const std::vector<FileTensor>& model,
+                 std::initializer_list<const char*> nets) const {
+    add("diffusion_models/given", model);
+    add("vae/given", seeded_model("z_image.vae"));
+    for (const char* name : nets)
+      add(cat("controlnet/", name), seeded_model(name, false, "control"));
+  }
+  static constexpr const char* kAllTheWay =
+      R"("image": ["hint", 0], "vae": ["vae", 0], "start_percent": 0, "end_percent": 1)";
+  // A CONDITIONING of the golden file.
+  static std::string given_text(const std::string& name, const std::string& golden) {
+    return node(name, "test.conditioning",
+                cat(R"("path": ")", (control_folder() / "expected.safetensors").string(),
+                    R"(", "prefix": "in.)", golden, R"(", "option": "")"));
+  }
+  // From these to the latent, by the node "applied".
+  static std::string given_flow(const std::string& more, const std::string& latent,
+                                const std::string& sampling) {
+    return cat(
+        R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "given.safetensors", "weight_dtype": "default"}})",
+        node("vae", "VAELoader", R"("vae_name": "given.safetensors")"),
+        node("hint", "LoadImage", R"("image": "hint.png")"),
+        node("empty", "EmptySD3LatentImage", latent), more,
+        node("drawn", "KSampler",
+             cat(R"("model": ["model", 0], "seed": 7, "steps": 3, "sampler_name": "euler",
+                 "scheduler": "simple", "latent_image": ["empty", 0], "denoise": 1.0, "positive": ["applied", 0],
+                 "negative": ["applied", 1], )",
+                 sampling)),
+        node("seen", "test.look", R"("value": ["drawn", 0])"), "}");
+  }
+  static std::string loader(const std::string& name, const std::string& as = "net") {
+    return node(as, "ControlNetLoader", cat(R"("control_net_name": ")", name, R"(.safetensors")"));
   }
   // What is applied to the texts; `more` are inputs.
   static std::string applied(const std::string& name, const std::string& from,
@@ -155,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {
 }
 
 BOOST_AUTO_TEST_CASE(flux_with_two_control_nets_of_other_depths_draws_what_pytorch_draws) {
-  add_given("flux", {"flux_union", "flux_plain"});
+  add_given(seeded_model("flux", false, "control"), {"flux_union", "flux_plain"});
   const std::string flow = given_flow(
       given_text("one", "flux") +
           node("guided", "FluxGuidance", R"("conditioning": ["one", 0], "guidance": 2.5)") +
@@ -175,7 +206,7 @@ BOOST_AUTO_TEST_CASE(flux_with_two_control_nets_of_other_depths_draws_what_pytor
 }
 
 BOOST_AUTO_TEST_CASE(stable_diffusion_3_draws_what_pytorch_draws) {
-  add_given("first", {"sd3_first"}, "sd3");
+  add_given(sd3_transformer("first"), {"sd3_first"});
   const auto flow = [](const std::string& net) {
     return given_flow(
         given_text("one", "sd3_one") + given_text("two", "sd3_two") + loader(net) +
@@ -187,12 +218,15 @@ BOOST_AUTO_TEST_CASE(stable_diffusion_3_draws_what_pytorch_draws) {
   };
   compare(drawn(flow("sd3_first")), "sd3.latent");
   // Edges for 3.5 large: it begins with what the denoiser makes of the latent.
-  add_given("large", {}, "sd3");
+  add_given(sd3_transformer("large"), {});
   std::vector<FileTensor> edges = seeded_model("sd3_large", false, "control");
   edges.push_back({"control_type", "F32", {1}, bytes_of_floats({1})});
   add("controlnet/edges", edges);
   compare(drawn(flow("edges")), "sd3.canny");
-  says(engine_refusal([&] { drawn(flow("qwen")); }), {"qwen"});
+  // FLUX's is not for this model.
+  add("controlnet/flux", seeded_model("flux_plain", false, "control"));
+  says(engine_refusal([&] { drawn(flow("flux")); }),
+       {"ControlNet (flux-control)", "family 'flux'", "'sd3'"});
 }
 
 BOOST_AUTO_TEST_CASE(what_a_run_calls_is_told_before_it) {
