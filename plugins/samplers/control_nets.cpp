@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
@@ -133,39 +134,53 @@ void ControlNets::open(const std::vector<Asked>& sets, const NoiseLevels& levels
   const Tensor schedule = ctx_.make_host({std::int64_t(sigmas.size())}, HEDDLE_F32);
   for (std::size_t k = 0; k < sigmas.size(); ++k)
     schedule.data<float>()[k] = levels.timestep(float(sigmas[k]));
+  schedule_ = Record().set("timestep", value_of(schedule)).value();
+  steps_ = checked_cast<std::uint32_t>(sigmas.size(), "steps");
   for (ControlCall& call : control_calls(entries, levels, sigmas.front())) {
     std::vector<Value> constants;
     for (const ControlCall::Member& member : call.members)
       constants.push_back(constants_of(sets[member.set], member.control));
-    const auto steps = checked_cast<std::uint32_t>(sigmas.size(), "steps");
     Call& opened = calls_.emplace_back();
-    opened.tokens = tokens_session(call, steps);
-    opened.session = std::make_unique<Session>(
-        ctx_, call.model, constants, Record().set("timestep", value_of(schedule)).value(), steps);
     opened.asked = std::move(call);
+    opened.constants = std::move(constants);
+    if (!one_at_a_time_) open_sessions(opened);
   }
 }
 
-// Its weights are the denoiser's, with all that changes them.
-std::unique_ptr<Session> ControlNets::tokens_session(const ControlCall& call, std::uint32_t steps) {
-  if (!model_takes(call.model, kTokens)) return nullptr;
-  const Value& denoiser = sets_[call.members.front().set].denoiser;
-  const Value beginning =
-      rebuilt_model(ctx_, denoiser, model_settings(denoiser).field("tokens_model"));
-  const std::vector<Value> nothing(call.members.size(), Record().value());
-  return std::make_unique<Session>(ctx_, beginning, nothing, Value(), steps);
+bool ControlNets::take_turns() {
+  if (std::exchange(one_at_a_time_, true)) return false;
+  for (Call& call : calls_) call.close();
+  return !calls_.empty();
 }
 
-std::vector<Value> ControlNets::results_of(const Call& call, std::uint32_t index,
+void ControlNets::open_sessions(Call& call) {
+  call.session =
+      std::make_unique<Session>(ctx_, call.asked.model, call.constants, schedule_, steps_);
+}
+
+// What the denoiser makes of the points before its first block. It is opened behind all others, as
+// no plan tells of it. Its weights are the denoiser's, with all that changes them.
+std::vector<Value> ControlNets::with_tokens(Call& call, std::uint32_t index,
+                                            std::vector<Value> points) {
+  if (call.tokens == nullptr) {
+    const Value& denoiser = sets_[call.asked.members.front().set].denoiser;
+    const Value beginning =
+        rebuilt_model(ctx_, denoiser, model_settings(denoiser).field("tokens_model"));
+    const std::vector<Value> nothing(points.size(), Record().value());
+    call.tokens = std::make_unique<Session>(ctx_, beginning, nothing, Value(), steps_);
+  }
+  const std::vector<Value> made = call.tokens->step(index, points);
+  for (std::size_t m = 0; m < points.size(); ++m)
+    points[m] = Record(points[m]).set(kTokens, made[m].field(kTokens)).value();
+  return points;
+}
+
+std::vector<Value> ControlNets::results_of(Call& call, std::uint32_t index,
                                            const std::vector<Value>& inputs) {
   std::vector<Value> seen;
   for (const ControlCall::Member& member : call.asked.members)
     seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
-  if (call.tokens != nullptr) {
-    const std::vector<Value> made = call.tokens->step(index, seen);
-    for (std::size_t m = 0; m < seen.size(); ++m)
-      seen[m] = Record(seen[m]).set(kTokens, made[m].field(kTokens)).value();
-  }
+  if (model_takes(call.asked.model, kTokens)) seen = with_tokens(call, index, std::move(seen));
   return call.session->step(index, seen);
 }
 
@@ -187,11 +202,34 @@ Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t dep
   return all;
 }
 
-void ControlNets::add_residuals(std::uint32_t index, std::vector<Value>& inputs) {
+void ControlNets::add_residuals(std::uint32_t index, std::vector<Value>& inputs,
+                                const std::function<void()>& others) {
+  if (one_at_a_time_) return add_now(index, inputs);
+  try {
+    return add_now(index, inputs);
+  } catch (const Failed& failed) {
+    if (services.host->status_code(failed.status) != HEDDLE_OUT_OF_MEMORY) throw;
+    services.host->status_free(failed.status);
+  }
+  take_turns();
+  others();
+  add_now(index, inputs);
+}
+
+// What a session gives lies in its own memory, which is to go with it where they take turns.
+Tensor ControlNets::held(const Tensor& part) {
+  if (!one_at_a_time_) return part;
+  const Tensor copy = ctx_.make_like(part);
+  ops::copy_into(ctx_, part, copy);
+  return copy;
+}
+
+void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
   // By stream, then by set.
   std::array<std::vector<std::vector<Made>>, kStreams.size()> made;
   for (auto& of_sets : made) of_sets.resize(inputs.size());
-  for (const Call& call : calls_) {
+  for (Call& call : calls_) {
+    if (call.session == nullptr) open_sessions(call);
     const std::vector<Value> results = results_of(call, index, inputs);
     for (std::size_t m = 0; m < results.size(); ++m)
       for (std::size_t s = 0; s < kStreams.size(); ++s) {
@@ -199,11 +237,12 @@ void ControlNets::add_residuals(std::uint32_t index, std::vector<Value>& inputs)
         Made one{.parts = {}, .strength = member.control.strength};
         for (std::int64_t k = 0; k < number_in(call.asked.model, kStreams[s].count); ++k)
           one.parts.push_back(
-              results[m]
-                  .field((std::string(kStreams[s].input) + "." + std::to_string(k)).c_str())
-                  .as<Tensor>());
+              held(results[m]
+                       .field((std::string(kStreams[s].input) + "." + std::to_string(k)).c_str())
+                       .as<Tensor>()));
         if (!one.parts.empty()) made[s][member.set].push_back(std::move(one));
       }
+    if (one_at_a_time_) call.close();
   }
   for (std::size_t s = 0; s < kStreams.size(); ++s)
     for (std::size_t set = 0; set < inputs.size(); ++set)

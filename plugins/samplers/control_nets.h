@@ -61,14 +61,23 @@ class ControlNets {
   void open(const std::vector<Asked>& sets, const NoiseLevels& levels,
             std::span<const double> sigmas);
   void close();
-  // The inputs of all sets, with what evaluation `index` of the stretch adds.
-  void add_residuals(std::uint32_t index, std::vector<Value>& inputs);
+  // As ModelCalls::take_turns(). False: they do already.
+  bool take_turns();
+  // The inputs of all sets, with what evaluation `index` of the stretch adds. `others`: gives the
+  // memory of the denoiser's sessions back, where these find none.
+  void add_residuals(std::uint32_t index, std::vector<Value>& inputs,
+                     const std::function<void()>& others);
 
  private:
   struct Call {
     ControlCall asked;
+    std::vector<Value> constants;
     std::unique_ptr<Session> tokens;  // of the denoiser's beginning, or empty
     std::unique_ptr<Session> session;
+    void close() {
+      session.reset();
+      tokens.reset();
+    }
   };
   // One ControlNet's part of an input.
   struct Made {
@@ -83,9 +92,11 @@ class ControlNets {
     Hint hint;
     Tensor tensor;
   };
-  std::unique_ptr<Session> tokens_session(const ControlCall& call, std::uint32_t steps);
-  std::vector<Value> results_of(const Call& call, std::uint32_t index,
-                                const std::vector<Value>& inputs);
+  void open_sessions(Call& call);
+  void add_now(std::uint32_t index, std::vector<Value>& inputs);
+  Tensor held(const Tensor& part);
+  std::vector<Value> with_tokens(Call& call, std::uint32_t index, std::vector<Value> points);
+  std::vector<Value> results_of(Call& call, std::uint32_t index, const std::vector<Value>& inputs);
   Value constants_of(const Asked& asked, const Control& control);
   Tensor hint_for(const Control& control, const Shape& point);
   Tensor side_by_side(const std::vector<Made>& made, std::int64_t depth);
@@ -93,6 +104,9 @@ class ControlNets {
   Context& ctx_;
   std::vector<Asked> sets_;
   std::vector<Call> calls_;
+  Value schedule_;
+  std::uint32_t steps_ = 0;
+  bool one_at_a_time_ = false;
   HostMemory memory_;
   std::vector<Encoded> hints_;
 };

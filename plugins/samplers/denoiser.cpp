@@ -49,6 +49,7 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   if (!conditionings_.has_controls()) return;
   refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
   controls_.emplace(ctx);
+  calls_.share_with([this] { return controls_->take_turns(); });
 }
 
 void Denoiser::open(const SamplerPlan& plan) {
@@ -303,7 +304,8 @@ void Denoiser::run_model(Look& look) {
     keep = [this](std::size_t set, const Value& made) {
       caches_.references->made(ctx_, run_->sets[set], made);
     };
-  if (controls_) controls_->add_residuals(std::uint32_t(step), inputs);
+  if (controls_)
+    controls_->add_residuals(std::uint32_t(step), inputs, [this] { calls_.take_turns(); });
   look.outputs = calls_.step(std::uint32_t(step), inputs, keep);
   if (caches_.outputs) caches_.outputs->made(ctx_, look.sigma, measured, look.outputs);
 }
