@@ -55,6 +55,22 @@ void ControlHintIn::execute(Context& ctx) {
   ctx[out] = grid.reshape({even.size(0), grid.size(1) * grid.size(2), filter.size(0)});
 }
 
+void ControlHintFilters::execute(Context& ctx) {
+  Tensor grid = ops::cast(ctx, ctx[hint].permute({0, 2, 3, 1}), ctx.compute());
+  constexpr std::size_t kCount = std::size(weights);
+  for (std::size_t i = 0; i < kCount; ++i) {
+    const std::int32_t step = i == 2 || i == 4 || i == 6 ? 2 : 1;
+    const heddle_conv2d_attrs attrs{{step, step}, {1, 1, 1, 1}};
+    if (i + 1 == kCount) {
+      grid = blocks::wide_conv2d(ctx, grid, ctx[weights[i]], ctx[biases[i]], attrs);
+      break;
+    }
+    const Tensor made = ops::conv2d(ctx, grid, ctx[weights[i]], ctx[biases[i]], attrs);
+    grid = ops::activate(ctx, made, HEDDLE_ACT_SILU);
+  }
+  ctx[out] = ops::contiguous(ctx, grid.permute({0, 3, 1, 2}));
+}
+
 void ControlModes::execute(Context& ctx) {
   const Tensor text = ctx[txt];
   if (!ctx.has(mode)) {
@@ -79,11 +95,29 @@ void ControlOut::execute(Context& ctx) {
                                  ctx[weight], ctx[bias]);
 }
 
-Source ControlBuilder::add_hint(const Source& img, const std::string& module) const {
+Source ControlBuilder::filtered(const Source& hint) const {
+  using B = ControlHintFilters;
+  Block block = graph_.add<B>("embed.filters");
+  block.link(B::hint, hint);
+  blocks::Slots slots(file_, block, "embed.filters");
+  std::int64_t channels = 3;
+  for (std::size_t i = 0; i < std::size(B::weights); ++i) {
+    // Activations are numbered, too.
+    const std::string module = prefix_ + "input_hint_block." + std::to_string(2 * i);
+    const std::int64_t made = file_.size(module + ".weight", 0);
+    slots.fill(B::weights[i], module + ".weight", {made, channels, 3, 3});
+    slots.fill(B::biases[i], module + ".bias", {made});
+    channels = made;
+  }
+  return block[B::out];
+}
+
+Source ControlBuilder::add_hint(const Source& img, const Source& hint,
+                                const std::string& module) const {
   using B = FluxImageIn;
   const std::string weight = prefix_ + module + ".weight";
   Block block = graph_.add<B>("embed.hint");
-  block.link(B::x, hint()).set(B::patch, kPatch);
+  block.link(B::x, hint).set(B::patch, kPatch);
   blocks::Slots slots(file_, block, "embed.hint");
   slots.fill(B::weight, weight, {hidden_, file_.size(weight, 1)});
   slots.fill(B::bias, prefix_ + module + ".bias", {hidden_});

@@ -60,6 +60,28 @@ struct ControlHintIn {
   static void execute(Context& ctx);
 };
 
+// hint (1|B, 3, 8 h, 8 w) -> (1|B, C, h, w): eight filters of 3x3, the third, fifth and seventh
+// over every second pixel, with SiLU between them.
+struct ControlHintFilters {
+  static constexpr Info info{"control.hint_filters", 1,  "ControlNet's filters of its hint",
+                             "blocks/control",       "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hint{"hint"};
+  static constexpr Weight weights[] = {
+      Weight("0.weight", HEDDLE_USE_CONV2D), Weight("1.weight", HEDDLE_USE_CONV2D),
+      Weight("2.weight", HEDDLE_USE_CONV2D), Weight("3.weight", HEDDLE_USE_CONV2D),
+      Weight("4.weight", HEDDLE_USE_CONV2D), Weight("5.weight", HEDDLE_USE_CONV2D),
+      Weight("6.weight", HEDDLE_USE_CONV2D), Weight("7.weight", HEDDLE_USE_CONV2D)};
+  static constexpr Weight biases[] = {Weight("0.bias"), Weight("1.bias"), Weight("2.bias"),
+                                      Weight("3.bias"), Weight("4.bias"), Weight("5.bias"),
+                                      Weight("6.bias"), Weight("7.bias")};
+  static constexpr Output<Tensor> out{"hint"};
+  static constexpr auto ports =
+      heddle::ports(hint, weights[0], weights[1], weights[2], weights[3], weights[4], weights[5],
+                    weights[6], weights[7], biases[0], biases[1], biases[2], biases[3], biases[4],
+                    biases[5], biases[6], biases[7], out);
+  static void execute(Context& ctx);
+};
+
 // txt (B, T, D), mode (n) i32 -> (B, n + T, D): a row of the table for each mode, before the text.
 // Without modes the text alone.
 struct ControlModes {
@@ -98,8 +120,10 @@ class ControlBuilder {
   Source hint() const {
     return graph_.input("hint", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
   }
+  // "embed.filters": what the file's "input_hint_block" makes of a hint of pixels.
+  Source filtered(const Source& hint) const;
   // "embed.hint": the tokens of the hint by a linear layer of the file, added to img.
-  Source add_hint(const Source& img, const std::string& module) const;
+  Source add_hint(const Source& img, const Source& hint, const std::string& module) const;
   // "embed.controlled": img and tokens of the hint.
   Source add_hint_tokens(const Source& img, const Source& hint) const;
   // "embed.modes": where the file has a table of kinds of hints, those of the input "mode" (n)

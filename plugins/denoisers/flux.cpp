@@ -31,6 +31,11 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
   return d;
 }
 
+// ControlNets of XLabs read the pixels of their hint, not its latent.
+bool of_pixels(const Checkpoint& file, const FluxNames& names) {
+  return file.has(names.prefix() + "pos_embed_input.weight");
+}
+
 // Builds the graph of one file.
 class Builder {
  public:
@@ -81,7 +86,10 @@ class Builder {
   void run_control(const ControlBuilder& control, const Source& x, const Source& vector,
                    const Source& context, const Source& nag) {
     Source txt = control.add_modes(streams_.embed_text(context, x, nag)),
-           img = control.add_hint(streams_.embed_image(x, nag), "controlnet_x_embedder");
+           img = streams_.embed_image(x, nag);
+    img = of_pixels(file_, names_)
+              ? control.add_hint(img, control.filtered(control.hint()), "pos_embed_input")
+              : control.add_hint(img, control.hint(), "controlnet_x_embedder");
     attention_ = add_rope(x, txt, nag);
     for (int i = 0; i < d_.streams.doubles; ++i) {
       streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
@@ -217,6 +225,13 @@ void FluxControl::build(const Checkpoint& file, const Value& config, Blocks& gra
   graph.setting("context_width", streams.context_width);
   graph.setting("pooled_width", dimensions.pooled_width);
   graph.setting("latent_channels", streams.in_width / kPatchArea);
+  if (of_pixels(file, *names)) {
+    graph.setting("hint_pixels", true);
+    graph.setting("hint_factor", 2.0);
+    graph.setting("hint_offset", -1.0);
+    graph.setting("control_cycles", true);
+    return;
+  }
   graph.setting("hint_channels",
                 file.size(*prefix + "controlnet_x_embedder.weight", 1) / kPatchArea);
 }

@@ -39,7 +39,8 @@ namespace heddle::denoisers {
 
 // A ControlNet of FLUX.1, of InstantX and Shakker Labs, in the names of diffusers: inputs x,
 // timestep, context, y and guidance as above, "hint" (1|B, C, H, W), the latent of the picture that
-// says what is to be drawn, and where it knows several kinds of hints "mode" (n) i32, optional.
+// says what is to be drawn, or in those of XLabs, in the original names, its pixels (1|B, 3, 8 H, 8
+// W), and where it knows several kinds of hints "mode" (n) i32, optional.
 // Outputs and settings: control.h.
 struct FluxControl {
   static constexpr Family family{"flux-control", "control_net", 1, "ControlNet of FLUX.1"};

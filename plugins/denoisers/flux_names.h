@@ -65,6 +65,7 @@ class FluxNames {
   FluxNames(const Checkpoint& file, const FluxModules& modules, FluxLayout layout,
             std::string prefix)
       : file_(file), modules_(&modules), layout_(layout), prefix_(std::move(prefix)) {}
+  static std::optional<FluxNames> find_original_control(const Checkpoint& file);
   std::int64_t hidden() const;
   bool is_there(const std::vector<Part>& parts) const;
   std::int64_t row_count(const std::vector<Part>& parts) const;

@@ -63,7 +63,8 @@ class QwenBuilder {
   void run_control(const QwenNames& names, const ControlBuilder& control, const Source& x,
                    const Source& vector, const AttentionInputs& attention, const Source& context) {
     Source txt = streams_.embed_text(norm_text(context), x, attention.nag),
-           img = control.add_hint(streams_.embed_image(x, attention.nag), "controlnet_x_embedder");
+           img = control.add_hint(streams_.embed_image(x, attention.nag), control.hint(),
+                                  "controlnet_x_embedder");
     for (int i = 0; i < s_.doubles; ++i) {
       streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
       control.add_residual("double", i, "controlnet_blocks", img, x);

@@ -98,6 +98,14 @@ blocks::GridSize pixels_of(const Shape& cells, const vae::Autoencoder& autoencod
           checked_product({cells[1], autoencoder.downscale}, "the hint's width")};
 }
 
+bool reads_pixels(const Value& settings) { return settings.get<bool>("hint_pixels", false); }
+
+// What says how a hint's pixels become cells: of ControlNets that read pixels the usual eight along
+// a side.
+Value encoder_of(const Control& control) {
+  return reads_pixels(model_settings(control.model)) ? Record().value() : control.vae;
+}
+
 bool reads_mask(const Value& settings) {
   const auto latent = settings.get<std::int64_t>("latent_channels", 0);
   return settings.get<std::int64_t>("hint_channels", latent) > latent;
@@ -108,19 +116,23 @@ bool reads_mask(const Value& settings) {
 std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells,
                                       std::int64_t items) {
   const std::optional<heddle_tensor_info> hint = info_of(control.hint);
-  const std::optional<vae::Autoencoder> autoencoder = vae::usable(control.vae);
+  const std::optional<vae::Autoencoder> autoencoder = vae::usable(encoder_of(control));
   if (!hint || !autoencoder || hint->rank != 4 || cells.size() != 2) return {};
   const Value settings = model_settings(control.model);
   const auto latent = settings.get<std::int64_t>("latent_channels", 0);
   const blocks::GridSize size = pixels_of(cells, *autoencoder);
-  return HintShapes{{hint->shape[0], size.height, size.width, autoencoder->colours},
-                    {fitted_rows(hint->shape[0], items),
-                     settings.get<std::int64_t>("hint_channels", latent), cells[0], cells[1]}};
+  const std::int64_t rows = fitted_rows(hint->shape[0], items);
+  if (reads_pixels(settings))
+    return HintShapes{{hint->shape[0], size.height, size.width, autoencoder->colours},
+                      {rows, autoencoder->colours, size.height, size.width}};
+  return HintShapes{
+      {hint->shape[0], size.height, size.width, autoencoder->colours},
+      {rows, settings.get<std::int64_t>("hint_channels", latent), cells[0], cells[1]}};
 }
 
 Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
                std::pmr::memory_resource& memory) {
-  const vae::Autoencoder autoencoder(control.vae);
+  const vae::Autoencoder autoencoder(encoder_of(control));
   const Value settings = model_settings(control.model);
   Hint hint{.picture = read_pixels(ctx, control.hint.as<Tensor>(), 3, memory),
             .kept = {.values = std::pmr::vector<float>(&memory)}};
@@ -138,11 +150,13 @@ Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
 
 Tensor encoded_hint(Context& ctx, const Control& control, Hint hint, std::int64_t items,
                     std::pmr::memory_resource& memory) {
-  const vae::Autoencoder autoencoder(control.vae);
+  const vae::Autoencoder autoencoder(encoder_of(control));
   const HintPixels& picture = hint.picture;
   const Tensor pixels = ctx.upload({picture.rows, picture.height, picture.width, picture.colours},
                                    HEDDLE_F32, picture.values.data());
   const Tensor covered = ops::contiguous(ctx, vae::covered_by_cells(ctx, pixels, autoencoder));
+  if (reads_pixels(model_settings(control.model)))
+    return fit_batch(ctx, ops::contiguous(ctx, covered.permute({0, 3, 1, 2})), items);
   const Tensor mean = vae::mean_of(ctx, vae::model_of(control.vae, "encoder"), covered);
   const LatentFormat format = latent_format(model_settings(control.model));
   return fit_batch(ctx, as_read(ctx, mean, hint.kept, format, memory), items);

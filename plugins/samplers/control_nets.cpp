@@ -24,16 +24,22 @@ std::int64_t number_in(const Value& model, const char* setting) {
 }
 
 // How many residuals stand beside each other: as many as all ControlNets have, or where they differ
-// one for each block.
-std::int64_t residual_count(const std::vector<std::int64_t>& counts, std::int64_t depth) {
+// or one's go round, one for each block.
+std::int64_t residual_count(const std::vector<std::int64_t>& counts, bool cycles,
+                            std::int64_t depth) {
   const bool is_same = std::ranges::all_of(counts, [&](auto n) { return n == counts.front(); });
-  return is_same ? counts.front() : depth;
+  return is_same && !cycles ? counts.front() : depth;
 }
 
 // Of `count` residuals that which stands at place `at` of `places`.
-std::size_t residual_at(std::int64_t at, std::int64_t places, std::int64_t count) {
+std::size_t residual_at(std::int64_t at, std::int64_t places, std::int64_t count, bool cycles) {
+  if (cycles) return std::size_t(at % count);
   if (places == count) return std::size_t(at);
   return std::size_t(std::min(at / ((places + count - 1) / count), count - 1));
+}
+
+bool goes_round(const Value& model) {
+  return model_settings(model).get<bool>("control_cycles", false);
 }
 
 }  // namespace
@@ -65,15 +71,19 @@ std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls,
   std::vector<Infer::Named> shapes;
   for (const ControlStream& stream : kStreams) {
     std::vector<std::int64_t> counts;
+    bool cycles = false;
     for (const ControlCall& call : calls)
       for (const ControlCall::Member& member : call.members)
         if (const std::int64_t count = number_in(call.model, stream.count);
-            member.set == set && count > 0)
+            member.set == set && count > 0) {
           counts.push_back(count);
+          cycles = cycles || goes_round(call.model);
+        }
     if (counts.empty()) continue;
     Shape shape = token_shape(denoiser, point);
     shape[2] = checked_product(
-        {residual_count(counts, number_in(denoiser, stream.depth)), shape[2]}, "the residuals");
+        {residual_count(counts, cycles, number_in(denoiser, stream.depth)), shape[2]},
+        "the residuals");
     shapes.push_back({stream.input, HEDDLE_F32, shape});
   }
   return shapes;
@@ -187,7 +197,8 @@ std::vector<Value> ControlNets::results_of(Call& call, std::uint32_t index,
 Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
   std::vector<std::int64_t> counts;
   for (const Made& one : made) counts.push_back(std::int64_t(one.parts.size()));
-  const std::int64_t count = residual_count(counts, depth);
+  const bool cycles = std::ranges::any_of(made, &Made::cycles);
+  const std::int64_t count = residual_count(counts, cycles, depth);
   Shape shape = made.front().parts.front().shape();
   const std::int64_t width = shape[2];
   shape[2] = checked_product({count, width}, "the residuals");
@@ -196,7 +207,8 @@ Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t dep
     std::vector<ops::Term> terms;
     for (const Made& one : made)
       terms.push_back(
-          {one.strength, one.parts[residual_at(at, count, std::int64_t(one.parts.size()))]});
+          {one.strength,
+           one.parts[residual_at(at, count, std::int64_t(one.parts.size()), one.cycles)]});
     ops::combine_into(ctx_, terms, all.slice(2, at * width, (at + 1) * width));
   }
   return all;
@@ -234,7 +246,9 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
     for (std::size_t m = 0; m < results.size(); ++m)
       for (std::size_t s = 0; s < kStreams.size(); ++s) {
         const ControlCall::Member& member = call.asked.members[m];
-        Made one{.parts = {}, .strength = member.control.strength};
+        Made one{.parts = {},
+                 .strength = member.control.strength,
+                 .cycles = goes_round(call.asked.model)};
         for (std::int64_t k = 0; k < number_in(call.asked.model, kStreams[s].count); ++k)
           one.parts.push_back(
               held(results[m]

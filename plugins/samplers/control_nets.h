@@ -83,6 +83,7 @@ class ControlNets {
   struct Made {
     std::vector<Tensor> parts;  // (B, S, D)
     double strength = 1.0;
+    bool cycles = false;  // its residuals follow each other from block to block, again and again
   };
   // A hint is read anew for each conditioning, and encoded once for all that have it.
   struct Encoded {

@@ -25,6 +25,7 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse("this ControlNet (" + model_family(control.model) +
            ") begins with what its model makes of the latent, and this model (" + family +
            ") does not give that. Load a ControlNet that was made for this model.");
+  if (settings.get<bool>("hint_pixels", false)) return;
   if (!control.vae)
     refuse("this ControlNet (" + model_family(control.model) +
            ") reads the latent of its hint, and there is no autoencoder. Link the model's VAE to "

@@ -35,6 +35,7 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   });
   if (is_told) return constants;
   hints.push_back({control.model, control.place, hint->pixels});
+  if (model_settings(control.model).get<bool>("hint_pixels", false)) return constants;
   const Value encoder = control.vae.field("encoder");
   if (!encoder.is(HEDDLE_KIND_MODEL)) return constants;
   ToldCall& call = calls.emplace_back();

@@ -86,6 +86,8 @@ BOOST_AUTO_TEST_CASE(qwen_image_spreads_few_residuals_over_its_blocks_as_diffuse
 BOOST_AUTO_TEST_CASE(residuals_of_flux_equal_diffusers) {
   compare_residuals("flux_union", 2, 3);
   compare_residuals("flux_plain", 1);
+  // Of XLabs, in the original names.
+  compare_residuals("flux_pixels", 2);
   const std::vector<float> told = expected.floats("flux_union.control.double.1");
   const heddle::Results untold =
       call(seeded_model("flux_union", false, "control"), "control_net", "flux_union", "mode");
@@ -112,6 +114,7 @@ BOOST_AUTO_TEST_CASE(settings_say_what_samplers_need_of_a_control_net) {
   says(settings_of("qwen_inpaint"), {R"("hint_channels":17)"});
   says(settings_of("flux_union"), {R"("controls":"flux")", R"("control_modes":8)",
                                    R"("control_doubles":2)", R"("control_singles":3)"});
+  says(settings_of("flux_pixels"), {R"("hint_pixels":true)", R"("control_cycles":true)"});
   says(settings_of("sd3_first"), {R"("latent_shift":0)", R"("zero_pooled":true)"});
   std::vector<FileTensor> edges = seeded_model("sd3_large", false, "control");
   edges.push_back({"control_type", "F32", {1}, heddle::test::bytes_of_floats({1})});

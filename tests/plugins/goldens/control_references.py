@@ -118,6 +118,48 @@ def flux_velocity(model, x, sigma, context, pooled, guidance, doubles=None, sing
     return FluxPipeline._unpack_latents(out, x.shape[2] * 8, x.shape[3] * 8, 8)[:, :, :height, :width]
 
 
+def xlabs_name(name):
+    """The original name of a tensor; queries, keys and values are parts of one."""
+    for here, there in (
+        ("controlnet_x_embedder", "pos_embed_input"),
+        ("x_embedder", "img_in"),
+        ("context_embedder", "txt_in"),
+        ("time_text_embed.timestep_embedder.linear_1", "time_in.in_layer"),
+        ("time_text_embed.timestep_embedder.linear_2", "time_in.out_layer"),
+        ("time_text_embed.text_embedder.linear_1", "vector_in.in_layer"),
+        ("time_text_embed.text_embedder.linear_2", "vector_in.out_layer"),
+        ("transformer_blocks", "double_blocks"),
+        ("norm1.linear", "img_mod.lin"),
+        ("norm1_context.linear", "txt_mod.lin"),
+        ("attn.to_out.0", "img_attn.proj"),
+        ("attn.to_add_out", "txt_attn.proj"),
+        ("attn.norm_added_q.weight", "txt_attn.norm.query_norm.scale"),
+        ("attn.norm_added_k.weight", "txt_attn.norm.key_norm.scale"),
+        ("attn.norm_q.weight", "img_attn.norm.query_norm.scale"),
+        ("attn.norm_k.weight", "img_attn.norm.key_norm.scale"),
+        ("ff_context.net.0.proj", "txt_mlp.0"),
+        ("ff_context.net.2", "txt_mlp.2"),
+        (".ff.net.0.proj", ".img_mlp.0"),
+        (".ff.net.2", ".img_mlp.2"),
+        ("input_hint_block.conv_in", "input_hint_block.0"),
+        ("input_hint_block.conv_out", "input_hint_block.14"),
+    ):
+        name = name.replace(here, there)
+    for part in "qkv":
+        name = name.replace(f"attn.to_{part}.", "img_attn.qkv.").replace(f"attn.add_{part}_proj.", "txt_attn.qkv.")
+    for i in range(6):
+        name = name.replace(f"input_hint_block.blocks.{i}.", f"input_hint_block.{2 + 2 * i}.")
+    return name
+
+
+def third_of(name):
+    """Which part a tensor is, of how many."""
+    for i, part in enumerate("qkv"):
+        if f".to_{part}." in name or f".add_{part}_proj." in name:
+            return i, 3
+    return 0, 1
+
+
 def make_flux(vae, picture):
     model = FluxTransformer2DModel(num_layers=3, num_single_layers=4, guidance_embeds=True, **FLUX)
     shapes["flux"] = seeded_weights.load(model)
@@ -125,6 +167,16 @@ def make_flux(vae, picture):
     shapes["flux_union"] = seeded_weights.load(union)
     plain = FluxControlNetModel(num_layers=1, num_single_layers=0, **FLUX)
     shapes["flux_plain"] = seeded_weights.load(plain)
+    pixels = FluxControlNetModel(
+        num_layers=2, num_single_layers=0, conditioning_embedding_channels=16, **(FLUX | {"patch_size": 2})
+    )
+    shapes["flux_pixels"], state = {}, {}
+    for name, tensor in pixels.state_dict().items():
+        there, (begin, parts) = xlabs_name(name), third_of(name)
+        shapes["flux_pixels"][there] = [parts * tensor.shape[0], *tensor.shape[1:]]
+        whole = seeded_weights.seeded(there, tuple(shapes["flux_pixels"][there]))
+        state[name] = whole[begin * tensor.shape[0] :][: tensor.shape[0]]
+    pixels.load_state_dict(state)
     for name, control, guidance, mode, batch, sides in (
         ("flux_union", union, 2.5, 5, 1, (6, 6)),
         ("flux_plain", plain, None, None, 1, (5, 10)),
@@ -163,6 +215,32 @@ def make_flux(vae, picture):
 
     noise = torch.randn(2, 16, 7, 9, generator=torch.Generator().manual_seed(7))
     expected["flux.latent"] = sample(predict, noise * sigmas[0], sigmas)
+
+    # Of pixels, and their residuals in turn; also beside the negative prompt.
+    x, context, pooled_text = randn(31, 1, 16, 4, 6), randn(32, 1, 5, WIDTH), randn(33, 1, 20)
+    shown = randn(34, 1, 3, 32, 48)
+    expected.update({"flux_pixels.x": x, "flux_pixels.context": context, "flux_pixels.y": pooled_text})
+    expected.update({"flux_pixels.timestep": LEVELS, "flux_pixels.hint": shown})
+
+    def of_pixels(x, sigma, text, pooled, shown):
+        told = flux_told(x, sigma, text, pooled, None)
+        return pixels(hidden_states=flux_tokens(x), controlnet_cond=shown, **told)[0]
+
+    put_residuals("flux_pixels.control.double", [of_pixels(x, sigma, context, pooled_text, shown) for sigma in LEVELS])
+    hint = 2 * resized(picture.permute(0, 3, 1, 2), 48, 64) - 1
+    other, other_pooled = randn(35, 1, 4, WIDTH), randn(36, 1, 20)
+    expected.update({"in.flux_other.cross_attn": other, "in.flux_other.pooled_output": other_pooled})
+
+    def guided(x, sigma):
+        seen = []
+        for words, vector in ((text, pooled), (other, other_pooled)):
+            doubles = of_pixels(x, sigma, words, vector, hint)
+            doubles = [doubles[i % 2] for i in range(3)]
+            seen.append(flux_velocity(model, x, sigma, words, vector, 3.5, doubles))
+        return seen[1] + 2 * (seen[0] - seen[1])
+
+    noise = torch.randn(1, 16, 6, 8, generator=torch.Generator().manual_seed(7))
+    expected["flux.pixels"] = sample(guided, noise * sigmas[0], sigmas)
 
 
 # ---- Stable Diffusion 3 and 3.5 ----

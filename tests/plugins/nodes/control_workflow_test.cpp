@@ -205,6 +205,20 @@ BOOST_AUTO_TEST_CASE(flux_with_two_control_nets_of_other_depths_draws_what_pytor
   compare(drawn(flow), "flux.latent");
 }
 
+// The old node gives no autoencoder, and its ControlNet is beside the negative prompt, too.
+BOOST_AUTO_TEST_CASE(a_control_net_of_pixels_by_the_old_node_draws_what_pytorch_draws) {
+  add_given(seeded_model("flux", false, "control"), {"flux_pixels"});
+  std::string flow = given_flow(
+      given_text("one", "flux") + given_text("two", "flux_other") + loader("flux_pixels") +
+          node(
+              "applied", "ControlNetApply",
+              R"("conditioning": ["one", 0], "control_net": ["net", 0], "image": ["hint", 0], "strength": 1.0)"),
+      R"("width": 64, "height": 48, "batch_size": 1)", R"("cfg": 2.0)");
+  const std::string negative = R"("negative": ["applied", 1])";
+  flow.replace(flow.find(negative), negative.size(), R"("negative": ["two", 0])");
+  compare(drawn(flow), "flux.pixels");
+}
+
 BOOST_AUTO_TEST_CASE(stable_diffusion_3_draws_what_pytorch_draws) {
   add_given(sd3_transformer("first"), {"sd3_first"});
   const auto flow = [](const std::string& net) {
@@ -233,6 +247,30 @@ BOOST_AUTO_TEST_CASE(what_a_run_calls_is_told_before_it) {
   add_qwen();
   heddle::Engine::Data data{options()};
   check_inference(data, qwen_flow(two_hints()));
+}
+
+// A hint is resized to the part of the picture that its conditioning sees.
+BOOST_AUTO_TEST_CASE(a_hint_in_an_area_is_told_and_seen_in_its_size) {
+  add_qwen();
+  const auto in_area = [](const char* width) {
+    return qwen_flow(
+        cat(loader("qwen_union"),
+            applied(
+                "applied", "text",
+                R"("image": ["hint", 0], "strength": 0.7, "start_percent": 0, "end_percent": 1)"),
+            node("area", "ConditioningSetAreaPercentage",
+                 cat(R"("conditioning": ["applied", 0], "width": )", width,
+                     R"(, "height": 1, "x": 0, "y": 0, "strength": 1.0)")),
+            node("both", "ConditioningCombine",
+                 R"("conditioning_1": ["area", 0], "conditioning_2": ["one", 0])")),
+        "both");
+  };
+  {
+    heddle::Engine::Data data{options()};
+    check_inference(data, in_area("0.5"));
+  }
+  const std::vector<float> half = drawn(in_area("0.5")), whole = drawn(in_area("1"));
+  BOOST_TEST(relative_error(half, whole) > 0.01);
 }
 
 BOOST_AUTO_TEST_CASE(the_old_node_cannot_give_the_autoencoder_that_a_control_net_needs) {
