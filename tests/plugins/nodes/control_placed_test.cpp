@@ -78,7 +78,7 @@ struct PlacedControl {
 
 BOOST_FIXTURE_TEST_SUITE(control_placed, PlacedControl)
 
-BOOST_AUTO_TEST_CASE(dividing_denoiser_and_control_net_keeps_the_bytes_or_nearly_the_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_denoiser_and_control_net_keeps_their_bytes_or_nearly_their_numbers) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}));
   BOOST_TEST(alone.size() == 2u * 16 * 4 * 6);
   const auto divided = [&](const char* mode) {
@@ -91,22 +91,8 @@ BOOST_AUTO_TEST_CASE(dividing_denoiser_and_control_net_keeps_the_bytes_or_nearly
     const double error = heddle::test::relative_error(divided(mode), alone);
     BOOST_TEST(error < heddle::test::NodeFixture::kTolerance, mode << ": relative error " << error);
   }
-}
-
-BOOST_AUTO_TEST_CASE(little_memory_keeps_the_bytes) {
-  const std::vector<float> alone = draw(options_for({"fake:0"}));
-  int drawn = 0;
-  for (const std::uint64_t kilobytes : {4000, 3000, 2500, 2000, 1500, 1000}) {
-    try {
-      BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, kilobytes << 10))),
-                 kilobytes << " KiB");
-      ++drawn;
-    } catch (const heddle::EngineError& error) {
-      BOOST_TEST_MESSAGE(kilobytes << " KiB: " << error.what());
-      break;
-    }
-  }
-  BOOST_TEST(drawn > 1);
+  // The two models are some 2 MB, and take turns.
+  BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, 1000 << 10))), "little memory");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
