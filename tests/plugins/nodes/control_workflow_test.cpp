@@ -1,6 +1,8 @@
 // Workflows with ControlNets, from the prompt to the picture, over models whose weights follow from
 // their names, against PyTorch (../goldens/make_control_goldens.py).
+#include <atomic>
 #include <cmath>
+#include <thread>
 
 #include "engine/base/text.h"
 #include "tests/plugins/nodes/infer_check.h"
@@ -173,6 +175,29 @@ BOOST_AUTO_TEST_CASE(two_hints_one_of_them_half_the_way_draw_what_pytorch_draws)
   compare(results.floats("drawn.LATENT", "samples"), "qwen.latent");
   const double decibels = psnr(results.floats("picture.IMAGE"), "qwen.picture");
   BOOST_TEST(decibels >= 70, decibels << " dB");
+}
+
+// Also where another ControlNet ends.
+BOOST_AUTO_TEST_CASE(a_run_that_is_stopped_at_each_step_goes_on) {
+  add_qwen();
+  heddle::EngineOptions without_cache = options();
+  without_cache.cache_bytes = 1;
+  engine.emplace(without_cache);
+  std::atomic<heddle::Run*> under_way{nullptr};
+  int begun = 0;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.node != "drawn") return;
+    begun += event.kind == heddle::Event::Kind::node_started ? 1 : 0;
+    if (event.kind != heddle::Event::Kind::node_progress) return;
+    while (under_way == nullptr) std::this_thread::yield();
+    under_way.load()->pause_and_release();
+    under_way.load()->resume();
+  };
+  heddle::Run run =
+      engine->start(engine->parse(qwen_flow(two_hints())), {observe, {"drawn.LATENT"}});
+  under_way = &run;
+  compare(run.wait().floats("drawn.LATENT", "samples"), "qwen.latent");
+  BOOST_TEST(begun > 2);
 }
 
 BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {

@@ -114,8 +114,9 @@
  *               denoiser's family); control_width, control_doubles, control_singles, control_modes,
  *               hint_channels (ints: one more than latent_channels: a mask); latent_scale and so on
  *               as of a MODEL, of hints; zero_pooled (bool): it is told a pooled text of zeros;
- *               hint_factor, hint_offset (floats): hints are factor * picture + offset
- * CLIP          record
+ *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
+ *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; control_cycles (bool): of
+ * n residuals block i adds that of i mod n, not each in a stretch of blocks CLIP          record
  *   type          "flux", "stable_diffusion", "sd3", "qwen_image", "z_image", "flux2", "lumina2":
  *                 what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
