@@ -31,7 +31,12 @@ void check_control(const Control& control, const Value& denoiser) {
            ") reads the latent of its hint, and there is no autoencoder. Link the model's VAE to "
            "the vae of ControlNetApplyAdvanced.");
   const auto latent = settings.get<std::int64_t>("latent_channels", 0);
-  if (settings.get<std::int64_t>("hint_channels", latent) > latent && !control.mask)
+  const auto hint = settings.get<std::int64_t>("hint_channels", latent);
+  if (hint != latent && hint != latent + 1)
+    refuse("this ControlNet reads hints of " + std::to_string(hint) +
+           " channels; those of a picture are " + std::to_string(latent) + ", with a mask " +
+           std::to_string(latent + 1) + ". Load one that reads these.");
+  if (hint > latent && !control.mask)
     refuse(
         "this ControlNet is for inpainting and reads a mask. Apply it by "
         "ControlNetInpaintingAliMamaApply.");

@@ -340,6 +340,13 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused_before_it_runs_with_wh
   BOOST_TEST_REQUIRE(flow.find(from) != std::string::npos);
   flow.replace(flow.find(from), from.size(), R"("inputs": {"model": ["guided", 0], "seed")");
   says(engine_refusal([&] { drawn(flow); }), {"ControlNet", "NAGuidance", "Leave out one"});
+  std::vector<FileTensor> wide = seeded_model("qwen_inpaint", false, "control");
+  for (FileTensor& tensor : wide)
+    if (tensor.name == "controlnet_x_embedder.weight")
+      tensor = seeded_tensor(tensor.name, {tensor.shape[0], 320});
+  add("controlnet/wide", wide);
+  says(refusal(qwen_flow(loader("wide") + applied("applied", "text", all))),
+       {"hints of 80 channels", "with a mask 17"});
   add("controlnet/other", seeded_model("qwen_image.transformer"));
   says(refusal(qwen_flow(loader("other") + applied("applied", "text", all))),
        {"other.safetensors", "a diffusion model (qwen-image), not a ControlNet", "UNETLoader"});
