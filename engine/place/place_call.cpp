@@ -87,10 +87,13 @@ class Chooser {
       refuse(mode, cat("it needs two devices or more, and there is ", names(allowed_)));
     const bool is_one_branch = has(mode, ParallelMode::cfg) && known_ && shares().sets < 2;
     if (is_one_branch && !request_.has_others) refuse(mode, "the call has one branch");
-    if (has(mode, ParallelMode::data) && known_ && shares().items < 2)
+    const bool is_one_item = has(mode, ParallelMode::data) && known_ && shares().items < 2;
+    if (is_one_item && !request_.has_others)
       refuse(mode, "the batch has one item, or the model has no batch axis");
+    if (is_one_item && is_combined(mode))
+      return add_forced(mode & (ParallelMode::layers | ParallelMode::cfg | kOverRanks));
     if (is_combined(mode)) return add_grouped(mode, is_one_branch);
-    if (is_one_branch) {
+    if (is_one_branch || is_one_item) {
       const std::vector<std::uint32_t> devices = first(counts(mode).front());
       return ways_.add_alone({devices[request_.turn % devices.size()]});
     }

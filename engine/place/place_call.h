@@ -30,10 +30,11 @@ struct CallRequest {
 // blocks > device of the loader > device of the caller > what is fastest. `parallel` of the loader,
 // else of the caller, is forced. A list of devices on a loader means layers over all of them unless
 // `parallel` says another way; a list on a caller, or a kind, says which devices may be used. A
-// call of one branch that has others beside it goes, by `cfg`, as a whole to one of the devices, in
-// turn. Throws not_found and invalid_argument for devices, patterns and parallel modes that cannot
-// be (saying which there are), out_of_memory for a forced way that finds no room (bytes wanted and
-// there, by device). When nothing was forced and nothing fits, the answer says so.
+// call of one branch, or one item, that has others beside it goes, by `cfg`, or `data`, as a whole
+// to one of the devices, in turn. Throws not_found and invalid_argument for devices, patterns and
+// parallel modes that cannot be (saying which there are), out_of_memory for a forced way that finds
+// no room (bytes wanted and there, by device). When nothing was forced and nothing fits, the answer
+// says so.
 PlacedCall place_call(const CallRequest& request);
 
 }  // namespace heddle::engine

@@ -25,7 +25,9 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "clip_start_percent",
                                                "clip_end_percent",
                                                "reference_latents_method",
-                                               "image_slots"};
+                                               "image_slots",
+                                               "control",
+                                               "control_apply_to_uncond"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {
@@ -44,6 +46,41 @@ inline Shape shape_of(const heddle_tensor_info& info) {
 // "positive" and "0" make "positive.0".
 inline std::string path_join(const std::string& above, const std::string& name) {
   return above.empty() ? name : above + "." + name;
+}
+
+// A tensor's type and shape as a value, in the place of one that is not made yet.
+inline Value told_info(const heddle_tensor_info& info) {
+  std::vector<Value> shape;
+  for (const std::int64_t side : shape_of(info)) shape.push_back(value_of(side));
+  return Record()
+      .set("dtype", value_of(std::int64_t(info.dtype)))
+      .set("shape", list_of(shape))
+      .value();
+}
+
+// Of such a value, or of a tensor; none where it is neither.
+inline std::optional<heddle_tensor_info> info_of(const Value& told) {
+  if (told.is(HEDDLE_KIND_TENSOR)) {
+    const Tensor tensor = told.as<Tensor>();
+    return tensor_info(tensor.dtype(), tensor.shape());
+  }
+  if (!told.is(HEDDLE_KIND_RECORD)) return {};
+  Shape shape;
+  const Value sides = told.field("shape");
+  for (std::uint32_t i = 0; i < sides.count(); ++i)
+    shape.push_back(sides.item(i).as<std::int64_t>());
+  return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
+}
+
+// Calls visit(path, info) for the hints and masks of an entry's ControlNets, which are told of as
+// above.
+template <class Visit>
+void each_control_tensor(Value control, Visit&& visit) {
+  for (std::string at = "control"; control.is(HEDDLE_KIND_RECORD); at += ".previous") {
+    for (const char* field : {"hint", "mask"})
+      if (const auto info = info_of(control.field(field))) visit(at + "." + field, *info);
+    control = control.field("previous");
+  }
 }
 
 // The entries of the CONDITIONING at a path of an input; none: it is not known. Who tells of a list
@@ -85,6 +122,10 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("concat_mask", entry.concat_mask);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
+    each_control_tensor(entry.scope.field("control"),
+                        [&](const std::string& field, const heddle_tensor_info& info) {
+                          question.out(output, path_join(at, field), info.dtype, shape_of(info));
+                        });
     for (std::uint32_t k = 0; k < entry.scope.count(); ++k)
       question.known(output, path_join(at, entry.scope.key(k)), entry.scope.item(k));
   }

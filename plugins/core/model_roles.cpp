@@ -17,6 +17,7 @@ constexpr RoleNames kRoles[] = {
     {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
     {"vision_encoder", "a vision tower alone",
      "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
+    {"control_net", "a ControlNet", "ControlNetLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
 };
 

@@ -48,9 +48,9 @@ HEDDLE_PLUGIN(
     MergeByBlocks<13>, MergeByBlocks<14>, MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd,
     CLIPMergeSubtract, CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply,
     ModelSave, CLIPSave, VAESave, CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly,
-    TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, TorchCompileModel,
-    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
-    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, ControlNetLoader,
+    TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits,
+    SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
     CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
     SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 

@@ -40,4 +40,11 @@ std::uint64_t StyleModelLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, style_model_name);
 }
 
+void ControlNetLoader::execute(Context& ctx) {
+  ctx[control_net] = loaded(ctx, "control_net", open_named(ctx, control_net_name));
+}
+std::uint64_t ControlNetLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, control_net_name);
+}
+
 }  // namespace heddle::loaders

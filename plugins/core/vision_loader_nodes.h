@@ -1,4 +1,4 @@
-// Loaders of vision towers and of style models, under ComfyUI's names; as loader_nodes.h.
+// Loaders of vision towers, style models and ControlNets, under ComfyUI's names; as loader_nodes.h.
 #pragma once
 
 #include "loader_nodes.h"
@@ -26,6 +26,21 @@ struct StyleModelLoader {
                                                        Widget{.source = "style_models"}};
   static constexpr Output<Value> style_model{"STYLE_MODEL", 0, "", "STYLE_MODEL"};
   static constexpr auto ports = heddle::ports(style_model_name, style_model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct ControlNetLoader {
+  static constexpr Info info{"ControlNetLoader",
+                             1,
+                             "Load ControlNet Model",
+                             "loaders",
+                             "A ControlNet: of FLUX.1, Qwen-Image, Stable Diffusion 3.",
+                             kLoader};
+  static constexpr Input<std::string> control_net_name{"control_net_name",
+                                                       Widget{.source = "controlnet"}};
+  static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
+  static constexpr auto ports = heddle::ports(control_net_name, control_net);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

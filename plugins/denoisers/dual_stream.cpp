@@ -63,7 +63,9 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
   s.kind = kind;
   s.hidden = size(top("img_in"), 0);
   s.in_width = size(top("img_in"), 1);
-  s.out_width = size(top("final_layer.linear"), 0);
+  // ControlNets have no last layer.
+  const std::string last = top("final_layer.linear")("weight").front().tensor;
+  s.out_width = file.has(last) ? file.size(last, 0) : s.in_width;
   s.context_width = size(top("txt_in"), 1);
   s.time_width = size(top("time_in.in_layer"), 1);
   s.head_size = size(first_block("img_attn.norm.query_norm"), 0);
@@ -177,6 +179,10 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
   if (attention.references && attention.reference_timestep)
     block.link(B::references, *attention.references)
         .link(B::reference_timestep, *attention.reference_timestep);
+  if (attention.control_double)
+    block.link(B::control, *attention.control_double)
+        .set(B::control_index, index)
+        .set(B::control_depth, s_.doubles);
   block.link(B::img_mod, modulation.img).link(B::txt_mod, modulation.txt);
   block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated);
   blocks::Slots slots(file_, block, path + ".block");
@@ -225,6 +231,10 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
     block.link(B::references, *attention.references);
   if (attention.reference_timestep)
     block.link(B::reference_timestep, *attention.reference_timestep);
+  if (attention.control_single)
+    block.link(B::control, *attention.control_single)
+        .set(B::control_index, index)
+        .set(B::control_depth, attention.singles);
   block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated).set(B::patch, s_.kind.patch);
   blocks::Slots slots(file_, block, path);
   // The last projection reads attention and MLP side by side: its columns tell the width of the

@@ -2,6 +2,7 @@
 
 #include <heddle/checked.hpp>
 
+#include "control.h"
 #include "flux_modules.h"
 #include "patches.h"
 
@@ -30,6 +31,11 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
   return d;
 }
 
+// ControlNets of XLabs read the pixels of their hint, not its latent.
+bool of_pixels(const Checkpoint& file, const FluxNames& names) {
+  return file.has(names.prefix() + "pos_embed_input.weight");
+}
+
 // Builds the graph of one file.
 class Builder {
  public:
@@ -42,7 +48,8 @@ class Builder {
         graph_(graph),
         streams_(file, dimensions.streams, graph, modules_of(names)) {}
 
-  void run() {
+  // Of a ControlNet the latent's tokens begin with those of its hint, and it ends with residuals.
+  void run(const ControlBuilder* control = nullptr) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
@@ -50,10 +57,14 @@ class Builder {
     const Source y = graph_.input("y", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     const Source vector = embed_vector(timestep, y, nag);
+    if (control != nullptr) return run_control(*control, x, vector, context, nag);
     if (is_shown_pictures())
       references_ = graph_.input(
           "references", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH);
     attention_ = add_rope(x, context, nag);
+    attention_.control_double = graph_.input("control.double", kChanging);
+    attention_.control_single = graph_.input("control.single", kChanging);
+    attention_.singles = d_.singles;
     Source txt = streams_.embed_text(context, x, nag),
            img = streams_.embed_image(x, nag, references());
     for (int i = 0; i < d_.streams.doubles; ++i)
@@ -62,16 +73,45 @@ class Builder {
     join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
     Source hidden = join[FluxJoin::out];
     for (int i = 0; i < d_.singles; ++i) {
-      const FindModule find = modules_of_single(names_, i);
-      const Source modulation = streams_.modulation("single." + std::to_string(i) + ".modulation",
-                                                    vector, find("modulation.lin"), 3);
-      hidden = streams_.add_single(i, find, modulation, attention_, hidden, x, references());
+      hidden = add_single(i, vector, hidden, x);
       streams_.expose("single." + std::to_string(i), hidden);
     }
     graph_.output("out", streams_.add_final(vector, hidden, x, {{}, {}, nag, references_, {}}));
   }
 
  private:
+  static constexpr std::uint32_t kChanging =
+      HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH;
+
+  void run_control(const ControlBuilder& control, const Source& x, const Source& vector,
+                   const Source& context, const Source& nag) {
+    Source txt = control.add_modes(streams_.embed_text(context, x, nag)),
+           img = streams_.embed_image(x, nag);
+    img = of_pixels(file_, names_)
+              ? control.add_hint(img, control.filtered(control.hint()), "pos_embed_input")
+              : control.add_hint(img, control.hint(), "controlnet_x_embedder");
+    attention_ = add_rope(x, txt, nag);
+    for (int i = 0; i < d_.streams.doubles; ++i) {
+      streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
+      control.add_residual("double", i, "controlnet_blocks", img, x);
+    }
+    if (d_.singles == 0) return;
+    Block join = graph_.add<FluxJoin>("join");
+    join.link(FluxJoin::txt, txt).link(FluxJoin::img, img);
+    Source hidden = join[FluxJoin::out];
+    for (int i = 0; i < d_.singles; ++i) {
+      hidden = add_single(i, vector, hidden, x);
+      control.add_residual("single", i, "controlnet_single_blocks", hidden, x);
+    }
+  }
+
+  Source add_single(int index, const Source& vector, const Source& hidden, const Source& x) {
+    const FindModule find = modules_of_single(names_, index);
+    const Source modulation = streams_.modulation("single." + std::to_string(index) + ".modulation",
+                                                  vector, find("modulation.lin"), 3);
+    return streams_.add_single(index, find, modulation, attention_, hidden, x, references());
+  }
+
   // Models that read more beside the point are made for that.
   bool is_shown_pictures() const { return d_.streams.in_width == d_.streams.out_width; }
   const Source* references() const { return references_ ? &*references_ : nullptr; }
@@ -109,7 +149,7 @@ class Builder {
     block.link(B::x, x).link(B::context, context).link(B::nag, nag);
     block.link(B::positions,
                graph_.input("positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
-    if (is_shown_pictures())
+    if (references_)
       block.link(
           B::reference_positions,
           graph_.input("reference_positions", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
@@ -154,7 +194,9 @@ void add_settings(const Dimensions& d, Blocks& graph) {
 
 }  // namespace
 
-int Flux::match(const Checkpoint& file, const Value&) { return FluxNames::find(file) ? 100 : 0; }
+int Flux::match(const Checkpoint& file, const Value&) {
+  return FluxNames::find(file) && !control_prefix(file) ? 100 : 0;
+}
 
 void Flux::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<FluxNames> names = FluxNames::find(file);
@@ -162,6 +204,36 @@ void Flux::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const Dimensions dimensions = read_dimensions(file, config, *names);
   Builder(file, *names, dimensions, graph).run();
   add_settings(dimensions, graph);
+  add_control_settings(graph, dimensions.streams.hidden, dimensions.streams.doubles,
+                       dimensions.singles);
+}
+
+int FluxControl::match(const Checkpoint& file, const Value&) {
+  return FluxNames::find_control(file) && control_prefix(file) ? 100 : 0;
+}
+
+void FluxControl::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<FluxNames> names = FluxNames::find_control(file);
+  const std::optional<std::string> prefix = control_prefix(file);
+  if (!names || !prefix)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no ControlNet of FLUX.1");
+  const Dimensions dimensions = read_dimensions(file, config, *names);
+  const StreamSizes& streams = dimensions.streams;
+  const ControlBuilder control(file, *prefix, streams.hidden, graph);
+  Builder(file, *names, dimensions, graph).run(&control);
+  control.add_settings("flux", streams.doubles, dimensions.singles);
+  graph.setting("context_width", streams.context_width);
+  graph.setting("pooled_width", dimensions.pooled_width);
+  graph.setting("latent_channels", streams.in_width / kPatchArea);
+  if (of_pixels(file, *names)) {
+    graph.setting("hint_pixels", true);
+    graph.setting("hint_factor", 2.0);
+    graph.setting("hint_offset", -1.0);
+    graph.setting("control_cycles", true);
+    return;
+  }
+  graph.setting("hint_channels",
+                file.size(*prefix + "controlnet_x_embedder.weight", 1) / kPatchArea);
 }
 
 }  // namespace heddle::denoisers

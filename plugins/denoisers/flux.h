@@ -14,6 +14,8 @@
 //                                                      concat is read
 //          concat    (1|B, C', H, W)   loop-invariant  only in models with more input than output
 //                                                      channels (fill, canny, depth)
+//          control.double, control.single (1|B, S, K D)  per step, optional: residuals of a
+//                                                      ControlNet (control.h)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //          positions (2, 3)            loop-invariant  optional: where image tokens lie, time, row
 //                                      and column, times the first row plus the second
@@ -34,6 +36,17 @@
 #include <heddle/model.hpp>
 
 namespace heddle::denoisers {
+
+// A ControlNet of FLUX.1, of InstantX and Shakker Labs, in the names of diffusers: inputs x,
+// timestep, context, y and guidance as above, "hint" (1|B, C, H, W), the latent of the picture that
+// says what is to be drawn, or in those of XLabs, in the original names, its pixels (1|B, 3, 8 H, 8
+// W), and where it knows several kinds of hints "mode" (n) i32, optional.
+// Outputs and settings: control.h.
+struct FluxControl {
+  static constexpr Family family{"flux-control", "control_net", 1, "ControlNet of FLUX.1"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
 
 struct Flux {
   static constexpr Family family{

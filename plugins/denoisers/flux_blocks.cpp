@@ -5,6 +5,7 @@
 #include <heddle/ops.hpp>
 
 #include "attention_guidance.h"
+#include "control.h"
 #include "joint_attention.h"
 #include "kept_references.h"
 #include "patches.h"
@@ -155,7 +156,8 @@ void FluxModulation::execute(Context& ctx) {
   ctx[out] = blocks::wide_linear(ctx, ctx[vector], ctx[weight], ctx[bias]);
 }
 
-static void execute_double(Context& ctx, const KeptReferences& kept) {
+// The picture's stream.
+static Tensor execute_double(Context& ctx, const KeptReferences& kept) {
   using B = FluxDouble;
   const Tensor image = ctx[B::img], text = ctx[B::txt];
   const std::int64_t batch = image.size(0), width = image.size(2), text_length = text.size(1);
@@ -191,12 +193,20 @@ static void execute_double(Context& ctx, const KeptReferences& kept) {
     guide_attention(ctx, ctx[B::nag], tokens(attended, image_at));
 
   ctx[B::txt_out] = finish_stream(ctx, kTxt, text, text_mod, tokens(attended, text_at));
-  ctx[B::img_out] = finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
+  return finish_stream(ctx, kImg, image, image_mod, tokens(attended, image_at));
 }
 
-void FluxDouble::execute(Context& ctx) { execute_double(ctx, {}); }
+void FluxDouble::execute(Context& ctx) {
+  const Tensor image = execute_double(ctx, {});
+  if (ctx.has(control))
+    add_control(ctx, image, ctx.shard(img).begin, ctx[control],
+                {ctx[control_index], ctx[control_depth]});
+  ctx[img_out] = image;
+}
 
-void FluxKeptDouble::execute(Context& ctx) { execute_double(ctx, {&kept, &kept_out}); }
+void FluxKeptDouble::execute(Context& ctx) {
+  ctx[B::img_out] = execute_double(ctx, {&kept, &kept_out});
+}
 
 void FluxJoin::execute(Context& ctx) {
   const Tensor text = ctx[txt], image = ctx[img];
@@ -207,7 +217,7 @@ void FluxJoin::execute(Context& ctx) {
   ctx[out] = all;
 }
 
-static void execute_single(Context& ctx, const KeptReferences& kept) {
+static Tensor execute_single(Context& ctx, const KeptReferences& kept) {
   using B = FluxSingle;
   const Tensor stream = ctx[B::hidden];
   const std::int64_t batch = stream.size(0), length = stream.size(1),
@@ -249,13 +259,25 @@ static void execute_single(Context& ctx, const KeptReferences& kept) {
     const Range image{std::clamp<std::int64_t>(text - shard.begin, 0, length), length};
     if (image.begin < image.end) guide_attention(ctx, ctx[B::nag], tokens(attended, image));
   }
-  ctx[B::out] =
-      add_gated(ctx, stream, parts, 2, joining_linear(ctx, both, ctx[B::down], ctx[B::down_bias]));
+  return add_gated(ctx, stream, parts, 2,
+                   joining_linear(ctx, both, ctx[B::down], ctx[B::down_bias]));
 }
 
-void FluxSingle::execute(Context& ctx) { execute_single(ctx, {}); }
+void FluxSingle::execute(Context& ctx) {
+  const Tensor made = execute_single(ctx, {});
+  if (ctx.has(control)) {
+    const heddle_shard shard = ctx.shard(hidden);
+    const std::int64_t shown = ctx.has(references) ? ctx[references].size(1) : 0,
+                       text = shard.total - token_count(ctx[x], ctx[patch]) - shown;
+    add_control(ctx, made, shard.begin - text, ctx[control],
+                {ctx[control_index], ctx[control_depth]});
+  }
+  ctx[out] = made;
+}
 
-void FluxKeptSingle::execute(Context& ctx) { execute_single(ctx, {&kept, &kept_out}); }
+void FluxKeptSingle::execute(Context& ctx) {
+  ctx[B::out] = execute_single(ctx, {&kept, &kept_out});
+}
 
 void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];

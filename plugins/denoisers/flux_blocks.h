@@ -146,7 +146,7 @@ struct FluxModulation {
 
 // Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same. With a reference_timestep
 // img_mod (1, 2, 6 D) has that of the latent's tokens and that of the last R, of reference
-// pictures; of txt_mod the first counts.
+// pictures; of txt_mod the first counts. `control`: residuals of a ControlNet (control.h).
 struct FluxDouble {
   static constexpr Info info{"flux.double", 2,  "FLUX double-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
@@ -164,6 +164,9 @@ struct FluxDouble {
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
+  static constexpr Input<Tensor> control{"control", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
+  static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight img_qkv_bias{"img.qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_q_norm{"img.q_norm"};
@@ -188,11 +191,12 @@ struct FluxDouble {
                                         HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
-  static constexpr auto ports = heddle::ports(
-      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps, gated,
-      img_qkv, img_qkv_bias, img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias,
-      img_down, img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
-      txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
+  static constexpr auto ports =
+      heddle::ports(img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep,
+                    heads, eps, gated, control, control_index, control_depth, img_qkv, img_qkv_bias,
+                    img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
+                    img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
+                    txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
   static void execute(Context& ctx);
 };
 
@@ -226,6 +230,9 @@ struct FluxSingle {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
   static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 2}};
+  static constexpr Input<Tensor> control{"control", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
+  static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
@@ -237,7 +244,8 @@ struct FluxSingle {
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(hidden, mod, cos, sin, x, references, reference_timestep, nag, heads, eps,
-                    gated, patch, qkv, qkv_bias, up, up_bias, q_norm, k_norm, down, down_bias, out);
+                    gated, patch, control, control_index, control_depth, qkv, qkv_bias, up, up_bias,
+                    q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 

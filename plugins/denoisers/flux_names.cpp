@@ -116,6 +116,21 @@ std::optional<FluxNames> FluxNames::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+std::optional<FluxNames> FluxNames::find_original_control(const Checkpoint& file) {
+  std::optional<FluxNames> names = find(file);
+  for (const char* name : {"pos_embed_input.weight", "input_hint_block.0.weight"})
+    if (!names || !file.has(names->prefix() + name)) return std::nullopt;
+  return names;
+}
+
+std::optional<FluxNames> FluxNames::find_control(const Checkpoint& file) {
+  const auto prefix = blocks::prefix_before(file, "transformer_blocks.0.attn.norm_added_k.weight");
+  for (const char* name : {"x_embedder.weight", "controlnet_x_embedder.weight",
+                           "time_text_embed.text_embedder.linear_1.weight"})
+    if (!prefix || !file.has(*prefix + name)) return find_original_control(file);
+  return FluxNames(file, kFirst, FluxLayout::diffusers, *prefix);
+}
+
 std::optional<FluxNames> FluxNames::find_second(const Checkpoint& file) {
   if (const auto prefix = blocks::prefix_before(file, "double_stream_modulation_img.lin.weight"))
     if (file.has(*prefix + "img_in.weight") && file.has(*prefix + "single_blocks.0.linear1.weight"))

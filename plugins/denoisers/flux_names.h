@@ -30,6 +30,8 @@ class FluxNames {
  public:
   // The layout and the prefix of the FLUX.1 weights in this file; nothing when there are none.
   static std::optional<FluxNames> find(const Checkpoint& file);
+  // Those of a ControlNet of FLUX.1, which may have no single blocks.
+  static std::optional<FluxNames> find_control(const Checkpoint& file);
   // Those of FLUX.2.
   static std::optional<FluxNames> find_second(const Checkpoint& file);
 
@@ -63,6 +65,7 @@ class FluxNames {
   FluxNames(const Checkpoint& file, const FluxModules& modules, FluxLayout layout,
             std::string prefix)
       : file_(file), modules_(&modules), layout_(layout), prefix_(std::move(prefix)) {}
+  static std::optional<FluxNames> find_original_control(const Checkpoint& file);
   std::int64_t hidden() const;
   bool is_there(const std::vector<Part>& parts) const;
   std::int64_t row_count(const std::vector<Part>& parts) const;

@@ -1,6 +1,7 @@
 // plugins/denoisers/plugin.cpp - the plugin of the diffusion transformers: a list of families and
 // their blocks.
 #include "bench_shape.h"
+#include "control.h"
 #include "flux.h"
 #include "flux2.h"
 #include "kept_references.h"
@@ -16,12 +17,13 @@ namespace heddle::denoisers {
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
               FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Qwen,
-              QwenVector, QwenRope, QwenTextNorm, ZImage, Lumina2, Sd3, Sd3ImageIn, Sd3Joint,
-              ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation, ZImageLayer,
-              ZImageJoin, ZImageFinalModulation, ZImageFinal, Krea2, Krea2Vector,
-              Krea2SharedModulation, Krea2Modulation, Krea2TextLayer, Krea2Layer, Krea2TextMix,
-              Krea2TextIn, Krea2ImageIn, Krea2Rope, Krea2Final, Qwen21, Qwen21Vector,
-              Qwen21Modulation, Qwen21Rope, Qwen21TextIn, Qwen21ImageIn, Qwen21Join, Qwen21Layer,
-              Qwen21Final, Modules, BenchShapes)
+              QwenControl, FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters,
+              ControlAdd, ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage,
+              Lumina2, Sd3, Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn,
+              ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation,
+              ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation, Krea2Modulation,
+              Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
+              Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
+              Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

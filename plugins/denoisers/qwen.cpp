@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "control.h"
 #include "dual_stream.h"
 #include "patches.h"
 #include "qwen_names.h"
@@ -30,19 +31,22 @@ class QwenBuilder {
         top_(modules_of(names)),
         streams_(file, sizes, graph, top_) {}
 
-  void run(const QwenNames& names) {
+  // Of a ControlNet the latent's tokens begin with those of its hint, and it ends with residuals.
+  void run(const QwenNames& names, const ControlBuilder* control = nullptr) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     AttentionInputs attention{{}, {}, nag, {}, {}};
-    if (is_shown_pictures()) {
+    if (control == nullptr) attention.control_double = graph_.input("control.double", kChanging);
+    if (control == nullptr && is_shown_pictures()) {
       attention.references = graph_.input("references", kShown | HEDDLE_INPUT_BATCH);
       attention.reference_timestep = graph_.input("reference_timestep", kShown);
     }
     const Source vector = embed_vector(timestep, attention);
     add_rope(x, context, attention);
+    if (control != nullptr) return run_control(names, *control, x, vector, attention, context);
     const Source* references = attention.references ? &*attention.references : nullptr;
     Source txt = streams_.embed_text(norm_text(context), x, nag),
            img = streams_.embed_image(x, nag, references);
@@ -53,6 +57,19 @@ class QwenBuilder {
 
  private:
   static constexpr std::uint32_t kShown = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL;
+  static constexpr std::uint32_t kChanging =
+      HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH;
+
+  void run_control(const QwenNames& names, const ControlBuilder& control, const Source& x,
+                   const Source& vector, const AttentionInputs& attention, const Source& context) {
+    Source txt = streams_.embed_text(norm_text(context), x, attention.nag),
+           img = control.add_hint(streams_.embed_image(x, attention.nag), control.hint(),
+                                  "controlnet_x_embedder");
+    for (int i = 0; i < s_.doubles; ++i) {
+      streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
+      control.add_residual("double", i, "controlnet_blocks", img, x);
+    }
+  }
 
   // Models that read more beside the point are made for that.
   bool is_shown_pictures() const { return s_.in_width == s_.out_width; }
@@ -76,7 +93,7 @@ class QwenBuilder {
     using B = QwenRope;
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x).link(B::context, context).link(B::nag, attention.nag);
-    if (is_shown_pictures())
+    if (attention.references)
       block.link(B::reference_positions, graph_.input("reference_positions", kShown))
           .link(B::text_start, graph_.input("text_start", kShown));
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
@@ -125,7 +142,9 @@ void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
 
 }  // namespace
 
-int Qwen::match(const Checkpoint& file, const Value&) { return QwenNames::find(file) ? 100 : 0; }
+int Qwen::match(const Checkpoint& file, const Value&) {
+  return QwenNames::find(file) && !control_prefix(file) ? 100 : 0;
+}
 
 void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<QwenNames> names = QwenNames::find(file);
@@ -139,6 +158,29 @@ void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                                               modules_of(*names, 0), names->block_prefix());
   QwenBuilder(file, *names, sizes, graph).run(*names);
   add_settings(sizes, config.get<bool>("zero_cond_t", names->has_timestep_zero()), graph);
+  add_control_settings(graph, sizes.hidden, sizes.doubles, 0);
+}
+
+int QwenControl::match(const Checkpoint& file, const Value&) {
+  return QwenNames::find(file) && control_prefix(file) ? 100 : 0;
+}
+
+void QwenControl::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<QwenNames> names = QwenNames::find(file);
+  const std::optional<std::string> prefix = control_prefix(file);
+  if (!names || !prefix)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no ControlNet of Qwen-Image");
+  const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
+                                              modules_of(*names, 0), names->block_prefix());
+  const ControlBuilder control(file, *prefix, sizes.hidden, graph);
+  QwenBuilder(file, *names, sizes, graph).run(*names, &control);
+  control.add_settings("qwen-image", sizes.doubles, 0);
+  graph.setting("context_width", sizes.context_width);
+  const std::int64_t channels = sizes.in_width / kPatchArea;
+  graph.setting("latent_channels", channels);
+  graph.setting("hint_channels",
+                file.size(*prefix + "controlnet_x_embedder.weight", 1) / kPatchArea);
+  add_wan_latents(channels, graph);
 }
 
 }  // namespace heddle::denoisers

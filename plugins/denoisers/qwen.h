@@ -10,6 +10,8 @@
 //          reference_positions (R, 3)  loop-invariant  with them: index, row, column
 //          text_start (1)              loop-invariant  with them: where the text begins
 //          reference_timestep (1)      loop-invariant  optional: their own noise level
+//          control.double (1|B, S, K D) per step       optional: residuals of a ControlNet
+//                                                      (control.h)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,
@@ -27,6 +29,16 @@
 #include <heddle/model.hpp>
 
 namespace heddle::denoisers {
+
+// A ControlNet of Qwen-Image, of InstantX: inputs x, timestep, context as above, and "hint" (1|B,
+// C', H, W), the latent of the picture that says what is to be drawn, for inpainting with its mask
+// behind it. Outputs and settings: control.h.
+struct QwenControl {
+  static constexpr Family family{"qwen-image-control", "control_net", 1,
+                                 "ControlNet of Qwen-Image"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
 
 struct Qwen {
   static constexpr Family family{"qwen-image", "diffusion_model", 1,

@@ -22,6 +22,19 @@
 
 namespace heddle::denoisers {
 
+// A ControlNet of Stable Diffusion 3 (InstantX) or 3.5 large (blur, canny, depth), in the names of
+// diffusers: inputs x, timestep, y and, but for those of 3.5, context as above; "hint" (1|B, C', H,
+// W), the latent of the picture that says what is to be drawn, with a mask behind it in those for
+// inpainting. Those of 3.5 read "tokens" (B, S, D), what the denoiser makes of the latent before
+// its first block ("tokens_model" of its settings), and of x the shape. Outputs and settings:
+// control.h.
+struct Sd3Control {
+  static constexpr Family family{"sd3-control", "control_net", 1,
+                                 "ControlNet of Stable Diffusion 3 and 3.5"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
 struct Sd3 {
   static constexpr Family family{"sd3", "diffusion_model", 1,
                                  "Stable Diffusion 3 and 3.5, text to image"};

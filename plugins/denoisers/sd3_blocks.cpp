@@ -4,6 +4,7 @@
 
 #include <heddle/ops.hpp>
 
+#include "control.h"
 #include "even_sides.h"
 #include "joint_attention.h"
 #include "patches.h"
@@ -126,13 +127,25 @@ void Sd3Joint::execute(Context& ctx) {
     project(ctx, kPictureAlone, image, image_mod, 6, own);
     picture = with_attention(ctx, kPictureAlone, picture, image_mod[8], attended(ctx, own));
   }
-  ctx[img_out] = with_mlp(ctx, kPicture, picture, image_mod);
+  picture = with_mlp(ctx, kPicture, picture, image_mod);
+  if (ctx.has(control))
+    add_control(ctx, picture, 0, ctx[control], {ctx[control_index], ctx[control_depth]});
+  ctx[img_out] = picture;
   if (!ctx[txt_proj]) {
     ctx[txt_out] = text;
     return;
   }
   const Tensor read = with_attention(ctx, kText, text, text_mod[2], tokens(seen, text_at));
   ctx[txt_out] = with_mlp(ctx, kText, read, text_mod);
+}
+
+void Sd3Single::execute(Context& ctx) {
+  const Tensor image = ctx[B::img];
+  const std::vector<Tensor> mod = parts_of(ctx[B::img_mod], image.size(2));
+  const Tensor qkv = ctx.make({image.size(0), image.size(1), 3 * image.size(2)});
+  project(ctx, kPicture, image, mod, 0, qkv);
+  const Tensor seen = with_attention(ctx, kPicture, image, mod[2], attended(ctx, qkv));
+  ctx[B::img_out] = with_mlp(ctx, kPicture, seen, mod);
 }
 
 }  // namespace heddle::denoisers

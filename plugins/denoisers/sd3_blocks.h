@@ -26,7 +26,8 @@ struct Sd3ImageIn {
 // attention are filled the picture's tokens attend to each other besides, and img_mod has nine
 // parts: shift, scale, gate of the attention, of the MLP, of the second attention. In the last
 // block, whose txt_mod has shift and scale alone, the text is attended to and stays as it is. Slots
-// of norms are empty in SD3, those behind the text's attention in the last block.
+// of norms are empty in SD3, those behind the text's attention in the last block. `control`:
+// residuals of a ControlNet (control.h).
 struct Sd3Joint {
   static constexpr Info info{"sd3.joint",  1,  "SD3 joint block",
                              "blocks/sd3", "", HEDDLE_NODE_BLOCK};
@@ -36,6 +37,9 @@ struct Sd3Joint {
   static constexpr Input<Tensor> txt{"txt"};
   static constexpr Input<Tensor> img_mod{"img_mod"};
   static constexpr Input<Tensor> txt_mod{"txt_mod"};
+  static constexpr Input<Tensor> control{"control", kOptional};
+  static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
+  static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
@@ -66,12 +70,25 @@ struct Sd3Joint {
   static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_VECTOR, kOptional};
   static constexpr Output<Tensor> img_out{"img"};
   static constexpr Output<Tensor> txt_out{"txt"};
+  static constexpr auto ports = heddle::ports(
+      img, txt, img_mod, txt_mod, control, control_index, control_depth, heads, eps, img_qkv,
+      img_qkv_bias, img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
+      img_down_bias, own_qkv, own_qkv_bias, own_q_norm, own_k_norm, own_proj, own_proj_bias,
+      txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj, txt_proj_bias, txt_up, txt_up_bias,
+      txt_down, txt_down_bias, img_out, txt_out);
+  static void execute(Context& ctx);
+};
+
+// The picture's part of a joint block, without a text: the ControlNets of Stable Diffusion 3.5
+// large.
+struct Sd3Single {
+  using B = Sd3Joint;
+  static constexpr Info info{"sd3.single", 1,  "SD3 block without a text",
+                             "blocks/sd3", "", HEDDLE_NODE_BLOCK};
   static constexpr auto ports =
-      heddle::ports(img, txt, img_mod, txt_mod, heads, eps, img_qkv, img_qkv_bias, img_q_norm,
-                    img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
-                    img_down_bias, own_qkv, own_qkv_bias, own_q_norm, own_k_norm, own_proj,
-                    own_proj_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
-                    txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
+      heddle::ports(B::img, B::img_mod, B::heads, B::eps, B::img_qkv, B::img_qkv_bias,
+                    B::img_q_norm, B::img_k_norm, B::img_proj, B::img_proj_bias, B::img_up,
+                    B::img_up_bias, B::img_down, B::img_down_bias, B::img_out);
   static void execute(Context& ctx);
 };
 

@@ -74,6 +74,16 @@ std::optional<Sd3Names> Sd3Names::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+std::optional<Sd3Names> Sd3Names::find_control(const Checkpoint& file) {
+  const auto prefix = blocks::prefix_before(file, "pos_embed_input.proj.weight");
+  for (const char* name : {"transformer_blocks.0.attn.to_q.weight", "controlnet_blocks.0.weight",
+                           "time_text_embed.text_embedder.linear_1.weight"})
+    if (!prefix || !file.has(*prefix + name)) return std::nullopt;
+  Sd3Names names(file, Layout::diffusers, *prefix);
+  names.is_control_ = true;
+  return names;
+}
+
 std::string Sd3Names::block_prefix() const {
   return prefix_ + (layout_ == Layout::original ? "joint_blocks." : "transformer_blocks.");
 }
@@ -111,7 +121,7 @@ std::vector<Part> Sd3Names::in_block(int index, std::string_view module, const c
   if (layout_ == Layout::original) return {{at + std::string(module) + "." + kind}};
   const std::vector<Part> parts = diffusers_parts(file_, at, row, kind);
   // So it does in the last block's, which has no more of the text than that.
-  if (module == kSd3TextModulation && index + 1 == depth() && has(parts))
+  if (module == kSd3TextModulation && index + 1 == depth() && !is_control_ && has(parts))
     return halves_swapped(parts.front().tensor, file_.size(parts.front().tensor, 0) / 2);
   return parts;
 }

@@ -22,6 +22,10 @@ class Sd3Names {
   // The layout and the prefix of the weights in this file; nothing when there are none.
   static std::optional<Sd3Names> find(const Checkpoint& file);
 
+  // Those of a ControlNet, whose blocks may have no text and whose latent may be embedded by the
+  // denoiser.
+  static std::optional<Sd3Names> find_control(const Checkpoint& file);
+
   // A tensor of a module outside the blocks, by its original name: ("context_embedder", "weight").
   // Rows of "final_layer.linear" are given channel by channel of a token, as FluxFinal reads them;
   // files have them pixel by pixel.
@@ -32,6 +36,7 @@ class Sd3Names {
   std::string positions() const;
   bool has(const std::vector<Part>& parts) const;
   int depth() const { return depth_; }
+  const std::string& prefix() const { return prefix_; }
 
   // Every module by each of its names, whichever layout the file has, with the rows that it has by
   // that name. `kind` is "weight" or "bias".
@@ -59,6 +64,7 @@ class Sd3Names {
   Layout layout_;
   std::string prefix_;
   int depth_;
+  bool is_control_ = false;
 };
 
 }  // namespace heddle::denoisers

@@ -5,6 +5,8 @@
 #include <limits>
 #include <string>
 
+#include "control_value.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -101,6 +103,12 @@ bool CondScope::counts_at(double sigma) const {
   return !end_sigma || float(sigma) >= float(*end_sigma);
 }
 
+std::vector<bool> CondScope::controls_at(double sigma) const {
+  std::vector<bool> at_work;
+  for (const SigmaRange& range : controls) at_work.push_back(range.holds(sigma));
+  return at_work;
+}
+
 CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid,
                    const NoiseLevels& levels) {
   CondScope scope;
@@ -124,6 +132,8 @@ CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid,
     scope.end_sigma =
         levels.percent_to_sigma(std::min(end, entry.get<double>("clip_end_percent", end)));
   scope.hooks = blocks::read_hooks(entry.field("hooks"));
+  for (const Control& control : controls_of(entry))
+    scope.controls.push_back(range_between(levels, control.start_percent, control.end_percent));
   return scope;
 }
 
@@ -139,6 +149,7 @@ void add_opposites(ScopedLists& lists) {
         ScopedEntry opposite = entry;
         opposite.list = around->list;
         opposite.item = around->item;
+        opposite.scope.controls = around->scope.controls;
         lists[to].push_back(opposite);
       }
     }

@@ -31,11 +31,14 @@ struct CondScope {
   bool bounded_by_mask = false;  // its area is the box around the mask
   double mask_strength = 1.0;
   std::vector<blocks::WeightHook> hooks;  // under which the model sees it
+  std::vector<SigmaRange> controls;       // where its ControlNets are at work
 
   // Entries that all count the same in every cell make a mean by strengths.
   bool counts_everywhere() const { return !area && !has_mask && !is_default; }
   // ComfyUI compares in single precision, both ends included.
   bool counts_at(double sigma) const;
+  // Which of its ControlNets are at work.
+  std::vector<bool> controls_at(double sigma) const;
 };
 
 // `entry`: a record with blocks::kScopeFields, and a mask if it has one.
@@ -50,7 +53,7 @@ struct ScopedEntry {
 using ScopedLists = std::vector<std::vector<ScopedEntry>>;
 
 // Each area of one list gets an opposite in the others, as in ComfyUI: where none has this area, a
-// copy with it reads the texts of the smallest entry around it.
+// copy with it reads the texts and the ControlNets of the smallest entry around it.
 void add_opposites(ScopedLists& lists);
 
 }  // namespace heddle::samplers

@@ -10,7 +10,7 @@ namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"control", "gligen", "unclip_conditioning"};
+constexpr std::array kUnsupported = {"gligen", "unclip_conditioning"};
 
 void refuse_unsupported(const Value& entry) {
   for (const char* key : kUnsupported) {
@@ -22,29 +22,13 @@ void refuse_unsupported(const Value& entry) {
 }
 
 void refuse_references(const Value& entry, const Value& model) {
-  if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)))
+  if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)) ||
+      model_takes(model, kHint))  // a ControlNet sees the picture that is drawn alone
     return;
   throw Error(
       HEDDLE_UNSUPPORTED,
       "the conditioning carries reference pictures ('reference_latents'), which the model '" +
           model_family(model) + "' is not shown yet. Leave out the node that sets them.");
-}
-
-Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
-  const std::int64_t rows = tensor.size(0);
-  if (rows < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the conditioning is empty. Link the CONDITIONING of a text encoder.");
-  if (rows == fitted_rows(rows, items)) return tensor;
-  if (rows > items) return tensor.slice(0, 0, items);
-  Shape shape = tensor.shape();
-  shape[0] = items;
-  const Tensor whole = ctx.make(shape, tensor.dtype());
-  for (std::int64_t at = 0; at < items; at += rows) {
-    const std::int64_t count = std::min(rows, items - at);
-    ops::copy_into(ctx, tensor.slice(0, 0, count), whole.slice(0, at, at + count));
-  }
-  return whole;
 }
 
 Tensor tensor_field(const Value& entry, const char* key, const char* input) {
@@ -83,6 +67,23 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
 
 }  // namespace
 
+Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
+  const std::int64_t rows = tensor.size(0);
+  if (rows < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning is empty. Link the CONDITIONING of a text encoder.");
+  if (rows == fitted_rows(rows, items)) return tensor;
+  if (rows > items) return tensor.slice(0, 0, items);
+  Shape shape = tensor.shape();
+  shape[0] = items;
+  const Tensor whole = ctx.make(shape, tensor.dtype());
+  for (std::int64_t at = 0; at < items; at += rows) {
+    const std::int64_t count = std::min(rows, items - at);
+    ops::copy_into(ctx, tensor.slice(0, 0, count), whole.slice(0, at, at + count));
+  }
+  return whole;
+}
+
 void check_text_width(std::int64_t width, const Value& model) {
   check_width(width, model_settings(model), "context_width", "cross_attn");
 }
@@ -94,7 +95,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   for (std::uint32_t i = 0; i < models.input_count(model.raw()); ++i) {
     std::uint32_t flags = 0;
     const std::string name = models.input(model.raw(), i, &flags);
-    if (name == "x" || name == "timestep") continue;
+    if (name == "x" || name == "timestep" || name == kHint || name == kMode || name == kTokens)
+      continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});
     else if (name == "y")

@@ -25,6 +25,12 @@ inline constexpr const char* kReferencePositions = "reference_positions";
 inline constexpr const char* kTextStart = "text_start";
 inline constexpr const char* kReferenceTimestep = "reference_timestep";
 
+// What ControlNets read besides: the hint, and of which kind it is.
+inline constexpr const char* kHint = "hint";
+inline constexpr const char* kMode = "mode";
+// What some read of the point: what their denoiser makes of it before its first block.
+inline constexpr const char* kTokens = "tokens";
+
 // Whether the model is given this input for an entry: a record with "unguided" and
 // "reference_latents", or empty.
 bool is_given(ConditioningInput::Kind kind, const Value& entry);
@@ -34,6 +40,9 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry);
 constexpr std::int64_t fitted_rows(std::int64_t rows, std::int64_t items) {
   return rows == 1 ? 1 : items;
 }
+
+// A tensor with so many rows: those of fitted_rows(). Throws where it has none.
+Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items);
 
 // Refuses a text whose states are not as wide as the model reads them, saying which encoder it
 // takes.

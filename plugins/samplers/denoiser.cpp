@@ -46,6 +46,10 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
     caches_.lazy.emplace(*lazy, true);
   caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
+  if (!conditionings_.has_controls()) return;
+  refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
+  controls_.emplace(ctx);
+  calls_.share_with([this] { return controls_->take_turns(); });
 }
 
 void Denoiser::open(const SamplerPlan& plan) {
@@ -75,6 +79,7 @@ const ContextWindows& Denoiser::windows_of(std::size_t evaluation) {
 void Denoiser::enter(const Stretch& stretch) {
   run_->entered = true;
   calls_.close();
+  if (controls_) controls_->close();
   run_->sets.clear();
   run_->lists.clear();
   const ContextWindows& windows = windows_of(stretch.begin);
@@ -86,6 +91,7 @@ void Denoiser::enter(const Stretch& stretch) {
     for (std::size_t list = 0; list < seen.entries.size(); ++list)
       lists.push_back(uses_of(seen, list, k));
   }
+  if (controls_) open_controls(stretch);
   for (ModelCall& call : calls_in(stretch)) {
     const AskedModel& asked = plan_.models()[call.model];
     std::vector<Value> constants = constants_of(call);
@@ -98,6 +104,17 @@ void Denoiser::enter(const Stretch& stretch) {
                  .schedule = Record().set("timestep", value_of(schedule)).value(),
                  .steps = checked_cast<std::uint32_t>(stretch.count, "steps")});
   }
+}
+
+void Denoiser::open_controls(const Stretch& stretch) {
+  std::vector<ControlNets::Asked> sets;
+  for (const ModelSet& set : run_->sets) {
+    Shape point = shape_;
+    if (set.box) std::ranges::copy(set.box->size, point.begin() + 2);
+    sets.push_back({conditionings_.entry(set), model_of(set), std::move(point)});
+  }
+  controls_->open(sets, sampling_.levels,
+                  std::span(run_->sigmas).subspan(stretch.begin, stretch.count));
 }
 
 std::vector<ModelCall> Denoiser::calls_in(const Stretch& stretch) {
@@ -287,6 +304,8 @@ void Denoiser::run_model(Look& look) {
     keep = [this](std::size_t set, const Value& made) {
       caches_.references->made(ctx_, run_->sets[set], made);
     };
+  if (controls_)
+    controls_->add_residuals(std::uint32_t(step), inputs, [this] { calls_.take_turns(); });
   look.outputs = calls_.step(std::uint32_t(step), inputs, keep);
   if (caches_.outputs) caches_.outputs->made(ctx_, look.sigma, measured, look.outputs);
 }

@@ -10,6 +10,7 @@
 #include <heddle/ops.hpp>
 
 #include "context_windows.h"
+#include "control_nets.h"
 #include "model_calls.h"
 #include "noise_mask.h"
 #include "noise_schedule.h"
@@ -71,6 +72,7 @@ class Denoiser {
   // Of an evaluation; none where the model sees the whole point.
   const ContextWindows& windows_of(std::size_t evaluation);
   void enter(const Stretch& stretch);
+  void open_controls(const Stretch& stretch);
   std::vector<ModelCall> calls_in(const Stretch& stretch);
   std::vector<Value> constants_of(const ModelCall& call);
   const Value& model_of(const ModelSet& set) const;
@@ -96,6 +98,7 @@ class Denoiser {
   ModelCalls calls_;
   PatchedGuidance patches_;
   std::optional<NoiseMask> mask_;
+  std::optional<ControlNets> controls_;
   // Nodes that spare work.
   struct Caches {
     std::optional<OutputCache> outputs;  // EasyCache

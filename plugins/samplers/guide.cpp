@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "control_value.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -38,10 +40,6 @@ std::vector<std::string> texts_in(const Value& list) {
   std::vector<std::string> texts;
   for (std::uint32_t i = 0; i < list.count(); ++i) texts.push_back(list.item(i).as<std::string>());
   return texts;
-}
-
-SigmaRange range_between(const NoiseLevels& levels, double start_percent, double end_percent) {
-  return {levels.percent_to_sigma(start_percent), levels.percent_to_sigma(end_percent)};
 }
 
 }  // namespace
@@ -225,12 +223,14 @@ Value GuidePlan::list(std::size_t index) const {
     case kPositive:
       return guide_.positive;
     case kNegative:
-      return guide_.negative;
+      return with_inherited_controls(guide_.positive, guide_.negative);
     case kThird:
-      return guide_.third;
+      return with_inherited_controls(guide_.positive, guide_.third);
     default:
-      return repeats_positive(index) ? guide_.positive
-                                     : patches_[own_[index - kFirstOwn].patch].conditioning;
+      return repeats_positive(index)
+                 ? guide_.positive
+                 : with_inherited_controls(guide_.positive,
+                                           patches_[own_[index - kFirstOwn].patch].conditioning);
   }
 }
 

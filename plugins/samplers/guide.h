@@ -79,13 +79,6 @@ struct AskedModel {
   Value model;
   NoiseLevels levels;  // that say which timestep it is told
 };
-// A part of the way, both ends included.
-struct SigmaRange {
-  double start = 0.0, end = 0.0;
-  bool holds(double sigma) const {
-    return float(sigma) <= float(start) && float(sigma) >= float(end);
-  }
-};
 
 // Which predictions an evaluation takes, of which models, and their factors.
 class GuidePlan {

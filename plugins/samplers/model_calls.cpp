@@ -24,17 +24,23 @@ void ModelCalls::open_session(Call& call) {
 std::vector<Value> ModelCalls::ask(Call& call, std::uint32_t index,
                                    const std::vector<Value>& inputs) {
   if (call.session == nullptr) open_session(call);
-  if (one_at_a_time_ || calls_.size() < 2) return call.session->step(index, inputs);
+  if (one_at_a_time_) return call.session->step(index, inputs);
   try {
     return call.session->step(index, inputs);
   } catch (const Failed& failed) {
     if (services.host->status_code(failed.status) != HEDDLE_OUT_OF_MEMORY) throw;
+    const bool others_gave = others_ && others_();
+    if (!others_gave && calls_.size() < 2) throw;
     services.host->status_free(failed.status);
   }
-  one_at_a_time_ = true;
-  for (Call& each : calls_) each.session.reset();
+  take_turns();
   open_session(call);
   return call.session->step(index, inputs);
+}
+
+void ModelCalls::take_turns() {
+  one_at_a_time_ = true;
+  for (Call& each : calls_) each.session.reset();
 }
 
 std::vector<Tensor> ModelCalls::step(

@@ -29,6 +29,11 @@ class ModelCalls {
   };
   void open(Opening opening);
   void close() { calls_.clear(); }
+  // There is no memory for these sessions and others beside each other: each is open for its part
+  // of an evaluation only, from now on.
+  void take_turns();
+  // What is asked for its memory where a session finds none; false: it has none.
+  void share_with(std::function<bool()> others) { others_ = std::move(others); }
   // What the models make of each set. `inputs`: of all sets of the calls. `look`: is shown all that
   // a model made of a set, which lasts as long as its session; not of pairs.
   std::vector<Tensor> step(
@@ -47,6 +52,7 @@ class ModelCalls {
   HookStrengths hooks_;
   std::vector<Call> calls_;
   bool one_at_a_time_ = false;  // there is no memory for all sessions beside each other
+  std::function<bool()> others_;
 };
 
 }  // namespace heddle::samplers

@@ -278,4 +278,8 @@ double ltxv_mu(double tokens, double base_shift, double max_shift) {
   return shift_at({.base = base_shift, .max = max_shift, .from = 1024, .to = 4096}, tokens);
 }
 
+SigmaRange range_between(const NoiseLevels& levels, double start_percent, double end_percent) {
+  return {levels.percent_to_sigma(start_percent), levels.percent_to_sigma(end_percent)};
+}
+
 }  // namespace heddle::samplers

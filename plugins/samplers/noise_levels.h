@@ -100,4 +100,13 @@ inline constexpr double kLtxvTokens = 4096;
 // mu of the LTXV nodes for a latent of `tokens` = frames * height * width positions.
 double ltxv_mu(double tokens, double base_shift = 0.95, double max_shift = 2.05);
 
+// A part of the way, both ends included.
+struct SigmaRange {
+  double start = 0.0, end = 0.0;
+  bool holds(double sigma) const {
+    return float(sigma) <= float(start) && float(sigma) >= float(end);
+  }
+};
+SigmaRange range_between(const NoiseLevels& levels, double start_percent, double end_percent);
+
 }  // namespace heddle::samplers

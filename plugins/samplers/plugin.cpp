@@ -2,6 +2,7 @@
 // two kinds that other plugins can add to.
 #include "area_nodes.h"
 #include "conditioning_nodes.h"
+#include "control_nodes.h"
 #include "custom_nodes.h"
 #include "edit_nodes.h"
 #include "empty_latent_nodes.h"
@@ -72,6 +73,8 @@ HEDDLE_PLUGIN(
     LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode, RebatchLatents,
     ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,
     CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
-    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, Samplers, NoiseSchedules)
+    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, ControlNetApply,
+    ControlNetApplyAdvanced, ControlNetApplySD3, ControlNetInpaintingAliMamaApply,
+    SetUnionControlNetType, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

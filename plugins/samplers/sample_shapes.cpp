@@ -1,5 +1,6 @@
 #include "sample_shapes.h"
 
+#include <algorithm>
 #include <set>
 
 #include <heddle/checked.hpp>
@@ -8,64 +9,18 @@
 #include "brownian_tree.h"
 #include "cond_weights.h"
 #include "conditioning.h"
+#include "control_nets.h"
 #include "model_sampling.h"
 #include "prediction.h"
 #include "reference_cache.h"
 #include "run_plan.h"
 #include "stretches.h"
+#include "told_controls.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
 
 namespace heddle::samplers {
 namespace {
-
-// The constants of one set; none when an entry lacks what the model reads.
-std::optional<Constants> constants_of(const EntryShapes& entry,
-                                      const std::vector<ConditioningInput>& inputs,
-                                      const Value& model, const ConcatPlace& place) {
-  using Kind = ConditioningInput::Kind;
-  Constants constants;
-  for (const auto& [kind, name] : inputs) {
-    if (kind == Kind::kReferences) {
-      if (entry.references.empty()) continue;
-      const ReferenceLayout layout = *reference_layout(model_settings(model));
-      if (layout.slots > 0) {
-        const auto placed = placed_shapes(entry, layout, place.items);
-        if (!placed) return {};
-        for (const PlacedInput& input : *placed)
-          constants.push_back({input.name, input.dtype, input.shape});
-        continue;
-      }
-      const auto shown = reference_shapes(entry, layout, place.items);
-      if (!shown) return {};
-      constants.push_back({name, HEDDLE_F32, shown->tokens});
-      constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
-      if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
-      if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
-      continue;
-    }
-    if (!is_given(kind, entry.scope)) continue;
-    if (kind == Kind::kPositions) {
-      constants.push_back({name, HEDDLE_F32, {2, 3}});
-      continue;
-    }
-    if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
-      constants.push_back({name, HEDDLE_F32, {1}});
-      continue;
-    }
-    if (kind == Kind::kConcat) {
-      constants.push_back(
-          {name, HEDDLE_F32, concat_shape(entry, *concat_layout(model_settings(model)), place)});
-      continue;
-    }
-    const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
-    if (!tensor || tensor->rank == 0) return {};
-    Shape shape = shape_of(*tensor);
-    shape[0] = fitted_rows(shape[0], place.items);
-    constants.push_back({name, tensor->dtype, shape});
-  }
-  return constants;
-}
 
 double count_of(const Shape& shape) {
   double count = 1;
@@ -104,9 +59,12 @@ using EntryLists = std::vector<std::vector<EntryShapes>>;
 
 // By list of the plan; none where a list of a patch is not known.
 std::optional<EntryLists> lists_of(const JobShapes& job, const GuidePlan& plan) {
-  EntryLists lists = {job.positive, job.negative, job.third};
+  EntryLists lists = {job.positive, with_controls_of(job.positive, job.negative),
+                      with_controls_of(job.positive, job.third)};
   for (std::size_t list = lists.size(); list < plan.list_count(); ++list) {
-    lists.push_back(plan.repeats_positive(list) ? job.positive : entries_told(plan.list(list)));
+    lists.push_back(plan.repeats_positive(list)
+                        ? job.positive
+                        : with_controls_of(job.positive, entries_told(plan.list(list))));
     if (lists.back().empty()) return {};
   }
   return lists;
@@ -150,16 +108,6 @@ std::vector<bool> counting(const std::vector<ScopedEntry>& list,
   return counts;
 }
 
-// A call of a model, as it will be made.
-struct ToldCall {
-  Value model;
-  std::size_t steps = 0;
-  std::vector<Infer::Set> sets;
-  std::size_t predictions = 0;  // and copies of them
-  double shown = 0;             // numbers in host memory for pictures that it reads
-  double kept = 0;              // of what was made of reference pictures
-};
-
 // As they came, in the point's size, and as the model reads them.
 double shown_numbers(const Constants& constants) {
   double numbers = 0;
@@ -175,6 +123,10 @@ struct ToldWindows {
   const WindowSchedule* schedule = nullptr;
   ContextWindows windows = {};
   std::set<std::pair<std::size_t, std::size_t>>* looked_at = nullptr;
+  // Of the stretch's first evaluation.
+  const NoiseLevels* levels = nullptr;
+  double sigma = 0;
+  std::vector<ToldHint>* hints = nullptr;  // of the run
 };
 
 // What a stretch asks its models for. Throws as a run does where areas and windows meet.
@@ -208,13 +160,18 @@ double kept_numbers(const Constants& constants) {
   return numbers;
 }
 
+Shape point_of(Shape latent, const std::optional<Box>& box) {
+  if (box) std::copy(box->size.begin(), box->size.end(), latent.begin() + 2);
+  return latent;
+}
+
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
                                               const ScopedLists& lists, const GuidePlan& plan,
                                               HookStrengths& hooks, const Stretch& stretch,
                                               const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  const auto& [schedule, windows, looked_at] = told_windows;
+  const auto& [schedule, windows, looked_at, levels, sigma, hints] = told_windows;
   const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
@@ -240,7 +197,15 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     asked = in_pairs(std::move(asked), wanted, [&](std::size_t positive, std::size_t negative) {
               return unlike(constants[positive], constants[negative]);
             }).calls;
-  std::vector<ToldCall> calls;
+  std::vector<ControlledSet> controlled;
+  for (const ModelSet& set : wanted)
+    controlled.push_back({&entries[set.list][set.item],
+                          plan.models()[stretch.models[set.list]].model,
+                          point_of(job.latent, set.box)});
+  std::optional<ToldControls> controls =
+      told_controls(controlled, *levels, sigma, stretch.count, *hints);
+  if (!controls) return {};
+  std::vector<ToldCall> calls = std::move(controls->calls);
   for (const ModelCall& call : asked) {
     ToldCall& told = calls.emplace_back();
     told.model = hooks.model(call.model, plan.models()[call.model].model, call.weights);
@@ -250,14 +215,15 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       const std::size_t place = call.sets[k];
       told.shown = std::max(told.shown, shown_numbers(constants[place]));
       told.kept += kept_numbers(constants[place]);
-      Shape x = job.latent;
+      Shape x = point_of(job.latent, wanted[place].box);
       if (!windows.empty()) x[schedule->axis()] = windows[wanted[place].window].seen_count();
-      if (const auto& box = wanted[place].box)
-        std::copy(box->size.begin(), box->size.end(), x.begin() + 2);
+      Constants steps{{"x", HEDDLE_F32, x}};
+      steps.insert(steps.end(), controls->residuals[place].begin(),
+                   controls->residuals[place].end());
       told.sets.push_back(
           {call.pairs ? paired_shapes(constants[place], constants[call.sets[k + 1]], x.front())
                       : constants[place],
-           {{"x", HEDDLE_F32, x}}});
+           std::move(steps)});
     }
   }
   return calls;
@@ -276,12 +242,14 @@ Guide guide_of(const JobShapes& job) {
           .negative_model = job.negative_model};
 }
 
-// A text that the model cannot read is refused before anything runs. Whether a negative one is
-// asked for at all is known by cfg.
+// A text that the model cannot read, and a ControlNet for another model, are refused before
+// anything runs. Whether a negative one is asked for at all is known by cfg.
 void check_texts(const JobShapes& job) {
   for (const EntryShapes& entry : job.positive)
     if (entry.text.rank > 0) check_text_width(entry.text.shape[entry.text.rank - 1], job.model);
+  for (const EntryShapes& entry : job.positive) check_controls(entry.scope, job.model);
   if (*job.cfg == 1 || job.negative_model.is(HEDDLE_KIND_MODEL)) return;
+  for (const EntryShapes& entry : job.negative) check_controls(entry.scope, job.model);
   for (const EntryShapes& entry : job.negative)
     if (entry.text.rank > 0) check_text_width(entry.text.shape[entry.text.rank - 1], job.model);
 }
@@ -329,8 +297,12 @@ void infer_run(Infer& question, const JobShapes& job) {
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
     double shown = 0, references = 0;
+    std::vector<ToldHint> hints;
     for (const Stretch& stretch : stretches) {
-      ToldWindows windows{.looked_at = &looked_at};
+      ToldWindows windows{.looked_at = &looked_at,
+                          .levels = &sampling.levels,
+                          .sigma = sigmas[stretch.begin],
+                          .hints = &hints};
       if (schedule) {
         windows.schedule = &*schedule;
         windows.windows = schedule->at(steps[stretch.begin]);
@@ -351,8 +323,11 @@ void infer_run(Infer& question, const JobShapes& job) {
     }
     infer_cost(question, job, run, most_sets, sampler, plan, shown, references);
     for (const ToldCall& call : calls)
-      question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
-                    checked_cast<std::uint32_t>(call.steps, "steps"));
+      if (call.steps == 0)
+        question.call(call.model, call.sets);
+      else
+        question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
+                      checked_cast<std::uint32_t>(call.steps, "steps"));
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {

@@ -18,7 +18,7 @@
 namespace heddle::samplers {
 
 using blocks::EntryShapes, blocks::entry_shapes, blocks::infer_entries;
-using blocks::path_join, blocks::shape_of;
+using blocks::path_join, blocks::shape_of, blocks::told_info, blocks::info_of;
 
 // The entries as a value that a node can tell of in the place of the CONDITIONING that it will be.
 Value told_shapes(const std::vector<EntryShapes>& entries);

@@ -66,6 +66,13 @@ void ScopedConditionings::read_list(Context& ctx, const Value& conditioning,
   }
 }
 
+bool ScopedConditionings::has_controls() const {
+  return std::ranges::any_of(lists_, [](const std::vector<ScopedEntry>& list) {
+    return std::ranges::any_of(
+        list, [](const ScopedEntry& entry) { return !entry.scope.controls.empty(); });
+  });
+}
+
 const Value& ScopedConditionings::constants(Context& ctx, const Value& model, const ModelSet& set) {
   ConcatPlace where{.items = items_, .grid = grid_, .box = {}};
   if (set.box && concat_layout(model_settings(model))) where.box = set.box;

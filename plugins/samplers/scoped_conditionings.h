@@ -18,6 +18,9 @@ class ScopedConditionings {
 
   const ScopedLists& lists() const { return lists_; }
   const Shape& grid() const { return grid_; }
+  // As it came, but for ControlNets that it has from a positive one.
+  const Value& entry(const ModelSet& set) const { return entries_[set.list][set.item]; }
+  bool has_controls() const;
   // What the model reads; made once.
   const Value& constants(Context& ctx, const Value& model, const ModelSet& set);
   // Of entries of one list.

@@ -14,11 +14,13 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
                 .needed = plan.needed_at(sigmas[k]),
                 .models = plan.models_at(sigmas[k]),
                 .entries = {},
-                .weights = {}};
+                .weights = {},
+                .controls = {}};
     for (std::size_t list = 0; list < lists.size(); ++list)
       if (!now.needed[list]) now.models[list] = 0;
     now.entries.resize(lists.size());
     now.weights.resize(lists.size());
+    now.controls.resize(lists.size());
     for (std::size_t list = 0; list < lists.size(); ++list) {
       if (!now.needed[list]) continue;
       for (std::size_t i = 0; i < lists[list].size(); ++i) {
@@ -26,12 +28,13 @@ std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& pla
         if (!scope.counts_at(sigmas[k])) continue;
         now.entries[list].push_back(i);
         now.weights[list].push_back(hooks.weights_at(scope.hooks, sigmas[k]));
+        now.controls[list].push_back(scope.controls_at(sigmas[k]));
       }
     }
-    const bool goes_on = !stretches.empty() && stretches.back().needed == now.needed &&
-                         stretches.back().models == now.models &&
-                         stretches.back().entries == now.entries &&
-                         stretches.back().weights == now.weights;
+    const bool goes_on =
+        !stretches.empty() && stretches.back().needed == now.needed &&
+        stretches.back().models == now.models && stretches.back().entries == now.entries &&
+        stretches.back().weights == now.weights && stretches.back().controls == now.controls;
     if (goes_on)
       ++stretches.back().count;
     else

@@ -21,6 +21,8 @@ struct Stretch {
   std::vector<std::vector<std::size_t>> entries;
   // Of each of them, as `hooks` numbers them.
   std::vector<std::vector<std::size_t>> weights;
+  // By list: which ControlNets of each entry that counts are at work.
+  std::vector<std::vector<std::vector<bool>>> controls;
 };
 // `sigmas`: of all evaluations that follow. Throws where a list is needed that is not there.
 std::vector<Stretch> stretches_of(const ScopedLists& lists, const GuidePlan& plan,

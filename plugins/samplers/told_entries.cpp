@@ -2,32 +2,6 @@
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
-namespace {
-
-Value told_info(const heddle_tensor_info& info) {
-  std::vector<Value> shape;
-  for (const std::int64_t side : shape_of(info)) shape.push_back(value_of(side));
-  return Record()
-      .set("dtype", value_of(std::int64_t(info.dtype)))
-      .set("shape", list_of(shape))
-      .value();
-}
-
-// Of a tensor, or of what told_info() made.
-std::optional<heddle_tensor_info> info_of(const Value& told) {
-  if (told.is(HEDDLE_KIND_TENSOR)) {
-    const Tensor tensor = told.as<Tensor>();
-    return tensor_info(tensor.dtype(), tensor.shape());
-  }
-  if (!told.is(HEDDLE_KIND_RECORD)) return {};
-  Shape shape;
-  const Value sides = told.field("shape");
-  for (std::uint32_t i = 0; i < sides.count(); ++i)
-    shape.push_back(sides.item(i).as<std::int64_t>());
-  return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
-}
-
-}  // namespace
 
 std::vector<EntryShapes> entries_told(const Value& list) {
   std::vector<EntryShapes> entries;

@@ -44,7 +44,7 @@ struct TrueFile {
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
 // lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
-// need several. A scale goes with its matrix.
+// need several. A scale goes with its matrix. control_type says of which kind hints are.
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -78,6 +78,14 @@ const TrueFile kTrueFiles[] = {
      R"(.*\.time_conv\.(weight|bias))"},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
+    {"controlnet/Qwen-Image-InstantX-ControlNet-Union", {"control_net"}, ""},
+    {"controlnet/Qwen-Image-InstantX-ControlNet-Inpainting", {"control_net"}, ""},
+    {"controlnet/instantx_flux_canny", {"control_net"}, ""},
+    {"controlnet/flux_controlnet_union_pro", {"control_net"}, ""},
+    {"controlnet/sd3_controlnet_canny", {"control_net"}, ""},
+    {"controlnet/sd3.5_large_controlnet_blur", {"control_net"}, "control_type"},
+    {"controlnet/sd3.5_large_controlnet_canny", {"control_net"}, "control_type"},
+    {"controlnet/sd3.5_large_controlnet_depth", {"control_net"}, "control_type"},
 };
 
 struct TrueFilesFixture {

@@ -1,4 +1,4 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2 and others, by
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2, ControlNets and others, by
 the names that ComfyUI's examples give them.
 
     make_true_files.py
@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageTransformer2DModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 import make_flux2_goldens
@@ -149,6 +149,25 @@ def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack):
     )
 
 
+def control_nets():
+    """By the classes of diffusers, in the names of which they were published. Made on the meta device."""
+    large = dict(num_attention_heads=38, joint_attention_dim=None, use_pos_embed=False, force_zeros_for_pooled_projection=False)
+    made = {
+        "Qwen-Image-InstantX-ControlNet-Union": QwenImageControlNetModel(num_layers=5),
+        "Qwen-Image-InstantX-ControlNet-Inpainting": QwenImageControlNetModel(num_layers=6, extra_condition_channels=4),
+        "instantx_flux_canny": FluxControlNetModel(num_layers=5, num_single_layers=0, guidance_embeds=True),
+        "flux_controlnet_union_pro": FluxControlNetModel(num_layers=5, num_single_layers=10, guidance_embeds=True, num_mode=10),
+        "sd3_controlnet_canny": SD3ControlNetModel(num_layers=6, num_attention_heads=24, caption_projection_dim=1536, pos_embed_max_size=192),
+    } | {
+        f"sd3.5_large_controlnet_{kind}": SD3ControlNetModel(num_layers=19, **large) for kind in ("blur", "canny", "depth")
+    }
+    files = {f"controlnet/{name}": typed(shapes_of(model), "BF16") for name, model in made.items()}
+    for name, tensors in files.items():
+        if "sd3.5" in name:
+            tensors["control_type"] = ["F32", [1]]
+    return files
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
@@ -227,6 +246,7 @@ def main():
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
+        controls = control_nets()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -264,6 +284,7 @@ def main():
         "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
+        **controls,
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json"), "w") as file:
         texts = []

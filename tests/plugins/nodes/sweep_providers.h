@@ -39,6 +39,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"CLIP_VISION", R"(["tower", 0])"},
     {"CLIP_VISION_OUTPUT", R"(["seen", 0])"},
     {"STYLE_MODEL", R"(["style", 0])"},
+    {"CONTROL_NET", R"(["net", 0])"},
 };
 
 // Classes that take nothing but the latent of a video.
@@ -66,6 +67,7 @@ inline std::string provider_nodes() {
     "tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "tower.safetensors"}},
     "seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["tower", 0], "image": ["pictures", 0], "crop": "none"}},
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
+    "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
          NodeFixture::conditioning("one");
@@ -76,13 +78,16 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// The files of "tower" and "style".
+// The files of "tower", "style" and "net".
 inline void write_style_models(const std::filesystem::path& models) {
-  const std::pair<const char*, const char*> files[] = {{"siglip", "clip_vision/tower.safetensors"},
-                                                       {"redux", "style_models/style.safetensors"}};
-  for (const auto& [model, name] : files) {
-    std::filesystem::create_directories((models / name).parent_path());
-    write_safetensors(models / name, seeded_model(model, false, "redux"));
+  struct File {
+    const char *goldens, *model, *name;
+  };
+  for (const File& file : {File{"redux", "siglip", "clip_vision/tower.safetensors"},
+                           File{"redux", "redux", "style_models/style.safetensors"},
+                           File{"control", "flux_plain", "controlnet/net.safetensors"}}) {
+    std::filesystem::create_directories((models / file.name).parent_path());
+    write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
 }
 

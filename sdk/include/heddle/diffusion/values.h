@@ -46,6 +46,11 @@
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
  *   hooks         HOOKS, optional: under which the model sees it
+ *   control       record, optional: a ControlNet at work beside the model: control_net
+ *                 (CONTROL_NET), hint (IMAGE), mask (MASK, optional: 1 is drawn anew), vae (VAE,
+ *                 optional), strength, start_percent, end_percent (floats), previous (another such
+ *                 record, optional: both are at work). control_apply_to_uncond, a bool: negative
+ *                 entries that have none get it, too
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   reference_method  a text, optional: where the pictures lie that the model is shown
@@ -57,6 +62,11 @@
  *                 (B|1, C, h, w) and "slot.0" (n + 1), of which the shape is read: it stands before
  *                 token n of the context
  *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
+ *   control_width, controlled_doubles, controlled_singles  ints, optional: it takes residuals of
+ *                 ControlNets of this width, in so many blocks of two streams, and of one, as its
+ *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
+ *                 record, optional: the configuration of a model, built by its family, that makes
+ *                 "tokens" (B, S, width) of x, what its first block reads
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -97,7 +107,16 @@
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
- * CLIP          record
+ * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
+ *               i32 where it knows several kinds of hints, "tokens" where it begins with what its
+ *               denoiser makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width);
+ *               union_type (int), optional: the mode. Settings of its model: controls (text: the
+ *               denoiser's family); control_width, control_doubles, control_singles, control_modes,
+ *               hint_channels (ints: one more than latent_channels: a mask); latent_scale and so on
+ *               as of a MODEL, of hints; zero_pooled (bool): it is told a pooled text of zeros;
+ *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
+ *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; control_cycles (bool): of
+ * n residuals block i adds that of i mod n, not each in a stretch of blocks CLIP          record
  *   type          "flux", "stable_diffusion", "sd3", "qwen_image", "z_image", "flux2", "lumina2":
  *                 what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",

@@ -1,0 +1,136 @@
+#include "control_value.h"
+
+#include <algorithm>
+
+namespace heddle::samplers {
+namespace {
+
+void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "control_net: " + why); }
+
+void check_control(const Control& control, const Value& denoiser) {
+  const Value settings = model_settings(control.model), drawn = model_settings(denoiser);
+  const std::string family = model_family(denoiser),
+                    wanted = settings.get<std::string>("controls", "");
+  if (wanted != family)
+    refuse("this ControlNet (" + model_family(control.model) + ") is for models of the family '" +
+           wanted + "', and the model is of '" + family +
+           "'. Load a ControlNet that was made for this model.");
+  const auto width = settings.get<std::int64_t>("control_width", 0),
+             drawn_width = drawn.get<std::int64_t>("control_width", 0);
+  if (width != drawn_width)
+    refuse("its residuals are " + std::to_string(width) + " wide, the streams of the model (" +
+           family + ") " + std::to_string(drawn_width) +
+           ". Load a ControlNet that was made for this model.");
+  if (model_takes(control.model, "tokens") && !drawn.has("tokens_model"))
+    refuse("this ControlNet (" + model_family(control.model) +
+           ") begins with what its model makes of the latent, and this model (" + family +
+           ") does not give that. Load a ControlNet that was made for this model.");
+  if (settings.get<bool>("hint_pixels", false)) return;
+  if (!control.vae)
+    refuse("this ControlNet (" + model_family(control.model) +
+           ") reads the latent of its hint, and there is no autoencoder. Link the model's VAE to "
+           "the vae of ControlNetApplyAdvanced.");
+  const auto latent = settings.get<std::int64_t>("latent_channels", 0);
+  const auto hint = settings.get<std::int64_t>("hint_channels", latent);
+  if (hint != latent && hint != latent + 1)
+    refuse("this ControlNet reads hints of " + std::to_string(hint) +
+           " channels; those of a picture are " + std::to_string(latent) + ", with a mask " +
+           std::to_string(latent + 1) + ". Load one that reads these.");
+  if (hint > latent && !control.mask)
+    refuse(
+        "this ControlNet is for inpainting and reads a mask. Apply it by "
+        "ControlNetInpaintingAliMamaApply.");
+  const auto modes = settings.get<std::int64_t>("control_modes", 0);
+  if (control.mode && modes > 0 && *control.mode >= modes)
+    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
+           kUnionTypes[*control.mode + 1] +
+           "' is none of them. Choose another type in SetUnionControlNetType.");
+  const auto channels = control.vae.get<std::int64_t>("channels", 0);
+  if (channels != 0 && channels != latent)
+    refuse("the ControlNet reads latents of " + std::to_string(latent) +
+           " channels, the autoencoder makes " + std::to_string(channels) +
+           ". Link the autoencoder that belongs to the model.");
+}
+
+}  // namespace
+
+std::vector<Control> controls_of(const Value& entry) {
+  std::vector<Control> controls;
+  for (Value record = entry.field(kControl); record.is(HEDDLE_KIND_RECORD);
+       record = record.field("previous")) {
+    const Value net = record.field("control_net");
+    Control control{.model = net.field("model"),
+                    .mode = {},
+                    .hint = record.field("hint"),
+                    .mask = record.field("mask"),
+                    .vae = record.field("vae"),
+                    .strength = record.get<double>("strength", 1.0),
+                    .start_percent = record.get<double>("start_percent", 0.0),
+                    .end_percent = record.get<double>("end_percent", 1.0)};
+    if (net.has("union_type")) control.mode = net.field("union_type").as<std::int64_t>();
+    if (!control.model.is(HEDDLE_KIND_MODEL)) refuse("it holds no model. Link a ControlNetLoader.");
+    controls.push_back(std::move(control));
+  }
+  std::ranges::reverse(controls);
+  for (std::size_t i = 0; i < controls.size(); ++i) controls[i].place = i;
+  return controls;
+}
+
+Value with_union_type(const Value& control_net, const std::string& type) {
+  std::int64_t place = -1;
+  for (const char* const* name = kUnionTypes; *name != nullptr; ++name, ++place) {
+    if (type != *name) continue;
+    Record without;
+    for (std::uint32_t i = 0; i < control_net.count(); ++i)
+      if (control_net.key(i) != "union_type") without.set(control_net.key(i), control_net.item(i));
+    if (place >= 0) without.set("union_type", value_of(place));
+    return without.value();
+  }
+  throw Error(HEDDLE_INVALID_ARGUMENT, "type: '" + type + "' is no kind of hint");
+}
+
+std::vector<Inherited> inherited_controls(const std::vector<Value>& positive,
+                                          const std::vector<Value>& others) {
+  const auto has_area = [](const Value& entry) {
+    return entry.has("area") || entry.has("area_fractions");
+  };
+  std::vector<std::size_t> givers, takers;
+  for (std::size_t i = 0; i < positive.size(); ++i)
+    if (!has_area(positive[i]) && positive[i].has(kControl) &&
+        positive[i].get<bool>(kControlsNegative, false))
+      givers.push_back(i);
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (has_area(others[i])) continue;
+    if (others[i].has(kControl)) return {};
+    takers.push_back(i);
+  }
+  std::vector<Inherited> inherited;
+  for (std::size_t k = 0; !takers.empty() && k < givers.size(); ++k)
+    inherited.push_back({takers[k % takers.size()], givers[k], k >= takers.size()});
+  return inherited;
+}
+
+Value with_inherited_controls(const Value& positive, const Value& others) {
+  if (!positive.is(HEDDLE_KIND_LIST) || !others.is(HEDDLE_KIND_LIST)) return others;
+  const auto items_of = [](const Value& list) {
+    std::vector<Value> items;
+    for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
+    return items;
+  };
+  const std::vector<Value> from = items_of(positive);
+  std::vector<Value> to = items_of(others);
+  for (const Inherited& one : inherited_controls(from, to)) {
+    const Value changed = Record(to[one.to]).set(kControl, from[one.from].field(kControl)).value();
+    if (one.is_copy)
+      to.push_back(changed);
+    else
+      to[one.to] = changed;
+  }
+  return list_of(to);
+}
+
+void check_controls(const Value& entry, const Value& denoiser) {
+  for (const Control& control : controls_of(entry)) check_control(control, denoiser);
+}
+
+}  // namespace heddle::samplers

@@ -1,0 +1,54 @@
+#include "told_constants.h"
+
+#include "sample_shapes.h"
+
+namespace heddle::samplers {
+
+std::optional<Constants> constants_of(const EntryShapes& entry,
+                                      const std::vector<ConditioningInput>& inputs,
+                                      const Value& model, const ConcatPlace& place) {
+  using Kind = ConditioningInput::Kind;
+  Constants constants;
+  for (const auto& [kind, name] : inputs) {
+    if (kind == Kind::kReferences) {
+      if (entry.references.empty()) continue;
+      const ReferenceLayout layout = *reference_layout(model_settings(model));
+      if (layout.slots > 0) {
+        const auto placed = placed_shapes(entry, layout, place.items);
+        if (!placed) return {};
+        for (const PlacedInput& input : *placed)
+          constants.push_back({input.name, input.dtype, input.shape});
+        continue;
+      }
+      const auto shown = reference_shapes(entry, layout, place.items);
+      if (!shown) return {};
+      constants.push_back({name, HEDDLE_F32, shown->tokens});
+      constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
+      if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
+      if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
+      continue;
+    }
+    if (!is_given(kind, entry.scope)) continue;
+    if (kind == Kind::kPositions) {
+      constants.push_back({name, HEDDLE_F32, {2, 3}});
+      continue;
+    }
+    if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
+      constants.push_back({name, HEDDLE_F32, {1}});
+      continue;
+    }
+    if (kind == Kind::kConcat) {
+      constants.push_back(
+          {name, HEDDLE_F32, concat_shape(entry, *concat_layout(model_settings(model)), place)});
+      continue;
+    }
+    const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
+    if (!tensor || tensor->rank == 0) return {};
+    Shape shape = shape_of(*tensor);
+    shape[0] = fitted_rows(shape[0], place.items);
+    constants.push_back({name, tensor->dtype, shape});
+  }
+  return constants;
+}
+
+}  // namespace heddle::samplers
