@@ -26,7 +26,7 @@ struct FolderPart {
 Value folder_encoder(Context& ctx, const FolderPart& where);
 
 // The CLIP value of type "flux" (a CLIP-L and a T5, in any order), "stable_diffusion" (a CLIP-L) or
-// "sd3" (any of CLIP-L, CLIP-G and T5).
+// "sd3" (any of CLIP-L, CLIP-G and T5) or "chroma" (a T5).
 // `where` is for messages: the node's own words for what it loaded.
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where);

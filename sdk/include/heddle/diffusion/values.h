@@ -57,6 +57,7 @@
  *                 (B|1, C, h, w) and "slot.0" (n + 1), of which the shape is read: it stands before
  *                 token n of the context
  *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
+ *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -98,13 +99,14 @@
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
  * CLIP          record
- *   type          "flux", "stable_diffusion", "sd3", "qwen_image", "z_image", "flux2", "lumina2":
- *                 what the encoders' outputs are for
+ *   type          "flux", "stable_diffusion", "sd3", "chroma", "qwen_image", "z_image", "flux2",
+ *                 "lumina2": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
  *                 when a text is encoded), length (ids of a window, 0 without a limit),
- *                 least_length (ids), least_padding (ids behind those of the text, optional),
+ *                 least_length (ids), empty_is_padding (bool, optional: what texts are weighed
+ *                 against has no end, but padding alone), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer).
  *                 Optional, of language models: template (text with {} where the prompt goes), but
