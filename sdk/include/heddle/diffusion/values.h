@@ -105,10 +105,10 @@
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
  *                 when a text is encoded), length (ids of a window, 0 without a limit),
- *                 least_length (ids), empty_is_padding (bool, optional: what texts are weighed
- *                 against has no end, but padding alone), least_padding (ids behind those of the text, optional),
+ *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
- *                 from), layers (int, optional: how many it has, where the model has fewer).
+ *                 from), layers (int, optional: how many it has, where the model has fewer),
+ *                 empty_is_padding (bool, optional: texts are weighed against padding alone).
  *                 Optional, of language models: template (text with {} where the prompt goes), but
  *                 for prompts that begin with template_unless (text); weights (bool, absent means
  *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the
