@@ -136,6 +136,21 @@ std::vector<std::int32_t> TextEncoder::ids_of(const std::string& text) const {
   return ids;
 }
 
+std::string TextEncoder::text_of(const std::vector<std::int32_t>& ids) const {
+  std::string text;
+  const auto [table, self] = tokenizer();
+  const auto push = [](void* to, heddle_str part) {
+    static_cast<std::string*>(to)->append(part.data, part.size);
+  };
+  constexpr std::size_t kLeast = offsetof(heddle_tokenizer, decode) + sizeof table->decode;
+  if (table->size < kLeast || table->decode == nullptr)
+    throw Error(HEDDLE_UNSUPPORTED, "the tokenizer of " + name_ +
+                                        " cannot make a text of tokens. Use one that ships with "
+                                        "heddle, or a tokenizer.json.");
+  check(table->decode(self, std::uint32_t(ids.size()), ids.data(), push, &text));
+  return text;
+}
+
 // As ComfyUI: what precedes the second turn, or the only one, and the turn itself where it is the
 // asked for role's; without any turn all but the last token. With `keeps_turn` the second turn
 // stays.
