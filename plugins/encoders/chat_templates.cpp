@@ -7,6 +7,7 @@
 namespace heddle::encoders {
 namespace {
 
+constexpr std::string_view kBegin = "<think>", kEnd = "</think>";
 constexpr const char* kTurnEnd = "<|im_end|>\n";
 constexpr const char* kQwenPicture = "<|vision_start|><|image_pad|><|vision_end|>";
 
@@ -102,14 +103,18 @@ std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt) {
   return text + (prompt.thinks ? chat.thinks : chat.thinks_not);
 }
 
-ChatAnswer answer_of(const std::string& written) {
-  constexpr std::string_view kBegin = "<think>", kEnd = "</think>";
+bool begins_thought(const ChatTemplate& chat, const ChatPrompt& prompt) {
+  return prompt.in_template && prompt.thinks && chat.thinks != nullptr &&
+         std::string_view(chat.thinks).find(kBegin) != std::string_view::npos;
+}
+
+ChatAnswer answer_of(const std::string& written, bool begins_thinking) {
   const std::size_t end = written.find(kEnd);
   std::string_view thought(written), rest;
   if (end != written.npos) {
     thought = thought.substr(0, end);
     rest = std::string_view(written).substr(end + kEnd.size());
-  } else if (!trimmed(written).starts_with(kBegin)) {
+  } else if (!begins_thinking && !trimmed(written).starts_with(kBegin)) {
     return {trimmed(written), {}};
   }
   if (const std::size_t begin = thought.find(kBegin); begin != thought.npos)

@@ -34,10 +34,11 @@ struct ChatPrompt {
 std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt);
 
 // What a model wrote: what it thought, and the text behind that. Neither begins or ends with white
-// space.
+// space. `begins_thinking`: its prompt ended within a thought (begins_thought()).
 struct ChatAnswer {
   std::string text, thinking;
 };
-ChatAnswer answer_of(const std::string& written);
+bool begins_thought(const ChatTemplate& chat, const ChatPrompt& prompt);
+ChatAnswer answer_of(const std::string& written, bool begins_thinking);
 
 }  // namespace heddle::encoders

@@ -13,6 +13,8 @@
 namespace heddle::encoders {
 namespace {
 
+constexpr std::int64_t kFramesASecond = 24;
+
 // The entry of a CLIP value that writes, with its model for that and nothing of how it encodes.
 Value writer_of(const Value& clip) {
   if (clip.has("missing")) throw Error(HEDDLE_NOT_FOUND, clip.get<std::string>("missing", ""));
@@ -64,42 +66,38 @@ std::vector<std::int32_t> ends_of(const TextEncoder& encoder, const ChatTemplate
   return ends;
 }
 
-Prompt prompt_of(const std::string& text, const Shape* images) {
-  Prompt prompt{.text = text, .by_encoder = {}};
-  const std::int64_t count = images != nullptr && !images->empty() ? images->front() : 0;
-  for (std::int64_t i = 0; i < count; ++i)
-    prompt.pictures.push_back({picture_size(*images, "image")});
-  return prompt;
+// Each of the pictures in an IMAGE of this shape, or each `step`th.
+void show(Prompt& prompt, const Shape& shape, const char* port, std::int64_t step) {
+  const blocks::GridSize size = picture_size(shape, port);
+  for (std::int64_t i = 0; i < shape.front(); i += step) prompt.pictures.push_back({size});
 }
-
-void refuse_what_is_not_seen(bool has_video, bool has_audio) {
-  if (!has_video && !has_audio) return;
-  throw Error(HEDDLE_UNSUPPORTED,
-              std::string(has_video ? "video: no language model here sees one. Give pictures of it "
-                                      "as image."
-                                    : "audio: no language model here hears one. Leave it out."));
+void show(Prompt& prompt, const Tensor& images, const char* port, std::int64_t step) {
+  std::size_t next = prompt.pictures.size();
+  show(prompt, images.shape(), port, step);
+  for (std::int64_t i = 0; next < prompt.pictures.size(); i += step)
+    prompt.pictures[next++].pixels = images.slice(0, i, i + 1);
 }
 
 }  // namespace
 
 void TextGenerate::execute(Context& ctx) {
-  refuse_what_is_not_seen(ctx.has(video), ctx.has(audio));
   const TextEncoder encoder(writer_of(ctx[clip]));
   const ChatTemplate& chat = chat_template(encoder.name());
   const blocks::ChosenVariant mode(ctx, sampling_mode);
-  const bool has_pictures = ctx.has(image);
-  if (has_pictures) encoder.vision();  // says which file has one
-  const Tensor pixels = has_pictures ? ctx[image] : Tensor();
-  const Shape shape = has_pictures ? pixels.shape() : Shape();
-  Prompt given = prompt_of("", has_pictures ? &shape : nullptr);
-  for (std::size_t i = 0; i < given.pictures.size(); ++i)
-    given.pictures[i].pixels = pixels.slice(0, std::int64_t(i), std::int64_t(i) + 1);
-  given.text = chat_text(chat, {ctx[prompt], ctx.has(system_prompt) ? ctx[system_prompt] : "",
-                                given.pictures.size(), ctx.has(thinking) && ctx[thinking],
-                                !ctx.has(use_default_template) || ctx[use_default_template]});
+  if (ctx.has(audio))
+    ctx.warn("the language model " + encoder.name() + " hears no audio; it is left out.");
+  Prompt given{.text = "", .by_encoder = {}};
+  if (ctx.has(image)) show(given, ctx[image], "image", 1);
+  if (ctx.has(video)) show(given, ctx[video], "video", kFramesASecond);
+  if (!given.pictures.empty()) encoder.vision();  // or says which file has one
+  const ChatPrompt words{ctx[prompt], ctx.has(system_prompt) ? ctx[system_prompt] : "",
+                         given.pictures.size(), ctx.has(thinking) && ctx[thinking],
+                         !ctx.has(use_default_template) || ctx[use_default_template]};
+  given.text = chat_text(chat, words);
   Writing writing{encoder, given, ctx[max_length], {}, ends_of(encoder, chat)};
   if (mode.key() == "on") writing.rules = rules_of(mode);
-  const ChatAnswer answer = answer_of(encoder.text_of(written_tokens(ctx, writing)));
+  const ChatAnswer answer =
+      answer_of(encoder.text_of(written_tokens(ctx, writing)), begins_thought(chat, words));
   ctx[generated_text] = answer.text;
   ctx[thought] = answer.thinking;
 }
@@ -110,11 +108,13 @@ void TextGenerate::infer(Infer& question) {
   const auto most = question[max_length];
   if (!clips || !words || !most) return;
   const auto system = question[system_prompt];
-  const auto pixels = question.shape(image);
+  const auto pixels = question.shape(image), frames = question.shape(video);
   const auto thinks = question[thinking], in_template = question[use_default_template];
   try {
     const TextEncoder encoder(writer_of(*clips));
-    Prompt given = prompt_of("", pixels ? &*pixels : nullptr);
+    Prompt given{.text = "", .by_encoder = {}};
+    if (pixels) show(given, *pixels, "image", 1);
+    if (frames) show(given, *frames, "video", kFramesASecond);
     given.text = chat_text(chat_template(encoder.name()),
                            {*words, system.value_or(""), given.pictures.size(),
                             thinks.value_or(false), in_template.value_or(true)});

@@ -8,8 +8,9 @@
 namespace heddle::encoders {
 
 struct TextGenerate {
-  static constexpr Widget kText{.extra = R"({"multiline": true, "dynamicPrompts": true})",
-                                .flags = HEDDLE_PORT_PROMPT};
+  static constexpr Widget kText{
+      .extra = R"({"default": "", "multiline": true, "dynamicPrompts": true})",
+      .flags = HEDDLE_PORT_PROMPT};
   static constexpr Widget kSampling{.extra = R"({"display_name": "Sampling Mode", "options": [
       {"key": "on", "inputs": {
         "required": {
@@ -23,7 +24,6 @@ struct TextGenerate {
           "presence_penalty": ["FLOAT", {"default": 0.0, "min": 0.0, "max": 5.0, "step": 0.01}]}}},
       {"key": "off", "inputs": {"required": {}}}]})"};
   static constexpr const char* kMtp[] = {"auto", "off", "2", "3", "4", "5", nullptr};
-  static constexpr Widget kSystem{.extra = R"({"forceInput": true})"};
 
   static constexpr Info info{"TextGenerate",
                              1,
@@ -43,9 +43,11 @@ struct TextGenerate {
                                        "Pictures that it sees before the prompt: (B, H, W, C)",
                                        "IMAGE"};
   static constexpr Input<Tensor> video{"video", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
-                                       "No model here sees one.", "IMAGE"};
+                                       "24 pictures a second, of which it sees one a second, "
+                                       "behind those of image",
+                                       "IMAGE"};
   static constexpr Input<Value> audio{"audio", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
-                                      "No model here hears one.", "AUDIO"};
+                                      "No model here hears it: it is left out.", "AUDIO"};
   static constexpr Input<bool> thinking{"thinking", Widget{.flags = HEDDLE_PORT_OPTIONAL},
                                         "Whether it thinks first, where it can."};
   static constexpr Input<bool> use_default_template{
@@ -54,10 +56,14 @@ struct TextGenerate {
       "off: the prompt stands alone, without the turns of a talk."};
   static constexpr Input<blocks::Choice> mtp{
       "mtp",
-      Widget{.choices = kMtp, .extra = R"({"advanced": true})", .flags = HEDDLE_PORT_OPTIONAL},
+      Widget{.text = "auto",
+             .choices = kMtp,
+             .extra = R"({"advanced": true})",
+             .flags = HEDDLE_PORT_OPTIONAL},
       "Tokens guessed at once, by models that can: none here. The text is the same."};
   static constexpr Input<std::string> system_prompt{
-      "system_prompt", Widget{.extra = R"({"forceInput": true})", .flags = HEDDLE_PORT_OPTIONAL},
+      "system_prompt",
+      Widget{.extra = R"({"default": "", "forceInput": true})", .flags = HEDDLE_PORT_OPTIONAL},
       "What it is to do with prompts."};
   static constexpr Output<std::string> generated_text{"generated_text"};
   static constexpr Output<std::string> thought{"thinking"};
