@@ -190,7 +190,7 @@ std::vector<std::int32_t> written_tokens(Context& ctx, const Writing& writing) {
     const std::int32_t token = is_old ? before[written.size()] : sampler.next(scores, writer.cap());
     if (std::ranges::count(writing.ends, token) > 0) break;
     written.push_back(token);
-    ctx.progress(double(written.size()) / double(writing.most), "tokens");
+    if (!is_old) ctx.progress(double(written.size()) / double(writing.most), "tokens");
     if (std::int64_t(written.size()) < writing.most) scores = writer.read(token);
   }
   return written;

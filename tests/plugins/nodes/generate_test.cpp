@@ -1,6 +1,8 @@
 // TextGenerate with language models whose weights follow from their names, against the texts that
 // transformers generates with the same ones (../goldens/make_generate_goldens.py).
+#include <atomic>
 #include <future>
+#include <thread>
 
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
@@ -156,6 +158,37 @@ BOOST_AUTO_TEST_CASE(a_run_is_cancelled_between_two_tokens) {
     return error.code() == HEDDLE_CANCELLED;
   });
   BOOST_TEST(tokens < 32768);
+}
+
+BOOST_AUTO_TEST_CASE(it_is_stopped_between_all_tokens_and_goes_on_to_the_same_text) {
+  add_qwen3();
+  heddle::EngineOptions options = engine_options();
+  options.compute = {{"cpu", "f32"}};
+  options.model_dirs = {folder / "models"};
+  options.output_dir = folder / "pieces";
+  options.cache_bytes = 1;
+  heddle::Engine forgetful(std::move(options));
+  const auto parsed = [&] {
+    return forgetful.parse(flow(asked(6, R"("sampling_mode": "on", "sampling_mode.seed": 5)")));
+  };
+  const std::string output = "written.generated_text";
+  const std::string whole = forgetful.start(parsed(), {.fetch = {output}}).wait().text(output);
+  std::atomic<heddle::Run*> under_way{nullptr};
+  int begun = 0, tokens = 0;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.node != "written") return;
+    if (event.kind == heddle::Event::Kind::node_started) ++begun;
+    if (event.kind != heddle::Event::Kind::node_progress) return;
+    ++tokens;
+    while (under_way == nullptr) std::this_thread::yield();
+    under_way.load()->pause_and_release();
+    under_way.load()->resume();
+  };
+  heddle::Run run = forgetful.start(parsed(), {observe, {output}});
+  under_way = &run;
+  BOOST_TEST(run.wait().text(output) == whole);
+  BOOST_TEST(tokens == 6);
+  BOOST_TEST(begun == 6);  // behind the last there is no boundary
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_write_is_refused_with_what_could) {

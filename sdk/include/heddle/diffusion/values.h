@@ -109,6 +109,8 @@
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer),
  *                 empty_is_padding (bool, optional: texts are weighed against padding alone).
+ *                 writer (MODEL: of a language model, the one that writes texts) or
+ *                 writer_missing (the error text, shown when it is to write), optional.
  *                 Optional, of language models: template (text with {} where the prompt goes), but
  *                 for prompts that begin with template_unless (text); weights (bool, absent means
  *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the
