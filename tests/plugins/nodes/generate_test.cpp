@@ -1,6 +1,7 @@
 // TextGenerate with language models whose weights follow from their names, against the texts that
 // transformers generates with the same ones (../goldens/make_generate_goldens.py).
 #include <atomic>
+#include <cstring>
 #include <future>
 #include <thread>
 
@@ -189,6 +190,30 @@ BOOST_AUTO_TEST_CASE(it_is_stopped_between_all_tokens_and_goes_on_to_the_same_te
   BOOST_TEST(run.wait().text(output) == whole);
   BOOST_TEST(tokens == 6);
   BOOST_TEST(begun == 6);  // behind the last there is no boundary
+}
+
+BOOST_AUTO_TEST_CASE(a_lora_of_the_encoder_changes_what_it_writes) {
+  add_qwen3();
+  const std::string module = "model.layers.1.mlp.down_proj";
+  FileTensor difference = seeded_tensor(module + ".changed", {24, 32});
+  difference.name = "text_encoder." + module + ".diff";
+  std::filesystem::create_directories(folder / "models/loras");
+  write_safetensors(folder / "models/loras/style.safetensors", {difference});
+  const std::string lora =
+      R"("styled": {"class_type": "LoadLoraTextEncoder", "inputs": {"clip": ["clip", 0], "loras.0.lora_name": "style.safetensors", "loras.0.strength": 1.0, "loras.0.enabled": true}}, )";
+  const std::string styled = write(flow(asked(6), lora, "styled")).text;
+  std::vector<FileTensor> merged = seeded_model("z_image.text");
+  for (FileTensor& tensor : merged) {
+    if (tensor.name != module + ".weight") continue;
+    std::vector<float> values(tensor.bytes.size() / sizeof(float)), more(values.size());
+    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+    std::memcpy(more.data(), difference.bytes.data(), difference.bytes.size());
+    for (std::size_t k = 0; k < values.size(); ++k) values[k] += more[k];
+    tensor.bytes = bytes_of_floats(values);
+  }
+  BOOST_TEST(styled != write(flow(asked(6))).text);
+  add("qwen_3_4b", merged, 24);
+  BOOST_TEST(styled == write(flow(asked(6))).text);
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_write_is_refused_with_what_could) {
