@@ -168,6 +168,37 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_all_its_parts) {
       {R"(["all", 0])", R"(["all", 1])", R"(["all", 2])"}));
 }
 
+BOOST_AUTO_TEST_CASE(a_diffusers_folder_draws_as_single_files_do) {
+  namespace fs = std::filesystem;
+  add_models();
+  const fs::path tokenizer =
+      fs::path(HEDDLE_SOURCE_DIR) / "graphs/models/diffusers/tiny-scenes/tokenizer_2";
+  const std::string at = "models/diffusers/tiny/";
+  fs::create_directories(folder / at / "tokenizer");
+  fs::create_directories(folder / "models/tokenizers/t5xxl");
+  for (const fs::path& to : {folder / at / "tokenizer", folder / "models/tokenizers/t5xxl"})
+    fs::copy(tokenizer, to);
+  std::vector<FileTensor> named = transformer();
+  name_chroma_as_diffusers(named);
+  const auto part = [&](const std::string& name, const std::vector<FileTensor>& tensors) {
+    add(tensors, "diffusers/tiny/" + name + "/model");
+    folder.write(at + name + "/config.json", "{}");
+  };
+  part("transformer", named);
+  part("text_encoder", encoder());
+  part("vae", seeded_model("z_image.vae"));
+  folder.write(at + "model_index.json",
+               R"({"_class_name": "ChromaPipeline",
+           "text_encoder": ["transformers", "T5EncoderModel"],
+           "tokenizer": ["transformers", "T5Tokenizer"],
+           "transformer": ["diffusers", "ChromaTransformer2DModel"],
+           "vae": ["diffusers", "AutoencoderKL"]})");
+  const std::vector<float> whole =
+      drawn(R"("all": {"class_type": "DiffusersLoader", "inputs": {"model_path": "tiny"}})",
+            {R"(["all", 0])", R"(["all", 1])", R"(["all", 2])"});
+  BOOST_TEST(whole == drawn(loaders(), Parts()));
+}
+
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   add_models();
   heddle::EngineOptions options = engine_options();
