@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "clip_value.h"
 #include "model_merge.h"
 
 namespace heddle::loaders {
@@ -35,7 +36,7 @@ void CLIPAttentionMultiply::execute(Context& ctx) {
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value encoder = list.item(i);
     encoders.push_back(
-        Record(encoder).set("model", multiplied(encoder.field("model"), wanted)).value());
+        with_models(encoder, [&](const Value& model) { return multiplied(model, wanted); }));
   }
   ctx[out] = Record(value).set("encoders", list_of(encoders)).value();
 }

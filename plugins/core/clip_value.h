@@ -26,7 +26,7 @@ struct FolderPart {
 Value folder_encoder(Context& ctx, const FolderPart& where);
 
 // The CLIP value of type "flux" (a CLIP-L and a T5, in any order), "stable_diffusion" (a CLIP-L) or
-// "sd3" (any of CLIP-L, CLIP-G and T5).
+// "sd3" (any of CLIP-L, CLIP-G and T5) or "chroma" (a T5).
 // `where` is for messages: the node's own words for what it loaded.
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where);
@@ -37,6 +37,15 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
 bool is_language_encoder(const Value& encoder);
 Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
                     const std::string& where);
+// An encoder's record with its models changed: the one that encodes and, where it has one, the one
+// that writes texts.
+template <class Change>
+Value with_models(const Value& encoder, Change&& change) {
+  Record changed(encoder);
+  for (const char* field : {"model", "writer"})
+    if (encoder.has(field)) changed.set(field, change(encoder.field(field)));
+  return changed.value();
+}
 // A CLIP value that says `reason` when a text is to be encoded.
 Value no_clip(const std::string& reason);
 

@@ -52,7 +52,10 @@ Value read_denoiser(Context& ctx, const fs::path& folder, const Value& index) {
 // What CLIPLoader calls the use of a text encoder that several families have; else empty.
 std::string pipeline_type(const Value& index) {
   const std::string name = index.get<std::string>("_class_name", "");
-  return name.starts_with("Flux2") ? "flux2" : name.starts_with("Krea2") ? "krea2" : "";
+  return name.starts_with("Flux2")    ? "flux2"
+         : name.starts_with("Krea2")  ? "krea2"
+         : name.starts_with("Chroma") ? "chroma"
+                                      : "";
 }
 
 Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
@@ -64,7 +67,8 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
   }
   if (encoders.size() == 1 && is_language_encoder(encoders[0]))
     return language_clip(ctx, encoders[0], pipeline_type(index), folder.string());
-  return clip_value(clip_type(encoders, folder.string()), encoders, folder.string());
+  const std::string where = folder.string(), type = pipeline_type(index);
+  return clip_value(type == "chroma" ? type : clip_type(encoders, where), encoders, where);
 }
 
 }  // namespace

@@ -145,6 +145,19 @@ constexpr EncoderChoice kChoices[] = {
     {"gemma2", 0, "", &kLumina2, nullptr},
 };
 
+// The same model built to write texts, or what it lacks for that.
+void add_writer(Context& ctx, Record& encoder, const Value& model, const Value& config) {
+  Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+  try {
+    encoder.set("writer",
+                rebuilt_model(ctx, model, changed.set("writes_texts", value_of(true)).value()));
+  } catch (const Failed& failed) {
+    encoder.set("writer_missing",
+                value_of(std::string(services.host->status_message(failed.status))));
+    services.host->status_free(failed.status);
+  }
+}
+
 }  // namespace
 
 bool is_language_model(const Value& model) {
@@ -197,6 +210,7 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
     changed.set("masks_padding", value_of(recipe.least_length > 0));
     used = rebuilt_model(ctx, model, changed.value());
   }
+  add_writer(ctx, use.encoder, model, config);
   use.encoder.set("model", used)
       .set("template", value_of(std::string(recipe.text_template)))
       .set("picture_template", value_of(std::string(recipe.picture_template)))

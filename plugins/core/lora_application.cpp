@@ -26,15 +26,19 @@ Value LoraApplication::add_to(const Value& model, LoraPlace place, double streng
     const std::size_t before = patches.size();
     const bool whole = add_patches(module, targets, address.module, strength, patches);
     if (patches.size() > before) matched_ += module.keys.size();
-    if (!whole) unmatched_.insert(unmatched_.end(), module.keys.begin(), module.keys.end());
+    if (!whole) leave(module);
   }
   return strength == 0 || patches.empty() ? model : with_patches(model, lora_.file, patches);
 }
 
 void LoraApplication::leave_out(LoraPlace place) {
   for (const auto& [name, module] : lora_.modules)
-    if (lora_address(name).place == place)
-      unmatched_.insert(unmatched_.end(), module.keys.begin(), module.keys.end());
+    if (lora_address(name).place == place) leave(module);
+}
+
+void LoraApplication::leave(const LoraModule& module) {
+  if (left_.insert(&module).second)
+    unmatched_.insert(unmatched_.end(), module.keys.begin(), module.keys.end());
 }
 
 bool LoraApplication::has(LoraPlace place) const {

@@ -1,6 +1,7 @@
 // A LoRA on its way into the models of a pipeline. One call's thread.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,10 +32,12 @@ class LoraApplication {
  private:
   bool add_patches(const LoraModule& module, const LoraTargets& targets, const std::string& name,
                    double strength, std::vector<Patch>& patches) const;
+  void leave(const LoraModule& module);  // its keys match nothing
   double alpha_over_rank(const LoraModule& module) const;
 
   LoraFile lora_;
   std::vector<std::string> unmatched_;
+  std::set<const LoraModule*> left_;  // whose keys are among them
   std::size_t matched_ = 0;
 };
 

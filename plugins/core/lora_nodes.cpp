@@ -1,5 +1,6 @@
 #include "lora_nodes.h"
 
+#include "clip_value.h"
 #include "lora_application.h"
 #include "model_files.h"
 #include "plugins/blocks/dynamic_inputs.h"
@@ -19,8 +20,8 @@ Value patched_clip(LoraApplication& lora, const Value& clip, double strength) {
     const Value encoder = list.item(i);
     const LoraPlace place = place_of_encoder(encoder.get<std::string>("family", ""));
     (place == LoraPlace::first_encoder ? first : second) = true;
-    encoders.push_back(
-        Record(encoder).set("model", lora.add_to(encoder.field("model"), place, strength)).value());
+    encoders.push_back(with_models(
+        encoder, [&](const Value& model) { return lora.add_to(model, place, strength); }));
   }
   if (!first) lora.leave_out(LoraPlace::first_encoder);
   if (!second) lora.leave_out(LoraPlace::second_encoder);

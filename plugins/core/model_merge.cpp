@@ -162,10 +162,12 @@ Value merged_clips(const Value& first, const Value& second, const Share& share) 
       const Value other = theirs.item(j);
       if (other.get<std::string>("name", "") != encoder.get<std::string>("name", "")) continue;
       any = true;
-      encoder = Record(encoder)
-                    .set("model", merged_models(encoder.field("model"), other.field("model"),
-                                                [&](std::string_view) { return share; }))
-                    .value();
+      Record merged(encoder);
+      for (const char* field : {"model", "writer"})
+        if (encoder.has(field) && other.has(field))
+          merged.set(field, merged_models(encoder.field(field), other.field(field),
+                                          [&](std::string_view) { return share; }));
+      encoder = merged.value();
       break;
     }
     encoders.push_back(encoder);

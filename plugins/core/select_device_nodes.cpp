@@ -33,7 +33,7 @@ void SelectCLIPDevice::execute(Context& ctx) {
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value encoder = list.item(i);
     Record changed(encoder);
-    for (const char* model : {"model", "vision"})
+    for (const char* model : {"model", "vision", "writer"})
       if (encoder.has(model)) changed.set(model, preferring(encoder.field(model), name));
     encoders.push_back(changed.value());
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "chroma_bench.h"
 #include "flux2_bench.h"
 #include "flux_bench.h"
 #include "krea2_bench.h"
@@ -102,7 +103,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
-               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench>();
+               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench>();
 }
 
 }  // namespace heddle::denoisers

@@ -67,7 +67,7 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
   const std::string last = top("final_layer.linear")("weight").front().tensor;
   s.out_width = file.has(last) ? file.size(last, 0) : s.in_width;
   s.context_width = size(top("txt_in"), 1);
-  s.time_width = size(top("time_in.in_layer"), 1);
+  s.time_width = size(top(kind.time), 1);
   s.head_size = size(first_block("img_attn.norm.query_norm"), 0);
   s.doubles = checked_cast<int>(
       config.get<std::int64_t>("num_layers", blocks::layer_count(file, prefix)), "num_layers");
@@ -260,11 +260,17 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
 
 Source DualStreams::add_final(const Source& vector, const Source& hidden, const Source& x,
                               const AttentionInputs& inputs) const {
+  return add_final_block(
+      modulation("final.modulation", vector, top_("final_layer.adaLN_modulation.1"), 2), hidden, x,
+      inputs);
+}
+
+Source DualStreams::add_final_block(const Source& modulation, const Source& hidden, const Source& x,
+                                    const AttentionInputs& inputs) const {
   using B = FluxFinal;
-  const Source mod =
-      modulation("final.modulation", vector, top_("final_layer.adaLN_modulation.1"), 2);
   Block block = graph_.add<B>("final.block");
-  block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x).set(B::patch, s_.kind.patch);
+  block.link(B::hidden, hidden).link(B::mod, modulation).link(B::x, x);
+  block.set(B::patch, s_.kind.patch);
   if (inputs.references) block.link(B::references, *inputs.references);
   if (inputs.reference_timestep) block.link(B::reference_timestep, *inputs.reference_timestep);
   blocks::Slots slots(file_, block, "final.block");

@@ -33,10 +33,11 @@ struct FindModule {
 
 // What the streams of all models of a family have in common.
 struct StreamKind {
-  std::size_t axes = 3;         // of the rotary embedding
-  std::int64_t patch = kPatch;  // pixels of the latent along each side of a token
-  bool is_biased = true;        // whether linear layers have biases
-  bool is_gated = false;        // whether MLPs are SiLU(a) * b of (a, b), else GELU's
+  std::size_t axes = 3;                   // of the rotary embedding
+  std::int64_t patch = kPatch;            // pixels of the latent along each side of a token
+  bool is_biased = true;                  // whether linear layers have biases
+  bool is_gated = false;                  // whether MLPs are SiLU(a) * b of (a, b), else GELU's
+  const char* time = "time_in.in_layer";  // the module that reads waves of the timestep
 };
 
 struct StreamSizes {
@@ -124,6 +125,9 @@ class DualStreams {
   // C, H, W).
   Source add_final(const Source& vector, const Source& hidden, const Source& x,
                    const AttentionInputs& inputs) const;
+  // The same with its modulation (N, 1|B, 2 x hidden): "final.block".
+  Source add_final_block(const Source& modulation, const Source& hidden, const Source& x,
+                         const AttentionInputs& inputs) const;
   // Makes a block's result an output, where the config asks for it.
   void expose(const std::string& name, const Source& from) const {
     if (s_.expose_blocks) graph_.output(name.c_str(), from);

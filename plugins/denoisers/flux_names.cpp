@@ -22,6 +22,8 @@ constexpr Module kTop[] = {
     {kFinalModulation, {"norm_out.linear"}},
     {"final_layer.linear", {"proj_out"}},
 };
+// Modulations are first in both tables.
+constexpr std::size_t kModulationsOfDouble = 2, kModulationsOfSingle = 1;
 constexpr Module kDouble[] = {
     {"img_mod.lin", {"norm1.linear"}},
     {"txt_mod.lin", {"norm1_context.linear"}},
@@ -89,6 +91,19 @@ constexpr Module kSecondSingle[] = {
 };
 constexpr FluxModules kSecond{kSecondTop, kSecondDouble, kSecondSingle, kSecondFused};
 
+// FLUX.1's blocks, with modulations that one network makes for all of them.
+constexpr std::string_view kApproximator = "distilled_guidance_layer.";
+constexpr Module kChromaTop[] = {
+    {"img_in", {"x_embedder"}},
+    {"txt_in", {"context_embedder"}},
+    {"distilled_guidance_layer.in_proj", {"distilled_guidance_layer.in_proj"}},
+    {"distilled_guidance_layer.out_proj", {"distilled_guidance_layer.out_proj"}},
+    {"final_layer.linear", {"proj_out"}},
+};
+constexpr Module kInApproximator[] = {{"in_layer", {"linear_1"}}, {"out_layer", {"linear_2"}}};
+constexpr FluxModules kChroma{kChromaTop, std::span(kDouble).subspan(kModulationsOfDouble),
+                              std::span(kSingle).subspan(kModulationsOfSingle), nullptr};
+
 // The original layout calls the weight of an RMS norm its scale.
 std::string original_name(const std::string& at, std::string_view module, const char* kind) {
   const bool norm = module.ends_with("_norm");
@@ -142,6 +157,17 @@ std::optional<FluxNames> FluxNames::find_second(const Checkpoint& file) {
   return std::nullopt;
 }
 
+std::optional<FluxNames> FluxNames::find_chroma(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(file, "distilled_guidance_layer.norms.0.scale"))
+    if (file.has(*prefix + "double_blocks.0.img_attn.norm.key_norm.scale"))
+      return FluxNames(file, kChroma, FluxLayout::original, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "distilled_guidance_layer.norms.0.weight"))
+    if (file.has(*prefix + "x_embedder.weight") &&
+        file.has(*prefix + "single_transformer_blocks.0.proj_mlp.weight"))
+      return FluxNames(file, kChroma, FluxLayout::diffusers, *prefix);
+  return std::nullopt;
+}
+
 std::string FluxNames::double_prefix() const {
   return prefix_ + (layout_ == FluxLayout::original ? "double_blocks." : "transformer_blocks.");
 }
@@ -187,8 +213,9 @@ void FluxNames::each_module(const Visit& visit) const {
         const std::vector<Part> parts = find(module.original, kind);
         if ((is_norm && kind == std::string_view("bias")) || !is_there(parts)) continue;
         // "linear1.qkv" is a name of ours.
-        if (!module.original.starts_with("linear1."))
-          visit(original + std::string(module.original), kind, parts);
+        const std::string name = original + std::string(module.original);
+        if (!module.original.starts_with("linear1.") && name != diffusers + module.parts[0])
+          visit(name, kind, parts);
         if (module.fused != nullptr) visit(diffusers + module.fused, kind, parts);
         const std::int64_t names = module.parts[1] == nullptr ? 1 : 3, all = row_count(parts);
         for (std::int64_t i = 0; i < names; ++i) {
@@ -215,6 +242,11 @@ void FluxNames::each_module(const Visit& visit) const {
           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind));
       if (is_there(fused)) visit(original + "linear1", kind, fused);
     }
+  }
+  for (int i = 0; i < approximator_depth(); ++i) {
+    const std::string at = std::string(kApproximator) + "layers." + std::to_string(i) + ".";
+    each_of(kInApproximator, at, at,
+            [&](auto module, auto kind) { return in_approximator(i, module, kind); });
   }
 }
 
@@ -244,7 +276,15 @@ void FluxNames::each_original(const VisitTensor& visit) const {
         give(original_name(at, module.original, kind), in_single(i, module.original, kind));
       }
     }
+    for (int i = 0; i < approximator_depth(); ++i)
+      for (const Module& module : kInApproximator)
+        give(std::string(kApproximator) + "layers." + std::to_string(i) + "." +
+                 std::string(module.original) + "." + kind,
+             in_approximator(i, module.original, kind));
   }
+  for (int i = 0; i < approximator_depth(); ++i)
+    give(std::string(kApproximator) + "norms." + std::to_string(i) + ".scale",
+         in_approximator(i, "norm", "weight"));
 }
 
 std::int64_t FluxNames::hidden() const { return file_.size(one(top("img_in", "weight")), 0); }
@@ -278,6 +318,21 @@ std::vector<Part> FluxNames::in_single(int index, std::string_view module, const
   const Module& row = look_up(modules_->in_single, module);
   if (layout_ == FluxLayout::diffusers) return diffusers_parts(file_, at, row, kind);
   return {{original_name(at, module, kind)}};
+}
+
+int FluxNames::approximator_depth() const {
+  return blocks::layer_count(file_, prefix_ + std::string(kApproximator) + "layers.");
+}
+
+std::vector<Part> FluxNames::in_approximator(int layer, std::string_view module,
+                                             const char* kind) const {
+  const std::string at = prefix_ + std::string(kApproximator), number = std::to_string(layer);
+  const bool is_original = layout_ == FluxLayout::original;
+  if (module == "norm") return {{at + "norms." + number + (is_original ? ".scale" : ".weight")}};
+  const Module& row = look_up(kInApproximator, module);
+  const std::string layers = at + "layers." + number + ".";
+  if (is_original) return {{original_name(layers, module, kind)}};
+  return diffusers_parts(file_, layers, row, kind);
 }
 
 }  // namespace heddle::denoisers

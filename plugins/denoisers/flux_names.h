@@ -1,8 +1,8 @@
-// plugins/denoisers/flux_names.h - where FLUX.1's and FLUX.2's weights are in a checkpoint, whoever
-// wrote it. Two layouts are read: the original one ("double_blocks.0.img_attn.qkv.weight", single
-// files, with or without a prefix) and that of diffusers ("transformer_blocks.0.attn.to_q.weight").
-// The rest of the family asks by the original names and gets parts: one tensor, rows of one, or
-// several to be stacked. Immutable, any thread.
+// plugins/denoisers/flux_names.h - where FLUX.1's, FLUX.2's and Chroma's weights are in a
+// checkpoint, whoever wrote it. Two layouts are read: the original one
+// ("double_blocks.0.img_attn.qkv.weight", single files, with or without a prefix) and that of
+// diffusers ("transformer_blocks.0.attn.to_q.weight"). The rest of the family asks by the original
+// names and gets parts: one tensor, rows of one, or several to be stacked. Immutable, any thread.
 #pragma once
 
 #include <heddle/model.hpp>
@@ -19,7 +19,7 @@ namespace heddle::denoisers {
 
 enum class FluxLayout { original, diffusers };
 
-// What differs between the two generations of the model.
+// What differs between the models.
 struct FluxModules {
   std::span<const Module> top, in_double, in_single;
   // A single block's tensor of queries, keys, values and MLP; nullptr: diffusers has them apart.
@@ -34,6 +34,8 @@ class FluxNames {
   static std::optional<FluxNames> find_control(const Checkpoint& file);
   // Those of FLUX.2.
   static std::optional<FluxNames> find_second(const Checkpoint& file);
+  // Those of Chroma, also where it draws pixels (Chroma Radiance).
+  static std::optional<FluxNames> find_chroma(const Checkpoint& file);
 
   // A tensor of a module by its original name: ("img_in", "weight"),
   // ("final_layer.adaLN_modulation.1", "bias").
@@ -41,6 +43,11 @@ class FluxNames {
   // The same inside a block; `fused` modules of single blocks are "linear1.qkv" and "linear1.mlp".
   std::vector<Part> in_double(int index, std::string_view module, const char* kind) const;
   std::vector<Part> in_single(int index, std::string_view module, const char* kind) const;
+
+  // A tensor of a layer of Chroma's approximator: "in_layer", "out_layer" or "norm". No weight of a
+  // norm has a bias.
+  std::vector<Part> in_approximator(int layer, std::string_view module, const char* kind) const;
+  int approximator_depth() const;
 
   // The name of the one tensor that top(), in_double() or in_single() give.
   std::string one(const std::vector<Part>& parts) const { return parts.front().tensor; }
@@ -82,6 +89,12 @@ class FluxNames {
 struct Flux2Names {
   static std::optional<FluxNames> find(const Checkpoint& file) {
     return FluxNames::find_second(file);
+  }
+};
+
+struct ChromaNames {
+  static std::optional<FluxNames> find(const Checkpoint& file) {
+    return FluxNames::find_chroma(file);
   }
 };
 

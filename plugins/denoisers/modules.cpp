@@ -47,6 +47,9 @@ constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux
 constexpr heddle_module_names_desc kFlux2{sizeof(heddle_module_names_desc), "flux2",
                                           "by the original names and by those of diffusers",
                                           &list_modules<Flux2Names>, &list_originals<Flux2Names>};
+constexpr heddle_module_names_desc kChroma{
+    sizeof(heddle_module_names_desc), "chroma", "by the original names and by those of diffusers",
+    &list_modules<ChromaNames>, &list_originals<ChromaNames>};
 constexpr heddle_module_names_desc kQwen{sizeof(heddle_module_names_desc), "qwen-image",
                                          "by the names of diffusers", &list_modules<QwenNames>,
                                          nullptr};
@@ -74,7 +77,7 @@ constexpr heddle_module_names_desc kKrea2{sizeof(heddle_module_names_desc), "kre
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21>();
+  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21>();
 }
 
 }  // namespace heddle::denoisers

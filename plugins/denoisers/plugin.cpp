@@ -1,6 +1,7 @@
 // plugins/denoisers/plugin.cpp - the plugin of the diffusion transformers: a list of families and
 // their blocks.
 #include "bench_shape.h"
+#include "chroma.h"
 #include "control.h"
 #include "flux.h"
 #include "flux2.h"
@@ -24,6 +25,7 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation, Krea2Modulation,
               Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
               Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
-              Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Modules, BenchShapes)
+              Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
+              ChromaLayer, ChromaVectors, ChromaModulation, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "half_rotation.h"
+#include "language_writing_blocks.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
@@ -66,7 +67,42 @@ Projected project(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_
   return {both.slice(2, 0, all - values), both.slice(2, all - values, all)};
 }
 
-Tensor attended(Context& ctx, const Tensor& normed) {
+// Keys, behind them the values, of each token.
+Tensor keys_and_values(Context& ctx, const Tensor& keys, const Tensor& values) {
+  const std::int64_t width = values.size(2);
+  const Tensor both = ctx.make({keys.size(0), keys.size(1), 2 * width});
+  ops::copy_into(ctx, blocks::join_heads(keys), both.slice(2, 0, width));
+  ops::copy_into(ctx, values, both.slice(2, width, 2 * width));
+  return both;
+}
+
+// The attention of one token, q (1, 1, H, d), to those before it and to itself. Queries that share
+// keys are rows of one attention, so that no key is repeated.
+Tensor attended_by_one(Context& ctx, const Tensor& q, const Tensor& own, const KeptStates& kept) {
+  using L = LanguageLayer;
+  const Tensor before = ctx[*kept.given], hidden = ctx[*kept.seen];
+  if (q.size(1) != 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a language model that is given what it kept writes one token at a time, not " +
+                    std::to_string(q.size(1)));
+  const std::int64_t count = before.size(1), heads = q.size(2), head = q.size(3),
+                     kv_heads = ctx[L::kv_heads], times = heads / kv_heads, width = own.size(2) / 2;
+  const Tensor all = ctx.make({1, count + 1, 2 * width});
+  ops::copy_into(ctx, before, all.slice(1, 0, count));
+  ops::copy_into(ctx, own, all.slice(1, count, count + 1));
+  const Tensor bias = ctx.make({1, 1, times, count + 1}, HEDDLE_F32);
+  for (std::int64_t i = 0; i < times; ++i)
+    ops::copy_into(ctx, hidden.reshape({1, 1, 1, count + 1}), bias.slice(2, i, i + 1));
+  const Tensor queries =
+      ops::contiguous(ctx, q.reshape({1, kv_heads, times, head}).permute({0, 2, 1, 3}));
+  const Tensor out =
+      ops::attention(ctx, queries, blocks::split_heads(all.slice(2, 0, width), kv_heads),
+                     blocks::split_heads(all.slice(2, width, 2 * width), kv_heads), bias,
+                     1 / std::sqrt(double(head)), ops::Mask::none, ctx[L::cap]);
+  return ops::contiguous(ctx, out.permute({0, 2, 1, 3})).reshape({1, 1, heads * head});
+}
+
+Tensor attended(Context& ctx, const Tensor& normed, const KeptStates& kept) {
   using L = LanguageLayer;
   const std::int64_t heads = ctx[L::heads], kv_heads = ctx[L::kv_heads];
   const auto [qk, v] = project(ctx, normed, heads, kv_heads);
@@ -77,6 +113,11 @@ Tensor attended(Context& ctx, const Tensor& normed) {
                            shifted(ctx, ctx[L::q_norm], shift), rotation),
                k = rotated(ctx, qk.slice(2, heads * width, qk.size(2)), kv_heads,
                            shifted(ctx, ctx[L::k_norm], shift), rotation);
+  if (kept.made != nullptr) {
+    const Tensor own = keys_and_values(ctx, k, v);
+    ctx[*kept.made] = own;
+    if (ctx.has(*kept.given)) return attended_by_one(ctx, q, own, kept);
+  }
   const std::int64_t times = heads / kv_heads, window = ctx[L::window];
   const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
   const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
@@ -134,6 +175,7 @@ void LanguageRope::execute(Context& ctx) {
   std::int64_t begin = 0;
   for (int axis = 0; axis < 3; ++axis) {
     const std::int64_t end = begin + sections[axis];
+    if (end == begin) continue;
     const auto [c, s] = ops::rope_table(ctx, places.slice(1, axis, axis + 1), attrs);
     if (ctx[interleaved]) {
       // Those of the time are all at first.
@@ -155,36 +197,52 @@ void LanguageRope::execute(Context& ctx) {
   ctx[sin] = all_sin;
 }
 
-void LanguageLayer::execute(Context& ctx) {
-  const Tensor x = ctx[hidden];
-  const double shift = ctx[norm_shift], epsilon = ctx[eps];
+void run_language_layer(Context& ctx, const KeptStates& kept) {
+  using L = LanguageLayer;
+  const Tensor x = ctx[L::hidden];
+  const double shift = ctx[L::norm_shift], epsilon = ctx[L::eps];
   const Tensor seen =
-      attended(ctx, ops::rms_norm(ctx, x, shifted(ctx, ctx[norm1], shift), epsilon));
-  const bool is_normed = bool(ctx[after1]);
+      attended(ctx, ops::rms_norm(ctx, x, shifted(ctx, ctx[L::norm1], shift), epsilon), kept);
+  const bool is_normed = bool(ctx[L::after1]);
   const Tensor projected =
-      blocks::wide_linear(ctx, seen, ctx[proj], {}, HEDDLE_ACT_NONE, is_normed ? Tensor() : x);
-  const Tensor middle = is_normed ? added(ctx, x, projected, after1) : projected;
-  const Tensor again = ops::rms_norm(ctx, middle, shifted(ctx, ctx[norm2], shift), epsilon);
-  const Tensor both = blocks::wide_linear(ctx, again, ctx[up], {});
+      blocks::wide_linear(ctx, seen, ctx[L::proj], {}, HEDDLE_ACT_NONE, is_normed ? Tensor() : x);
+  const Tensor middle = is_normed ? added(ctx, x, projected, L::after1) : projected;
+  const Tensor again = ops::rms_norm(ctx, middle, shifted(ctx, ctx[L::norm2], shift), epsilon);
+  const Tensor both = blocks::wide_linear(ctx, again, ctx[L::up], {});
   const std::int64_t width = both.size(2) / 2;
   const Tensor raised = ctx.make({both.size(0), both.size(1), width});
   ops::gated_activation_into(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
-                             heddle_activation(ctx[activation]), raised);
-  const bool is_normed_again = bool(ctx[after2]);
-  const Tensor lowered = blocks::wide_linear(ctx, raised, ctx[down], {}, HEDDLE_ACT_NONE,
+                             heddle_activation(ctx[L::activation]), raised);
+  const bool is_normed_again = bool(ctx[L::after2]);
+  const Tensor lowered = blocks::wide_linear(ctx, raised, ctx[L::down], {}, HEDDLE_ACT_NONE,
                                              is_normed_again ? Tensor() : middle);
-  const Tensor last = is_normed_again ? added(ctx, middle, lowered, after2) : lowered;
-  if (!ctx.has(deep)) {
-    ctx[out] = last;
+  const Tensor last = is_normed_again ? added(ctx, middle, lowered, L::after2) : lowered;
+  if (!ctx.has(L::deep)) {
+    ctx[L::out] = last;
     return;
   }
-  const std::int64_t row = ctx[deep_row];
-  if (row >= ctx[deep].size(0))
+  const std::int64_t row = ctx[L::deep_row];
+  if (row >= ctx[L::deep].size(0))
     throw Error(HEDDLE_INVALID_ARGUMENT, "pictures are seen at " +
-                                             std::to_string(ctx[deep].size(0)) +
+                                             std::to_string(ctx[L::deep].size(0)) +
                                              " depths, the language model reads them at " +
                                              std::to_string(row + 1) + " at least");
-  ctx[out] = ops::add(ctx, last, ctx[deep].slice(0, row, row + 1));
+  ctx[L::out] = ops::add(ctx, last, ctx[L::deep].slice(0, row, row + 1));
+}
+
+void LanguageLayer::execute(Context& ctx) { run_language_layer(ctx, {}); }
+
+void LanguageKeptLayer::execute(Context& ctx) {
+  run_language_layer(ctx, {&kept, &seen, &kept_out});
+}
+
+void LanguageLogits::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const std::int64_t length = x.size(1);
+  const Tensor normed = ops::rms_norm(ctx, ops::contiguous(ctx, x.slice(1, length - 1, length)),
+                                      shifted(ctx, ctx[norm], ctx[norm_shift]), ctx[eps]);
+  const Tensor made = blocks::wide_linear(ctx, normed, ctx[matrix], {});
+  ctx[out] = made.reshape({made.size(0), made.size(2)});
 }
 
 void LanguageFinish::execute(Context& ctx) {

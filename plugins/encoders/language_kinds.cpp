@@ -39,6 +39,7 @@ constexpr LanguageKind kGemma2{
     .cap = 50,
     .window = 4096,
     .window_every = 2,
+    .logit_cap = 30,
 };
 constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kQwen3Vl, &kMistral,
                                                   &kGemma2};

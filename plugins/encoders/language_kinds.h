@@ -26,6 +26,7 @@ struct LanguageKind {
   // Pairs of a head that turn with time, row and column; all 0: it sees no pictures.
   std::array<std::int64_t, 3> sections = {};
   bool interleaved = false;  // these pairs take turns: time, row, column, time ...
+  double logit_cap = 0;      // of the scores of the next token, as `cap`
   bool may_be_cut = false;   // files may end at the layers that are read, without the final norm
 };
 

@@ -7,6 +7,7 @@
 #include <heddle/checked.hpp>
 
 #include "language_kinds.h"
+#include "language_writing_blocks.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::encoders {
@@ -106,24 +107,33 @@ class LanguageBuilder {
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
         cap_(config.get<double>("attn_logit_softcapping", kind.cap)),
         window_(config.get<std::int64_t>("sliding_window", kind.window)),
-        graph_(graph) {}
+        graph_(graph) {
+    extra_.writes = use.get<bool>("writes_texts", false);
+  }
 
   void run() {
-    const Source ids = graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const std::uint32_t items = extra_.writes ? 0 : HEDDLE_INPUT_BATCH;
+    const Source ids = graph_.input("ids", phase() | items);
     if (masks_padding_) extra_.unpadded = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
     Source hidden = embed(ids);
     const auto [cos, sin] = add_rope(ids);
     std::vector<Source> states(1, hidden);
     if (deep_layers_ > 0) extra_.deep = optional_input("deep");
+    if (extra_.writes) extra_.seen = optional_input("seen");
+    if (extra_.writes && window_ > 0) extra_.near = optional_input("near");
     const int depth = wanted_.empty() ? s_.layers : *std::ranges::max_element(wanted_);
     for (int i = 0; i < depth; ++i) {
       hidden = add_layer(i, hidden, cos, sin);
       states.push_back(hidden);
     }
-    const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
-    graph_.output("last_hidden", !wanted_.empty() ? join(states)
-                                 : is_cut         ? hidden
-                                                  : finish(hidden));
+    if (extra_.writes) {
+      add_logits(hidden);
+    } else {
+      const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
+      graph_.output("last_hidden", !wanted_.empty() ? join(states)
+                                   : is_cut         ? hidden
+                                                    : finish(hidden));
+    }
     graph_.setting("family", "language_model");
     graph_.setting("kind", std::string(kind_.name));
     graph_.setting("width", s_.width * std::max<std::int64_t>(1, std::int64_t(wanted_.size())));
@@ -133,9 +143,12 @@ class LanguageBuilder {
   }
 
  private:
+  std::uint32_t phase() const {
+    return extra_.writes ? HEDDLE_INPUT_PER_STEP : HEDDLE_INPUT_LOOP_INVARIANT;
+  }
   bool sees_pictures() const { return sections_[0] > 0; }
   Source optional_input(const char* name) {
-    return graph_.input(name, HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
+    return graph_.input(name, phase() | HEDDLE_INPUT_OPTIONAL);
   }
 
   Source embed(const Source& ids) {
@@ -155,20 +168,26 @@ class LanguageBuilder {
     using B = LanguageRope;
     Block block = graph_.add<B>("rope");
     block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta_);
-    if (sees_pictures())
-      block.link(B::positions, optional_input("positions"))
-          .set(B::section_0, sections_[0])
+    if (sees_pictures() || extra_.writes) {
+      // Without sections all of a head turns with the time.
+      const std::int64_t first = sees_pictures() ? sections_[0] : s_.head / 2;
+      block
+          .link(B::positions, extra_.writes ? graph_.input("positions", HEDDLE_INPUT_PER_STEP)
+                                            : optional_input("positions"))
+          .set(B::section_0, first)
           .set(B::section_1, sections_[1])
           .set(B::section_2, sections_[2])
-          .set(B::interleaved, kind_.interleaved);
+          .set(B::interleaved, sees_pictures() && kind_.interleaved);
+    }
     return {block[B::cos], block[B::sin]};
   }
 
   Source add_layer(int i, const Source& hidden, const Source& cos, const Source& sin) {
     using B = LanguageLayer;
     const std::string path = "layer." + std::to_string(i);
-    Block block = graph_.add<B>(path);
+    Block block = extra_.writes ? graph_.add<LanguageKeptLayer>(path) : graph_.add<B>(path);
     block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
+    if (extra_.writes) keep_states(i, block);
     if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded);
     if (i < deep_layers_) block.link(B::deep, *extra_.deep).set(B::deep_row, std::int64_t(i));
     block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
@@ -189,6 +208,29 @@ class LanguageBuilder {
       slots.fill(B::after2, weight("after2"), {s_.width});
     }
     return block[B::out];
+  }
+
+  // Keys and values of the layer's tokens, and of those before.
+  void keep_states(int i, Block& block) {
+    using B = LanguageKeptLayer;
+    const std::string name = "kept." + std::to_string(i);
+    const bool is_near = extra_.near && i % kind_.window_every == 0;
+    block.link(B::kept, optional_input(name.c_str()));
+    block.link(B::seen, is_near ? *extra_.near : *extra_.seen);
+    graph_.output(name.c_str(), block[B::kept_out]);
+  }
+
+  void add_logits(const Source& hidden) {
+    using B = LanguageLogits;
+    Block block = graph_.add<B>("logits");
+    block.link(B::hidden, hidden).set(B::eps, eps_).set(B::norm_shift, norm_shift_);
+    blocks::Slots slots(file_, block, "logits");
+    slots.fill(B::norm, names_.final_norm(), {s_.width});
+    slots.fill(B::matrix, names_.logits(), {s_.vocabulary, s_.width});
+    graph_.output("logits", block[B::out]);
+    graph_.setting("kept_width", 2 * s_.kv_heads * s_.head);
+    graph_.setting("window", window_);
+    graph_.setting("logit_cap", kind_.logit_cap);
   }
 
   void fill_attention(blocks::Slots& slots, int i) {
@@ -256,7 +298,8 @@ class LanguageBuilder {
   Blocks& graph_;
   // Inputs that some models have.
   struct {
-    std::optional<Source> unpadded, deep;
+    std::optional<Source> unpadded, deep, seen, near;
+    bool writes = false;  // texts, token by token
   } extra_;
 };
 

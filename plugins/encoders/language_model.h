@@ -15,6 +15,19 @@
 //                                     n layers, in these rows; elsewhere 0
 // Output   last_hidden  (B, S, n D)   f32
 //
+// With "writes_texts": true in the config the model writes: B is 1, and every input changes at
+// every step. Then it has
+//          positions    (S, 3)        of every kind, not optional
+//          kept.<i>     (1, C, 2 K d) optional: of layer i, keys and values of the tokens before,
+//          of
+//                                     which C have room; S is 1 with it
+//          seen, near   (1, C + 1)    with it: f32, 0 at tokens that are seen, -1e30 at others; the
+//                                     last is the token itself. `near`, of kinds with windows: in
+//                                     the layers that have one
+// and as outputs kept.<i> (1, S, 2 K d), of its own tokens, and logits (1, V) f32, the scores of
+// what comes behind the last token, made with lm_head, or where the file has none, with the table
+// of tokens. Settings "kept_width" (2 K d), "window" and "logit_cap" (of the scores; 0: none).
+//
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to twelve numbers of layers, gives the states after so many layers, without the final
 // norm, side by side; what lies behind the last of them is not built. Without it, those after all
@@ -24,7 +37,7 @@
 // MistralModel: RMS norms before attention and gated MLP, rotary embeddings, causal attention in
 // groups of heads that share keys and values. Sizes are read off the tensors. The config may give
 // "model_type", "head_dim", "rope_theta", "rms_norm_eps", "sliding_window" and "mrope_section", as
-// config.json does, also in its "text_config". What else a file holds (lm_head) is not read; its
+// config.json does, also in its "text_config". lm_head is read to write texts alone; its
 // vision tower is a model of its own. Only operands of matrix products are in the compute type
 // (plugins/blocks/wide.h). Stateless, any thread.
 #pragma once

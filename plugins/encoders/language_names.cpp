@@ -57,6 +57,12 @@ std::string LanguageNames::final_norm() const {
   return prefix_ + (is_gguf() ? "output_norm.weight" : "norm.weight");
 }
 
+std::string LanguageNames::logits() const {
+  const std::string root = prefix_.starts_with("language_model.") ? "language_model." : "",
+                    name = is_gguf() ? "output.weight" : root + "lm_head.weight";
+  return file_.has(name) ? name : tokens();
+}
+
 std::string LanguageNames::in_layer(int index, std::string_view module) const {
   const auto named = [&](const LanguagePart& part) {
     return prefix_ + (is_gguf() ? "blk." : "layers.") + std::to_string(index) + "." +

@@ -20,6 +20,8 @@ class LanguageNames {
 
   std::string tokens() const;
   std::string final_norm() const;
+  // What scores of the next token are made with; the table of tokens where a file has no other.
+  std::string logits() const;
   // A module of a layer: "q", "k", "v", "o", "q_norm", "k_norm", "norm1", "after1", "norm2",
   // "after2", "gate", "up", "down"; without ".weight" and ".bias".
   std::string in_layer(int index, std::string_view module) const;

@@ -4,7 +4,9 @@
 #include "clip_hooks.h"
 #include "deep_vision_model.h"
 #include "edit_nodes.h"
+#include "generate_nodes.h"
 #include "language_model.h"
+#include "language_writing_blocks.h"
 #include "modules.h"
 #include "qwen21_nodes.h"
 #include "siglip.h"
@@ -18,11 +20,13 @@ namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
               T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, SiglipVision, SiglipEmbed, SiglipFinish,
-              Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge,
-              DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode,
-              CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, CLIPVisionEncode, StyleModelApply,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              LanguageLayer, LanguageFinish, LanguageJoin, LanguageKeptLayer, LanguageLogits,
+              SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed,
+              VisionRope, VisionLayer, VisionMerge, DeepVisionModel, DeepVisionEmbed,
+              DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPTextEncodeSD3, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode,
+              StyleModelApply, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

@@ -136,6 +136,21 @@ std::vector<std::int32_t> TextEncoder::ids_of(const std::string& text) const {
   return ids;
 }
 
+std::string TextEncoder::text_of(const std::vector<std::int32_t>& ids) const {
+  std::string text;
+  const auto [table, self] = tokenizer();
+  const auto push = [](void* to, heddle_str part) {
+    static_cast<std::string*>(to)->append(part.data, part.size);
+  };
+  constexpr std::size_t kLeast = offsetof(heddle_tokenizer, decode) + sizeof table->decode;
+  if (table->size < kLeast || table->decode == nullptr)
+    throw Error(HEDDLE_UNSUPPORTED, "the tokenizer of " + name_ +
+                                        " cannot make a text of tokens. Use one that ships with "
+                                        "heddle, or a tokenizer.json.");
+  check(table->decode(self, std::uint32_t(ids.size()), ids.data(), push, &text));
+  return text;
+}
+
 // As ComfyUI: what precedes the second turn, or the only one, and the turn itself where it is the
 // asked for role's; without any turn all but the last token. With `keeps_turn` the second turn
 // stays.
@@ -222,9 +237,16 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     wanted.least_length = 0;
     all.unpadded = std::int64_t(pack(prompt, wanted).front().ids.size());
   }
+  const auto empty_of = [&](std::int64_t length) {
+    if (!record_.get<bool>("empty_is_padding", false))
+      return pack(in_template("", given), rules(length)).front();
+    Window window = pack("", rules(length + 1)).front();
+    window.ids.erase(window.ids.begin());  // the end of a text without words
+    return window;
+  };
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
-    all.empty = pack(in_template("", given), rules(all.length())).front();
+    all.empty = empty_of(all.length());
   place_pictures(given, all);
   all.drops_pictures = given.drops_pictures;
   all.dropped = dropped(all.rows.front().ids);
@@ -264,15 +286,21 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     return {model};
   }
   if (type == "sd3") return joined_encoders(clip);
+  if (type == "chroma") {
+    EncoderUse t5 = use_of(clip, "t5", "T5");
+    t5.cross_attn = true;
+    t5.stop_at_layer = -1;  // it ends at the asked for layer already
+    return {t5};
+  }
   if (type == "stable_diffusion") {
     EncoderUse l = use_of(clip, "clip", "CLIP");
     l.cross_attn = l.pooled_output = true;
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, sd3, qwen_image, "
-                                      "flux2, lumina2, krea2 and z_image. Load it with one of "
-                                      "the first seven.");
+                                      "'; known are flux, stable_diffusion, sd3, chroma, "
+                                      "qwen_image, flux2, lumina2, krea2 and z_image. Load it "
+                                      "with one of the first eight.");
 }
 
 }  // namespace heddle::encoders

@@ -53,6 +53,9 @@ class TextEncoder {
   Windows windows(const Prompt& prompt, const Context* ctx) const;
   // An empty prompt's only window.
   Window empty_window() const;
+  // The ids of a text by itself, and the text of ids.
+  std::vector<std::int32_t> ids_of(const std::string& text) const;
+  std::string text_of(const std::vector<std::int32_t>& ids) const;
   // Where each window's first end token is: the state there is the pooled one.
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
@@ -60,7 +63,6 @@ class TextEncoder {
   std::string in_template(const std::string& prompt, const Prompt& given) const;
   void place_pictures(const Prompt& prompt, Windows& windows) const;
   std::int64_t dropped(const std::vector<std::int32_t>& ids) const;
-  std::vector<std::int32_t> ids_of(const std::string& text) const;
   heddle_token_windows rules(std::int64_t least_length) const;
   std::vector<Window> pack(const std::string& prompt, const heddle_token_windows& wanted) const;
   std::pair<const heddle_tokenizer*, void*> tokenizer() const;

@@ -5,8 +5,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 
+#include "tokenizer/token_texts.h"
 #include "tokenizer/token_windows.h"
 
 namespace heddle::encoders {
@@ -30,6 +32,12 @@ class LazyTokenizer {
     if (!tokenizer_) tokenizer_ = read_();
     return *tokenizer_;
   }
+  std::string text(std::span<const std::int32_t> ids) {
+    const text::Tokenizer tokenizer = get();
+    const std::lock_guard lock(reading_);
+    if (!texts_) texts_.emplace(tokenizer);
+    return texts_->text(ids);
+  }
   const text::TokenizerConfig& config() const { return config_; }
 
   // The id that fills windows: the file's own, or else what CLIP-L (the end) and T5 (0) use.
@@ -45,6 +53,7 @@ class LazyTokenizer {
   const text::TokenizerConfig config_;
   std::mutex reading_;
   std::optional<text::Tokenizer> tokenizer_;  // guarded by reading_
+  std::optional<text::TokenTexts> texts_;     // guarded by reading_
 };
 
 LazyTokenizer& at(void* self) { return *static_cast<LazyTokenizer*>(self); }
@@ -110,8 +119,18 @@ heddle_status* max_length(void* self, std::uint32_t* length) {
   return nullptr;
 }
 
-constexpr heddle_tokenizer kTokenizer{sizeof(heddle_tokenizer), &encode, &windows, &end_id,
-                                      &max_length};
+heddle_status* decode(void* self, std::uint32_t count, const std::int32_t* ids,
+                      void (*push)(void*, heddle_str), void* to) {
+  return guard([&] {
+    with_user_errors([&] {
+      const std::string text = at(self).text({ids, count});
+      push(to, {text.data(), text.size()});
+    });
+  });
+}
+
+constexpr heddle_tokenizer kTokenizer{
+    sizeof(heddle_tokenizer), &encode, &windows, &end_id, &max_length, &decode};
 
 }  // namespace
 

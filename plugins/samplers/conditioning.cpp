@@ -164,7 +164,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {
       // 3.5 is what ComfyUI gives FLUX when no node says otherwise.
-      constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", 3.5))));
+      const auto usual = settings.get<double>("default_guidance", 3.5);
+      constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", usual))));
     }
   }
   return constants.value();

@@ -17,8 +17,8 @@ struct NAGuidance {
                              "Normalized Attention Guidance",
                              "advanced/guidance",
                              "Attention of the picture led away from what it sees by the negative "
-                             "conditioning; it works at cfg 1, too. FLUX and Qwen-Image; positive "
-                             "and negative text have to have as many tokens.",
+                             "conditioning; it works at cfg 1, too. FLUX, Chroma and Qwen-Image; "
+                             "positive and negative text have to have as many tokens.",
                              patch_ports::kExperimental};
   static constexpr Input<Value> model = patch_ports::model();
   static constexpr Input<double> nag_scale{"nag_scale", Widget{.number = 5, .max = 50, .step = 0.1},

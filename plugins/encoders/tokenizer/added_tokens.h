@@ -53,6 +53,11 @@ class AddedTokens {
   }
 
   std::optional<std::int32_t> find(std::string_view content) const { return ids_.find(content); }
+  // Every token with its id.
+  template <class Found>
+  void each(Found&& found) const {
+    for (std::size_t i = 0; i < tokens_.size(); ++i) found(tokens_[i], token_ids_[i]);
+  }
   std::int32_t max_id() const { return max_id_; }  // -1: no tokens
 
  private:

@@ -67,6 +67,13 @@ class PreTokenizer {
     run_from(0, text, work, out);
   }
 
+  // Whether pieces are bytes in the characters of byte-level BPE.
+  bool is_byte_level() const {
+    for (const PreTokenizerStep& step : steps_)
+      if (std::holds_alternative<ByteLevelStep>(step)) return true;
+    return false;
+  }
+
  private:
   void run_from(std::size_t step, TextPiece piece, Work& work, Sink<TextPiece> out) const;
 

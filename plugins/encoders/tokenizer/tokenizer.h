@@ -49,13 +49,17 @@ class Tokenizer {
   // The id of a piece, exactly as the vocabulary writes it: "</s>", "cat</w>".
   std::optional<std::int32_t> find(std::string_view piece) const;
 
+  const AddedTokens& added() const { return parts_->added; }
+  const Vocabulary& vocabulary() const;
+  // Whether pieces are written in the 256 characters of byte-level BPE.
+  bool is_byte_level() const { return parts_->pre_tokenizer.is_byte_level(); }
+
   // One more than the largest id that encode(), prefix() and suffix() can give: rows that an
   // embedding needs.
   std::size_t id_count() const;
 
  private:
   void encode_text(TextPiece text, Work& work, Sink<std::int32_t> out) const;
-  const Vocabulary& vocabulary() const;
 
   std::shared_ptr<const Parts> parts_;
 };

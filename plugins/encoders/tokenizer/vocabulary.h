@@ -34,6 +34,12 @@ class Vocabulary {
     return found->second;
   }
 
+  // Every piece with its id, in no order.
+  template <class Found>
+  void each(Found&& found) const {
+    for (const auto& [piece, id] : ids_) found(piece, id);
+  }
+
   std::size_t size() const { return ids_.size(); }
   std::int32_t max_id() const { return max_id_; }  // -1: empty
 

@@ -14,9 +14,10 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
+import make_chroma_goldens
 import make_flux2_goldens
 import make_krea2_goldens
 import make_lumina2_goldens
@@ -243,6 +244,7 @@ def main():
             )
         )
         krea = Krea2Transformer2DModel()
+        chroma = make_chroma_goldens.original_shapes(ChromaTransformer2DModel().state_dict())
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
@@ -277,6 +279,7 @@ def main():
         "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,
         "diffusion_models/lumina_2_model_bf16": typed(lumina2(shapes_of(lumina)), "BF16"),
         "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
+        "diffusion_models/Chroma1-HD-fp8mixed": mixed(chroma, blocks),
         "diffusion_models/krea2_turbo_fp8_scaled": mixed(krea2(shapes_of(krea)), r"(txtfusion\..*_)?blocks\."),
         "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
         "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),

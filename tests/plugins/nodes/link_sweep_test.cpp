@@ -92,7 +92,7 @@ struct SweepFixture {
   EngineOptions options() const {
     EngineOptions options = engine_options();
     options.compute = {{"cpu", "f32"}};
-    write_style_models(nodes.folder / "models");
+    write_vision_models(nodes.folder / "models");
     options.model_dirs.push_back(nodes.folder / "models");
     options.input_dir = std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs";
     options.output_dir = nodes.folder / "swept";
@@ -138,6 +138,8 @@ struct SweepFixture {
     }
     if (port.type == std::string_view("LATENT") && takes_video_latents(type.name()))
       return kVideoLatents;
+    if (port.type == std::string_view("CLIP") && takes_language_models(type.name()))
+      return kLanguageModel;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.

@@ -48,8 +48,13 @@ inline bool takes_video_latents(std::string_view type) {
 }
 inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 
+// Classes that take nothing but a language model that sees pictures.
+inline bool takes_language_models(std::string_view type) { return type == "TextGenerate"; }
+inline constexpr const char* kLanguageModel = R"(["talker", 0])";
+
 inline std::string provider_nodes() {
-  return R"("unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
+  return R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
+    "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
     "frames": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 25, "batch_size": 2}},
@@ -78,14 +83,15 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// The files of "tower", "style" and "net".
-inline void write_style_models(const std::filesystem::path& models) {
+// The files of "tower", "style", "net" and "talker".
+inline void write_vision_models(const std::filesystem::path& models) {
   struct File {
     const char *goldens, *model, *name;
   };
   for (const File& file : {File{"redux", "siglip", "clip_vision/tower.safetensors"},
                            File{"redux", "redux", "style_models/style.safetensors"},
-                           File{"control", "flux_plain", "controlnet/net.safetensors"}}) {
+                           File{"control", "flux_plain", "controlnet/net.safetensors"},
+                           File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }

@@ -47,6 +47,10 @@ typedef struct heddle_tokenizer {
   heddle_status* (*end_id)(void* self, int32_t* id);
   /* What the tokenizer's files give as the longest text in ids; 0: they do not say. */
   heddle_status* (*max_length)(void* self, uint32_t* length);
+  /* Optional. The text of ids, in one piece of UTF-8 that is borrowed while `push` is called. What
+   * stands for no text of its own (the end of a turn) is left out. */
+  heddle_status* (*decode)(void* self, uint32_t count, const int32_t* ids,
+                           void (*push)(void* to, heddle_str text), void* to);
 } heddle_tokenizer;
 
 typedef struct heddle_tokenizers_desc {

@@ -67,6 +67,7 @@
  *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
  *                 record, optional: the configuration of a model, built by its family, that makes
  *                 "tokens" (B, S, width) of x, what its first block reads
+ *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -116,16 +117,20 @@
  *               as of a MODEL, of hints; zero_pooled (bool): it is told a pooled text of zeros;
  *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
  *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; control_cycles (bool): of
- * n residuals block i adds that of i mod n, not each in a stretch of blocks CLIP          record
- *   type          "flux", "stable_diffusion", "sd3", "qwen_image", "z_image", "flux2", "lumina2":
- *                 what the encoders' outputs are for
+ *               n residuals block i adds that of i mod n, not each in a stretch of blocks
+ * CLIP          record
+ *   type          "flux", "stable_diffusion", "sd3", "chroma", "qwen_image", "z_image", "flux2",
+ *                 "lumina2": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
  *                 when a text is encoded), length (ids of a window, 0 without a limit),
  *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
- *                 from), layers (int, optional: how many it has, where the model has fewer).
+ *                 from), layers (int, optional: how many it has, where the model has fewer),
+ *                 empty_is_padding (bool, optional: texts are weighed against padding alone).
+ *                 writer (MODEL: of a language model, the one that writes texts) or
+ *                 writer_missing (the error text, shown when it is to write), optional.
  *                 Optional, of language models: template (text with {} where the prompt goes), but
  *                 for prompts that begin with template_unless (text); weights (bool, absent means
  *                 true: "(a:1.2)" weighs); turn and turn_role (texts): states of tokens before the

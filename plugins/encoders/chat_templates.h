@@ -1,0 +1,44 @@
+// plugins/encoders/chat_templates.h - how a language model is talked to: what stands around a
+// prompt that it is to answer, and which tokens end its answer. A table, by the encoder's name.
+// Pure; any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace heddle::encoders {
+
+struct ChatTemplate {
+  const char* encoder;        // "qwen3"
+  const char* begin;          // of all
+  const char* system[2];      // around a system prompt
+  const char* usual_system;   // where none is given; empty: there is no such turn
+  const char* user[2];        // around the prompt
+  const char* picture;        // a picture, before the prompt
+  const char* picture_token;  // the token in it that the picture takes the place of
+  const char* answer;         // what the answer begins behind
+  const char* thinks;         // follows where the model is to think; nullptr: it knows no thinking
+  const char* thinks_not;     // or not to
+  const char* ends[2];        // tokens that end the answer
+};
+
+// Throws HEDDLE_UNSUPPORTED for an encoder that there is none for, naming those that are known.
+const ChatTemplate& chat_template(const std::string& encoder);
+
+struct ChatPrompt {
+  std::string text, system;
+  std::size_t pictures = 0;
+  bool thinks = false;
+  bool in_template = true;  // else the text is taken as it is, with the pictures before it
+};
+std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt);
+
+// What a model wrote: what it thought, and the text behind that. Neither begins or ends with white
+// space. `begins_thinking`: its prompt ended within a thought (begins_thought()).
+struct ChatAnswer {
+  std::string text, thinking;
+};
+bool begins_thought(const ChatTemplate& chat, const ChatPrompt& prompt);
+ChatAnswer answer_of(const std::string& written, bool begins_thinking);
+
+}  // namespace heddle::encoders
