@@ -140,6 +140,11 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
   runner.shown = [this](const Job& job, std::string_view ui) { owners_.add_shown(ui, job.user); };
+  // As a user: whether it was an administrator's nobody knows any more. The log has all of it.
+  runner.tellable = [this](const Job& job, Json texts) {
+    return job.user.empty() ? texts
+                            : owners_.without_names({job.user, false, ""}, std::move(texts));
+  };
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
   runner_ =
@@ -158,6 +163,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_submit_routes(router_, parts);
   add_v1_job_routes(router_, parts);
   add_v1_device_routes(router_, parts);
+  add_v1_model_routes(router_, parts);
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_v1_event_routes(router_, parts);
