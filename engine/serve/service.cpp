@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/serve/authorization.h"
 #include "engine/serve/compression.h"
+#include "engine/serve/event_sockets.h"
 #include "engine/serve/log_lines.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/v1.h"
@@ -231,8 +232,10 @@ std::vector<Json> Service::greeting(const std::string& client, const Caller& cal
 
 std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
                                                 const std::shared_ptr<WebSocket>& socket) {
-  if (head.path != "/ws" && head.path != "/api/ws") return {};
+  const bool follows = head.path == "/v1/events";
+  if (head.path != "/ws" && head.path != "/api/ws" && !follows) return {};
   tell_request(head, {101, {}, "", {}}, options_.request_log);
+  if (follows) return follow_events(head, socket, events_, options_.event_readers);
   return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 
