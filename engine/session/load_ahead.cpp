@@ -97,16 +97,22 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
   const bool is_kept = known != models.end() && known->is_kept;
   keep_model(model.identity, name, bytes, device, environment);
   Place place(model.identity, device, environment);
-  if (keeps || is_kept) place.stay();
+  if (is_kept) place.stay();
   Reservation claim = on.state->ledger().reserve(missing, name);
   std::vector<Expectation> expected;
   if (HostWeights* const host = on.state->host_weights(); host != nullptr && !wanted.empty())
     expected.push_back(host->expect(wanted, UseOrder::once, on.state->share_device()));
   std::vector<std::shared_ptr<const DeviceWeight>> loaded;
-  for (std::size_t i = 0; i < sources.size(); ++i)
-    loaded.push_back(on.weights->get(sources[i], checkpoint, {},
-                                     {model.identity, name, std::uint32_t(i)}, &claim));
-  on.weights->finish(loaded);
+  try {
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      loaded.push_back(on.weights->get(sources[i], checkpoint, {},
+                                       {model.identity, name, std::uint32_t(i)}, &claim));
+    on.weights->finish(loaded);
+  } catch (const Error&) {
+    on.state->device().take_fault();  // no run is to blame
+    throw;
+  }
+  if (keeps) place.stay();
   return bytes;
 }
 

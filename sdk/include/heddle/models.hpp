@@ -36,6 +36,7 @@ class Models {
   // Loads the models that the workflow calls, or that its nodes load where it calls none, with
   // their LoRAs, as a run would: weights that lie there and nobody uses go for them. `device` names
   // one or several, as EngineOptions::devices. Gives what is there of them then. Waits until it is.
+  // Of several, those before one that throws are there and stay.
   // Throws HEDDLE_OUT_OF_MEMORY, with the figures and before anything goes, where one does not fit
   // beside what is in use, or would take what runs need that are under way or wait;
   // HEDDLE_UNSUPPORTED for a device that gets no work.

@@ -138,6 +138,21 @@ BOOST_FIXTURE_TEST_CASE(unloading_all_keeps_what_is_pinned_and_a_drain_does_not,
   BOOST_TEST(held(a) < kModelBytes);  // nothing is pinned any more
 }
 
+BOOST_FIXTURE_TEST_CASE(a_load_that_fails_pins_nothing_and_may_be_tried_again, ModelsFixture) {
+  control->fail_weight(0, 2);
+  BOOST_TEST(refusal([&] { models.load(flow(a), "fake:0", true); }).code() == HEDDLE_IO);
+  for (const ResidentModel& each : models.resident()) {
+    BOOST_TEST(!each.is_pinned, each.name);
+    BOOST_TEST(each.bytes_in_use == 0u, each.name);
+  }
+  // Nor has it a place in admission: all of the device is there for others.
+  for (const test::LayersFile& model : {b, c}) models.load(flow(model), "fake:0", true);
+  models.unpin("fake:0", "");
+  BOOST_TEST(models.load(flow(a), "fake:0", true).at(0).is_pinned);
+  run(a);
+  BOOST_TEST(engine.devices().at(0).failures == 0u);
+}
+
 BOOST_FIXTURE_TEST_CASE(what_is_not_there_is_told, ModelsFixture) {
   BOOST_TEST(refusal([&] { models.pin("fake:0", "test"); }).code() == HEDDLE_NOT_FOUND);
   BOOST_TEST(refusal([&] { models.load(flow(a), "none"); }).code() == HEDDLE_NOT_FOUND);
