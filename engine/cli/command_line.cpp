@@ -50,8 +50,12 @@ constexpr CommandSpec kCommands[] = {
     {Command::queue, "queue", "look at a server's queue, or change it", kQueue, "ACTION",
      "pause, resume (the queue, or jobs by ID), cancel, retry, delete (jobs by ID), move (one job)",
      true},
-    {Command::models, "models", "list the models in a server's memory, or unload one", kModels,
-     "ACTION", "unload, or unload MODEL", true},
+    {Command::models, "models", "list the models on a server's devices, load, pin and unload them",
+     kModels, "ACTION",
+     "load FILE DEVICE (of a folder of models, as FOLDER/NAME, or a workflow for all of "
+     "its models), pin MODEL DEVICE, unpin MODEL DEVICE, unload, unload MODEL, "
+     "unload MODEL DEVICE",
+     true},
     {Command::key, "key", "make, list and remove the API keys of a server's users", kKey, "ACTION",
      "list; add, and the name of a user; remove, and the id of a key", true},
     {Command::version, "version", "print the version", 0, nullptr, nullptr},

@@ -227,7 +227,7 @@ class ApiTransfer {
     set(CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
     set(CURLOPT_USERAGENT, "heddle");
     if (!call_.body.empty()) {
-      add_header("Content-Type: application/json");
+      add_header(cat("Content-Type: ", call_.content_type));
       set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call_.body.size()));
       set(CURLOPT_POSTFIELDS, call_.body.c_str());
     } else if (call_.method == "POST") {

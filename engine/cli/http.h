@@ -36,11 +36,12 @@ HttpAnswer http_get(const HttpRequest& request, const std::function<void(const H
 // A request to an API.
 struct HttpCall {
   std::string method, url;
-  std::string body;   // JSON; empty: none
+  std::string body;   // empty: none
   std::string token;  // for "Authorization: Bearer"; empty: none
   // The bytes of an answer of status 200 as they come, instead of HttpReply::body: of one without
   // an end. False: no more of it is wanted. Empty: all of it is kept.
   std::function<bool(std::string_view)> bytes;
+  std::string content_type = "application/json";  // of the body
 };
 
 struct HttpReply {

@@ -80,7 +80,7 @@ int add_key(const std::string& user, const Settings& settings, Output& output) {
   output.write(settings.json ? cat(engine::write_json(json.set("key", made.text)), "\n")
                              : cat(made.text, "\n"));
   if (!settings.json && !settings.quiet)
-    to_stderr(cat("heddle: the key of ", user, ", a ", role_of(made.kept),
+    to_stderr(cat("heddle: the key of ", user, " (", role_of(made.kept), ")",
                   ". It is not kept: give it to them now."));
   return kExitDone;
 }

@@ -1,4 +1,5 @@
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
@@ -184,6 +185,9 @@ void announce(const engine::Service& service, const Settings& settings, Output& 
 int serve_jobs(const Request& request, Output& output) {
   const Settings& settings = request.settings;
   require_safety(settings.serve);
+  // What others make and upload here is for whoever the server lets see it, and not for all who
+  // have an account on the machine.
+  ::umask(0077);
   engine::ServiceOptions options = options_of(settings);
   options.log = std::make_shared<engine::LogLines>();
   const LogToBoth log(options.log, settings.serve.access.has_json_log);

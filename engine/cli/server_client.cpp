@@ -79,9 +79,10 @@ class EventLines {
 
 }  // namespace
 
-Json ServerClient::ask(const std::string& method, const std::string& path,
-                       const std::string& body) const {
-  const HttpReply reply = call_server({method, url(path), body, settings_.api_key, {}});
+Json ServerClient::ask(const std::string& method, const std::string& path, const std::string& body,
+                       const std::string& content_type) const {
+  const HttpReply reply =
+      call_server({method, url(path), body, settings_.api_key, {}, content_type});
   require_success(url(path), reply);
   if (reply.body.empty()) return {};
   try {

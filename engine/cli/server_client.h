@@ -25,6 +25,10 @@ class ServerClient {
   // Error(invalid_argument) with the server's message for what it refuses.
   engine::Json get(const std::string& path) const { return ask("GET", path, ""); }
   engine::Json post(const std::string& path, const engine::Json& body) const;
+  engine::Json post_form(const std::string& path, const std::string& content_type,
+                         const std::string& body) const {
+    return ask("POST", path, body, content_type);
+  }
   engine::Json post(const std::string& path) const { return ask("POST", path, ""); }
   void remove(const std::string& path) const { ask("DELETE", path, ""); }
 
@@ -46,8 +50,8 @@ class ServerClient {
   std::string url(const std::string& path) const { return settings_.url + path; }
 
  private:
-  engine::Json ask(const std::string& method, const std::string& path,
-                   const std::string& body) const;
+  engine::Json ask(const std::string& method, const std::string& path, const std::string& body,
+                   const std::string& content_type = "application/json") const;
 
   const ServerSettings settings_;
 };

@@ -1,6 +1,7 @@
 // ps, queue, models and devices --server: what a server has, and how it is changed.
 #include <algorithm>
 #include <cstdio>
+#include <filesystem>
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
@@ -153,31 +154,65 @@ int change_queue(const Request& request, Output& output) {
   return kExitDone;
 }
 
+namespace {
+
+void write_models(const Json& models, Output& output) {
+  Table table;
+  table.row({"device", "memory", "in use", "pinned", "model"});
+  for (const Json& model : models.as_array()) {
+    const Json* const places = model.find("devices");
+    const auto add = [&](const Json& place) {
+      table.row({place.at("device").as_string(), bytes_text(place.at("bytes")),
+                 bytes_text(place.at("bytes_in_use")), place.at("pinned").as_bool() ? "yes" : "no",
+                 model.at("name").as_string()});
+    };
+    if (places == nullptr) add(model);
+    for (std::size_t i = 0; places != nullptr && i < places->size(); ++i) add(places->at(i));
+  }
+  output.write(table.text());
+}
+
+// What is to be loaded: a workflow that is here, or a model file of the server's.
+Json load_of(const std::string& file, const std::string& device) {
+  Json body = Json::object();
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(file, ignored))
+    body.set("workflow", engine::parse_json(Workflow::load(file).text(), file));
+  else
+    body.set("file", file);
+  return std::move(body.set("device", device));
+}
+
+Json change_models(const std::vector<std::string>& words, const ServerClient& server) {
+  const std::string& action = words.front();
+  const bool has_device = words.size() == 3;
+  Json body = Json::object();
+  if (action == "load" && has_device)
+    return server.post("/v1/models/load", load_of(words[1], words[2]));
+  const bool is_unload = action == "unload" && words.size() <= 3;
+  const bool is_pin = (action == "pin" || action == "unpin") && has_device;
+  if (!is_unload && !is_pin)
+    throw Error(Code::invalid_argument,
+                cat("heddle models: expected nothing, load FILE DEVICE, pin MODEL DEVICE, unpin "
+                    "MODEL DEVICE, unload, unload MODEL or unload MODEL DEVICE, got ",
+                    engine::quote(engine::join(words, " ")), "."));
+  if (words.size() > 1) body.set("model", words[1]);
+  if (has_device) body.set("device", words[2]);
+  return server.post(cat("/v1/models/", action), body);
+}
+
+}  // namespace
+
 int list_models(const Request& request, Output& output) {
   const Settings& settings = request.settings;
   const ServerClient server(settings.server);
-  const std::vector<std::string>& words = request.operands;
-  if (!words.empty()) {
-    if (words.front() != "unload" || words.size() > 2)
-      throw Error(Code::invalid_argument,
-                  cat("heddle models: expected nothing, unload, or unload MODEL, got ",
-                      engine::quote(engine::join(words, " ")), "."));
-    Json body = Json::object();
-    if (words.size() == 2) body.set("model", words[1]);
-    const Json answer = server.post("/v1/models/unload", body);
-    if (!tell_json(answer, settings, output))
-      output.write(cat("given back: ", bytes_text(answer.at("bytes")), "\n"));
-    return kExitDone;
-  }
-  const Json answer = server.get("/v1/models");
+  const Json answer =
+      request.operands.empty() ? server.get("/v1/models") : change_models(request.operands, server);
   if (tell_json(answer, settings, output)) return kExitDone;
-  Table table;
-  table.row({"device", "memory", "in use", "model"});
-  for (const Json& model : answer.at("models").as_array())
-    for (const Json& place : model.at("devices").as_array())
-      table.row({place.at("device").as_string(), bytes_text(place.at("bytes")),
-                 bytes_text(place.at("bytes_in_use")), model.at("name").as_string()});
-  output.write(table.text());
+  if (const Json* models = answer.find("models"))
+    write_models(*models, output);
+  else
+    output.write(cat("given back: ", bytes_text(answer.at("bytes")), "\n"));
   return kExitDone;
 }
 

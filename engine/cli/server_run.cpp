@@ -10,6 +10,7 @@
 #include "engine/cli/interrupt.h"
 #include "engine/cli/served_file.h"
 #include "engine/cli/server_client.h"
+#include "engine/cli/server_uploads.h"
 #include "engine/cli/submission.h"
 
 namespace heddle::cli {
@@ -149,6 +150,7 @@ class ServerRuns {
     try {
       submission_ = submission_of(flow_, "the workflow", settings_, server_);
       submission_.body.set("batch", batch_);
+      upload_inputs(submission_.body, settings_, server_);
       interrupt_.before_runs();
       const Json answer = server_.post("/v1/jobs", submission_.body);
       for (const Json& warning : answer.at("warnings").as_array())
@@ -213,8 +215,11 @@ class ServerRuns {
 
   // What was made, with the files of the output folder written here.
   RunReport fetch(const Json& job, JobEvents& events) {
-    const std::filesystem::path folder =
-        settings_.engine.output_dir.empty() ? "output" : settings_.engine.output_dir;
+    const EngineOptions& here = settings_.engine;
+    const std::filesystem::path folder = !here.output_dir.empty() ? here.output_dir
+                                         : here.comfyui_dir.empty()
+                                             ? std::filesystem::path("output")
+                                             : here.comfyui_dir / "output";
     RunReport report;
     std::map<std::string, std::map<std::string, Json>> shown;  // by node, by kind
     for (const Json& made : job.at("outputs").as_array()) {

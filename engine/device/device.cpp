@@ -1,5 +1,6 @@
 #include "engine/device/device.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -175,6 +176,24 @@ void Device::copy(Stream& stream, const Device* to, void* dst, const Device* fro
   check(desc_.copy(stream.raw(), to == nullptr ? nullptr : to->raw(), dst,
                    from == nullptr ? nullptr : from->raw(), src, bytes),
         name());
+  count_transfer(from, to, bytes);
+}
+
+void Device::count_transfer(const Device* from, const Device* to, std::uint64_t bytes) const {
+  const auto in_host = [](const Device* side) { return side == nullptr || side->host_visible(); };
+  if (in_host(from) && in_host(to)) return;
+  const auto kind_of = [](const Device* side) -> std::string_view {
+    return side == nullptr ? "host" : std::string_view(side->kind());
+  };
+  const auto counts = transfers_.lock();
+  auto count = std::ranges::find_if(*counts, [&](const TransferCount& each) {
+    return each.from == kind_of(from) && each.to == kind_of(to);
+  });
+  if (count == counts->end())
+    count = counts->insert(
+        count, {std::string(kind_of(from)), std::string(kind_of(to)), std::uint64_t{0}, 0});
+  ++count->copies;
+  count->bytes += bytes;
 }
 
 heddle_link Device::link(const Device* peer) const {
@@ -224,6 +243,7 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_l
   check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()),
                           pointers.data(), dst),
         name());
+  count_transfer(nullptr, this, layout.bytes);
 }
 
 }  // namespace heddle::engine

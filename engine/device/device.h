@@ -118,6 +118,12 @@ class CancelScope {
   CancelFlag* const flag_;
 };
 
+// Copies from one memory to another, by kind of device; "host": host memory.
+struct TransferCount {
+  std::string from, to;
+  std::uint64_t copies = 0, bytes = 0;
+};
+
 class Device {
  public:
   // Takes an opened device. `owner` keeps the plugin's library loaded.
@@ -148,6 +154,11 @@ class Device {
   // Enqueues; nullptr for a side means host memory.
   void copy(Stream& stream, const Device* to, void* dst, const Device* from, const void* src,
             std::size_t bytes) const;
+  // What was copied by this device since it was opened, weights among it. Copies within host memory
+  // are none.
+  std::vector<TransferCount> transfers() const { return *transfers_.lock(); }
+  // For what copies by other means than copy(); nullptr: host memory.
+  void count_transfer(const Device* from, const Device* to, std::uint64_t bytes) const;
 
   // The way to a peer, or to host memory (nullptr). What a plugin does not tell follows from
   // can_copy and host_visible, its speed unknown; devices of two plugins reach each other through
@@ -200,6 +211,7 @@ class Device {
   };
   mutable Guarded<Faults> faults_;
   mutable std::atomic<std::uint64_t> failed_waits_{0};
+  mutable Guarded<std::vector<TransferCount>> transfers_;
 };
 
 }  // namespace heddle::engine

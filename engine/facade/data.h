@@ -38,6 +38,8 @@ auto translate_errors(F&& body) -> decltype(body()) {
 }
 
 engine::MemoryPolicy memory_policy_of(const EngineOptions& options);
+// "flux" names every model of the family, and one model its whole name.
+bool is_named(std::string_view owner, std::string_view name);
 MemoryReport report_of(const engine::LedgerReport& ledger);
 
 struct Workflow::Data {
@@ -114,6 +116,9 @@ struct Engine::Data {
   std::string memory_name(std::uint32_t memory) const;  // of Environment::admission
   Ready prepare(const Workflow::Data& flow,
                 Asked asked) const;  // throws every problem, a line each
+  static const std::shared_ptr<const Workflow::Data>& data_of(const Workflow& workflow) {
+    return workflow.data_;
+  }
   // For people, who want to see what lacks where. Takes the tensors.
   Ready prepare_to_show(const std::shared_ptr<const Workflow::Data>& flow, Inputs inputs,
                         bool must_fit = true) const;

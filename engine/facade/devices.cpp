@@ -83,7 +83,10 @@ std::vector<DeviceInfo> Engine::devices() const {
                                       d.identity().fallbacks,
                                       d.identity().integrated,
                                       d.has_context().value_or(true),
+                                      {},
                                       {}});
+      for (const engine::TransferCount& each : d.transfers())
+        one.transfers.push_back({each.from, each.to, each.copies, each.bytes});
       one.memory = report_of(ledger);
       one.service = engine::state_name(data_->environment->device_service.state(i));
       const engine::DeviceHealth::Report health = device.health->report();

@@ -5,6 +5,7 @@
 #include "engine/base/thread.h"
 #include "engine/facade/data.h"
 #include "engine/resources/available_memory.h"
+#include "engine/resources/kept_models.h"
 
 namespace heddle {
 
@@ -34,21 +35,21 @@ MemoryReport report_of(const engine::LedgerReport& ledger) {
                       ledger.peak,
                       {},
                       0,
-                      0};
+                      0,
+                      {}};
   for (const engine::LedgerReport::Line& line : ledger.held)
     report.held.push_back(
         {std::string(engine::memory_kind_name(line.kind)), line.owner, line.bytes, line.pinned});
+  for (std::size_t what = 0; what < ledger.evicted.size(); ++what)
+    if (const auto& evicted = ledger.evicted[what]; evicted.times > 0)
+      report.evictions.push_back(
+          {std::string(engine::kEvictionNames[what]), evicted.times, evicted.bytes});
   return report;
 }
 
-namespace {
-
-// "flux" names every model of the family, and one model its whole name.
 bool is_named(std::string_view owner, std::string_view name) {
   return owner == name || (owner.starts_with(name) && owner.substr(name.size()).starts_with(' '));
 }
-
-}  // namespace
 
 MemoryReport Engine::host_memory() const {
   return translate_errors([&] {
@@ -80,6 +81,7 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
         models.push_back(each.name);
         if (!is_named(each.name, model)) continue;
         has_model = true;
+        engine::release_model(each.model, std::uint32_t(d), environment);
         one.weights->unload(each.name);
       }
       one.state->trim();

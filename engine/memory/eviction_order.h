@@ -10,7 +10,9 @@
 // with the host's ledger, too, so that it goes for another device.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace heddle::engine {
 
@@ -50,5 +52,10 @@ enum class EvictionOrder : std::uint8_t {
   // WeightStore::evict(Reach::all).
   weights_in_use,
 };
+
+// For people, in the order of the values.
+inline constexpr std::array<std::string_view, 6> kEvictionNames = {
+    "free chunks",         "merged weights", "file bytes",
+    "weights without use", "cached values",  "weights in use"};
 
 }  // namespace heddle::engine

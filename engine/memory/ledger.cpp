@@ -216,6 +216,17 @@ void Ledger::make_room(std::uint64_t bytes) {
   }
 }
 
+// What others take meanwhile is counted as not given back.
+void Ledger::ask(const Evictor& evictor, std::uint64_t bytes) {
+  const std::uint64_t before = state_.lock()->taken;
+  evictor.evict(bytes);
+  const auto state = state_.lock();
+  if (state->taken >= before) return;
+  LedgerReport::Evicted& evicted = state->evicted[std::size_t(evictor.priority)];
+  ++evicted.times;
+  evicted.bytes += before - state->taken;
+}
+
 std::uint64_t Ledger::evict_once(std::uint64_t bytes) {
   std::vector<Evictor> evictors;
   std::uint64_t before = 0;
@@ -227,7 +238,7 @@ std::uint64_t Ledger::evict_once(std::uint64_t bytes) {
   for (const Evictor& evictor : evictors) {
     const std::uint64_t lacks = missing(bytes);
     if (lacks == 0) break;
-    evictor.evict(lacks);
+    ask(evictor, lacks);
   }
   const std::uint64_t after = state_.lock()->taken;
   return before - std::min(before, after);
@@ -244,7 +255,7 @@ bool Ledger::after_refusal(std::uint64_t bytes) {
     const auto gone = [&] { return before - std::min(before, each->state_.lock()->taken); };
     for (const Evictor& evictor : evictors) {
       if (gone() >= bytes) break;
-      evictor.evict(bytes - gone());
+      each->ask(evictor, bytes - gone());
     }
     has_gone = has_gone || gone() > 0;
   }
@@ -326,7 +337,8 @@ LedgerReport Ledger::report() const {
                       state->claimed,
                       std::uint64_t(std::max<std::int64_t>(0, available(*state))),
                       std::nullopt,
-                      {}};
+                      {},
+                      state->evicted};
   if (state->is_polled)
     report.driver_free = std::uint64_t(std::max<std::int64_t>(
         0, clamped(state->driver_free) + clamped(state->taken_then) - clamped(state->taken)));

@@ -35,6 +35,10 @@ struct LedgerReport {
     std::uint64_t bytes = 0;
     std::uint64_t pinned = 0;  // of them, in use now: they cannot be evicted
   };
+  // What was asked to go for want of room, and has given bytes back.
+  struct Evicted {
+    std::uint64_t times = 0, bytes = 0;
+  };
   std::string name;          // "cuda:0", "host"
   std::uint64_t budget = 0;  // bytes; Ledger::kNoLimit: none
   std::uint64_t headroom = 0;
@@ -45,6 +49,7 @@ struct LedgerReport {
   std::optional<std::uint64_t>
       driver_free;         // when it was asked last, less what we have taken since
   std::vector<Line> held;  // most bytes first
+  std::array<Evicted, kEvictionNames.size()> evicted{};  // by EvictionOrder
 };
 
 class Ledger {
@@ -159,6 +164,7 @@ class Ledger {
     std::vector<std::string> owners{""};
     std::vector<std::array<Amount, kMemoryKinds>> held{1};
     std::vector<Evictor> evictors;
+    std::array<LedgerReport::Evicted, kEvictionNames.size()> evicted{};
   };
   std::uint64_t budget(const State& state) const;
   std::int64_t available_by_budget(const State& state) const;
@@ -178,6 +184,7 @@ class Ledger {
   std::uint64_t missing(std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);
   std::uint64_t evict_once(std::uint64_t bytes);  // bytes given back meanwhile
+  void ask(const Evictor& evictor, std::uint64_t bytes);
 
   const std::string name_;
   const Limits limits_;

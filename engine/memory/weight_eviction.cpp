@@ -1,6 +1,7 @@
 // Which weights go when room is wanted, and in which order.
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "engine/memory/weights.h"
 
@@ -86,6 +87,40 @@ std::uint64_t WeightStore::expire(double now, double seconds) {
   return bytes_of(gone);
 }
 
+void WeightStore::keep_for(Entry& entry, const Hash128& model) {
+  if (entry.kept_for.empty()) entry.weight->pin();
+  entry.kept_for.insert(model);
+}
+
+void WeightStore::release_from(Entry& entry, const Hash128& model) {
+  if (entry.kept_for.erase(model) > 0 && entry.kept_for.empty()) entry.weight->unpin();
+}
+
+void WeightStore::keep(const Hash128& model) {
+  const auto state = entries_.lock();
+  state->models[model].is_kept = true;
+  for (auto& [key, entry] : state->entries)
+    if (entry.model == model) keep_for(entry, model);
+}
+
+void WeightStore::release(const Hash128& model) {
+  const auto state = entries_.lock();
+  const auto found = state->models.find(model);
+  if (found == state->models.end() || !std::exchange(found->second.is_kept, false)) return;
+  for (auto& [key, entry] : state->entries) release_from(entry, model);
+}
+
+std::vector<Hash128> WeightStore::release_kept() {
+  std::vector<Hash128> kept;
+  {
+    const auto state = entries_.lock();
+    for (const auto& [id, model] : state->models)
+      if (model.is_kept) kept.push_back(id);
+  }
+  for (const Hash128& model : kept) release(model);
+  return kept;
+}
+
 std::vector<ModelWeights> WeightStore::models() const {
   const auto state = entries_.lock();
   std::map<Hash128, ModelWeights> found;
@@ -93,11 +128,14 @@ std::vector<ModelWeights> WeightStore::models() const {
     ModelWeights& model = found[entry.model];
     model.bytes += entry.weight->layout.bytes;
     if (entry.weight->is_pinned()) model.pinned += entry.weight->layout.bytes;
+    if (entry.weight->pins() > (entry.kept_for.empty() ? 0u : 1u))
+      model.used += entry.weight->layout.bytes;
   }
   std::vector<ModelWeights> all;
   for (auto& [id, model] : found) {
     model.model = id;
     model.name = state->models.at(id).name;
+    model.is_kept = state->models.at(id).is_kept;
     all.push_back(std::move(model));
   }
   std::ranges::stable_sort(all, std::greater<>(), &ModelWeights::bytes);

@@ -68,6 +68,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entr
   Model& of = state.models[model];
   of.last_use = entry.last_use;
   if (of.name.empty()) of.name = user.name;
+  if (of.is_kept) keep_for(entry, model);
   return pinned(entry.weight);
 }
 
@@ -120,7 +121,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     throw;
   }
   state->bytes += weight->layout.bytes;
-  Entry& entry = state->entries[key] = {weight, 0, {}, 0};
+  Entry& entry = state->entries[key] = {weight, 0, {}, 0, {}};
   state->unproven.emplace_back(key, weight);
   return touch(*state, entry, model, user);
 }
@@ -172,6 +173,7 @@ void WeightStore::lose_unproven(State& state) {
     weight->is_lost = true;
     const auto at = state.entries.find(key);
     if (at == state.entries.end() || at->second.weight != weight) continue;
+    if (!at->second.kept_for.empty()) weight->unpin();
     state.bytes -= weight->layout.bytes;
     state.entries.erase(at);
   }
@@ -181,6 +183,8 @@ void WeightStore::lose_unproven(State& state) {
 void WeightStore::drop_all() {
   const auto state = entries_.lock();
   lose_unproven(*state);
+  for (auto& [key, entry] : state->entries)
+    if (!entry.kept_for.empty()) entry.weight->unpin();
   state->entries.clear();
   state->bytes = 0;
 }

@@ -32,7 +32,8 @@ struct DeviceWeight {
   // is an internal error.
   void pin() const;
   void unpin() const;
-  bool is_pinned() const { return pins_.load(std::memory_order_acquire) > 0; }
+  bool is_pinned() const { return pins() > 0; }
+  std::uint32_t pins() const { return pins_.load(std::memory_order_acquire); }
 
  private:
   mutable std::atomic<std::uint32_t> pins_{0};
@@ -53,7 +54,9 @@ using NextUses = std::map<Hash128, std::uint64_t>;
 struct ModelWeights {
   std::string name;
   Hash128 model{};
-  std::uint64_t bytes = 0, pinned = 0;  // pinned: in use now
+  std::uint64_t bytes = 0, pinned = 0;  // pinned: in use now, or kept
+  std::uint64_t used = 0;               // in use now
+  bool is_kept = false;                 // by WeightStore::keep()
 };
 
 class WeightStore {
@@ -103,6 +106,12 @@ class WeightStore {
   std::uint64_t expire(double now, double seconds);
   std::vector<ModelWeights> models() const;
 
+  // Pins all that a model has here, now and later, until release() says that it need not stay. What
+  // two models share stays for both.
+  void keep(const Hash128& model);
+  void release(const Hash128& model);
+  std::vector<Hash128> release_kept();  // all models that are kept; gives them
+
   void drop_unused() { unload(); }
   // Forgets all weights: the device has failed, and may hold something else by now. Sessions keep
   // what they have.
@@ -114,12 +123,14 @@ class WeightStore {
     std::uint64_t last_use = 0;
     Hash128 model{};
     std::uint32_t order = 0;
+    std::set<Hash128> kept_for{};  // models; there is a pin where there are any
   };
   struct Model {
     std::string name;
     std::uint64_t last_use = 0;  // of any of its weights
     std::uint64_t seen_use = 0;  // that expire() has seen, and when
     double seen_at = 0;
+    bool is_kept = false;
   };
   using Entries = std::map<Hash128, Entry>;
   struct State {
@@ -142,6 +153,8 @@ class WeightStore {
   void keep_to_limit(std::uint64_t wanted);
   Gone drop_if(State& state, const std::function<bool(const Entry&)>& goes);
   void prove(State& state) const;
+  static void keep_for(Entry& entry, const Hash128& model);
+  static void release_from(Entry& entry, const Hash128& model);
   static void lose_unproven(State& state);
 
   LoadTurns load_turns_;

@@ -71,7 +71,8 @@ struct JobOutcome {
 
 // What whoever claims a job would like.
 struct ClaimWish {
-  std::set<std::string> warm;     // models (of Job::model) that wait on devices
+  // That wait on devices: all models of a job (Job::model), or a file of one, without its folder.
+  std::set<std::string> warm;
   bool interactive_only = false;  // no job that gives way to others
 };
 

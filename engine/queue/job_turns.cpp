@@ -55,12 +55,26 @@ std::vector<WaitingJob> due_jobs(const std::vector<WaitingJob>& firsts,
   return due;
 }
 
+namespace {
+
+// `model` as of a job: files, a line each, in their folders perhaps.
+bool wants_one_of(const std::set<std::string>& warm, std::string_view model) {
+  if (model.empty() || warm.empty()) return false;
+  if (warm.contains(std::string(model))) return true;
+  while (!model.empty()) {
+    const std::string_view file = model.substr(0, model.find('\n'));
+    if (warm.contains(std::string(file.substr(file.find_last_of('/') + 1)))) return true;
+    model.remove_prefix(std::min(file.size() + 1, model.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
 Turn choose_turn(const std::vector<WaitingJob>& due, const std::set<std::string>& warm,
                  const TurnRules& rules, const std::function<std::vector<WaitingJob>()>& behind) {
   const WaitingJob& first = due.front();
-  const auto is_warm = [&](const WaitingJob& job) {
-    return !job.model.empty() && warm.contains(job.model);
-  };
+  const auto is_warm = [&](const WaitingJob& job) { return wants_one_of(warm, job.model); };
   const auto keeps_its_place = [](const WaitingJob& job) {
     return job.is_placed || job.passed >= kMostPassed;
   };

@@ -87,6 +87,27 @@ Admission::Ticket Admission::enter(Request request) {
   return ticket;
 }
 
+std::optional<Admission::NoRoom> Admission::keep(const Hash128& model,
+                                                 const std::vector<Kept>& where) {
+  while (!count_all()) {
+  }
+  const std::vector<std::uint64_t> now = capacities();
+  const auto state = state_.lock();
+  for (const Kept& each : where)
+    if (!state->queue.may_keep(each.memory, model, each.bytes, now[each.memory]))
+      return NoRoom{each.memory, now[each.memory]};
+  for (const Kept& each : where) state->queue.keep(each.memory, model, each.bytes);
+  return std::nullopt;
+}
+
+void Admission::forget(const Hash128& model, const std::vector<std::uint32_t>& memories) {
+  {
+    const auto state = state_.lock();
+    for (const std::uint32_t memory : memories) state->queue.keep(memory, model, 0);
+  }
+  admit();
+}
+
 void Admission::leave(Id id) noexcept {
   std::shared_ptr<Member> member;
   {

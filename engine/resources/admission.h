@@ -73,6 +73,19 @@ class Admission {
   };
   Ticket enter(Request request);
 
+  // Weights of a model that stay in some memories, whoever comes, until forget(). Nothing: they do.
+  // Else where they may not, because a run under way or one that waits would lack memory.
+  struct Kept {
+    std::uint32_t memory = 0;
+    std::uint64_t bytes = 0;
+  };
+  struct NoRoom {
+    std::uint32_t memory = 0;
+    std::uint64_t capacity = 0;  // bytes
+  };
+  std::optional<NoRoom> keep(const Hash128& model, const std::vector<Kept>& where);
+  void forget(const Hash128& model, const std::vector<std::uint32_t>& memories);
+
  private:
   // One that has entered. `needs` is counted, and dropped, under its own mutex.
   struct Member {

@@ -107,10 +107,14 @@ std::vector<const AdmissionQueue::Entry*> AdmissionQueue::admitted() const {
 }
 
 // Two bounds, and the lower one holds: each run as if by itself; and what each has of its own
-// beside the weights of all models, once each.
-std::uint64_t AdmissionQueue::together(std::span<const Entry* const> runs, std::uint32_t memory) {
+// beside the weights of all models, once each. What is kept there counts as a run that has nothing
+// of its own.
+std::uint64_t AdmissionQueue::together(std::span<const Entry* const> runs,
+                                       std::uint32_t memory) const {
   std::uint64_t apart = 0, shared = 0;
   std::map<Hash128, std::uint64_t> models;
+  if (const auto kept = kept_.find(memory); kept != kept_.end()) models = kept->second;
+  for (const auto& [model, bytes] : models) apart += bytes;
   for (const Entry* run : runs) {
     const MemoryNeed* const need = need_of(run->needs, memory);
     if (need == nullptr) continue;
@@ -122,19 +126,49 @@ std::uint64_t AdmissionQueue::together(std::span<const Entry* const> runs, std::
   return std::min(apart, shared);
 }
 
+std::uint64_t AdmissionQueue::kept_beside(const MemoryNeed& need) const {
+  std::uint64_t bytes = 0;
+  if (const auto kept = kept_.find(need.memory); kept != kept_.end())
+    for (const auto& [model, of_model] : kept->second) {
+      const auto own =
+          std::ranges::find(need.models, model, &std::pair<Hash128, std::uint64_t>::first);
+      if (own == need.models.end()) bytes += of_model;
+    }
+  return bytes;
+}
+
+void AdmissionQueue::keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes) {
+  std::map<Hash128, std::uint64_t>& kept = kept_[memory];
+  if (bytes == 0)
+    kept.erase(model);
+  else
+    kept[model] = bytes;
+}
+
+bool AdmissionQueue::may_keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes,
+                              std::uint64_t capacity) const {
+  AdmissionQueue with = *this;
+  with.keep(memory, model, bytes);
+  if (with.together(with.admitted(), memory) > capacity) return false;
+  return std::ranges::all_of(entries_, [&](const Entry& each) {
+    const MemoryNeed* const need = need_of(each.needs, memory);
+    return need == nullptr || with.fits(*need, each, {}, capacity);
+  });
+}
+
 bool AdmissionQueue::fits(const MemoryNeed& need, const Entry& run,
-                          const std::vector<const Entry*>& beside, std::uint64_t capacity) {
+                          const std::vector<const Entry*>& beside, std::uint64_t capacity) const {
   std::vector<const Entry*> all;
   for (const Entry* each : beside)
     if (need_of(each->needs, need.memory) != nullptr) all.push_back(each);
   // Alone it streams what has no room.
-  if (all.empty()) return need.least <= capacity;
+  if (all.empty()) return need.least <= capacity - std::min(capacity, kept_beside(need));
   all.push_back(&run);
   return together(all, need.memory) <= capacity;
 }
 
 bool AdmissionQueue::fits(const Entry& run, const std::vector<const Entry*>& beside,
-                          const MemoryCapacity& capacity) {
+                          const MemoryCapacity& capacity) const {
   return std::ranges::all_of(run.needs, [&](const MemoryNeed& need) {
     return fits(need, run, beside, capacity(need.memory));
   });
@@ -142,7 +176,7 @@ bool AdmissionQueue::fits(const Entry& run, const std::vector<const Entry*>& bes
 
 bool AdmissionQueue::delays(const Entry& next, const Entry& first,
                             const std::vector<const Entry*>& admitted,
-                            const MemoryCapacity& capacity) {
+                            const MemoryCapacity& capacity) const {
   std::vector<const Entry*> with_next = admitted;
   with_next.push_back(&next);
   return std::ranges::any_of(first.needs, [&](const MemoryNeed& need) {

@@ -59,6 +59,14 @@ class AdmissionQueue {
   // One that is paused is passed by, and nobody waits for its sake.
   void set_paused(Id id, bool is_paused);
 
+  // Weights that stay in a memory, whoever comes; 0 bytes: they need not any more. Runs share them
+  // as they share those of each other, and one that is alone has what they leave.
+  void keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes);
+  // Whether so many bytes more might stay there: beside what the runs under way need, and so that
+  // each that waits finds the least that it runs with.
+  bool may_keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes,
+                std::uint64_t capacity) const;
+
   // Admits whoever may begin now; in their order.
   std::vector<Id> admit(const MemoryCapacity& capacity);
 
@@ -98,25 +106,28 @@ class AdmissionQueue {
   std::vector<const Entry*> admitted() const;
   void note_others();
   // Of a memory, when these run at once.
-  static std::uint64_t together(std::span<const Entry* const> runs, std::uint32_t memory);
-  static bool fits(const MemoryNeed& need, const Entry& run,
-                   const std::vector<const Entry*>& beside, std::uint64_t capacity);
-  static bool fits(const Entry& run, const std::vector<const Entry*>& beside,
-                   const MemoryCapacity& capacity);
+  std::uint64_t together(std::span<const Entry* const> runs, std::uint32_t memory) const;
+  bool fits(const MemoryNeed& need, const Entry& run, const std::vector<const Entry*>& beside,
+            std::uint64_t capacity) const;
+  bool fits(const Entry& run, const std::vector<const Entry*>& beside,
+            const MemoryCapacity& capacity) const;
+  // Bytes that stay in the memory besides what the run itself may use of it.
+  std::uint64_t kept_beside(const MemoryNeed& need) const;
   bool waits_for_another(const Entry& entry) const;
   bool comes_after(const Entry& entry, Id before) const;  // through others, too
   // Of those under way, to make room for the run; empty: that will not do.
   std::vector<Entry*> victims_for(const Entry& run, std::vector<const Entry*> beside,
                                   const MemoryCapacity& capacity);
   // Whether `next` takes of what `first` lacks.
-  static bool delays(const Entry& next, const Entry& first,
-                     const std::vector<const Entry*>& admitted, const MemoryCapacity& capacity);
+  bool delays(const Entry& next, const Entry& first, const std::vector<const Entry*>& admitted,
+              const MemoryCapacity& capacity) const;
 
   static constexpr std::size_t kMostGone = 4096;
   std::list<Entry> entries_;  // in their order; those under way among them
   // Of those that were removed, whom they came after: others may have to wait for their turn to
   // write through them. The oldest are forgotten.
   std::map<Id, Id> gone_;
+  std::map<std::uint32_t, std::map<Hash128, std::uint64_t>> kept_;  // by memory
 };
 
 }  // namespace heddle::engine

@@ -6,6 +6,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/memory/host_tensor.h"
+#include "engine/resources/kept_models.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::engine {
@@ -170,6 +171,7 @@ bool give_back(Environment& environment, std::size_t d) {
   const RunDevice& device = environment.devices[d];
   try {
     evict_values(environment, d, ~std::uint64_t{0});
+    release_models(std::uint32_t(d), environment);
     unload(environment, d);
     const bool is_unpinned = environment.host_weights == nullptr ||
                              environment.host_weights->release_pinned(device.state->device());

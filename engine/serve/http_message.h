@@ -69,6 +69,9 @@ struct StreamedBody {
   // To a reader for whom more than ServerLimits::stream_backlog_bytes wait: instead of them, and
   // the last that it gets.
   std::string farewell;
+  // Called once, on one of the answering threads, where whoever reads has gone before the end; not
+  // where the server ends. Empty: nobody wants to know.
+  std::function<void()> gone = {};
 };
 
 struct HttpResponse {

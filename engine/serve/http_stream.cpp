@@ -143,7 +143,15 @@ class Stream : public HttpStream, public std::enable_shared_from_this<Stream> {
   }
 
   void cut_off() {
-    is_over_ = true;
+    const bool was_over = is_over_.exchange(true);
+    if (!was_over && !is_last_ && body_.gone && !server_.is_stopping)
+      asio::post(server_.pool, [gone = std::move(body_.gone)] {
+        try {
+          gone();
+        } catch (const std::exception& error) {
+          log(Level::error, cat("a reader has gone: ", error.what()));
+        }
+      });
     silence_.cancel();
     deadline_.cancel();
     beast::error_code ignored;

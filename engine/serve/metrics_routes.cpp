@@ -1,10 +1,12 @@
 // GET /v1/metrics and GET /metrics, for Prometheus.
+#include <algorithm>
 #include <map>
 
 #include "engine/base/text.h"
 #include "engine/serve/metrics.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
+#include "heddle/models.hpp"
 
 namespace heddle::engine {
 namespace {
@@ -36,7 +38,58 @@ void write_jobs(const ServiceParts& parts, Exposition& to) {
   to.sample({{"kind", "stream"}}, double(parts.events.readers()));
 }
 
-void write_devices(const heddle::Engine& engine, Exposition& to) {
+// Those that every device has are there from the beginning, as 0: a rate needs a first value.
+void write_transfers(const std::vector<DeviceInfo>& devices, const MemoryReport& host,
+                     Exposition& to) {
+  std::map<std::pair<std::string, std::string>, Transfers> all;
+  for (const DeviceInfo& device : devices) {
+    all.try_emplace({"host", device.kind});
+    all.try_emplace({device.kind, "host"});
+  }
+  for (const DeviceInfo& device : devices)
+    for (const Transfers& each : device.transfers) {
+      Transfers& sum = all[{each.from, each.to}];
+      sum.copies += each.copies;
+      sum.bytes += each.bytes;
+    }
+  const auto write = [&](std::string_view name, std::string_view help,
+                         std::uint64_t Transfers::*what) {
+    to.family(name, "counter", help);
+    for (const auto& [ends, sum] : all)
+      to.sample({{"source", ends.first}, {"target", ends.second}}, double(sum.*what));
+  };
+  write("heddle_transfers_total", "Copies between memories, by kind of device.",
+        &Transfers::copies);
+  write("heddle_transferred_bytes_total", "Bytes copied between memories, by kind of device.",
+        &Transfers::bytes);
+  to.family("heddle_file_read_bytes_total", "counter",
+            "Bytes of weights read from files, for the first time or again.");
+  to.sample({{"read", "first"}}, double(host.read_first));
+  to.sample({{"read", "again"}}, double(host.read_again));
+}
+
+void write_evictions(const std::vector<DeviceInfo>& devices, const MemoryReport& host,
+                     Exposition& to) {
+  const auto write = [&](std::string_view name, std::string_view help,
+                         std::uint64_t Eviction::*what) {
+    to.family(name, "counter", help);
+    const auto add = [&](const std::string& memory, const MemoryReport& report) {
+      for (const char* always : {"weights without use", "cached values"})
+        if (std::ranges::find(report.evictions, always, &Eviction::what) == report.evictions.end())
+          to.sample({{"device", memory}, {"what", always}}, 0);
+      for (const Eviction& each : report.evictions)
+        to.sample({{"device", memory}, {"what", each.what}}, double(each.*what));
+    };
+    for (const DeviceInfo& device : devices) add(device.id, device.memory);
+    add("host", host);
+  };
+  write("heddle_evictions_total", "How often something went for want of room, by what it was.",
+        &Eviction::times);
+  write("heddle_evicted_bytes_total", "Bytes that went for want of room, by what they were.",
+        &Eviction::bytes);
+}
+
+void write_devices(heddle::Engine& engine, Exposition& to) {
   const std::vector<DeviceInfo> devices = engine.devices();
   to.family("heddle_device_up", "gauge", "1 where a device takes work.");
   for (const DeviceInfo& device : devices)
@@ -53,9 +106,20 @@ void write_devices(const heddle::Engine& engine, Exposition& to) {
       to.sample({{"device", device.id}, {"holder", holder}}, double(bytes));
     to.sample({{"device", device.id}, {"holder", "other programs"}}, double(device.memory_others));
   }
+  to.family("heddle_pinned_models", "gauge",
+            "Models that stay on a device, whoever wants the room.");
+  const std::vector<ResidentModel> models = Models(engine).resident();
+  for (const DeviceInfo& device : devices)
+    to.sample({{"device", device.id}},
+              double(std::ranges::count_if(models, [&](const ResidentModel& model) {
+                return model.is_pinned && model.device == device.id;
+              })));
+  const MemoryReport host = engine.host_memory();
   to.family("heddle_host_memory_bytes", "gauge", "Memory of the host, by what holds it.");
-  for (const auto& [holder, bytes] : bytes_by_holder(engine.host_memory()))
+  for (const auto& [holder, bytes] : bytes_by_holder(host))
     to.sample({{"holder", holder}}, double(bytes));
+  write_transfers(devices, host, to);
+  write_evictions(devices, host, to);
 }
 
 HttpResponse metrics(const ServiceParts& parts) {

@@ -11,6 +11,7 @@
 #include "engine/serve/run_events.h"
 #include "engine/serve/run_messages.h"
 #include "engine/serve/v1.h"
+#include "heddle/models.hpp"
 
 namespace heddle::engine {
 namespace {
@@ -45,6 +46,11 @@ constexpr std::chrono::seconds kBetweenLooks{30};
 
 constexpr int kBackground = -1;  // StartOptions::priority: takes no memory that others wait for
 
+bool is_for_people(const heddle::Event& event) {
+  return event.kind == heddle::Event::Kind::warning ||
+         event.kind == heddle::Event::Kind::node_blocked;
+}
+
 // None is made where nothing is to be written; what is there is of use all the same.
 std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
   std::error_code ignored;
@@ -58,13 +64,6 @@ std::filesystem::path folder_of_checkpoints(const RunnerOptions& options) {
 std::size_t Runner::device_count() const {
   const std::lock_guard lock(mutex_);
   return warm_.devices().size();
-}
-
-std::string workflow_text(const Job& job) {
-  std::string text = cat("{\"prompt\": ", job.prompt);
-  if (!job.extra_data.empty()) text += cat(", \"extra_data\": ", job.extra_data);
-  if (!job.targets.empty()) text += cat(", \"partial_execution_targets\": ", job.targets);
-  return text + "}";
 }
 
 Runner::Runner(heddle::Engine& engine, JobQueue& queue, Clients& clients, EventLog& events,
@@ -213,7 +212,13 @@ ClaimWish Runner::wish_of(Seats::Open open) const {
   std::vector<std::vector<std::string>> busy;
   for (const auto& [claim, active] : active_)
     if (active.run && active.wanted() == Active::Pause::none) busy.push_back(active.run->devices());
-  return {warm_.waiting(busy), open == Seats::Open::interactive};
+  ClaimWish wish{warm_.waiting(busy), open == Seats::Open::interactive};
+  if (!has_loaded_) return wish;
+  const std::set<std::string> idlest = warm_.idlest(busy);
+  for (const ResidentModel& model : Models(engine_).resident())
+    if (idlest.contains(model.device))
+      wish.warm.insert(model.name.substr(model.name.find_last_of("/ ") + 1));
+  return wish;
 }
 
 // With the turn: between the look at the seats and the claim nobody takes one.
@@ -306,17 +311,6 @@ void Runner::carry_out(const Job& job, Turn turn) {
   messages.end();
 }
 
-// What its nodes took, on each of the devices that its plan keeps busy.
-double Runner::device_seconds(const JobClaim& claim, const RunProgress& progress) const {
-  std::optional<heddle::Run> run;
-  {
-    const std::lock_guard lock(mutex_);
-    run = active_.at(claim).run;
-  }
-  const std::size_t devices = run ? run->devices().size() : 0;
-  return progress.node_seconds() * double(std::max<std::size_t>(devices, 1));
-}
-
 void Runner::count(const JobOutcome& outcome, double seconds) {
   std::string code;
   if (outcome.state == JobState::failed)
@@ -358,10 +352,13 @@ JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProg
       note(claim, event);
       if (event.kind == heddle::Event::Kind::node_shows && options_.shown)
         options_.shown(job, event.text);
+      heddle::Event told = event;
+      const std::string text = is_for_people(event) ? tellable(job, event.text) : std::string();
+      if (!text.empty()) told.text = text;
       progress.take(event);
-      events.take(event);
+      events.take(told);
       metrics_.take(event);
-      messages.take(event);
+      messages.take(told);
     };
     start.partly = true;
     const std::size_t devices = device_count();
@@ -381,7 +378,7 @@ JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProg
   } catch (const heddle::EngineError& error) {
     // What a node says when it is told to stop is its own affair.
     if (error.code() == int(Code::cancelled) || is_stopped(claim)) return messages.interrupt();
-    return messages.fail(error);
+    return messages.fail(tellable(job, error));
   }
 }
 

@@ -38,6 +38,9 @@ struct RunnerOptions {
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
   // Called with what a node shows (JSON) before others are told, on a thread of the run; or empty.
   std::function<void(const Job& job, std::string_view ui)> shown;
+  // What errors and warnings of a job may say to whoever sees the job: {"...": text or texts},
+  // which keeps its shape. Any thread; empty: all of it.
+  std::function<Json(const Job& job, Json texts)> tellable;
   // What a job goes on from after the server has ended in its midst is written at every so many
   // steps, into a folder of nothing else. 0: nothing is, and such jobs run again.
   unsigned checkpoint_every = 0;
@@ -71,6 +74,9 @@ class Runner {
   // Of a client's job that runs, and that the caller may see: what is under way. Nothing: none
   // runs.
   std::optional<std::string> running_node(const std::string& client, const Caller& caller) const;
+  // Somebody has: from now on jobs that want what is on the devices are warm there, and not only
+  // those that are like the last one.
+  void models_were_loaded() { has_loaded_ = true; }
   // Between two jobs, and now where none runs.
   void free(bool unload_models, bool drop_cached);
 
@@ -106,6 +112,9 @@ class Runner {
   // `goes_on` comes back true where it is the rest of an interrupted one.
   heddle::Run start_run(const Job& job, Turn& turn, StartOptions start, bool& goes_on);
   void note(const JobClaim& claim, const heddle::Event& event);
+  // What may be said of them: without what is somebody else's.
+  heddle::EngineError tellable(const Job& job, const heddle::EngineError& error) const;
+  std::string tellable(const Job& job, std::string_view text) const;
   void let_runs_leave();
   std::size_t device_count() const;
   void set_run(const JobClaim& claim, const heddle::Run& run);
@@ -130,7 +139,7 @@ class Runner {
   std::set<std::string> put_back_;     // mutex_; ids of jobs that put_back() has given back
   WarmModels warm_;                    // mutex_; devices are counted once, by start()
   std::condition_variable left_;       // an active one leaves no more
-  std::atomic<bool> is_ending_ = false;
+  std::atomic<bool> is_ending_ = false, has_loaded_ = false;
   std::vector<std::jthread> threads_;
 };
 

@@ -5,6 +5,7 @@
 #include "engine/base/text.h"
 #include "engine/serve/run_messages.h"
 #include "engine/serve/runner.h"
+#include "engine/serve/v1.h"
 
 namespace heddle::engine {
 
@@ -113,6 +114,42 @@ std::optional<std::string> Runner::running_node(const std::string& client,
 void Runner::free(bool unload_models, bool drop_cached) {
   if (drop_cached) engine_.drop_cached();  // first: devices give back what is nobody's then
   if (unload_models || drop_cached) engine_.unload();
+}
+
+// What its nodes took, on each of the devices that its plan keeps busy.
+double Runner::device_seconds(const JobClaim& claim, const RunProgress& progress) const {
+  std::optional<heddle::Run> run;
+  {
+    const std::lock_guard lock(mutex_);
+    run = active_.at(claim).run;
+  }
+  const std::size_t devices = run ? run->devices().size() : 0;
+  return progress.node_seconds() * double(std::max<std::size_t>(devices, 1));
+}
+
+std::string Runner::tellable(const Job& job, std::string_view text) const {
+  if (!options_.tellable) return std::string(text);
+  const Json told = options_.tellable(job, Json(Json::object().set("text", text)));
+  return told.at("text").as_string();
+}
+
+heddle::EngineError Runner::tellable(const Job& job, const heddle::EngineError& error) const {
+  if (!options_.tellable) return error;
+  Json texts = Json::object();
+  texts.set("what", error.what()).set("trail", json_list(error.trail()));
+  const Json told = options_.tellable(job, std::move(texts));
+  std::vector<std::string> trail;
+  for (const Json& frame : told.at("trail").as_array()) trail.push_back(frame.as_string());
+  if (told.at("what").as_string() != error.what())
+    log(Level::warning, cat("job ", printable(job.id), ": ", error.what()));
+  return {error.code(), std::move(trail), told.at("what").as_string()};
+}
+
+std::string workflow_text(const Job& job) {
+  std::string text = cat("{\"prompt\": ", job.prompt);
+  if (!job.extra_data.empty()) text += cat(", \"extra_data\": ", job.extra_data);
+  if (!job.targets.empty()) text += cat(", \"partial_execution_targets\": ", job.targets);
+  return text + "}";
 }
 
 }  // namespace heddle::engine

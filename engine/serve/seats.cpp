@@ -44,19 +44,25 @@ void WarmModels::ran_on(const std::vector<std::string>& devices, const std::stri
   for (const std::string& device : devices) last_[device] = model;
 }
 
-std::set<std::string> WarmModels::waiting(const std::vector<std::vector<std::string>>& busy) const {
+std::set<std::string> WarmModels::idlest(const std::vector<std::vector<std::string>>& busy) const {
   std::map<std::string, std::size_t> runs;
   for (const std::string& device : devices_) runs[device] = 0;
   for (const std::vector<std::string>& of_run : busy)
     for (const std::string& device : of_run)
       if (const auto found = runs.find(device); found != runs.end()) ++found->second;
-  std::set<std::string> models;
-  if (runs.empty()) return models;
+  std::set<std::string> devices;
+  if (runs.empty()) return devices;
   const std::size_t fewest =
       std::ranges::min_element(runs, {}, [](const auto& one) { return one.second; })->second;
   for (const auto& [device, count] : runs)
-    if (const auto model = last_.find(device); count == fewest && model != last_.end())
-      models.insert(model->second);
+    if (count == fewest) devices.insert(device);
+  return devices;
+}
+
+std::set<std::string> WarmModels::waiting(const std::vector<std::vector<std::string>>& busy) const {
+  std::set<std::string> models;
+  for (const std::string& device : idlest(busy))
+    if (const auto model = last_.find(device); model != last_.end()) models.insert(model->second);
   return models;
 }
 

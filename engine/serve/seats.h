@@ -44,7 +44,9 @@ class WarmModels {
 
   const std::vector<std::string>& devices() const { return devices_; }
   void ran_on(const std::vector<std::string>& devices, const std::string& model);
-  // On those of the devices that have the fewest of the runs; `busy`: devices of each run.
+  // Those of the devices that have the fewest of the runs; `busy`: devices of each run.
+  std::set<std::string> idlest(const std::vector<std::vector<std::string>>& busy) const;
+  // On those.
   std::set<std::string> waiting(const std::vector<std::vector<std::string>>& busy) const;
 
  private:

@@ -6,6 +6,7 @@
 #include "engine/base/text.h"
 #include "engine/serve/authorization.h"
 #include "engine/serve/compression.h"
+#include "engine/serve/event_sockets.h"
 #include "engine/serve/log_lines.h"
 #include "engine/serve/served_files.h"
 #include "engine/serve/v1.h"
@@ -140,6 +141,11 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   queue_ = std::make_unique<JobQueue>(options_.queue_file, std::move(queue));
   RunnerOptions runner = options_.runner;
   runner.shown = [this](const Job& job, std::string_view ui) { owners_.add_shown(ui, job.user); };
+  // As a user: whether it was an administrator's nobody knows any more. The log has all of it.
+  runner.tellable = [this](const Job& job, Json texts) {
+    return job.user.empty() ? texts
+                            : owners_.without_names({job.user, false, ""}, std::move(texts));
+  };
   if (runner.checkpoint_dir.empty())
     runner.checkpoint_dir = cat(options_.queue_file.string(), ".checkpoints");
   runner_ =
@@ -158,6 +164,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   add_v1_submit_routes(router_, parts);
   add_v1_job_routes(router_, parts);
   add_v1_device_routes(router_, parts);
+  add_v1_model_routes(router_, parts);
   add_session_routes(router_, parts);
   add_page_routes(router_, parts);
   add_v1_event_routes(router_, parts);
@@ -225,8 +232,10 @@ std::vector<Json> Service::greeting(const std::string& client, const Caller& cal
 
 std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
                                                 const std::shared_ptr<WebSocket>& socket) {
-  if (head.path != "/ws" && head.path != "/api/ws") return {};
+  const bool follows = head.path == "/v1/events";
+  if (head.path != "/ws" && head.path != "/api/ws" && !follows) return {};
   tell_request(head, {101, {}, "", {}}, options_.request_log);
+  if (follows) return follow_events(head, socket, events_, options_.event_readers);
   return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 

@@ -128,6 +128,7 @@ void add_user_routes(Router& router, const ServiceParts& parts);
 void add_v1_submit_routes(Router& router, const ServiceParts& parts);
 void add_v1_job_routes(Router& router, const ServiceParts& parts);
 void add_v1_device_routes(Router& router, const ServiceParts& parts);
+void add_v1_model_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);
 void add_v1_event_routes(Router& router, const ServiceParts& parts);

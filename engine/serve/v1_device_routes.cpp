@@ -1,38 +1,24 @@
-// Devices, the models on them, and the server itself: /v1/devices, /v1/models, /v1/health and
-// /v1/openapi.json.
+// Devices and the server itself: /v1/devices, /v1/health and /v1/openapi.json.
 #include <algorithm>
-#include <map>
 
 #include "engine/base/text.h"
 #include "engine/serve/authorization.h"
 #include "engine/serve/service.h"
 #include "engine/serve/v1.h"
 #include "engine/serve/v1_job.h"
+#include "heddle/models.hpp"
 
 namespace heddle::engine {
 namespace {
 
-struct Resident {
-  std::uint64_t bytes = 0, pinned = 0;
-};
-
-// By name, in the order of names.
-std::map<std::string, Resident> models_of(const MemoryReport& memory) {
-  std::map<std::string, Resident> models;
-  for (const MemoryUsage& part : memory.held) {
-    if (part.kind != "weights" || part.owner.empty()) continue;
-    models[part.owner].bytes += part.bytes;
-    models[part.owner].pinned += part.pinned;
-  }
-  return models;
-}
-
-Json told_models(const MemoryReport& memory) {
+// `resident`: of all devices.
+Json told_models(const std::string& device, const std::vector<ResidentModel>& resident) {
   Json list = Json::array();
-  for (const auto& [name, resident] : models_of(memory)) {
+  for (const ResidentModel& each : resident) {
+    if (each.device != device) continue;
     Json model = Json::object();
-    model.set("name", name).set("bytes", resident.bytes).set("bytes_in_use", resident.pinned);
-    list.push(std::move(model));
+    model.set("name", each.name).set("bytes", each.bytes).set("bytes_in_use", each.bytes_in_use);
+    list.push(std::move(model.set("pinned", each.is_pinned)));
   }
   return list;
 }
@@ -55,7 +41,7 @@ bool is_working(const DeviceInfo& device) {
 }
 
 Json told_device(const DeviceInfo& device, const JobTeller& teller, const Call& call,
-                 const JobQueue& queue) {
+                 const ServiceParts& parts) {
   Json told = Json::object(), memory = told_memory(device.memory);
   memory.set("total", device.memory_total).set("free", device.memory_free);
   memory.set("ours", device.memory_ours).set("others", device.memory_others);
@@ -63,16 +49,17 @@ Json told_device(const DeviceInfo& device, const JobTeller& teller, const Call& 
   told.set("state", device.state).set("service", device.service);
   told.set("trouble", text_or_null(device.trouble));
   told.set("failures", device.failures).set("last_failure", text_or_null(device.last_failure));
-  told.set("memory", std::move(memory)).set("models", told_models(device.memory));
+  told.set("memory", std::move(memory))
+      .set("models", told_models(device.id, Models(parts.engine).resident()));
   return std::move(told.set(
-      "jobs", json_list(visible_ids(call.request.caller, teller.jobs_on(device.id), queue))));
+      "jobs", json_list(visible_ids(call.request.caller, teller.jobs_on(device.id), parts.queue))));
 }
 
 HttpResponse list_devices(const Call& call, const ServiceParts& parts) {
   const JobTeller teller(parts);
   Json list = Json::array(), host = Json::object(), answer = Json::object();
   for (const DeviceInfo& device : parts.engine.devices())
-    list.push(told_device(device, teller, call, parts.queue));
+    list.push(told_device(device, teller, call, parts));
   host.set("memory", told_memory(parts.engine.host_memory()));
   return json_response(answer.set("devices", std::move(list)).set("host", std::move(host)));
 }
@@ -100,34 +87,7 @@ HttpResponse serve_device(const Call& call, const ServiceParts& parts, std::stri
   const DeviceInfo device = require_device(parts.engine, id);
   parts.events.publish("device", {},
                        Json(Json::object().set("device", id).set("service", device.service)));
-  return json_response(told_device(device, JobTeller(parts), call, parts.queue));
-}
-
-// A model that is on several devices is told once.
-HttpResponse list_models(const heddle::Engine& engine) {
-  std::map<std::string, Json> places;
-  const auto add = [&](const std::string& device, const MemoryReport& memory) {
-    for (const auto& [name, resident] : models_of(memory)) {
-      Json place = Json::object();
-      place.set("device", device).set("bytes", resident.bytes);
-      place.set("bytes_in_use", resident.pinned);
-      places.try_emplace(name, Json::array()).first->second.push(std::move(place));
-    }
-  };
-  for (const DeviceInfo& device : engine.devices()) add(device.id, device.memory);
-  add("host", engine.host_memory());
-  Json list = Json::array(), answer = Json::object();
-  for (auto& [name, on] : places) {
-    Json model = Json::object();
-    list.push(std::move(model.set("name", name).set("devices", std::move(on))));
-  }
-  return json_response(answer.set("models", std::move(list)));
-}
-
-HttpResponse unload(const Call& call, heddle::Engine& engine) {
-  const Fields fields(call, {"device", "model"});
-  const std::uint64_t bytes = engine.unload(fields.text("device"), fields.text("model"));
-  return json_response(Json(Json::object().set("bytes", bytes)));
+  return json_response(told_device(device, JobTeller(parts), call, parts));
 }
 
 HttpResponse tell_ready(const ServiceParts& parts) {
@@ -147,15 +107,12 @@ void add_v1_device_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "GET", "/v1/devices",
          [parts](const Call& call) { return list_devices(call, parts); });
   add_v1(router, "GET", "/v1/devices/{id}", [parts](const Call& call) {
-    return json_response(told_device(require_device(parts.engine, call.part("id")),
-                                     JobTeller(parts), call, parts.queue));
+    return json_response(
+        told_device(require_device(parts.engine, call.part("id")), JobTeller(parts), call, parts));
   });
   for (const char* how : {"enable", "disable", "drain"})
     add_v1(router, "POST", cat("/v1/devices/{id}/", how),
            [parts, how](const Call& call) { return serve_device(call, parts, how); });
-  add_v1(router, "GET", "/v1/models", [parts](const Call&) { return list_models(parts.engine); });
-  add_v1(router, "POST", "/v1/models/unload",
-         [parts](const Call& call) { return unload(call, parts.engine); });
   add_v1(router, "GET", "/v1/health/live",
          [](const Call&) { return json_response(Json(Json::object().set("status", "live"))); });
   add_v1(router, "GET", "/v1/openapi.json",

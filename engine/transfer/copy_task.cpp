@@ -68,10 +68,12 @@ void CopyTask::start(const WorkWatch& watch) {
     case Route::same:
       break;
     case Route::direct:
-      if (copy_)
+      if (copy_) {
         copy(*to_, CopyStream::in, ready_, *done_, copy_);
-      else
+        to_->device().count_transfer(&from_.device(), &to_->device(), bytes_);
+      } else {
         enter(&from_.device(), src_, ready_);
+      }
       break;
     case Route::from_host:
       enter(nullptr, src_, ready_);

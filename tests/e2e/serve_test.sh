@@ -64,7 +64,8 @@ unset VIRTUAL_ENV
 compgen -G '/usr/local/lib/python3*/*-packages/comfyui_frontend_package' >/dev/null || refused "pip install" --front-end pip
 refused "no index.html" --front-end "$folder"
 
-start --traces traces
+umask 022
+start --traces traces --output made
 ask GET /system_stats | grep -q '"comfyui_version"' || wrong "no /system_stats"
 ask GET /api/users | grep -q '"storage":"server"' || wrong "no /users"
 prompt='{"prompt": {"1": {"class_type": "test.add", "inputs": {"a": 2, "b": 3}}, "3": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}}'
@@ -76,6 +77,13 @@ until ask GET "/history/$id" | grep -q '"status_str":"success"' || ((--left == 0
 grep -q traceEvents "traces/$id.json" || wrong "no timeline of the job"
 refused "Another process uses it" # the same queue
 [ "$(stat -c %a state/heddle/queue.db)" = 600 ] || wrong "others can read the queue"
+ask POST /userdata/mine.json '{}' | grep -q '^HTTP/1.1 200' || wrong "no file is kept for the user"
+ask POST /prompt '{"prompt": {"1": {"class_type": "EmptyImage", "inputs": {}}, "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0]}}}}' >/dev/null
+left=600
+until compgen -G 'made/*.png' >/dev/null || ((--left == 0)); do sleep 0.1; done
+[ -n "$(find traces state made -name '*.json')" ] || wrong "there is no file of the user's"
+open=$(find traces state made -perm /077)
+[ -z "$open" ] || wrong "others can read $open"
 stop TERM
 
 # What has ended is still there; a page is served from a folder.

@@ -46,9 +46,22 @@ run() {
 has() { grep -qE -- "$2" "$1" || { wrong "$what: '$2' is not in its $1:"; cat "$1"; }; }
 has_not() { ! grep -qE -- "$2" "$1" || { wrong "$what: '$2' is in its $1:"; cat "$1"; }; }
 
+# The coded pixels of a PNG: what it carries besides tells of the run.
+pixels() {
+  python3 - "$1" <<'END'
+import hashlib, struct, sys
+data, at, coded = open(sys.argv[1], "rb").read(), 8, b""
+while at < len(data):
+    size, kind = struct.unpack(">I4s", data[at:at + 8])
+    coded += data[at + 8:at + 8 + size] if kind == b"IDAT" else b""
+    at += size + 12
+print(hashlib.sha256(coded).hexdigest())
+END
+}
+
 left=1200
 : >server.out
-HEDDLE_PLUGINS=$samples "$program" serve --port 0 --json --devices cpu --output there --api-key secret >server.out 2>server.err </dev/null &
+HEDDLE_PLUGINS=$samples "$program" serve --port 0 --json --devices cpu --output there --input there-in --api-key secret >server.out 2>server.err </dev/null &
 pid=$!
 until grep -q '"url"' server.out || ! kill -0 "$pid" 2>/dev/null || ((--left == 0)); do sleep 0.05; done
 url=$(sed -n 's/.*"url":"\([^"]*\)".*/\1/p' server.out)
@@ -71,6 +84,31 @@ has out "run 1 of 2: both.a=1"; has out "^3 PreviewAny: 11"; has out "^3 Preview
 run 0 run sum.json --server "$url" --json --set 1.a=9
 for event in run_started node_started node_done node_shows run_done; do has out "\"event\":\"$event\""; done
 has out '"ui":\{"3":\{"text":\["12"\]\}\}'
+
+# Pictures that the workflow loads are here, and go there; another one of that name stays as it is.
+cp there/a/x_00001_.png before.png
+mkdir -p there-in input/sub elsewhere
+cp before.png there-in/mine.png
+run 0 run draw.json --server "$url" --set 1.color=99 --set 2.filename_prefix=made --quiet --output elsewhere
+cp elsewhere/made_00001_.png input/mine.png
+cp elsewhere/made_00001_.png input/sub/same.png
+cat >load.json <<'END'
+{"1": {"class_type": "LoadImage", "inputs": {"image": "mine.png"}},
+ "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "loaded"}}}
+END
+run 0 run load.json --devices cpu --output here; run 0 run load.json --server "$url" --output served
+has out "^wrote served/loaded_00001_.png"
+[ "$(pixels here/loaded_00001_.png)" = "$(pixels served/loaded_00001_.png)" ] || wrong "$what: it draws another picture than without a server"
+cmp -s there-in/mine.png before.png || wrong "$what: somebody else's picture is gone"
+cmp -s "there-in/mine (1).png" input/mine.png || wrong "$what: the picture is not there"
+run 0 run load.json --server "$url" --quiet --output served; [ ! -e "there-in/mine (2).png" ] || wrong "the same picture is there twice"
+run 0 run load.json --server "$url" --quiet --output served --set 1.image=sub/same.png
+cmp -s there-in/sub/same.png input/sub/same.png || wrong "$what: a picture that is set is not there"
+run 0 run load.json --server "$url" --quiet --output served --input there-in  # as a name of the server's
+mkdir -p other && cp before.png other/only.png
+run 0 run load.json --server "$url" --quiet --output served --input other --set 1.image=only.png
+cmp -s there-in/only.png before.png || wrong "$what: nothing of --input is there"
+run 2 run load.json --server "$url" --set 1.image=none.png; has err "none.png"
 
 # What goes wrong.
 run 1 run fail.json --server "$url"; has err "heddle: .*[a-z]"

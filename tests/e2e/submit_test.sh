@@ -4,6 +4,7 @@
 set -u
 program=$(readlink -f "$1")
 samples=$(readlink -f "$2")
+graphs=$(readlink -f "$(dirname "$0")/../../graphs")
 folder=$(mktemp -d)
 pid=
 trap '[ -z "$pid" ] || kill -KILL "$pid" 2>/dev/null; rm -rf "$folder"' EXIT
@@ -134,6 +135,16 @@ grep -q " done " waited || wrong "submit --wait over a restart: $(cat waited)"
 run 0 models; has out "^device"
 run 0 models unload; has out "given back"
 run 2 models load; has err "unload MODEL"
+# Loaded ahead by its folder, or by a workflow; pinned, it stays when all else goes.
+run 0 models load diffusers/tiny-scenes cpu:0; has out "^cpu:0 .* no +flux "; has out "^cpu:0 .* no +t5 "
+run 0 models pin flux cpu:0; has out " yes +flux "
+run 0 models unload; run 0 models; has out " yes +flux "; has_not out " t5 "
+run 0 models unpin flux cpu:0; has out " no +flux "
+run 0 models unload flux cpu:0; has out "given back: [1-9]"; run 0 models; lines 1
+run 0 models load "$graphs/scene.json" cpu --json; has out '"pinned":false'
+run 2 models pin none cpu:0; has err "no model 'none'"
+run 2 models load vae/none.safetensors cpu:0; has err "there is no file 'none.safetensors'"
+run 2 models load diffusers/tiny-scenes cuda:7; has err "no device 'cuda:7'"
 run 0 devices; has out "cpu:0 +cpu"; has out "jobs"
 run 0 devices --json; has out '"devices":\[\{"id":"cpu:0"'
 run 0 devices disable cpu:0; has out "cpu:0 disabled"

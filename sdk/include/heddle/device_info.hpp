@@ -16,6 +16,21 @@ struct MemoryUsage {
   std::uint64_t pinned = 0;  // of them: in use now. The rest could be evicted
 };
 
+// What went for want of room, since the engine began.
+struct Eviction {
+  // "free chunks", "merged weights", "file bytes", "weights without use" (of runs under way),
+  // "cached values", "weights in use" (that runs under way load again)
+  std::string what;
+  std::uint64_t times = 0, bytes = 0;
+};
+
+// What was copied from one memory to another since the engine began, by kind of device; "host":
+// host memory.
+struct Transfers {
+  std::string from, to;
+  std::uint64_t copies = 0, bytes = 0;
+};
+
 // A budget and who uses it.
 struct MemoryReport {
   std::uint64_t budget = 0;       // bytes; 0: there is none
@@ -27,6 +42,7 @@ struct MemoryReport {
   std::vector<MemoryUsage> held;  // most bytes first; what is taken and not held lies free in pools
   // Of host memory: bytes of weights read from their files, for the first time, and again.
   std::uint64_t read_first = 0, read_again = 0;
+  std::vector<Eviction> evictions;  // of this memory; those that there were
 };
 
 struct DeviceLink {
@@ -56,6 +72,7 @@ struct DeviceInfo {
   bool integrated = false;             // part of the processor: its memory is host memory
   // Whether its driver holds something for it: not before its first work, nor when it is drained.
   bool has_context = true;
+  std::vector<Transfers> transfers;  // that it made; those that there were
   std::string service;  // "enabled", "disabled", "draining", "drained": see Engine::drain()
 };
 

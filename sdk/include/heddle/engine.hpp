@@ -361,8 +361,8 @@ class Engine {
   bool drain(std::string_view device, std::optional<std::chrono::milliseconds> wait = {});
 
   // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
-  // all. model: as MemoryUsage::owner, or its first word; "": everything, cached values and free
-  // memory of pools, too. Gives the bytes that went back. Throws for names that are none.
+  // all. model: as MemoryUsage::owner, or its first word, pinned (models.hpp) or not; "": all but
+  // what is pinned, cached values and free memory of pools, too. Gives the bytes that went back.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
   // Forgets the results that are kept for later runs, but those in cache_dir. Gives their bytes.
   std::uint64_t drop_cached();
@@ -384,15 +384,15 @@ class Engine {
       const;  // JSON in the shape of ComfyUI's /object_info; "" : all classes
   std::string version() const;
 
-  // Folders of model files that node types ask for or that are there ("loras"); of one of them, or
-  // of "input", "output" and "temp": its places, in the order they are searched, and its files, by
-  // their names from there on.
+  // Folders of model files that node types ask for or that are there ("loras"); of one, or of
+  // "input", "output", "temp": its places, as they are searched, and the names of its files there.
   std::vector<std::string> folder_names() const;
   std::vector<std::filesystem::path> folder_places(std::string_view folder) const;
   std::vector<std::string> folder_files(std::string_view folder) const;
   struct Data;
 
  private:
+  friend class Models;
   Run begin(std::shared_ptr<Run::Data> run);
   std::unique_ptr<Data> data_;
 };

@@ -147,6 +147,14 @@ BOOST_AUTO_TEST_CASE(those_who_can_let_go_are_asked_in_turn_and_only_as_long_as_
   const TakenBytes four = driver.ledger.take(4 * kMiB, "a test");
   BOOST_TEST(asked == (std::vector<std::string>{"first 4", "third 2"}),
              boost::test_tools::per_element());
+  const auto evicted = [&](EvictionOrder what) {
+    return driver.ledger.report().evicted[std::size_t(what)];
+  };
+  BOOST_TEST(evicted(EvictionOrder::merged_weights).times == 2u);
+  BOOST_TEST(evicted(EvictionOrder::merged_weights).bytes == 4 * kMiB);
+  BOOST_TEST(evicted(EvictionOrder::file_bytes).bytes == 1 * kMiB);
+  BOOST_TEST(evicted(EvictionOrder::cached_values).bytes == 2 * kMiB);
+  BOOST_TEST(evicted(EvictionOrder::free_chunks).times == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(children_take_of_their_parent_too) {

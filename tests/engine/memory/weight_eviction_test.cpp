@@ -129,6 +129,61 @@ BOOST_AUTO_TEST_CASE(small_weights_go_when_nothing_large_is_left) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_kept_model_stays_also_what_comes_later_until_it_is_released) {
+  const Model one = model(1, 2), two = model(2, 2);
+  const auto told = [&](const Model& model) {
+    const auto models = store.models();
+    return *std::ranges::find(models, model.identity, &engine::ModelWeights::model);
+  };
+  store.keep(one.identity);  // before anything of it is there
+  use(one, 2, "one");
+  use(two, 2, "two");
+  BOOST_TEST(told(one).is_kept);
+  BOOST_TEST(told(one).pinned == told(one).bytes);
+  BOOST_TEST(told(one).used == 0u);
+  BOOST_TEST(!told(two).is_kept);
+  {
+    const Pinned used =
+        store.get(one.source("m0"), one.checkpoint.identity(), {}, {one.identity, "one", 0});
+    BOOST_TEST(told(one).used == kLargeBytes);
+  }
+  for (int i = 0; i < 2; ++i) {
+    store.evict(~std::uint64_t{0});
+    store.unload();
+    store.expire(1e9 * (i + 1), 1);
+  }
+  BOOST_TEST(missing(one, 2, "one").empty());
+  BOOST_TEST(store.release_kept() == std::vector{one.identity});
+  BOOST_TEST(!told(one).is_kept);
+  BOOST_TEST(told(one).pinned == 0u);
+  store.unload("one");
+  BOOST_TEST(missing(one, 2, "one").size() == 4u);
+  // Nothing is left pinned of what goes with its device.
+  store.keep(one.identity);
+  store.drop_all();
+  for (const auto& line : fakes.state().ledger().report().held)
+    BOOST_TEST(line.pinned == 0u, line.owner);
+}
+
+// The model that keeps a weight is not the one that used it last.
+BOOST_AUTO_TEST_CASE(what_two_kept_models_share_stays_for_both) {
+  const Model one = model(1, 1);
+  const engine::Hash128 other = engine::Hasher().add(2).finish();
+  const auto use_as = [&](const engine::Hash128& as, const char* name) {
+    store.finish(std::vector{store.get(one.source("m0"), one.checkpoint.identity(), {},
+                                       engine::WeightUser{as, name, 0})});
+  };
+  for (const engine::Hash128& each : {one.identity, other}) store.keep(each);
+  use_as(one.identity, "one");
+  use_as(other, "other");
+  use_as(one.identity, "one");
+  store.release(one.identity);
+  BOOST_TEST(store.evict(~std::uint64_t{0}) == 0u);
+  store.release(other);
+  store.release(other);
+  BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
   const Model one = model(1, 2);
   Pinned first = store.get(one.source("m0"), one.checkpoint.identity());

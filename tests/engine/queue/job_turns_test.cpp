@@ -235,6 +235,11 @@ BOOST_AUTO_TEST_CASE(a_warm_model_overtakes_as_far_as_it_may) {
   BOOST_TEST(turn({"z"}) == "1/0");
   jobs[1].model = "z";
   BOOST_TEST(turn({"x"}) == "4/3");
+  jobs[1].model = "sub/x.gguf\nvae.safetensors";  // a file of it is there
+  BOOST_TEST(turn({"x.gguf"}) == "2/1");
+  BOOST_TEST(turn({"vae.safetensors"}) == "2/1");
+  BOOST_TEST(turn({"x"}) == "4/3");
+  jobs[1].model = "z";
   jobs[2].passed = kMostPassed;
   BOOST_TEST(turn({"x"}) == "1/0");
   jobs[2].passed = 0;

@@ -47,6 +47,45 @@ BOOST_AUTO_TEST_CASE(runs_begin_in_their_order_while_everything_fits_together) {
   BOOST_TEST(queue.admit(hundred).empty());
 }
 
+BOOST_AUTO_TEST_CASE(a_run_has_what_kept_models_leave_and_shares_its_own) {
+  const Hash128 kept{1, 1}, other{2, 2};
+  AdmissionQueue queue;
+  queue.keep(0, kept, 60);
+  queue.add(1, 0, {with_model(0, 20, other, 40)});  // alone it streams: 20 is its least
+  queue.add(2, 0, {with_model(0, 20, kept, 60)});   // beside the other one: 20 + 40 + 20 + 60
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  queue.remove(1);
+  queue.add(3, 0, {with_model(0, 20, kept, 60)});
+  BOOST_TEST((queue.admit(hundred) == Ids{2, 3}));  // the model is there once
+  queue.remove(2);
+  queue.remove(3);
+  queue.add(4, 0, {need(0, 50)});
+  BOOST_TEST(queue.admit(hundred).empty());
+  BOOST_TEST(queue.lack_of(4, hundred)->holders.empty());
+  queue.add(5, 0, {need(1, 50)});  // another memory
+  BOOST_TEST((queue.admit(hundred) == Ids{5}));
+  queue.keep(0, kept, 0);
+  BOOST_TEST((queue.admit(hundred) == Ids{4}));
+}
+
+BOOST_AUTO_TEST_CASE(what_runs_need_is_not_kept_from_them) {
+  const Hash128 model{1, 1}, own{2, 2};
+  AdmissionQueue queue;
+  BOOST_TEST(queue.may_keep(0, model, 100, 100));
+  BOOST_TEST(!queue.may_keep(0, model, 101, 100));
+  queue.add(1, 0, {with_model(0, 30, own, 40)});
+  queue.admit(hundred);
+  BOOST_TEST(queue.may_keep(0, model, 30, 100));
+  BOOST_TEST(!queue.may_keep(0, model, 31, 100));
+  BOOST_TEST(queue.may_keep(0, own, 70, 100));  // it is there for the run already
+  BOOST_TEST(queue.may_keep(1, model, 100, 100));
+  queue.remove(1);
+  queue.add(2, 0, {need(0, 80)});  // it waits, and would never begin
+  BOOST_TEST(queue.may_keep(0, model, 20, 100));
+  BOOST_TEST(!queue.may_keep(0, model, 21, 100));
+  BOOST_TEST(queue.may_keep(0, model, 20, 100));  // asking keeps nothing
+}
+
 BOOST_AUTO_TEST_CASE(a_run_takes_all_its_memories_at_once_or_none) {
   AdmissionQueue queue;
   queue.add(1, 0, {need(0, 80)});

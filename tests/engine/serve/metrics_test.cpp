@@ -127,6 +127,11 @@ BOOST_FIXTURE_TEST_CASE(what_is_served_can_be_read, V1Serving) {
           "heddle_node_runs_total{class_type=\"t.Show\"} 1"})
       BOOST_TEST(has_line(reply.body, line), line);
     const std::string device = engine.devices().front().id;
+    for (const char* what : {"weights without use", "cached values"})
+      for (const std::string& memory : {device, std::string("host")})
+        BOOST_TEST(has_line(reply.body, cat("heddle_evictions_total{device=\"", memory,
+                                            "\",what=\"", what, "\"} 0")));
+    BOOST_TEST(has_line(reply.body, "heddle_file_read_bytes_total{read=\"first\"} 0"));
     BOOST_TEST(has_line(reply.body, cat("heddle_device_up{device=\"", device, "\"} 1")));
   }
 }

@@ -190,6 +190,28 @@ BOOST_FIXTURE_TEST_CASE(errors_name_no_uploads_of_others, WithFiles) {
     }
 }
 
+// Whatever a node says when it fails, and whoever is told of it.
+BOOST_FIXTURE_TEST_CASE(jobs_that_failed_name_no_uploads_of_others, WithFiles) {
+  upload(ann, "secret.png", "x");
+  upload(bob, "own.png", "y");
+  const std::string id =
+      submit_as(bob, failing("there are 'secret.png' and 'own.png'"), ", \"client_id\": \"c\"");
+  wait_for_end(id);
+  for (const std::string& target : {"/history/" + id, "/v1/jobs/" + id, "/api/jobs/" + id}) {
+    const std::string told = as(bob, "GET", target).body;
+    BOOST_TEST(told.find("own.png") != told.npos, target << ": " << told);
+  }
+  // Its workflow says the name, which bob has written himself: the error does not.
+  const Json error = json_as(bob, "/v1/jobs/" + id).at("error");
+  BOOST_TEST(error.at("message").as_string().find("secret.png") == std::string::npos);
+  const Json entry = json_as(bob, "/history/" + id).at(id);
+  for (const Json& message : entry.at("status").at("messages").as_array())
+    if (message.at(std::size_t{0}).as_string() == "execution_error") {
+      const std::string text = message.at(1).at("exception_message").as_string();
+      BOOST_TEST(text.find("there are '...'") != text.npos, text);
+    }
+}
+
 // Which file it is would be known too late.
 BOOST_FIXTURE_TEST_CASE(files_are_named_and_not_linked, WithFiles) {
   upload(ann, "a.png", "x");

@@ -268,6 +268,19 @@ BOOST_FIXTURE_TEST_CASE(messages_reach_whose_job_it_is, WithRoles) {
 BOOST_FIXTURE_TEST_CASE(events_are_of_ones_own_jobs, WithTwoWaiting) {
   BOOST_TEST(told(bob, of_bob).find(of_ann) == std::string::npos);  // which came first
   BOOST_TEST(told(root, of_bob).find(of_ann) != std::string::npos);
+  // Nor by a WebSocket, and not where the job is named.
+  const std::string last = submit_as(bob, showing(5));
+  SocketClient all(serving.port(), "/v1/events?after=0", headers_of(bob)),
+      named(serving.port(), "/v1/events?after=0&job=" + of_ann, headers_of(bob));
+  std::string text;
+  for (SocketClient::Message message; text.find(last) == std::string::npos;) {
+    message = all.read();
+    BOOST_TEST_REQUIRE(!message.is_end);
+    text += message.content;
+  }
+  BOOST_TEST(text.find(of_ann) == std::string::npos);
+  serving.service.reset();
+  BOOST_TEST(named.read().is_end);
 }
 
 BOOST_FIXTURE_TEST_CASE(a_deleted_job_is_told_to_its_owner, WithTwoWaiting) {

@@ -1,5 +1,6 @@
 // /v1/devices, /v1/models and /v1/health; what all answers under /v1 have in common.
 #include "tests/engine/serve/v1_fixture.h"
+#include "tests/support/layers_file.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -40,6 +41,56 @@ BOOST_FIXTURE_TEST_CASE(models_are_told_and_unloaded, V1Serving) {
   BOOST_TEST(expect(200, "POST", "/v1/models/unload").at("bytes").is_integer());
   BOOST_TEST(refused(422, "POST", "/v1/models/unload", "{\"device\": \"none\"}") == "not_found");
   BOOST_TEST(refused(400, "POST", "/v1/models/unload", "{\"modl\": \"x\"}") == "invalid_argument");
+}
+
+BOOST_FIXTURE_TEST_CASE(models_are_loaded_by_a_workflow_pinned_and_let_go, V1Serving) {
+  const test::LayersFile layers{"a", 8, 2};
+  folder.write("a.safetensors", layers.bytes());
+  const std::string device = engine.devices().front().id, on = cat("\"device\": \"", device, "\""),
+                    workflow = cat(
+                        R"({"1": {"class_type": "test.load", "inputs": {"path": ")",
+                        (folder / "a.safetensors").string(),
+                        R"("}}, "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}})");
+  const auto load = [&](const std::string& more) {
+    return cat("{", on, ", \"workflow\": ", workflow, more, "}");
+  };
+  const Json loaded = expect(200, "POST", "/v1/models/load", load("")).at("models");
+  BOOST_TEST_REQUIRE(loaded.size() == 1u);
+  const std::string name = loaded.at(std::size_t{0}).at("name").as_string();
+  BOOST_TEST(name.ends_with("a.safetensors"));
+  BOOST_TEST(loaded.at(std::size_t{0}).at("bytes").as_int64() >= 2 * 8 * 8 * 4);
+  const auto is_pinned = [&] {
+    const Json place = expect(200, "GET", "/v1/models")
+                           .at("models")
+                           .at(std::size_t{0})
+                           .at("devices")
+                           .at(std::size_t{0});
+    BOOST_TEST(place.at("device").as_string() == device);
+    BOOST_TEST(place.at("bytes_in_use").as_int64() == 0);
+    const bool pinned = place.at("pinned").as_bool();
+    const Json same = expect(200, "GET", "/v1/devices/" + device).at("models").at(std::size_t{0});
+    BOOST_TEST(same.at("pinned").as_bool() == pinned);
+    return pinned;
+  };
+  BOOST_TEST(!is_pinned());
+  const std::string it = cat("{", on, ", \"model\": \"", name, "\"}");
+  expect(200, "POST", "/v1/models/pin", it);
+  BOOST_TEST(is_pinned());
+  expect(200, "POST", "/v1/models/unload", "{}");
+  BOOST_TEST(is_pinned());  // it stays
+  expect(200, "POST", "/v1/models/unpin", cat("{", on, "}"));
+  BOOST_TEST(!is_pinned());
+  expect(200, "POST", "/v1/models/load", load(", \"pin\": true"));
+  BOOST_TEST(is_pinned());
+  expect(200, "POST", "/v1/models/unload", cat("{\"model\": \"", name, "\"}"));
+  BOOST_TEST(expect(200, "GET", "/v1/models").at("models").size() == 0u);
+  BOOST_TEST(refused(422, "POST", "/v1/models/pin", it) == "not_found");
+  BOOST_TEST(refused(400, "POST", "/v1/models/pin", cat("{", on, "}")) == "invalid_argument");
+  BOOST_TEST(refused(400, "POST", "/v1/models/load", "{\"file\": \"vae/x\"}") ==
+             "invalid_argument");
+  BOOST_TEST(refused(400, "POST", "/v1/models/load", cat("{", on, "}")) == "invalid_argument");
+  BOOST_TEST(refused(422, "POST", "/v1/models/load", cat("{", on, ", \"file\": \"none/x\"}")) ==
+             "not_found");
 }
 
 BOOST_FIXTURE_TEST_CASE(a_server_without_a_device_is_not_ready, V1Serving) {

@@ -152,4 +152,63 @@ BOOST_FIXTURE_TEST_CASE(a_service_ends_while_somebody_follows, V1Serving) {
   reader.all();
 }
 
+// A request whose result nobody wants any more; one that says nothing leaves its job alone.
+BOOST_FIXTURE_TEST_CASE(a_job_is_cancelled_with_its_request_where_that_says_so, V1Serving) {
+  const std::string stays = submit_v1(meeting(1, 3)), goes = submit_v1(meeting(2, 3));
+  for (const std::string& id : {stays, goes}) wait_for(id, "running");
+  const auto target = [](const std::string& id, const char* more) {
+    return cat("/v1/jobs/", id, "/events", more);
+  };
+  BOOST_TEST(refused(400, "GET", target(goes, "?on_disconnect=wait")) == "invalid_argument");
+  {
+    EventReader plain(port(), target(stays, "")),
+        first(port(), target(goes, "?on_disconnect=continue")),
+        second(port(), target(goes, "?on_disconnect=cancel"));
+    for (EventReader* reader : {&plain, &first, &second}) BOOST_TEST(reader->next().has_value());
+  }
+  wait_for(goes, "cancelled");
+  BOOST_TEST(state(stays) == "running");
+  // A server that ends is no client that has gone.
+  EventReader last(port(), target(stays, "?on_disconnect=cancel"));
+  BOOST_TEST(last.next().has_value());
+  service.reset();
+  start();
+  for (int i : {3, 4}) submit_v1(meeting(i, 3));
+  wait_for(stays, "done");
+}
+
+// The same events with the same numbers, whichever way they come.
+BOOST_FIXTURE_TEST_CASE(a_web_socket_follows_as_well, V1Serving) {
+  SocketClient live(port(), "/v1/events");
+  BOOST_TEST(live.reply.status == 101);
+  live.send("nobody reads this");
+  wait_until([&] { return service->events().readers() == 1; });
+  const std::string id = submit_v1(showing(1));
+  wait_for(id, "done");
+  const std::vector<StreamedEvent> streamed =
+      EventReader(port(), cat("/v1/jobs/", id, "/events")).all();
+  SocketClient again(port(), cat("/v1/events?after=0&job=", id));
+  for (const StreamedEvent& expected : streamed) {
+    const Json event = again.read_json();
+    BOOST_TEST(cat(event.at("id").as_int64()) == expected.id);
+    BOOST_TEST(event.at("event").as_string() == expected.type);
+    BOOST_TEST(engine::write_json(event.at("data")) == engine::write_json(expected.data));
+  }
+  // Of all there are more: those of the queue.
+  std::int64_t last = 0;
+  bool has_ended = false, has_queue = false;
+  while (!has_ended) {
+    const Json event = live.read_json();
+    BOOST_TEST_REQUIRE(!event.is_null());
+    BOOST_TEST(event.at("id").as_int64() > last);
+    last = event.at("id").as_int64();
+    has_queue = has_queue || event.at("event").as_string() == "queue";
+    const Json* state = event.at("data").find("state");
+    has_ended = state != nullptr && state->as_string() == "done";
+  }
+  BOOST_TEST(has_queue);
+  SocketClient wrong(port(), "/v1/events?after=x");
+  BOOST_TEST(wrong.read_json().is_null());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,19 @@
+// Weights of a model on a device before any run asks for them: as the first step of a session would
+// load them, whole, into the same store. Thread-safe.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/graph/model.h"
+#include "engine/resources/environment.h"
+
+namespace heddle::engine {
+
+// Loads what is missing; what lies there and nobody uses goes for it, as for a session. `keeps`: it
+// stays there (kept_models.h). Gives the bytes of all of its weights there. Throws out_of_memory
+// where it does not fit beside what is in use, or where the runs that are under way or wait would
+// lack it, before anything goes; io and what else a load throws.
+std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
+                         Environment& environment);
+
+}  // namespace heddle::engine
