@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/base/text.h"
+#include "engine/serve/service.h"
 #include "engine/serve/url.h"
 
 namespace heddle::engine {
@@ -39,7 +40,7 @@ class SocketStream : public HttpStream {
     return true;
   }
   void close() override {
-    if (!is_gone_.exchange(true)) socket_->close();
+    if (!is_gone_.exchange(true)) socket_->finish();
   }
   bool is_read() const override { return !is_gone_; }
   void leave() { is_gone_ = true; }
@@ -53,7 +54,8 @@ class SocketStream : public HttpStream {
 
 std::optional<WebSocketEvents> follow_events(const HttpRequest& head,
                                              const std::shared_ptr<WebSocket>& socket,
-                                             EventLog& events, std::size_t most_readers) {
+                                             EventLog& events, const JobQueue& queue,
+                                             std::size_t most_readers) {
   const Query query(head.query);
   std::optional<std::uint64_t> after;
   if (const std::string text = query.get("after"); !text.empty()) {
@@ -62,7 +64,14 @@ std::optional<WebSocketEvents> follow_events(const HttpRequest& head,
   }
   if (events.readers() >= most_readers) return {};
   const auto stream = std::make_shared<SocketStream>(socket);
-  events.follow(stream, after, query.get("job"), head.caller);
+  const std::string id = query.get("job");
+  events.follow(stream, after, id, head.caller);
+  if (!id.empty()) {  // it may have ended before it was followed
+    const std::optional<Job> job = queue.find_brief(id);
+    const bool is_seen = job && head.caller.may_see(job->user);
+    if (!is_seen || has_ended(job->state))
+      events.close(stream, id, told_state(id, is_seen ? job : std::nullopt));
+  }
   // The log has the stream, and the stream the socket, which has this.
   return WebSocketEvents{[](std::string_view, bool) {},
                          [weak = std::weak_ptr(stream)] {

@@ -55,7 +55,9 @@ class WebSocket {
   virtual void send_text(Message text) = 0;
   // `may_drop`: when the other side is slow, it goes without.
   virtual void send_binary(Message bytes, bool may_drop) = 0;
-  virtual void close() = 0;
+  virtual void close() = 0;  // at once: what waits is lost
+  // Behind what was sent before.
+  virtual void finish() { close(); }
 };
 
 // Called on the server's threads, one call at a time for each connection.

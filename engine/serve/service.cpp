@@ -235,7 +235,7 @@ std::optional<WebSocketEvents> Service::connect(const HttpRequest& head,
   const bool follows = head.path == "/v1/events";
   if (head.path != "/ws" && head.path != "/api/ws" && !follows) return {};
   tell_request(head, {101, {}, "", {}}, options_.request_log);
-  if (follows) return follow_events(head, socket, events_, options_.event_readers);
+  if (follows) return follow_events(head, socket, events_, *queue_, options_.event_readers);
   return clients_.connect(Query(head.query).get("clientId"), head.caller, socket);
 }
 

@@ -50,6 +50,12 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
   void close() override {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->cut_off(); });
   }
+  void finish() override {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] {
+      self->is_last_ = true;
+      self->write_next();
+    });
+  }
 
  private:
   struct Outgoing {
@@ -88,7 +94,7 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
   }
 
   void enqueue(Outgoing next) {
-    if (is_over_) return;
+    if (is_over_ || is_last_) return;
     const ServerLimits& limits = server_.options.limits;
     if (next.may_drop && waiting_bytes_ > limits.socket_drop_bytes) return;
     if (waiting_bytes_ + next.message->size() > limits.socket_backlog_bytes) return cut_off();
@@ -98,7 +104,9 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
   }
 
   void write_next() {
-    if (is_writing_ || !is_open_ || waiting_.empty()) return;
+    if (is_writing_ || !is_open_) return;
+    if (waiting_.empty() && is_last_) return say_goodbye();
+    if (waiting_.empty()) return;
     is_writing_ = true;
     const Outgoing& next = waiting_.front();
     stream_.text(next.is_text);
@@ -111,6 +119,13 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
                           if (failure) return self->cut_off();
                           self->write_next();
                         });
+  }
+
+  // The other side answers it, and the read that waits ends by that.
+  void say_goodbye() {
+    is_open_ = false;
+    stream_.async_close(websocket::close_code::normal,
+                        [self = shared_from_this()](beast::error_code) { self->cut_off(); });
   }
 
   // Without a farewell: the other side does not listen. The read that waits ends by this.
@@ -136,7 +151,7 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
   beast::flat_buffer incoming_;
   std::deque<Outgoing> waiting_;
   std::size_t waiting_bytes_ = 0;
-  bool is_writing_ = false, is_open_ = false, is_over_ = false;
+  bool is_writing_ = false, is_open_ = false, is_over_ = false, is_last_ = false;
 };
 
 }  // namespace

@@ -177,6 +177,20 @@ BOOST_FIXTURE_TEST_CASE(a_job_is_cancelled_with_its_request_where_that_says_so, 
   wait_for(stays, "done");
 }
 
+// A job that runs is followed to its end, and not cut off before that is told.
+BOOST_FIXTURE_TEST_CASE(a_web_socket_follows_a_job_to_its_end, V1Serving) {
+  const std::string id = submit_v1(meeting(1, 2));
+  wait_until([&] { return state(id) == "running"; });
+  SocketClient live(port(), cat("/v1/events?after=0&job=", id));
+  submit_v1(meeting(2, 2));
+  std::string last;
+  for (Json event = live.read_json(); !event.is_null(); event = live.read_json()) {
+    const Json* told = event.at("data").find("state");
+    if (told != nullptr) last = told->as_string();
+  }
+  BOOST_TEST(last == "done");
+}
+
 // The same events with the same numbers, whichever way they come.
 BOOST_FIXTURE_TEST_CASE(a_web_socket_follows_as_well, V1Serving) {
   SocketClient live(port(), "/v1/events");
@@ -184,7 +198,8 @@ BOOST_FIXTURE_TEST_CASE(a_web_socket_follows_as_well, V1Serving) {
   live.send("nobody reads this");
   wait_until([&] { return service->events().readers() == 1; });
   const std::string id = submit_v1(showing(1));
-  wait_for(id, "done");
+  // To its end: the queue knows of that before the log does.
+  EventReader(port(), cat("/v1/jobs/", id, "/events")).all();
   const std::vector<StreamedEvent> streamed =
       EventReader(port(), cat("/v1/jobs/", id, "/events")).all();
   SocketClient again(port(), cat("/v1/events?after=0&job=", id));
@@ -207,6 +222,7 @@ BOOST_FIXTURE_TEST_CASE(a_web_socket_follows_as_well, V1Serving) {
     has_ended = state != nullptr && state->as_string() == "done";
   }
   BOOST_TEST(has_queue);
+  BOOST_TEST(again.read_json().is_null());  // it has ended, and all was told
   SocketClient wrong(port(), "/v1/events?after=x");
   BOOST_TEST(wrong.read_json().is_null());
 }
