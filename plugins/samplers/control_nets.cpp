@@ -108,10 +108,10 @@ Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
   Hint hint = read_hint(ctx_, control, cells, memory_);
   for (const Encoded& known : hints_)
     if (known.model.raw() == control.model.raw() && known.place == control.place &&
-        known.cells == cells && known.hint == hint)
+        known.vae.raw() == control.vae.raw() && known.cells == cells && known.hint == hint)
       return known.tensor;
   const Tensor tensor = encoded_hint(ctx_, control, hint, point.front(), memory_);
-  hints_.push_back({control.model, control.place, cells, std::move(hint), tensor});
+  hints_.push_back({control.model, control.vae, control.place, cells, std::move(hint), tensor});
   return tensor;
 }
 

@@ -87,7 +87,7 @@ class ControlNets {
   };
   // A hint is read anew for each conditioning, and encoded once for all that have it.
   struct Encoded {
-    Value model;
+    Value model, vae;
     std::size_t place = 0;
     Shape cells;
     Hint hint;

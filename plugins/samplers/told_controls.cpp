@@ -31,10 +31,10 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
     constants->push_back({kMode, HEDDLE_I32, {1}});
   const bool is_told = std::ranges::any_of(hints, [&](const ToldHint& told) {
     return told.model.raw() == control.model.raw() && told.place == control.place &&
-           told.pixels == hint->pixels;
+           told.vae.raw() == control.vae.raw() && told.pixels == hint->pixels;
   });
   if (is_told) return constants;
-  hints.push_back({control.model, control.place, hint->pixels});
+  hints.push_back({control.model, control.vae, control.place, hint->pixels});
   if (model_settings(control.model).get<bool>("hint_pixels", false)) return constants;
   const Value encoder = control.vae.field("encoder");
   if (!encoder.is(HEDDLE_KIND_MODEL)) return constants;

@@ -19,7 +19,7 @@ struct ControlledSet {
 };
 // A hint that an earlier call has encoded.
 struct ToldHint {
-  Value model;
+  Value model, vae;
   std::size_t place = 0;
   Shape pixels;
 };
