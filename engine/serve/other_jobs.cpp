@@ -17,8 +17,9 @@ void wait_for_others(JobQueue& queue, const Job& job, std::size_t devices,
   const double expected_ms = 1000 * queue.expected_seconds(job).value_or(0) * wait.share;
   const auto end = steady_clock::now() +
                    std::min(wait.most, milliseconds(std::int64_t(std::min(expected_ms, 1e9))));
-  while (!is_ending) {
-    const std::uint64_t seen = queue.changes();
+  for (;;) {
+    const std::uint64_t seen = queue.changes();  // first: who ends the server wakes whoever waits
+    if (is_ending) return;
     const auto left = std::chrono::duration_cast<milliseconds>(end - steady_clock::now());
     if (left.count() < 1 || is_among_many(queue, devices)) return;
     queue.wait_for_change(seen, {}, left);

@@ -208,14 +208,17 @@ void Runner::let_give_way() {
 }
 
 ClaimWish Runner::wish_of(Seats::Open open) const {
+  // Before the lock: a device that loads lets this wait.
+  const std::vector<ResidentModel> resident =
+      has_loaded_ ? Models(engine_).resident() : std::vector<ResidentModel>();
   const std::lock_guard lock(mutex_);
   std::vector<std::vector<std::string>> busy;
   for (const auto& [claim, active] : active_)
     if (active.run && active.wanted() == Active::Pause::none) busy.push_back(active.run->devices());
   ClaimWish wish{warm_.waiting(busy), open == Seats::Open::interactive};
-  if (!has_loaded_) return wish;
+  if (resident.empty()) return wish;
   const std::set<std::string> idlest = warm_.idlest(busy);
-  for (const ResidentModel& model : Models(engine_).resident())
+  for (const ResidentModel& model : resident)
     if (idlest.contains(model.device))
       wish.warm.insert(model.name.substr(model.name.find_last_of("/ ") + 1));
   return wish;

@@ -47,6 +47,7 @@ BOOST_AUTO_TEST_CASE(ten_jobs_go_on_where_a_device_fails) {
   {
     engine::Service service(engine, service_options);
     engine::JobQueue& queue = service.queue();
+    queue.pause_all(true);  // all at once, so that both devices get some
     for (int i = 0; i < kJobs; ++i) {
       const std::string prompt = cat(
           R"({"load": {"class_type": "test.load", "inputs": {"path": ")",
@@ -58,6 +59,7 @@ BOOST_AUTO_TEST_CASE(ten_jobs_go_on_where_a_device_fails) {
           test::ask(service.port(), "POST", "/v1/jobs", cat("{\"workflow\": ", prompt, "}"));
       BOOST_TEST_REQUIRE(reply.status == 201, reply.body);
     }
+    queue.pause_all(false);
     gate.is_reached.wait(false);
     control->kill(1);
     gate.is_open = true;
