@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -41,6 +43,37 @@ ModelsByIdentity models_of(const Ready& ready) {
   for (const auto& [source, value] : ready.described.facts) add_models(value, all);
   all.insert(called.begin(), called.end());
   return all;
+}
+
+// Behind what holds the devices: a drain that was asked for meanwhile waits for that.
+struct DrainsAtEnd {
+  Engine::Data& data;
+  ~DrainsAtEnd() { data.finish_drains(); }
+};
+
+// What one call has pinned: of a call that fails nothing stays.
+class NewlyKept {
+ public:
+  explicit NewlyKept(engine::Environment& environment) : environment_(environment) {}
+  NewlyKept(const NewlyKept&) = delete;
+  ~NewlyKept() {
+    for (const auto& [model, device] : kept_) engine::release_model(model, device, environment_);
+  }
+  void add(const engine::Hash128& model, std::uint32_t device) {
+    kept_.emplace_back(model, device);
+  }
+  void stay() { kept_.clear(); }
+
+ private:
+  engine::Environment& environment_;
+  std::vector<std::pair<engine::Hash128, std::uint32_t>> kept_;
+};
+
+bool is_kept(const engine::Hash128& model, std::uint32_t device,
+             const engine::Environment& environment) {
+  return std::ranges::any_of(
+      environment.devices[device].weights->models(),
+      [&](const engine::ModelWeights& each) { return each.model == model && each.is_kept; });
 }
 
 ResidentModel told(const engine::ModelWeights& model, const std::string& device) {
@@ -124,6 +157,7 @@ std::vector<ResidentModel> Models::load(const Workflow& workflow, std::string_vi
     engine::Environment& environment = *data.environment;
     const std::vector<std::uint32_t> devices = enabled_devices(device, data);
     std::vector<ResidentModel> loaded;
+    const DrainsAtEnd drains{data};
     {
       const auto held = environment.device_service.try_hold(devices);
       if (!held)
@@ -135,15 +169,19 @@ std::vector<ResidentModel> Models::load(const Workflow& workflow, std::string_vi
         throw engine::Error(engine::Code::invalid_argument,
                             "there is nothing to load: no model of this workflow is known before "
                             "it runs");
+      NewlyKept kept(environment);
       for (const std::uint32_t d : devices)
-        for (const auto& [identity, model] : models)
+        for (const auto& [identity, model] : models) {
+          const bool was_kept = is_kept(identity, d, environment);
           engine::load_ahead(*model, d, pinned, environment);
+          if (pinned && !was_kept) kept.add(identity, d);
+        }
+      kept.stay();
       for (const std::uint32_t d : devices)
         for (const engine::ModelWeights& each : environment.devices[d].weights->models())
           if (models.contains(each.model))
             loaded.push_back(told(each, environment.devices[d].state->device().name()));
     }
-    data.finish_drains();
     return loaded;
   });
 }

@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <system_error>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/resources/available_memory.h"
+#include "engine/resources/kept_models.h"
 #include "engine/session/run_needs.h"
 
 namespace heddle {
@@ -179,6 +181,25 @@ void keep_trace(const Run::Data& run) {
   std::filesystem::rename(path, kept, ignored);
 }
 
+// Of what is pinned, that of the run itself: it is kept for such runs, and not from them. Whether
+// there was any.
+bool release_own_models(const engine::Plan& plan, engine::Environment& environment) {
+  bool is_any = false;
+  for (const engine::Assignment& assignment : plan.assignments)
+    for (const engine::PlacedCall& call : assignment.calls)
+      for (const std::uint32_t d : call.placement.devices)
+        for (const engine::ModelWeights& each : environment.devices[d].weights->models()) {
+          if (!each.is_kept || call.of == nullptr || each.model != call.of->identity) continue;
+          is_any = true;
+          engine::release_model(each.model, d, environment);
+          engine::log(engine::Level::warning,
+                      engine::cat(each.name, " is not pinned on ",
+                                  environment.devices[d].state->device().name(),
+                                  " any more: a run of it needs more room than it leaves"));
+        }
+  return is_any;
+}
+
 }  // namespace
 
 bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& failure,
@@ -188,10 +209,11 @@ bool begins_again(Run::Data& run, Engine::Data& engine, const engine::Error& fai
   std::set<std::uint32_t> failed = run.restarts.failed_devices;
   for (std::uint32_t d = 0; d < now.size(); ++d)
     if (now[d] > before[d]) failed.insert(d);
+  const bool is_short = failure.code() == engine::Code::out_of_memory;
   const bool lacked_memory =
-      failure.code() == engine::Code::out_of_memory &&
-      ((!run.restarts.is_alone && run.ticket && run.ticket->ran_beside_others()) ||
-       (waits_for_others(run) && run.restarts.count < kMostRestarts));
+      is_short && (release_own_models(run.ready.plan, *engine.environment) ||
+                   (!run.restarts.is_alone && run.ticket && run.ticket->ran_beside_others()) ||
+                   (waits_for_others(run) && run.restarts.count < kMostRestarts));
   std::set<std::uint32_t> crowded = run.restarts.crowded_devices;
   if (const auto device = run.restarts.finished.crowded; device && !lacked_memory)
     crowded.insert(*device);

@@ -7,6 +7,7 @@
 #include "engine/base/text.h"
 #include "engine/memory/probe.h"
 #include "engine/resources/available_memory.h"
+#include "engine/resources/kept_models.h"
 
 namespace heddle::engine {
 
@@ -26,6 +27,7 @@ bool is_on(const Value& value, const DeviceState& device) {
 }
 
 void evict_contents(Environment& environment, const RunDevice& device) {
+  release_models(std::uint32_t(&device - environment.devices.data()), environment);
   device.weights->drop_all();
   environment.cache.drop_if([&](const Hash128&, std::span<const Value> outputs) {
     return std::ranges::any_of(outputs, [&](const Value& v) { return is_on(v, *device.state); });

@@ -153,6 +153,18 @@ BOOST_FIXTURE_TEST_CASE(a_load_that_fails_pins_nothing_and_may_be_tried_again, M
   BOOST_TEST(engine.devices().at(0).failures == 0u);
 }
 
+BOOST_FIXTURE_TEST_CASE(a_device_that_has_failed_has_nothing_pinned, ModelsFixture) {
+  models.load(loader(a), "fake:0", true);
+  control->kill(0);
+  refusal([&] { run(b); });
+  control->revive(0);
+  run(a);
+  BOOST_TEST(held(a) == kModelBytes);
+  for (const ResidentModel& each : models.resident()) BOOST_TEST(!each.is_pinned, each.name);
+  models.load(loader(b), "fake:0", true);
+  models.load(loader(c), "fake:0", true);  // no room is set aside for the first one
+}
+
 BOOST_FIXTURE_TEST_CASE(what_is_not_there_is_told, ModelsFixture) {
   BOOST_TEST(refusal([&] { models.pin("fake:0", "test"); }).code() == HEDDLE_NOT_FOUND);
   BOOST_TEST(refusal([&] { models.load(flow(a), "none"); }).code() == HEDDLE_NOT_FOUND);
