@@ -63,15 +63,16 @@ std::optional<WebSocketEvents> follow_events(const HttpRequest& head,
     if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return {};
   }
   if (events.readers() >= most_readers) return {};
-  const auto stream = std::make_shared<SocketStream>(socket);
   const std::string id = query.get("job");
+  const auto find = [&] { return id.empty() ? std::nullopt : queue.find_brief(id); };
+  if (const std::optional<Job> job = find();
+      !id.empty() && (!job || !head.caller.may_see(job->user)))
+    return {};
+  const auto stream = std::make_shared<SocketStream>(socket);
   events.follow(stream, after, id, head.caller);
-  if (!id.empty()) {  // it may have ended before it was followed
-    const std::optional<Job> job = queue.find_brief(id);
-    const bool is_seen = job && head.caller.may_see(job->user);
-    if (!is_seen || has_ended(job->state))
-      events.close(stream, id, told_state(id, is_seen ? job : std::nullopt));
-  }
+  // It may have ended before it was followed.
+  if (const std::optional<Job> job = find(); !id.empty() && (!job || has_ended(job->state)))
+    events.close(stream, id, told_state(id, job));
   // The log has the stream, and the stream the socket, which has this.
   return WebSocketEvents{[](std::string_view, bool) {},
                          [weak = std::weak_ptr(stream)] {

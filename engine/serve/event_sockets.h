@@ -14,7 +14,8 @@ namespace heddle::engine {
 
 // Follows from the number on that the query's `after` gives, as the other form does; `job`, also of
 // the query: of this one alone, until it has ended. What the client sends is ignored. Nothing: it
-// is closed again, as `most_readers` follow already, or `after` is no number.
+// is closed again, as `most_readers` follow already, `after` is no number, or the caller sees no
+// such job.
 std::optional<WebSocketEvents> follow_events(const HttpRequest& head,
                                              const std::shared_ptr<WebSocket>& socket,
                                              EventLog& events, const JobQueue& queue,
