@@ -35,6 +35,7 @@ MODELS = {
     "flux-dev": dict(type="FluxTransformer2DModel", tokens=512, config=dict(
         patch_size=1, in_channels=64, num_layers=19, num_single_layers=38, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=4096, pooled_projection_dim=768, guidance_embeds=True, axes_dims_rope=(16, 56, 56))),
+    "chroma": dict(type="ChromaTransformer2DModel", tokens=128, sets=2, config={}),
     "qwen-image": dict(type="QwenImageTransformer2DModel", tokens=128, sets=2, config=dict(
         patch_size=2, in_channels=64, out_channels=16, num_layers=60, attention_head_dim=128, num_attention_heads=24,
         joint_attention_dim=3584, axes_dims_rope=(16, 56, 56))),
@@ -93,6 +94,8 @@ def inputs_of(model, config, width, height, torch):
     if kind == "Krea2Transformer2DModel":
         return dict(inputs, encoder_hidden_states=text(config["num_text_layers"], config["text_hidden_dim"]),
                     position_ids=torch.cat([torch.zeros(tokens, 3), positions]))
+    if kind == "ChromaTransformer2DModel":
+        return dict(inputs, encoder_hidden_states=text(config["joint_attention_dim"]), img_ids=positions, txt_ids=torch.zeros(tokens, 3))
     inputs.update(encoder_hidden_states=text(config["joint_attention_dim"]), guidance=torch.tensor([3.5]) if config["guidance_embeds"] else None)
     if kind == "Flux2Transformer2DModel":
         return dict(inputs, img_ids=torch.cat([positions, torch.zeros(len(positions), 1)], -1), txt_ids=torch.zeros(tokens, 4))
