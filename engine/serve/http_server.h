@@ -56,7 +56,7 @@ class WebSocket {
   // `may_drop`: when the other side is slow, it goes without.
   virtual void send_binary(Message bytes, bool may_drop) = 0;
   virtual void close() = 0;  // at once: what waits is lost
-  // Behind what was sent before.
+  // Once all that was sent before is written.
   virtual void finish() { close(); }
 };
 

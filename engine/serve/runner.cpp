@@ -208,7 +208,7 @@ void Runner::let_give_way() {
 }
 
 ClaimWish Runner::wish_of(Seats::Open open) const {
-  // Before the lock: a device that loads lets this wait.
+  // Before the lock, because this waits while a device loads weights.
   const std::vector<ResidentModel> resident =
       has_loaded_ ? Models(engine_).resident() : std::vector<ResidentModel>();
   const std::lock_guard lock(mutex_);

@@ -105,7 +105,7 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
 
   void write_next() {
     if (is_writing_ || !is_open_) return;
-    if (waiting_.empty() && is_last_) return say_goodbye();
+    if (waiting_.empty() && is_last_) return start_close_handshake();
     if (waiting_.empty()) return;
     is_writing_ = true;
     const Outgoing& next = waiting_.front();
@@ -121,8 +121,8 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
                         });
   }
 
-  // The other side answers it, and the read that waits ends by that.
-  void say_goodbye() {
+  // The answer of the other side ends the read that waits.
+  void start_close_handshake() {
     is_open_ = false;
     stream_.async_close(websocket::close_code::normal,
                         [self = shared_from_this()](beast::error_code) { self->cut_off(); });
