@@ -83,7 +83,8 @@ void PreparedSession::write_step_inputs(std::span<const heddle_value* const> set
     if (dense_bytes(dense) != storage.bytes)
       throw Error(Code::invalid_argument,
                   cat("the model's input ", quote(storage.input), " is ", describe(tensor->info),
-                      ": its shape differs from the first step's"));
+                      ": its shape or type differs from the first step's. A step takes what the "
+                      "first one took"));
     const Tensor slot = buffers_.step_input(storage, dense);
     heddle_tensor* const in[] = {tensor.get()};
     heddle_tensor* const out[] = {slot.get()};

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
+#include <string_view>
 
 #include "heddle/control_groups.hpp"
 
@@ -35,7 +37,16 @@ unsigned usable_threads() {
   return std::max(1u, threads);
 }
 
+// oneDNN's own limit on instructions holds for us, too.
+static bool are_tiles_wanted() {
+  const char* const limit = std::getenv("ONEDNN_MAX_CPU_ISA");
+  if (limit == nullptr || *limit == '\0') return true;
+  const std::string_view text = limit;
+  return text == "DEFAULT" || text.find("AMX") != text.npos;
+}
+
 bool has_bf16_tiles() {
+  if (!are_tiles_wanted()) return false;
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kSystemSavesState = 1u << 27, kTiles = 1u << 24, kTilesBf16 = 1u << 22,
