@@ -311,13 +311,13 @@ void DeviceState::settle() noexcept {
   quietly([this] { synchronize(); });
   for (Copies& copies : copies_)
     quietly([&] {
-      const Event reached(*device_);
+      std::optional<Event> reached;  // made only here: the first is a device's first work
       {
         const std::lock_guard lock(copies.mutex);
         if (copies.stream == nullptr) return;
-        copies.stream->record(reached);
+        copies.stream->record(reached.emplace(*device_));
       }
-      reached.wait();
+      reached->wait();
     });
 }
 
