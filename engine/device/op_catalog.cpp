@@ -220,6 +220,20 @@ void check_combine(const Examined& e) {
   e.attrs<heddle_combine_attrs>();
 }
 
+void check_leaky_relu(const Examined& e) {
+  e.operands(1, 2, 1);
+  const auto& out = e.out();
+  e.same(*e.in(0), out, "the shapes");
+  e.attrs<heddle_leaky_relu_attrs>();
+  if (const auto* slope = e.in(1)) {
+    e.rank(*slope, out.rank, "slope");
+    for (std::uint32_t axis = 0; axis < out.rank; ++axis)
+      e.require(slope->shape[axis] == 1 || slope->shape[axis] == out.shape[axis],
+                cat("the slope has ", slope->shape[axis], " along axis ", axis, ", the input ",
+                    out.shape[axis]));
+  }
+}
+
 void check_gated_activation(const Examined& e) {
   e.operands(2, 2, 1);
   e.same(*e.in(0), e.out(), "the shapes");
@@ -321,6 +335,7 @@ const std::map<std::string_view, Check>& checks() {
          e.same(*e.in(0), e.out(), "the shapes");
          e.attrs<heddle_activation_attrs>();
        }},
+      {HEDDLE_OP_LEAKY_RELU, check_leaky_relu},
       {HEDDLE_OP_GATED_ACTIVATION, check_gated_activation},
       {HEDDLE_OP_LAYER_NORM, [](const Examined& e) { check_norm(e, true); }},
       {HEDDLE_OP_RMS_NORM, [](const Examined& e) { check_norm(e, false); }},

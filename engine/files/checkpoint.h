@@ -95,7 +95,7 @@ class Checkpoint {
 using TensorFileOpener =
     std::function<std::shared_ptr<const TensorFile>(const std::filesystem::path&)>;
 
-// Opens a safetensors or gguf file, or all the shards that an index (a ".json" file with a
+// Opens a safetensors, gguf or PyTorch file, or all the shards that an index (a ".json" file with a
 // "weight_map", beside its shards) names. Tensors of a shard that the index does not name are left
 // out. Throws Error with the path: not_found (file, shard or tensor missing), io, unsupported (an
 // f8 tensor with a scale for each row), and what parse_json and open_tensor_file throw.

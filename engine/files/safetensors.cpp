@@ -35,8 +35,7 @@ std::optional<std::string_view> other_format(std::string_view text) {
   if (text.starts_with("version https://git-lfs"))
     return "a Git LFS pointer. Run 'git lfs pull' to get the file itself.";
   if (text.starts_with("GGUF")) return "a GGUF file.";
-  if (text.starts_with("PK\x03\x04"))
-    return "a PyTorch checkpoint (zip). Convert it to safetensors.";
+  if (text.starts_with("PK\x03\x04")) return "a zip file, perhaps one of torch.save.";
   for (const std::string_view start : {"<!DOCTYPE", "<!doctype", "<html", "<HTML", "<?xml"}) {
     if (text.starts_with(start))
       return "a web page, not a file of weights. Download the file itself.";

@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/files/gguf.h"
+#include "engine/files/pytorch.h"
 #include "engine/files/safetensors.h"
 
 namespace heddle::engine {
@@ -28,6 +29,14 @@ TensorFile open_tensor_file(const std::filesystem::path& path) {
     // A cut-off file of a few bytes is what its name says.
     if (is_gguf(bytes) || path.extension() == ".gguf")
       return with_mapping(mapping, parse_gguf(bytes, path.native()));
+    if (is_pytorch(bytes)) {
+      PytorchContent content = parse_pytorch(bytes, path.native());
+      mapping->check();
+      return {.mapping = mapping,
+              .tensors = std::move(content.tensors),
+              .metadata = {},
+              .header_hash = content.hash};
+    }
     return with_mapping(mapping, parse_safetensors(bytes, path.native()));
   } catch (const Error&) {
     mapping->check();  // zeros instead of a header would be called a fault of its text

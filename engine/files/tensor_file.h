@@ -35,8 +35,9 @@ struct TensorFile {
   Hash128 header_hash = {};  // of the bytes that describe the tensors, not of their data
 };
 
-// Maps a file of either format, gguf or safetensors, and reads its header. Which one it is its
-// first bytes say. Throws what MappedFile, parse_gguf() and parse_safetensors() throw.
+// Maps a file of any format, gguf, safetensors or torch.save's, and reads what describes its
+// tensors. Which one it is its first bytes say. Throws what MappedFile, parse_gguf(),
+// parse_pytorch() and parse_safetensors() throw.
 TensorFile open_tensor_file(const std::filesystem::path& path);
 
 }  // namespace heddle::engine

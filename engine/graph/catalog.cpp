@@ -1,5 +1,6 @@
 #include "engine/graph/catalog.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/error.h"
@@ -27,6 +28,26 @@ void add_listed(const heddle_widget& widget, std::vector<std::string>& names) {
 
 std::string_view source_of(const heddle_widget& widget) {
   return widget.source == nullptr ? std::string_view() : std::string_view(widget.source);
+}
+
+// The name of a choice of a FILE widget (heddle_widget::choices), where all files are there that it
+// is made of.
+std::optional<std::string> offered(std::string_view choice, const Catalog::FileLister& lister) {
+  const std::size_t name_end = std::min(choice.find('|'), choice.size());
+  std::string_view rest = choice.substr(name_end);
+  if (!rest.empty() && lister == nullptr) return std::nullopt;
+  while (!rest.empty()) {
+    rest.remove_prefix(1);
+    const std::string_view wanted = rest.substr(0, rest.find('|'));
+    rest.remove_prefix(wanted.size());
+    const std::size_t slash = wanted.find('/');
+    const std::string_view beginning = wanted.substr(slash + 1);  // all of it without a slash
+    const std::string_view folder = slash == wanted.npos ? "" : wanted.substr(0, slash);
+    const std::vector<std::string> files = lister(folder, HEDDLE_WIDGET_FILE);
+    if (std::ranges::none_of(files, [&](const std::string& f) { return f.starts_with(beginning); }))
+      return std::nullopt;
+  }
+  return std::string(choice.substr(0, name_end));
 }
 
 }  // namespace
@@ -85,7 +106,11 @@ std::vector<std::string> Catalog::choices(const heddle_widget& widget) const {
   std::vector<std::string> names;
   if (is_file(widget)) {
     if (lister_ != nullptr) names = lister_(source_of(widget), widget.kind);
-    add_listed(widget, names);
+    std::vector<std::string> listed;
+    add_listed(widget, listed);
+    for (const std::string& choice : listed)
+      if (std::optional<std::string> name = offered(choice, lister_))
+        names.push_back(std::move(*name));
     return names;
   }
   if (widget.kind != HEDDLE_WIDGET_CHOICE) return names;

@@ -105,6 +105,46 @@ Value several_clips(Context& ctx, std::initializer_list<const Input<std::string>
   return clip_value(clip_type(encoders, where), encoders, where);
 }
 
+// The tiny autoencoders, each in two files of vae_approx, with the latents they were trained on: of
+// Stable Diffusion, SDXL, Stable Diffusion 3, FLUX.1, as published with these.
+struct Taesd {
+  const char* name;
+  double scale, shift;
+};
+constexpr Taesd kTaesds[] = {{"taesd", 0.18215, 0},
+                             {"taesdxl", 0.13025, 0},
+                             {"taesd3", 1.5305, 0.0609},
+                             {"taef1", 0.3611, 0.1159}};
+
+const Taesd* taesd_named(const std::string& name) {
+  for (const Taesd& taesd : kTaesds)
+    if (name == taesd.name) return &taesd;
+  return nullptr;
+}
+
+// "taesd_decoder" with whatever ending it has.
+std::optional<std::filesystem::path> taesd_file(Context& ctx, const Taesd& taesd,
+                                                const char* side) {
+  for (const char* ending : {".safetensors", ".sft", ".pth", ".pt", ".ckpt", ".bin"})
+    if (auto path = try_find(ctx, "vae_approx", std::string(taesd.name) + side + ending))
+      return path;
+  return std::nullopt;
+}
+
+Value load_taesd(Context& ctx, const Taesd& taesd) {
+  const auto decoder = taesd_file(ctx, taesd, "_decoder"),
+             encoder = taesd_file(ctx, taesd, "_encoder");
+  if (!decoder)
+    throw Error(HEDDLE_NOT_FOUND, std::string("vae_name: '") + taesd.name +
+                                      "' is made of files in vae_approx, but there is no '" +
+                                      taesd.name +
+                                      "_decoder.safetensors' (or .pth). Download it there.");
+  std::optional<Checkpoint> encoding;
+  if (encoder) encoding.emplace(Checkpoint::open(encoder->string()));
+  return taesd_value(ctx, Checkpoint::open(decoder->string()), encoding ? &*encoding : nullptr,
+                     taesd.scale, taesd.shift);
+}
+
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
@@ -168,11 +208,21 @@ void VAELoader::execute(Context& ctx) {
     ctx[vae] = pixel_space();
     return;
   }
+  if (const Taesd* taesd = taesd_named(ctx[vae_name])) {
+    ctx[vae] = load_taesd(ctx, *taesd);
+    return;
+  }
   const Checkpoint file = open(ctx, vae_name);
   ctx[vae] = vae_value(ctx, autoencoder_part(file).value_or(file), Value());
 }
 std::uint64_t VAELoader::fingerprint(Context& ctx) {
   if (ctx.has(vae_name) && std::string(ctx[vae_name]) == kPixelSpace) return 0;
+  if (const Taesd* taesd = ctx.has(vae_name) ? taesd_named(ctx[vae_name]) : nullptr) {
+    std::vector<std::filesystem::path> paths;
+    for (const char* side : {"_decoder", "_encoder"})
+      if (const auto path = taesd_file(ctx, *taesd, side)) paths.push_back(*path);
+    return fingerprint_of(ctx, paths);
+  }
   return fingerprint_of_inputs(ctx, {&vae_name});
 }
 

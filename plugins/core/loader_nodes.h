@@ -63,7 +63,14 @@ struct UNETLoader {
 struct VAELoader {
   // Latents that are pictures, of models that work on those.
   static constexpr const char* kPixelSpace = "pixel_space";
-  static constexpr const char* kBuiltIn[] = {kPixelSpace, nullptr};
+  // TAESD's are there where both of their files are.
+  static constexpr const char* kBuiltIn[] = {
+      "taesd|vae_approx/taesd_encoder.|vae_approx/taesd_decoder.",
+      "taesdxl|vae_approx/taesdxl_encoder.|vae_approx/taesdxl_decoder.",
+      "taesd3|vae_approx/taesd3_encoder.|vae_approx/taesd3_decoder.",
+      "taef1|vae_approx/taef1_encoder.|vae_approx/taef1_decoder.",
+      kPixelSpace,
+      nullptr};
 
   static constexpr Info info{"VAELoader", 1, "Load VAE", "loaders", "An autoencoder alone.",
                              kLoader};

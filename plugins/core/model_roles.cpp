@@ -19,6 +19,7 @@ constexpr RoleNames kRoles[] = {
      "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
     {"control_net", "a ControlNet", "ControlNetLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
+    {"upscaler", "an upscaler", "UpscaleModelLoader"},
 };
 
 const char* what_is(std::string_view role) {

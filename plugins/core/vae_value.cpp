@@ -6,13 +6,13 @@
 
 namespace heddle::loaders {
 
-Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
-  const Value decoder = build_for(ctx, "vae.decoder", file, config);
+namespace {
+
+Value joined(const Value& decoder, const Value& encoder) {
   const Value settings = model_settings(decoder);
   Record vae;
   vae.set("decoder", decoder);
-  if (file.sub("encoder.").size() > 0)
-    vae.set("encoder", build_for(ctx, "vae.encoder", file, config));
+  if (encoder) vae.set("encoder", encoder);
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
@@ -23,6 +23,24 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
   if (settings.has("preview_factors"))
     vae.set("preview_factors", settings.field("preview_factors"));
   return vae.value();
+}
+
+}  // namespace
+
+Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
+  const Value decoder = build_for(ctx, "vae.decoder", file, config);
+  Value encoder;
+  for (const char* prefix : {"encoder.", "taesd_encoder."})
+    if (file.sub(prefix).size() > 0) encoder = build_for(ctx, "vae.encoder", file, config);
+  return joined(decoder, encoder);
+}
+
+Value taesd_value(Context& ctx, const Checkpoint& decoder, const Checkpoint* encoder, double scale,
+                  double shift) {
+  const Value config =
+      Record().set("scaling_factor", value_of(scale)).set("shift_factor", value_of(shift)).value();
+  return joined(build_for(ctx, "vae.decoder", decoder, config),
+                encoder == nullptr ? Value() : build_for(ctx, "vae.encoder", *encoder, config));
 }
 
 Value pixel_space() {

@@ -10,6 +10,11 @@ namespace heddle::loaders {
 // an encoder gives a VAE that decodes.
 Value vae_value(Context& ctx, const Checkpoint& file, const Value& config);
 
+// Of TAESD's two files, where `encoder` may be absent; scale and shift are those of the latents
+// that it was trained on.
+Value taesd_value(Context& ctx, const Checkpoint& decoder, const Checkpoint* encoder, double scale,
+                  double shift);
+
 // Of "pixel_space": three channels, a cell for each pixel, from -1 to 1. It has no model.
 Value pixel_space();
 

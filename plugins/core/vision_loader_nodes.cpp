@@ -47,4 +47,18 @@ std::uint64_t ControlNetLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, control_net_name);
 }
 
+void UpscaleModelLoader::execute(Context& ctx) {
+  const Checkpoint file = open_named(ctx, model_name);
+  // What programs that trained the model have put in front of all names.
+  for (const char* prefix : {"module.", "netG."})
+    if (const Checkpoint part = file.sub(prefix); part.size() > 0) {
+      ctx[upscale_model] = loaded(ctx, "upscaler", part);
+      return;
+    }
+  ctx[upscale_model] = loaded(ctx, "upscaler", file);
+}
+std::uint64_t UpscaleModelLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, model_name);
+}
+
 }  // namespace heddle::loaders

@@ -1,4 +1,5 @@
-// Loaders of vision towers, style models and ControlNets, under ComfyUI's names; as loader_nodes.h.
+// Loaders of vision towers, style models, ControlNets and upscalers, under ComfyUI's names; as
+// loader_nodes.h.
 #pragma once
 
 #include "loader_nodes.h"
@@ -41,6 +42,21 @@ struct ControlNetLoader {
                                                        Widget{.source = "controlnet"}};
   static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
   static constexpr auto ports = heddle::ports(control_net_name, control_net);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct UpscaleModelLoader {
+  static constexpr Info info{"UpscaleModelLoader",
+                             1,
+                             "Load Upscale Model",
+                             "loaders",
+                             "A model that makes pictures larger: ESRGAN, Real-ESRGAN.",
+                             kLoader};
+  static constexpr Input<std::string> model_name{
+      "model_name", Widget{.source = "upscale_models", .type = "COMBO"}};
+  static constexpr Output<Value> upscale_model{"UPSCALE_MODEL", 0, "", "UPSCALE_MODEL"};
+  static constexpr auto ports = heddle::ports(model_name, upscale_model);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

@@ -76,6 +76,21 @@ struct FastActivation : Fast {
   }
 };
 
+// Bound by memory: the compiler's own vectors do.
+struct FastLeakyRelu : Fast {
+  static constexpr const char* op = HEDDLE_OP_LEAKY_RELU;
+  static void check(const heddle_op_call& call) { check_leaky_relu(call); }
+  static void run(const Call& call) {
+    const auto slope = static_cast<float>(call.attrs<heddle_leaky_relu_attrs>().slope);
+    const bool has_slopes = call.maybe(1) != nullptr;
+    for_each_result(call, [&](Piece piece, auto&& operand, float* out) {
+      const float *const x = operand(0), *const slopes = has_slopes ? operand(1) : nullptr;
+      for (std::int64_t i = 0; i < piece.count; ++i)
+        out[i] = x[i] > 0 ? x[i] : x[i] * (has_slopes ? slopes[i] : slope);
+    });
+  }
+};
+
 // The sum and the activation need room of their own: the output may be any of the operands.
 struct FastGatedActivation : Fast {
   static constexpr const char* op = HEDDLE_OP_GATED_ACTIVATION;
@@ -150,6 +165,7 @@ constexpr heddle_kernel kFastMul = kernel_table<FastMul>();
 constexpr heddle_kernel kFastGatedAdd = kernel_table<FastGatedAdd>();
 constexpr heddle_kernel kFastScaleClamp = kernel_table<FastScaleClamp>();
 constexpr heddle_kernel kFastActivation = kernel_table<FastActivation>();
+constexpr heddle_kernel kFastLeakyRelu = kernel_table<FastLeakyRelu>();
 constexpr heddle_kernel kFastGatedActivation = kernel_table<FastGatedActivation>();
 constexpr heddle_kernel kFastCombine = kernel_table<FastCombine>();
 constexpr heddle_kernel kFastCopy = kernel_table<FastCopy>();

@@ -8,7 +8,8 @@ namespace heddle::cpu {
 extern const heddle_kernel kReferenceCopy, kReferenceFill;  // reference_copy.cpp
 extern const heddle_kernel kReferenceAdd, kReferenceMul, kReferenceCombine,
     kReferenceScaleClamp;  // reference_elementwise.cpp
-extern const heddle_kernel kReferenceActivation, kReferenceGatedActivation, kReferenceGatedAdd;
+extern const heddle_kernel kReferenceActivation, kReferenceGatedActivation, kReferenceGatedAdd,
+    kReferenceLeakyRelu;
 extern const heddle_kernel kReferenceLayerNorm, kReferenceRmsNorm,
     kReferenceModulatedNorm;  // reference_norm.cpp
 extern const heddle_kernel kReferenceNormRope, kReferenceGroupNorm;
@@ -21,7 +22,8 @@ extern const heddle_kernel kReferenceLinear, kReferenceConv2d,
 
 extern const heddle_kernel kFastAdd, kFastMul, kFastGatedAdd,
     kFastScaleClamp;  // fast_elementwise.cpp
-extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, kFastCopy;
+extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, kFastCopy,
+    kFastLeakyRelu;
 extern const heddle_kernel kFastLayerNorm, kFastRmsNorm, kFastModulatedNorm;  // fast_norm.cpp
 extern const heddle_kernel kFastNormRope, kFastGroupNorm;
 extern const heddle_kernel kFastAttention, kFastLinear,

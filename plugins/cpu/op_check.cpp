@@ -194,6 +194,14 @@ void check_activation(const heddle_op_call& call) {
   require_same(need(call, 0, "x"), "x", result(call));
 }
 
+void check_leaky_relu(const heddle_op_call& call) {
+  device::attributes<heddle_leaky_relu_attrs>(call);
+  const heddle_tensor_info& out = result(call);
+  require_same(need(call, 0, "x"), "x", out);
+  if (const heddle_tensor_info* slope = maybe(call, 1, "slope"))
+    require_broadcasts(*slope, "slope", out);
+}
+
 void check_gated_activation(const heddle_op_call& call) {
   require_activation(device::attributes<heddle_activation_attrs>(call).kind);
   const heddle_tensor_info& out = result(call);

@@ -15,6 +15,7 @@ void check_broadcast(const heddle_op_call& call);  // add, mul
 void check_combine(const heddle_op_call& call);
 void check_scale_clamp(const heddle_op_call& call);
 void check_activation(const heddle_op_call& call);
+void check_leaky_relu(const heddle_op_call& call);
 void check_gated_activation(const heddle_op_call& call);
 void check_layer_norm(const heddle_op_call& call);
 void check_rms_norm(const heddle_op_call& call);

@@ -82,6 +82,19 @@ struct Activation : Reference {
   }
 };
 
+struct LeakyRelu : Reference {
+  static constexpr const char* op = HEDDLE_OP_LEAKY_RELU;
+  static void check(const heddle_op_call& call) { check_leaky_relu(call); }
+  static void run(const Call& call) {
+    const double slope = call.attrs<heddle_leaky_relu_attrs>().slope;
+    const auto leak = [](double x, double by) { return x > 0 ? x : x * by; };
+    if (call.maybe(1) != nullptr)
+      for_each_pair(call, leak);
+    else
+      for_each_single(call, [&](double x) { return leak(x, slope); });
+  }
+};
+
 struct ScaleClamp : Reference {
   static constexpr const char* op = HEDDLE_OP_SCALE_CLAMP;
   static void check(const heddle_op_call& call) { check_scale_clamp(call); }
@@ -146,6 +159,7 @@ constexpr heddle_kernel kReferenceMul = kernel_table<Mul>();
 constexpr heddle_kernel kReferenceCombine = kernel_table<Combine>();
 constexpr heddle_kernel kReferenceScaleClamp = kernel_table<ScaleClamp>();
 constexpr heddle_kernel kReferenceActivation = kernel_table<Activation>();
+constexpr heddle_kernel kReferenceLeakyRelu = kernel_table<LeakyRelu>();
 constexpr heddle_kernel kReferenceGatedActivation = kernel_table<GatedActivation>();
 constexpr heddle_kernel kReferenceGatedAdd = kernel_table<GatedAdd>();
 

@@ -21,6 +21,13 @@ struct GateValues {
   std::int32_t kind;
   __device__ float operator()(const float* x) const { return activate(kind, x[0]) * x[1]; }
 };
+struct LeakValue {
+  float slope;
+  __device__ float operator()(const float* x) const { return x[0] > 0 ? x[0] : x[0] * slope; }
+};
+struct LeakValues {
+  __device__ float operator()(const float* x) const { return x[0] > 0 ? x[0] : x[0] * x[1]; }
+};
 struct ScaleValue {
   float scale, shift, low, high;
   __device__ float operator()(const float* x) const {
@@ -72,6 +79,17 @@ struct GatedActivation : Plain {
   static void check(const heddle_op_call& call) { cpu::check_gated_activation(call); }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     map::launch<2>(stream, call, GateValues{attrs<heddle_activation_attrs>(call).kind});
+  }
+};
+
+struct LeakyRelu : Plain {
+  static constexpr const char* op = HEDDLE_OP_LEAKY_RELU;
+  static void check(const heddle_op_call& call) { cpu::check_leaky_relu(call); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    if (device::operand(call, 1) != nullptr)
+      map::launch<2>(stream, call, LeakValues{});
+    else
+      map::launch<1>(stream, call, LeakValue{float(attrs<heddle_leaky_relu_attrs>(call).slope)});
   }
 };
 
@@ -129,6 +147,7 @@ constexpr heddle_kernel kAdd = kernel_table<Add>();
 constexpr heddle_kernel kMul = kernel_table<Mul>();
 constexpr heddle_kernel kActivation = kernel_table<Activation>();
 constexpr heddle_kernel kGatedActivation = kernel_table<GatedActivation>();
+constexpr heddle_kernel kLeakyRelu = kernel_table<LeakyRelu>();
 constexpr heddle_kernel kScaleClamp = kernel_table<ScaleClamp>();
 constexpr heddle_kernel kGatedAdd = kernel_table<GatedAdd>();
 constexpr heddle_kernel kCombine = kernel_table<Combine>();

@@ -13,6 +13,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kScaleClamp,
     &kActivation,
     &kGatedActivation,
+    &kLeakyRelu,
     &kGatedAdd,
     &kLayerNorm,
     &kRmsNorm,

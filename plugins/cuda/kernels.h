@@ -7,7 +7,7 @@ namespace heddle::cuda {
 
 extern const heddle_kernel kCopy, kFill;  // copy.cu
 extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation,
-    kGatedAdd;  // elementwise.cu
+    kGatedAdd, kLeakyRelu;  // elementwise.cu
 extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu

@@ -7,6 +7,7 @@
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
+#include "taesd.h"
 
 namespace heddle::vae {
 
@@ -14,8 +15,9 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanImageOut, WanLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning, VaeBench,
-              VaeModules)
+              WanImageOut, WanLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
+              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
+              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+              InpaintModelConditioning, InstructPixToPixConditioning, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -7,10 +7,14 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/autoencoder.h"
-#include "plugins/vae/tiles.h"
+#include "plugins/blocks/tiles.h"
 
 namespace heddle::vae {
 namespace {
+
+using blocks::Tile;
+using blocks::TiledWork;
+using blocks::Tiling;
 
 constexpr std::int64_t kLeastTilePerOverlap = 4;
 
@@ -26,7 +30,7 @@ TiledWork decoding(const Shape& samples, const Autoencoder& vae, std::int64_t ti
   return {{samples[2], samples[3]},
           {1, size, vae.colours},
           {1, factor},
-          {{{2 * tile, tile / 2, kept}, {tile / 2, 2 * tile, kept}, {tile, tile, kept}}}};
+          {{2 * tile, tile / 2, kept}, {tile / 2, 2 * tile, kept}, {tile, tile, kept}}};
 }
 
 // Square, wide and tall tiles of the part that whole cells cover.
@@ -35,9 +39,9 @@ TiledWork encoding(const blocks::GridSize& picture, const Autoencoder& vae, std:
   return {picture,
           {vae.channels, {vae.cells(picture.height), vae.cells(picture.width)}, 1},
           {vae.downscale, 1},
-          {{{tile_size, tile_size, overlap},
-            {tile_size / 2, tile_size * 2, overlap},
-            {tile_size * 2, tile_size / 2, overlap}}}};
+          {{tile_size, tile_size, overlap},
+           {tile_size / 2, tile_size * 2, overlap},
+           {tile_size * 2, tile_size / 2, overlap}}};
 }
 
 Tensor part_of(const Tensor& whole, std::int64_t item, const Tile& tile, std::uint32_t row_axis) {
@@ -61,7 +65,7 @@ void put_together(Context& ctx, const TiledWork& work, std::int64_t items, int r
   const double all = double(items) * double(tile_count(work));
   double done = 0;
   for (std::int64_t item = 0; item < items; ++item) {
-    const MakeTile make = [&](const Tile& tile) -> MadeTile {
+    const blocks::MakeTile make = [&](const Tile& tile) -> blocks::MadeTile {
       if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
       const Tensor result = call(item, tile);
       made.resize(std::size_t(result.count()));
@@ -69,7 +73,7 @@ void put_together(Context& ctx, const TiledWork& work, std::int64_t items, int r
       ctx.progress(++done / all, "tiles");
       return {made.data(), {result.size(row_axis), result.size(row_axis + 1)}};
     };
-    mean_of_tiles(work, make, out + item * numbers_of(work), memory);
+    blocks::mean_of_tiles(work, make, out + item * numbers_of(work), memory);
   }
 }
 

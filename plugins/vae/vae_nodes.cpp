@@ -5,6 +5,7 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/no_room.h"
 #include "plugins/vae/tiled_nodes.h"
 
 namespace heddle::vae {
@@ -42,30 +43,12 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
   return ops::scale_clamp(ctx, decoded(ctx, model_of(vae, "decoder"), z), {0.5, 0.5, 0, 1});
 }
 
-// Why there was no room; empty: there was, and `made` has it.
-template <class Decode>
-std::string no_room(Decode&& decode, Tensor& made) {
-  try {
-    made = decode();
-    return {};
-  } catch (const Failed& failed) {
-    const heddle_host& host = *services.host;
-    if (host.status_code(failed.status) != HEDDLE_OUT_OF_MEMORY) throw;
-    const std::string why = host.status_message(failed.status);
-    host.status_free(failed.status);
-    return why;
-  } catch (const Error& error) {
-    if (error.code != HEDDLE_OUT_OF_MEMORY) throw;
-    return error.what();
-  }
-}
-
 }  // namespace
 
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae], latent = ctx[samples];
   Tensor made;
-  const std::string why = no_room([&] { return decode_whole(ctx, value, latent); }, made);
+  const std::string why = blocks::no_room([&] { return decode_whole(ctx, value, latent); }, made);
   if (why.empty()) {
     ctx[image] = made;
     return;
@@ -79,8 +62,8 @@ void VaeDecode::execute(Context& ctx) {
              " pixels. The picture differs a little from what it would be otherwise, and is not "
              "kept for later runs. " +
              last);
-    last =
-        no_room([&] { return decode_in_tiles(ctx, value, latent, size, overlap_of(size)); }, made);
+    last = blocks::no_room(
+        [&] { return decode_in_tiles(ctx, value, latent, size, overlap_of(size)); }, made);
     if (!last.empty()) continue;
     ctx.do_not_cache();
     ctx[image] = made;

@@ -5,7 +5,7 @@
 # What is in lib/ is found by DT_RPATH because that, other than DT_RUNPATH, holds for what those libraries need themselves, too,
 # and comes before LD_LIBRARY_PATH. Plugins that are built against the bundle bring a C++ runtime of their own (heddleConfig.cmake),
 # so their compiler may be newer than ours.
-set(bundle_plugins core encoders denoisers samplers vae image cpu)
+set(bundle_plugins core encoders denoisers samplers vae upscalers image cpu)
 if(TARGET cuda)
   list(APPEND bundle_plugins cuda)
 endif()

@@ -248,6 +248,10 @@ def later():
     weights = scores.masked_fill(~seen, float("-inf")).softmax(-1)
     out = torch.einsum("bhqk,bkhe->bqhe", weights, d(v))
     case("attention capped", "attention/1", [q, k, v, bias], [out.float()], struct.pack("<dif", 0.5, 1, 0.75))
+    x, slopes = rand(2, 3, 4, 21), rand(1, 1, 1, 21)
+    case("leaky_relu", "leaky_relu/1", [x], [F.leaky_relu(d(x), 0.2).float()], struct.pack("<d", 0.2))
+    leaked = torch.where(x > 0, d(x), d(x) * d(slopes))
+    case("leaky_relu slopes", "leaky_relu/1", [x, slopes], [leaked.float()], struct.pack("<d", 0))
 
 
 def main():

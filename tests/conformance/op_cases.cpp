@@ -143,6 +143,17 @@ void add_activation_cases(Random& random, std::vector<OpCase>& cases) {
                      .in = {slice(dtype, {3, 4, 19})},
                      .out = {HostTensor(dtype, {3, 4, 19})},
                      .attrs = bytes_of(heddle_scale_clamp_attrs{0.5, 0.5, 0, 1})});
+    cases.push_back({.name = label(HEDDLE_OP_LEAKY_RELU, device::cat("one slope ", type)),
+                     .op = HEDDLE_OP_LEAKY_RELU,
+                     .in = {filled(random, HostTensor(dtype, {2, 3, 45}), 2)},
+                     .out = {HostTensor(dtype, {2, 3, 45})},
+                     .attrs = bytes_of(heddle_leaky_relu_attrs{0.2}),
+                     .in_place = true});
+    cases.push_back({.name = label(HEDDLE_OP_LEAKY_RELU, device::cat("slopes ", type)),
+                     .op = HEDDLE_OP_LEAKY_RELU,
+                     .in = {slice(dtype, {2, 5, 3, 37}), slice(HEDDLE_F32, {1, 1, 1, 37})},
+                     .out = {HostTensor(dtype, {2, 5, 3, 37})},
+                     .attrs = bytes_of(heddle_leaky_relu_attrs{0.2})});
     for (heddle_activation kind = HEDDLE_ACT_NONE; kind <= HEDDLE_ACT_TANH; ++kind) {
       cases.push_back({.name = label(HEDDLE_OP_ACTIVATION, device::cat(kind, " ", type)),
                        .op = HEDDLE_OP_ACTIVATION,

@@ -98,6 +98,12 @@ inline Tensor activate(Context& ctx, const Tensor& x, heddle_activation kind) {
   activate_into(ctx, x, kind, out);
   return out;
 }
+// slopes: of x's rank, each size that of x or 1; may be empty, then `slope` counts.
+inline void leaky_relu_into(Context& ctx, const Tensor& x, const Tensor& slopes, double slope,
+                            const Tensor& out) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_LEAKY_RELU);
+  ctx.op(op, {x.raw(), slopes.raw()}, {out.raw()}, heddle_leaky_relu_attrs{slope});
+}
 inline void gated_activation_into(Context& ctx, const Tensor& a, const Tensor& b,
                                   heddle_activation kind, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ACTIVATION);

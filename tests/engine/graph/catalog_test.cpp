@@ -102,6 +102,20 @@ BOOST_AUTO_TEST_CASE(files_and_their_places_come_from_the_lister) {
   BOOST_TEST(catalog.places(widget) == (Names{"models/vae"}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(choices_that_are_made_of_files_are_there_with_all_of_them) {
+  Catalog catalog;
+  heddle_widget widget = test::source_widget(HEDDLE_WIDGET_FILE, "vae");
+  static const char* const choices[] = {"two|small/two_in.|small/two_out.",
+                                        "half|small/two_in.|small/x", "plain", nullptr};
+  widget.choices = choices;
+  BOOST_TEST(catalog.choices(widget) == (Names{"plain"}), boost::test_tools::per_element());
+  catalog.set_file_lister([](std::string_view folder, std::int32_t) {
+    return folder == "small" ? Names{"two_in.pth", "two_out.safetensors"} : Names{"a.pth"};
+  });
+  BOOST_TEST(catalog.choices(widget) == (Names{"a.pth", "two", "plain"}),
+             boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

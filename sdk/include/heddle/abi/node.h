@@ -41,7 +41,9 @@ typedef struct heddle_widget {
   double min, max;    /* both inclusive, when min < max; else an INT ranges over all of int64, a
                          SEED over all of uint64                                                   */
   double step, round; /* for front ends                                                           */
-  const char* const* choices; /* NULL-terminated; of a FILE: what is there without a file */
+  const char* const* choices; /* NULL-terminated; of a FILE: what is there without a file;
+                                 "NAME|FOLDER/BEGINNING|...": NAME, where each FOLDER has a file
+                                 whose name begins so                                          */
   const char* source; /* CHOICE: a registry kind whose descs begin {uint32 size; const char* name};
                          FILE, FOLDER: the folder under the model directories, or "input" */
   const char* extra; /* JSON object merged into the options of /object_info, or NULL              */

@@ -93,6 +93,13 @@ typedef struct heddle_activation_attrs {
   heddle_activation kind;
 } heddle_activation_attrs;
 
+/* leaky_relu/1: x, [slope, which broadcasts to x] -> out = x > 0 ? x : x * slope. The attribute is
+ * the slope where the operand is absent. In place. */
+#define HEDDLE_OP_LEAKY_RELU "leaky_relu/1"
+typedef struct heddle_leaky_relu_attrs {
+  double slope;
+} heddle_leaky_relu_attrs;
+
 /* gated_activation/1: a, b -> out = f(a) * b, same shapes. In place. */
 #define HEDDLE_OP_GATED_ACTIVATION "gated_activation/1" /* attrs: heddle_activation_attrs */
 

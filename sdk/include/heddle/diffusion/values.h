@@ -118,6 +118,9 @@
  *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
  *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; control_cycles (bool): of
  *               n residuals block i adds that of i mod n, not each in a stretch of blocks
+ * UPSCALE_MODEL  record: model (MODEL): image (B, H, W, in_channels), 0 to 1 -> image (B, scale H,
+ *               scale W, out_channels). Settings of its model: these three; minimum and multiple of
+ *               the sides that it takes (ints)
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sd3", "chroma", "qwen_image", "z_image", "flux2",
  *                 "lumina2": what the encoders' outputs are for

@@ -1,14 +1,11 @@
-#include "plugins/vae/tiles.h"
+#include "plugins/blocks/tiles.h"
 
 #include <algorithm>
 #include <heddle/checked.hpp>
 #include <string>
 
-namespace heddle::vae {
+namespace heddle::blocks {
 namespace {
-
-using blocks::Grids;
-using blocks::GridSize;
 
 std::vector<std::int64_t> starts(std::int64_t side, std::int64_t tile, std::int64_t overlap) {
   if (side <= tile) return {0};
@@ -158,4 +155,4 @@ std::uint64_t tile_sum_bytes(const TiledWork& work) {
   return checked_cast<std::uint64_t>(double(sizeof(float)) * double(numbers), "bytes");
 }
 
-}  // namespace heddle::vae
+}  // namespace heddle::blocks

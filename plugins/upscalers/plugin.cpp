@@ -1,0 +1,14 @@
+// plugins/upscalers/plugin.cpp - the plugin of models that make pictures larger: a list of
+// families and their blocks.
+#include "compact.h"
+#include "esrgan.h"
+#include "plugins/upscalers/upscale_nodes.h"
+#include "plugins/upscalers/upscaler_bench.h"
+
+namespace heddle::upscalers {
+
+HEDDLE_PLUGIN("org.heddle.upscalers", "0.1.0", Esrgan, EsrganIn, EsrganDense, EsrganTrunk,
+              EsrganUpsample, EsrganOut, Compact, CompactLayer, CompactOut, ImageUpscaleWithModel,
+              UpscalerBench)
+
+}  // namespace heddle::upscalers

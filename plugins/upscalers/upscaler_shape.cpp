@@ -1,0 +1,27 @@
+#include "upscaler_shape.h"
+
+#include <algorithm>
+
+namespace heddle::upscalers {
+
+void add_settings(Blocks& graph, const char* family, const UpscalerShape& shape) {
+  graph.setting("family", family);
+  graph.setting("scale", shape.scale);
+  graph.setting("in_channels", shape.in_channels);
+  graph.setting("out_channels", shape.out_channels);
+  graph.setting("minimum", shape.minimum);
+  graph.setting("multiple", shape.multiple);
+}
+
+UpscalerShape shape_of(const Value& settings) {
+  const auto number = [&](const char* key) { return settings.get<std::int64_t>(key, 0); };
+  const UpscalerShape shape{number("scale"), number("in_channels"), number("out_channels"),
+                            number("minimum"), number("multiple")};
+  if (std::min(
+          {shape.scale, shape.in_channels, shape.out_channels, shape.minimum, shape.multiple}) < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "upscale_model: this model is no upscaler. Link an UpscaleModelLoader.");
+  return shape;
+}
+
+}  // namespace heddle::upscalers
