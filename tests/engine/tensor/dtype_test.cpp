@@ -46,7 +46,9 @@ BOOST_AUTO_TEST_CASE(block_formats_have_names_for_people_and_sizes_of_blocks_onl
                           {20, "q5_1", 32, 24},
                           {21, "q4_k", 256, 144},
                           {22, "q5_k", 256, 176},
-                          {23, "q6_k", 256, 210}}) {
+                          {23, "q6_k", 256, 210},
+                          {24, "i8_scaled", 256, 260},
+                          {25, "i8_rotated", 256, 260}}) {
     BOOST_REQUIRE(is_dtype(one.number));
     const auto dtype = static_cast<DType>(one.number);
     BOOST_TEST(dtype_name(dtype) == one.name);
