@@ -108,6 +108,10 @@ class Attacher {
     auto packed = std::make_shared<PackedRows>();
     packed->scales = scales->data;
     packed->group = group_of(said, view, where);
+    const DType blocks = packed->group == 0 ? DType::i8_scaled : DType::i8_rotated;
+    const std::int64_t size = dtype_block(blocks).elements;
+    if (view.shape[1] % size == 0 && (packed->group == 0 || packed->group == size))
+      packed->blocks = blocks;
     view.packed = std::move(packed);
   }
 
@@ -146,10 +150,24 @@ void rotate_group(float* numbers, std::int64_t group) {
       }
 }
 
-void PackedRows::widen(std::int64_t row, std::span<const std::byte> from, float* to) const {
+float PackedRows::scale_of(std::int64_t row) const {
   const std::size_t at = scales.size() == sizeof(float) ? 0 : std::size_t(row) * sizeof(float);
   float scale = 1;
   std::memcpy(&scale, scales.data() + at, sizeof scale);
+  return scale;
+}
+
+void PackedRows::to_blocks(std::int64_t row, std::span<const std::byte> from, std::byte* to) const {
+  const auto size = std::size_t(dtype_block(*blocks).elements);
+  const float scale = scale_of(row);
+  for (; !from.empty(); from = from.subspan(size), to += sizeof scale + size) {
+    std::memcpy(to, &scale, sizeof scale);
+    std::memcpy(to + sizeof scale, from.data(), size);
+  }
+}
+
+void PackedRows::widen(std::int64_t row, std::span<const std::byte> from, float* to) const {
+  float scale = scale_of(row);
   // The root of a power of 4 is a power of 2, and sums of so few i8 are whole numbers that f32
   // holds: all is exact but the last product.
   if (group > 0) scale /= float(std::lround(std::sqrt(double(group))));

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/tensor/dtype.h"
+
 namespace heddle::engine {
 
 struct TensorView;
@@ -24,9 +26,18 @@ struct TensorView;
 struct PackedRows {
   std::span<const std::byte> scales;  // f32, little-endian: one, or one for each row
   std::int64_t group = 0;             // numbers that are rotated together; 0: none are
+  // The block format that holds the same numbers, i8_scaled or i8_rotated; nothing where rows are
+  // no whole number of its blocks, or rotated in others.
+  std::optional<DType> blocks = {};
 
   // `row`: as many i8 as numbers. Any thread.
   void widen(std::int64_t row, std::span<const std::byte> from, float* to) const;
+
+  // Writes neighbouring numbers of a row as `blocks`. REQUIRES: it has a value; whole blocks.
+  void to_blocks(std::int64_t row, std::span<const std::byte> from, std::byte* to) const;
+
+ private:
+  float scale_of(std::int64_t row) const;
 };
 
 // Multiplies with H, in place, without its factor of 1 / sqrt(group). REQUIRES: a power of 4.

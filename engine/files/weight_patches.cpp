@@ -34,18 +34,20 @@ void require_numbers(const TensorView& tensor) {
 // Sums are not rounded to 8 bits or to blocks, and a difference that is no product would take more
 // memory than the whole matrix.
 void require_target(const TensorView& tensor, const WeightPatches::Term& term) {
-  if (tensor.packed != nullptr) return;  // it is widened, and rounded once to what is computed in
+  const DType dtype = matrix_dtype(tensor);
+  // Packed rows that are widened are rounded once, to what is computed in.
+  if (tensor.packed != nullptr && !is_block_format(dtype)) return;
   const bool is_matrix = tensor.shape.size() > 1;
   const bool is_product = term.down != nullptr && term.keep == 1;
-  if (is_matrix ? !is_product && is_quantised(tensor.dtype) : is_block_format(tensor.dtype))
+  if (is_matrix ? !is_product && is_quantised(dtype) : is_block_format(dtype))
     throw Error(Code::unsupported,
-                cat(shape_of(tensor), " is quantised to ", dtype_name(tensor.dtype), ", to which ",
+                cat(shape_of(tensor), " is quantised to ", dtype_name(dtype), ", to which ",
                     is_matrix ? "only products can be added, and " : "",
                     term.up == nullptr ? "a factor" : shape_of(*term.up),
                     is_matrix ? " is a whole difference" : " cannot be added",
                     ". Use a file of the model with 16 or 32 bits "
                     "(weight_dtype makes it as small)"));
-  if (!is_floating(tensor.dtype)) require_numbers(tensor);
+  if (!is_floating(dtype)) require_numbers(tensor);
 }
 
 void require_factors(const Checkpoint& file, const WeightPatches::Term& term) {

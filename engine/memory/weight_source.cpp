@@ -101,6 +101,25 @@ void add_patched(HostWeight& host, const Piece& piece,
   add(host, shape, DType::f32, bytes, 1);
 }
 
+// Packed rows as a block format.
+void add_blocks(HostWeight& host, const Piece& piece) {
+  const TensorView& t = piece.tensor;
+  const auto width = std::size_t(elements_below(t, 1));
+  const heddle_tensor_info info = make_info(heddle_dtype(*t.packed->blocks), piece.shape());
+  const auto bytes = host_bytes(dense_bytes(info));
+  std::byte* to = bytes.get();
+  const std::vector<PatchedRows::Span> spans = piece.spans();
+  for (std::int64_t row = piece.begin; row < piece.end; ++row)
+    for (const PatchedRows::Span& s : spans) {
+      t.packed->to_blocks(row,
+                          t.data.subspan(std::size_t(row) * width + std::size_t(s.begin),
+                                         std::size_t(s.end - s.begin)),
+                          to);
+      to += dtype_bytes(*t.packed->blocks, s.end - s.begin);
+    }
+  add(host, piece.shape(), *t.packed->blocks, bytes, 1);
+}
+
 // Parts that lie about in a matrix, in f32: where two overlap they are added.
 void add_placed(HostWeight& host, const WeightSource& source) {
   const auto bytes = host_bytes(dense_bytes(source.info()));
@@ -159,6 +178,7 @@ HostWeight host_weight(const WeightSource& source) {
     check_files(source);
     return host;
   }
+  const bool in_blocks = is_block_format(DType(source.info().dtype));
   for (const WeightSource::Part& part : source.parts) {
     const bool is_plain = source.patches == nullptr || is_patched_beside(*part.tensor, source.use);
     const auto terms =
@@ -173,6 +193,8 @@ HostWeight host_weight(const WeightSource& source) {
         if (term.begin <= piece.begin && piece.end <= term.end) here.push_back(&term);
       if (here.empty() && !is_packed)
         add_as_in_file(host, piece);
+      else if (is_packed && in_blocks)
+        add_blocks(host, piece);
       else
         add_patched(host, piece, std::move(here));
     }

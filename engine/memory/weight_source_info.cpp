@@ -13,16 +13,17 @@ namespace heddle::engine {
 namespace {
 
 void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
-                          const WeightSource::Range& columns) {
+                          const WeightSource::Range& columns, DType joined) {
   for (const WeightSource::Part& part : parts) {
     const std::int64_t below = elements_below(*part.tensor, 2),
-                       block = dtype_block(part.tensor->dtype).elements;
+                       block = dtype_block(is_block_format(joined) ? joined : part.tensor->dtype)
+                                   .elements;
     if (columns.begin * below % block == 0 && columns.end * below % block == 0) continue;
     throw Error(Code::unsupported,
                 cat(quote(part.tensor->name), " (", join(part.tensor->shape, ", "),
                     ") cannot be divided at its columns ", columns.begin, " and ", columns.end,
-                    ": numbers of ", dtype_name(part.tensor->dtype), " stand in blocks of ", block,
-                    ". Divide the model in another way than by rows."));
+                    ": numbers of ", dtype_name(matrix_dtype(*part.tensor)), " stand in blocks of ",
+                    block, ". Divide the model in another way than by rows."));
   }
 }
 
@@ -81,7 +82,7 @@ heddle_tensor_info WeightSource::info() const {
       if (shape.size() < 2 || c.begin < 0 || c.end < c.begin || c.end > shape[1])
         throw Error(Code::invalid_argument, cat(quote(first.name), " (", join(first.shape, ", "),
                                                 ") has no columns ", c.begin, " to ", c.end));
-      require_whole_blocks(parts, c);
+      require_whole_blocks(parts, c, dtype);
       wide += c.end - c.begin;
     }
     shape[1] = wide;

@@ -17,7 +17,7 @@ struct Row {
   std::int64_t elements = 1;  // of a block
 };
 
-constexpr std::array<Row, 23> kRows = {{
+constexpr std::array<Row, 25> kRows = {{
     {DType::f32, 4, true, "f32", "F32"},
     {DType::f16, 2, true, "f16", "F16"},
     {DType::bf16, 2, true, "bf16", "BF16"},
@@ -41,6 +41,8 @@ constexpr std::array<Row, 23> kRows = {{
     {DType::q4_k, 144, true, "q4_k", "", 256},
     {DType::q5_k, 176, true, "q5_k", "", 256},
     {DType::q6_k, 210, true, "q6_k", "", 256},
+    {DType::i8_scaled, 260, true, "i8_scaled", "", 256},
+    {DType::i8_rotated, 260, true, "i8_rotated", "", 256},
 }};
 
 // Row n holds the enumerator n + 1.

@@ -10,7 +10,8 @@
 namespace heddle::engine {
 
 // From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along
-// the innermost axis, which share their scales (the formats of gguf files, byte for byte).
+// the innermost axis, which share their scales (the formats of gguf files, byte for byte, and two
+// that matrices of ComfyUI's quantised files are put into, packed_rows.h).
 enum class DType : std::int32_t {
   f32 = 1,
   f16 = 2,
@@ -35,6 +36,8 @@ enum class DType : std::int32_t {
   q4_k = 21,
   q5_k = 22,
   q6_k = 23,
+  i8_scaled = 24,  // blocks of 256 behind their scale; rotated: see heddle/abi/value.h
+  i8_rotated = 25,
 };
 
 // Whether the number is one of the enumerators: for numbers that come across the C ABI.

@@ -1,6 +1,8 @@
 #include "blocks.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 #include "elements.h"
 #include "heddle/device.hpp"
@@ -104,9 +106,38 @@ void read_q6_k(const Byte* block, float* to) {
   }
 }
 
+// ---- 256 whole numbers behind their scale, an f32 ----
+
+float float_at(const Byte* from) {
+  float value = 0;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+void read_i8_scaled(const Byte* block, float* to) {
+  const float scale = float_at(block);
+  for (int i = 0; i < 256; ++i)
+    to[i] = scale * static_cast<float>(static_cast<std::int8_t>(block[4 + i]));
+}
+
+// By its definition: an element of the matrix is negative where an odd number of base-4 digits of
+// its row and column add up to 3.
+void read_i8_rotated(const Byte* block, float* to) {
+  const float scale = float_at(block) / 16;
+  for (unsigned i = 0; i < 256; ++i) {
+    int sum = 0;
+    for (unsigned k = 0; k < 256; ++k) {
+      const unsigned both = i ^ k;
+      const int number = static_cast<std::int8_t>(block[4 + k]);
+      sum += std::popcount(both & both >> 1 & 0x55) % 2 == 0 ? number : -number;
+    }
+    to[i] = scale * static_cast<float>(sum);
+  }
+}
+
 using Read = void (*)(const Byte*, float*);
-constexpr Read kReads[] = {read_q8_0, read_q4_0, read_q4_1, read_q5_0,
-                           read_q5_1, read_q4_k, read_q5_k, read_q6_k};
+constexpr Read kReads[] = {read_q8_0, read_q4_0, read_q4_1, read_q5_0,      read_q5_1,
+                           read_q4_k, read_q5_k, read_q6_k, read_i8_scaled, read_i8_rotated};
 
 }  // namespace
 

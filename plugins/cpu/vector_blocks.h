@@ -200,6 +200,66 @@ struct Q6_K {
   }
 };
 
+struct I8Scaled {
+  static constexpr std::int64_t elements = 256, bytes = 260;
+  static void read(const std::uint8_t* block, float* to) {
+    numbers(block, to);
+    const float scale = scale_of(block);
+    for (int i = 0; i < 256; i += kWidth) store(to + i, load<Floats>(to + i) * scale);
+  }
+  static float scale_of(const std::uint8_t* block) {
+    float scale = 0;
+    std::memcpy(&scale, block, sizeof scale);
+    return scale;
+  }
+  static void numbers(const std::uint8_t* block, float* to) {
+    for (int i = 0; i < 256; i += kWidth)
+      store(to + i, to_floats(__builtin_convertvector(load<SignedBytes>(block + 4 + i), Ints)));
+  }
+};
+
+// The rotation is one of each base-4 digit of a number's place after another. Sums are of whole
+// numbers, so that their order says nothing.
+struct I8Rotated {
+  static constexpr std::int64_t elements = 256, bytes = 260;
+  static void read(const std::uint8_t* block, float* to) {
+    I8Scaled::numbers(block, to);
+    small_digit<1>(to);
+    small_digit<4>(to);
+    large_digit<16>(to);
+    large_digit<64>(to);
+    const float scale = I8Scaled::scale_of(block) / 16;
+    for (int i = 0; i < 256; i += kWidth) store(to + i, load<Floats>(to + i) * scale);
+  }
+  // Below a vector's width.
+  template <int step>
+  static void small_digit(float* x) {
+    for (int first = 0; first < 256; first += 4 * step)
+      for (int i = first; i < first + step; ++i) {
+        const float a = x[i], b = x[i + step], c = x[i + 2 * step], d = x[i + 3 * step];
+        const float all = (a + b) + (c + d);
+        x[i] = all - 2 * d;
+        x[i + step] = all - 2 * c;
+        x[i + 2 * step] = all - 2 * b;
+        x[i + 3 * step] = all - 2 * a;
+      }
+  }
+  template <int step>
+  static void large_digit(float* x) {
+    static_assert(step % kWidth == 0);
+    for (int first = 0; first < 256; first += 4 * step)
+      for (int i = first; i < first + step; i += kWidth) {
+        const Floats a = load<Floats>(x + i), b = load<Floats>(x + i + step),
+                     c = load<Floats>(x + i + 2 * step), d = load<Floats>(x + i + 3 * step);
+        const Floats all = (a + b) + (c + d);
+        store(x + i, all - 2.0f * d);
+        store(x + i + step, all - 2.0f * c);
+        store(x + i + 2 * step, all - 2.0f * b);
+        store(x + i + 3 * step, all - 2.0f * a);
+      }
+  }
+};
+
 template <class Format>
 void widen_blocks(const void* from, std::int64_t count, float* to) {
   const auto* block = static_cast<const std::uint8_t*>(from);
@@ -232,8 +292,12 @@ void widen_small(heddle_dtype dtype, const void* from, std::int64_t count, float
       return widen_blocks<Q4_K>(from, count, to);
     case HEDDLE_Q5_K:
       return widen_blocks<Q5_K>(from, count, to);
-    default:
+    case HEDDLE_Q6_K:
       return widen_blocks<Q6_K>(from, count, to);
+    case HEDDLE_I8_SCALED:
+      return widen_blocks<I8Scaled>(from, count, to);
+    default:
+      return widen_blocks<I8Rotated>(from, count, to);
   }
 }
 

@@ -1,6 +1,6 @@
-// Elements of weights as they are stored: floats of 32, 16 and 8 bits and the block formats of gguf
-// files, read as f32 one at a time. A number of a block is its scales times a small whole number:
-// the same bits as plugins/cpu/blocks.cpp gives.
+// Elements of weights as they are stored: floats of 32, 16 and 8 bits and block formats, read as
+// f32 one at a time. A number of a block is its scales times a small whole number: the same bits as
+// plugins/cpu/blocks.cpp gives.
 #pragma once
 
 #include "number.cuh"
@@ -29,8 +29,10 @@ __device__ inline BlockSize block_size(std::int32_t dtype) {
       return {256, 144};
     case HEDDLE_Q5_K:
       return {256, 176};
+    case HEDDLE_Q6_K:
+      return {256, 210};
     default:
-      return {256, 210};  // HEDDLE_Q6_K
+      return {256, 260};  // HEDDLE_I8_SCALED, HEDDLE_I8_ROTATED
   }
 }
 
@@ -65,6 +67,26 @@ __device__ inline int nibble_of_pair(const unsigned char* bytes, int g, int i) {
   return bytes[g / 2 * 32 + i] >> g % 2 * 4 & 15;
 }
 
+__device__ inline float float_at(const unsigned char* from) {
+  return __uint_as_float(from[0] | from[1] << 8 | from[2] << 16 |
+                         static_cast<unsigned>(from[3]) << 24);
+}
+
+// Of a rotation of 256 numbers: the root of its order, which is a power of 2.
+constexpr float kRotationRoot = 16;
+
+// Number i of a rotated block. An element of the matrix is negative where an odd number of base-4
+// digits of its row and column add up to 3. All sums are whole numbers that f32 holds.
+__device__ inline float rotated_sum(const unsigned char* numbers, int i) {
+  int sum = 0;
+  for (int k = 0; k < 256; ++k) {
+    const int both = k ^ i;
+    const int number = static_cast<signed char>(numbers[k]);
+    sum += __popc(both & both >> 1 & 0x55) % 2 == 0 ? number : -number;
+  }
+  return static_cast<float>(sum);
+}
+
 // Element i of a block.
 __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* block, int i) {
   switch (dtype) {
@@ -91,6 +113,10 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
       return group.scale * static_cast<float>(nibble_of_pair(block + 48, i / 32, i % 32) | fifth) -
              group.shift;
     }
+    case HEDDLE_I8_SCALED:
+      return float_at(block) * static_cast<float>(static_cast<signed char>(block[4 + i]));
+    case HEDDLE_I8_ROTATED:
+      return rotated_sum(block + 4, i) * (float_at(block) / kRotationRoot);
     default: {  // HEDDLE_Q6_K: halves of 128, 64 bytes of low nibbles, 32 of pairs of high bits
       const int half = i / 128, quarter = i % 128 / 32, at = i % 32;
       const int low = block[half * 64 + quarter % 2 * 32 + at] >> quarter / 2 * 4 & 15;
@@ -103,7 +129,7 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
 }
 
 __host__ __device__ inline bool is_in_blocks(std::int32_t dtype) {
-  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_Q6_K;
+  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_I8_ROTATED;
 }
 
 // Element i of a row-major tensor in blocks.

@@ -23,6 +23,54 @@ __global__ void __launch_bounds__(kThreads)
   for (int n = 0; n < kEach; ++n) store(out, dtype, i + n, values[n]);
 }
 
+constexpr int kRotated = 256, kRotatedThreads = kRotated / kEach;  // of a block
+
+// Exchanges numbers over the threads of a block, `step` threads apart: one digit of the rotation.
+__device__ void rotate_digit(float (&mine)[kEach], float* shared, int thread, int step) {
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) shared[thread * kEach + n] = mine[n];
+  __syncthreads();
+  const int digit = thread / step % 4, first = thread - digit * step;
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) {
+    float sum = 0;
+#pragma unroll
+    for (int d = 0; d < 4; ++d) {
+      const float other = shared[(first + d * step) * kEach + n];
+      sum += (d ^ digit) == 3 ? -other : other;
+    }
+    mine[n] = sum;
+  }
+  __syncthreads();
+}
+
+// A block of numbers by 64 threads, each of which has four neighbours. Sums are whole numbers, so
+// their order says nothing.
+__global__ void __launch_bounds__(kThreads)
+    widen_rotated(const unsigned char* from, std::int64_t blocks, void* out, std::int32_t dtype) {
+  __shared__ float numbers[kThreads / kRotatedThreads][kRotated];
+  const int part = threadIdx.x / kRotatedThreads, thread = threadIdx.x % kRotatedThreads;
+  const std::int64_t number =
+      blockIdx.x * std::int64_t{kThreads / kRotatedThreads} + threadIdx.x / kRotatedThreads;
+  const bool here = number < blocks;
+  const unsigned char* const block =
+      from + (here ? number : 0) * block_size(HEDDLE_I8_ROTATED).bytes;
+  float mine[kEach], turned[kEach];
+#pragma unroll
+  for (int n = 0; n < kEach; ++n)
+    mine[n] = static_cast<float>(static_cast<signed char>(block[4 + thread * kEach + n]));
+  const float all = (mine[0] + mine[1]) + (mine[2] + mine[3]);
+#pragma unroll
+  for (int n = 0; n < kEach; ++n) turned[n] = all - 2 * mine[kEach - 1 - n];
+  for (int step = 1; step < kRotatedThreads; step *= 4)
+    rotate_digit(turned, numbers[part], thread, step);
+  if (!here) return;
+  const float scale = float_at(block) / kRotationRoot;
+#pragma unroll
+  for (int n = 0; n < kEach; ++n)
+    store(out, dtype, number * kRotated + thread * kEach + n, turned[n] * scale);
+}
+
 }  // namespace
 
 bool is_widened(const heddle_tensor_info& weight) {
@@ -37,6 +85,13 @@ const float* scales_of(const heddle_view& weight) {
 
 void widen(Stream& stream, const heddle_view& weight, heddle_dtype to, void* out) {
   const std::int64_t count = device::element_count(weight.info);
+  if (weight.info.dtype == HEDDLE_I8_ROTATED) {
+    const std::int64_t blocks = count / kRotated;
+    widen_rotated<<<blocks_for(blocks, std::int64_t{kThreads / kRotatedThreads}), kThreads, 0,
+                    stream.raw()>>>(static_cast<const unsigned char*>(weight.data), blocks, out,
+                                    to);
+    return;
+  }
   widen_all<<<blocks_for(count, std::int64_t{kThreads} * kEach), kThreads, 0, stream.raw()>>>(
       weight.data, weight.info.dtype, scales_of(weight), count, weight.info.shape[1], out, to);
 }

@@ -2,7 +2,8 @@
 
 TYPE.bytes (rows, bytes) u8 and TYPE.values (rows, 512) f32 for each block format: quantised random numbers where the package
 can quantise, and everywhere random bytes with scales that are ordinary halves.
-TYPE.bytes (256) u8 and TYPE.values (256) f32 for each f8 type; TYPE.wide (n) f32 and TYPE.narrow (n) u8: what a cast gives.
+TYPE.bytes (256) u8 and TYPE.values (256) f32 for each f8 type; TYPE.wide (n) f32 and TYPE.narrow (n) u8: what a cast gives (by PyTorch before 2.15: what is
+too large becomes NaN).
 
 Usage: make_block_goldens.py [OUTPUT]
 """
@@ -18,6 +19,7 @@ from safetensors.torch import save_file
 ROWS, WIDTH = 2, 512
 # Where a block's halves stand.
 HALVES = {"Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208]}
+SEED = np.array([[1, 1, 1, -1], [1, 1, -1, 1], [1, -1, 1, 1], [-1, 1, 1, 1]], np.float64)
 
 
 def random_blocks(random, name):
@@ -54,6 +56,15 @@ def main():
         tensors[name + ".values"] = torch.arange(256, dtype=torch.uint8).view(kind).float()
         tensors[name + ".wide"] = wide.clone()
         tensors[name + ".narrow"] = wide.to(kind).view(torch.uint8)
+    # 256 whole numbers behind their scale, an f32; rotated: times the regular Hadamard matrix over its root.
+    rotation = np.kron(np.kron(SEED, SEED), np.kron(SEED, SEED)) / 16
+    for name, turn in (("i8_scaled", np.eye(256)), ("i8_rotated", rotation)):
+        blocks = random.integers(0, 256, (ROWS * WIDTH // 256, 260), dtype=np.uint8)
+        scales = random.normal(0, 0.05, len(blocks)).astype(np.float32)
+        blocks[:, :4] = scales.view(np.uint8).reshape(-1, 4)
+        numbers = blocks[:, 4:].view(np.int8).astype(np.float64) @ turn
+        tensors[name + ".bytes"] = torch.from_numpy(blocks.reshape(ROWS, -1))
+        tensors[name + ".values"] = torch.from_numpy((numbers * scales[:, None]).astype(np.float32).reshape(ROWS, WIDTH))
     save_file(tensors, str(output))
 
 

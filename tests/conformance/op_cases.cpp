@@ -14,7 +14,7 @@ namespace {
 // Random blocks, whose scales are such that numbers have about this deviation.
 HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
   struct Scales {
-    std::vector<std::size_t> at;  // of halves in a block
+    std::vector<std::size_t> at;  // of halves, or of an f32, in a block
     std::vector<double> of;       // what each is for a deviation of 1
   };
   static const std::map<heddle_dtype, Scales> kScales = {
@@ -25,7 +25,9 @@ HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
       {HEDDLE_Q5_1, {{0, 2}, {1 / 9.2, -15.5 / 9.2}}},
       {HEDDLE_Q4_K, {{0, 2}, {1 / 200.0, 7.5 / 200}}},
       {HEDDLE_Q5_K, {{0, 2}, {1 / 400.0, 15.5 / 400}}},
-      {HEDDLE_Q6_K, {{208}, {1 / 1400.0}}}};
+      {HEDDLE_Q6_K, {{208}, {1 / 1400.0}}},
+      {HEDDLE_I8_SCALED, {{0}, {1 / 74.0}}},
+      {HEDDLE_I8_ROTATED, {{0}, {1 / 74.0}}}};
   const heddle_dtype type = tensor.info().dtype;
   const Scales& scales = kScales.at(type);
   const auto block_bytes = static_cast<std::size_t>(device::block_bytes(type));
@@ -35,9 +37,11 @@ HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
   for (std::size_t block = 0; block < bytes; block += block_bytes) {
     const double varied = 0.5 + static_cast<double>(random() % 1024) / 1024;
     for (std::size_t s = 0; s < scales.at.size(); ++s) {
-      HostTensor half(HEDDLE_F16, {1});
-      half.set(0, scales.of[s] * deviation * varied);
-      std::memcpy(data + block + scales.at[s], half.memory().data() + half.origin(), 2);
+      const bool wide = type >= HEDDLE_I8_SCALED;
+      HostTensor scale(wide ? HEDDLE_F32 : HEDDLE_F16, {1});
+      scale.set(0, scales.of[s] * deviation * varied);
+      std::memcpy(data + block + scales.at[s], scale.memory().data() + scale.origin(),
+                  wide ? 4 : 2);
     }
   }
   return tensor;
@@ -304,7 +308,7 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases) {
            .item_inputs = {1}});
     }
   }
-  for (heddle_dtype table = HEDDLE_Q8_0; table <= HEDDLE_Q6_K; ++table) {
+  for (heddle_dtype table = HEDDLE_Q8_0; table <= HEDDLE_I8_ROTATED; ++table) {
     HostTensor rows(HEDDLE_I32, {2, 9});
     for (std::int64_t i = 0; i < rows.count(); ++i) rows.set(i, static_cast<double>(random() % 31));
     cases.push_back({.name = label(HEDDLE_OP_EMBEDDING, device::dtype_name(table)),

@@ -3,9 +3,11 @@
 
 #include <boost/test/unit_test.hpp>
 #include <cmath>
+#include <cstring>
 
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
+#include "engine/files/joined_dtype.h"
 #include "engine/memory/weight_source.h"
 #include "heddle/abi/node.h"
 #include "tests/support/safetensors_writer.h"
@@ -37,16 +39,17 @@ struct PackedFile {
   std::string told = R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 64})";
   std::vector<float> scales{0.5f, 0.01f, 2, 1, 3, 0.125f};
   std::string type = "I8";
+  std::int64_t wide = kColumns;
   FileMetadata metadata;
 
   Checkpoint open() {
     std::string bytes;
     for (std::int64_t r = 0; r < kRows; ++r)
-      for (std::int64_t c = 0; c < kColumns; ++c) bytes += char(number_at(r, c));
+      for (std::int64_t c = 0; c < wide; ++c) bytes += char(number_at(r, c));
     std::vector<FileTensor> tensors;
     if (!told.empty())
       tensors.push_back({"m.comfy_quant", "U8", {std::int64_t(told.size())}, told});
-    tensors.push_back({"m.weight", type, {kRows, kColumns}, bytes});
+    tensors.push_back({"m.weight", type, {kRows, wide}, bytes});
     if (!scales.empty())
       tensors.push_back(
           {"m.weight_scale", "F32", {std::int64_t(scales.size()), 1}, bytes_of_floats(scales)});
@@ -96,6 +99,44 @@ BOOST_AUTO_TEST_CASE(rotated_rows_are_read_as_they_were_before) {
       BOOST_TEST(std::abs(*floats++ - wanted) <= 1e-6 * std::abs(wanted) + 1e-9,
                  row << ", " << column << ": " << floats[-1] << " and not " << wanted);
     }
+}
+
+BOOST_AUTO_TEST_CASE(rows_that_are_whole_blocks_stay_in_8_bits) {
+  constexpr std::int64_t kRow = 2 * (4 + 256);  // bytes of a row in blocks
+  wide = 512;
+  for (const bool rotated : {false, true}) {
+    told = rotated ? R"({"format": "int8_tensorwise", "convrot": true})"
+                   : R"({"format": "int8_tensorwise"})";
+    const Checkpoint file = open();
+    engine::WeightSource source;
+    source.use = HEDDLE_USE_LINEAR;
+    source.parts = {{&file.at("m.weight"), 1, 3}, {&file.at("m.weight"), 4, 6}};
+    BOOST_TEST(source.info().dtype == (rotated ? HEDDLE_I8_ROTATED : HEDDLE_I8_SCALED));
+    BOOST_TEST(engine::is_patched_beside(file.at("m.weight"), HEDDLE_USE_LINEAR));
+    const engine::HostWeight host = engine::host_weight(source);
+    BOOST_TEST_REQUIRE(host.parts.size() == 2u);
+    BOOST_TEST(host.made_bytes == 4u * kRow);
+    const auto* bytes = static_cast<const char*>(host.parts[1].data);  // rows 4 and 5
+    for (std::int64_t row = 0; row < 2; ++row)
+      for (std::int64_t block = 0; block < 2; ++block) {
+        const char* at = bytes + row * kRow + block * 260;
+        float scale = 0;
+        std::memcpy(&scale, at, 4);
+        BOOST_TEST(scale == scales[std::size_t(4 + row)]);
+        for (std::int64_t i = 0; i < 256; ++i)
+          if (at[4 + i] != char(number_at(4 + row, block * 256 + i)))
+            BOOST_ERROR("row " << row << ", block " << block << ", number " << i);
+      }
+    source.columns = {{256, 512}};
+    BOOST_TEST(engine::host_weight(source).made_bytes == 4u * 260);
+    source.columns = {{128, 512}};
+    BOOST_CHECK_EXCEPTION(source.info(), engine::Error, [](const engine::Error& error) {
+      return holds(error.full(), "stand in blocks of 256");
+    });
+    source.columns = {};
+    source.use = HEDDLE_USE_TABLE;
+    BOOST_TEST(source.info().dtype == HEDDLE_BF16);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_table_of_them_is_told_to_be_of_16_bits) {

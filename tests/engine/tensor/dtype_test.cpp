@@ -46,7 +46,9 @@ BOOST_AUTO_TEST_CASE(block_formats_have_names_for_people_and_sizes_of_blocks_onl
                           {20, "q5_1", 32, 24},
                           {21, "q4_k", 256, 144},
                           {22, "q5_k", 256, 176},
-                          {23, "q6_k", 256, 210}}) {
+                          {23, "q6_k", 256, 210},
+                          {24, "i8_scaled", 256, 260},
+                          {25, "i8_rotated", 256, 260}}) {
     BOOST_REQUIRE(is_dtype(one.number));
     const auto dtype = static_cast<DType>(one.number);
     BOOST_TEST(dtype_name(dtype) == one.name);
@@ -72,11 +74,11 @@ BOOST_AUTO_TEST_CASE(unknown_names_are_nothing_and_unknown_numbers_an_error) {
   BOOST_TEST(!parse_dtype("F32").has_value());
   BOOST_TEST(!parse_safetensors_dtype("f32").has_value());
   BOOST_TEST(!parse_safetensors_dtype("F4").has_value());
-  for (const std::int32_t number : {0, 24, -1, 1000}) {
+  for (const std::int32_t number : {0, 26, -1, 1000}) {
     BOOST_TEST(!is_dtype(number));
     const Error error = heddle::test::refusal_of([&] { dtype_size(static_cast<DType>(number)); });
     BOOST_TEST(std::string(error.what()) ==
-               "no element type has the number " + std::to_string(number) + "; known are 1 to 23");
+               "no element type has the number " + std::to_string(number) + "; known are 1 to 25");
   }
 }
 

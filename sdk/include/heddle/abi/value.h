@@ -53,7 +53,7 @@ enum {
   HEDDLE_U64 = 15,
   /* Block formats, as gguf files have them: elements along the last axis stand in blocks that share
    * their scales, so an element has no size of its own. Block of 32 elements and its bytes; of 256
-   * for the _K ones. Little-endian. */
+   * for the _K and I8 ones. Little-endian. */
   HEDDLE_Q8_0 = 16, /* 34 */
   HEDDLE_Q4_0 = 17, /* 18 */
   HEDDLE_Q4_1 = 18, /* 20 */
@@ -61,7 +61,13 @@ enum {
   HEDDLE_Q5_1 = 20, /* 24 */
   HEDDLE_Q4_K = 21, /* 144 */
   HEDDLE_Q5_K = 22, /* 176 */
-  HEDDLE_Q6_K = 23  /* 210 */
+  HEDDLE_Q6_K = 23, /* 210 */
+  /* Blocks of 256 i8 behind the f32 that they are multiplied by: what ComfyUI's quantised files
+   * call int8_tensorwise. Rotated: multiplied first with the regular Hadamard matrix of order 256
+   * over 16, the Kronecker product of [1 1 1 -1; 1 1 -1 1; 1 -1 1 1; -1 1 1 1] with itself four
+   * times (https://arxiv.org/abs/2512.03673). */
+  HEDDLE_I8_SCALED = 24, /* 260 */
+  HEDDLE_I8_ROTATED = 25 /* 260 */
 };
 
 enum { HEDDLE_MAX_RANK = 8 };
