@@ -47,4 +47,9 @@ std::uint64_t ControlNetLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, control_net_name);
 }
 
+void ModelPatchLoader::execute(Context& ctx) {
+  ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
+}
+std::uint64_t ModelPatchLoader::fingerprint(Context& ctx) { return fingerprint_of_file(ctx, name); }
+
 }  // namespace heddle::loaders

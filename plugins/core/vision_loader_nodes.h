@@ -1,4 +1,5 @@
-// Loaders of vision towers, style models and ControlNets, under ComfyUI's names; as loader_nodes.h.
+// Loaders of vision towers, style models, ControlNets and model patches, under ComfyUI's names; as
+// loader_nodes.h.
 #pragma once
 
 #include "loader_nodes.h"
@@ -41,6 +42,21 @@ struct ControlNetLoader {
                                                        Widget{.source = "controlnet"}};
   static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
   static constexpr auto ports = heddle::ports(control_net_name, control_net);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct ModelPatchLoader {
+  static constexpr Info info{
+      "ModelPatchLoader",
+      1,
+      "ModelPatchLoader",
+      "advanced/loaders",
+      "A model patch: Z-Image's union ControlNet, DiffSynth's for Qwen-Image.",
+      kLoader | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<std::string> name{"name", Widget{.source = "model_patches"}};
+  static constexpr Output<Value> model_patch{"MODEL_PATCH", 0, "", "MODEL_PATCH"};
+  static constexpr auto ports = heddle::ports(name, model_patch);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

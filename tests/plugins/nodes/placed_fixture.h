@@ -22,6 +22,8 @@ struct PlacedFixture : NodeFixture {
   void add(const std::string& name, const std::vector<FileTensor>& tensors) const {
     const std::filesystem::path path = folder / "models" / (name + ".safetensors");
     std::filesystem::create_directories(path.parent_path());
+    // The fixture's own models are links to goldens.
+    BOOST_TEST_REQUIRE(!std::filesystem::is_symlink(path), path);
     write_safetensors(path, tensors);
   }
   // A CONDITIONING out of a file in the folder, "texts.safetensors", or another one.

@@ -40,6 +40,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"CLIP_VISION_OUTPUT", R"(["seen", 0])"},
     {"STYLE_MODEL", R"(["style", 0])"},
     {"CONTROL_NET", R"(["net", 0])"},
+    {"MODEL_PATCH", R"(["patch", 0])"},
 };
 
 // Classes that take nothing but the latent of a video.
@@ -73,6 +74,7 @@ inline std::string provider_nodes() {
     "seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["tower", 0], "image": ["pictures", 0], "crop": "none"}},
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
     "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
+    "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
          NodeFixture::conditioning("one");
@@ -83,7 +85,7 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// The files of "tower", "style", "net" and "talker".
+// The files of "tower", "style", "net", "patch" and "talker".
 inline void write_vision_models(const std::filesystem::path& models) {
   struct File {
     const char *goldens, *model, *name;
@@ -91,6 +93,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
   for (const File& file : {File{"redux", "siglip", "clip_vision/tower.safetensors"},
                            File{"redux", "redux", "style_models/style.safetensors"},
                            File{"control", "flux_plain", "controlnet/net.safetensors"},
+                           File{"patches", "alone", "model_patches/patch.safetensors"},
                            File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
