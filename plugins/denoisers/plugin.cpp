@@ -18,7 +18,7 @@
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
+              FluxWiden, FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
               FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Qwen,
               QwenControl, FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters,
               ControlAdd, ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage,

@@ -72,6 +72,8 @@
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
  *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
  *                 anew), each optional; start_percent, end_percent (floats)
+ *   widens        text, optional: the tensor of the model's file of which a LoRA may have more
+ *                 columns; widened_config, a record: what it was built of
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
