@@ -238,6 +238,27 @@ Checkpoint Checkpoint::strip_prefix(std::string_view prefix) const {
   return Checkpoint(std::move(content));
 }
 
+Checkpoint Checkpoint::join(const Checkpoint& other, std::string_view prefix) const {
+  auto content = std::make_shared<Content>(*content_);
+  content->files.insert(content->files.end(), other.files().begin(), other.files().end());
+  content->files_identity = Hasher().add(identity()).add(other.identity()).add(prefix).finish();
+  const auto mark = [](TensorView& view, const Checkpoint& from) {
+    if (!view.joined_from) view.joined_from = from.identity();
+  };
+  for (TensorView& view : content->tensors) mark(view, *this);
+  for (const TensorView& view : other.tensors()) {
+    content->tensors.push_back(view);
+    mark(content->tensors.back(), other);
+    content->tensors.back().name.insert(0, prefix);
+  }
+  sort_by_name(content->tensors);
+  const auto twice = std::ranges::adjacent_find(content->tensors, {}, &TensorView::name);
+  if (twice != content->tensors.end())
+    throw Error(Code::invalid_argument, cat(path().native(), " and ", other.path().native(),
+                                            " both have a tensor ", quote(twice->name)));
+  return Checkpoint(std::move(content));
+}
+
 Checkpoint Checkpoint::cast(DType dtype) const {
   if (!is_f8(dtype))
     throw Error(Code::invalid_argument,

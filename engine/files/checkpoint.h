@@ -33,6 +33,8 @@ struct TensorView {
   bool is_scaled_fp8 = false;                  // Checkpoint::scale_to_fp8()
   // How numbers are made of a row of `data`; nullptr: they are as `dtype` and scale() say.
   std::shared_ptr<const PackedRows> packed = {};
+  // Checkpoint::join(): the identity of the checkpoint that it was a tensor of.
+  std::optional<Hash128> joined_from = {};
 
   // What the elements of an f8 tensor are multiplied by: the number beside it in the file, named
   // "X.scale_weight" or "X.weight_scale" for "X.weight"; else 1.
@@ -62,6 +64,10 @@ class Checkpoint {
 
   // The tensors below `prefix`, named without it: strip_prefix("model.diffusion_model.").
   Checkpoint strip_prefix(std::string_view prefix) const;
+
+  // These tensors, and those of `other` with `prefix` before their names. Path and metadata are
+  // this one's. Throws Error(invalid_argument) where two have a name.
+  Checkpoint join(const Checkpoint& other, std::string_view prefix) const;
 
   // The same tensors, whose matrices are to be made `dtype` (an f8 type) where they are multiplied:
   // each number rounded once, to nearest even. Throws Error(invalid_argument) when a tensor is in

@@ -27,7 +27,7 @@ struct Extension {
   std::shared_ptr<const void> owner;
 };
 
-class Catalog {
+class Catalog : public std::enable_shared_from_this<Catalog> {
  public:
   // A type that is there already is replaced when `replace` says so (a plugin named later on the
   // command line), with an info in the log; else it is refused with an Error naming both plugins.

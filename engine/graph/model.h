@@ -11,6 +11,7 @@
 
 namespace heddle::engine {
 
+class Catalog;
 class Checkpoint;     // engine/files
 class WeightPatches;  // engine/files
 
@@ -21,9 +22,10 @@ class Model {
   std::shared_ptr<const Graph> graph;
   std::shared_ptr<const Checkpoint> checkpoint;
   std::shared_ptr<const WeightPatches>
-      patches;       // added to the checkpoint's weights on their way to a device; nullptr: none
-  Value settings;    // a record
-  Hints hints;       // of the loader node, for the blocks
+      patches;     // added to the checkpoint's weights on their way to a device; nullptr: none
+  Value settings;  // a record
+  Hints hints;     // of the loader node, for the blocks
+  std::weak_ptr<const Catalog> catalog;  // of the families that may build it anew
   Hash128 identity;  // of the files, the patches and the family's version: equal models have equal
                      // weights and graphs
 };

@@ -106,7 +106,9 @@ std::int32_t WeightSource::device_use() const {
 
 Hash128 WeightSource::key(Hash128 checkpoint) const {
   Hasher hasher;
-  hasher.add(checkpoint).add(use);
+  // Of joined checkpoints each tensor keeps the key that it has in its own.
+  const bool is_joined = !parts.empty() && parts[0].tensor->joined_from.has_value();
+  hasher.add(is_joined ? *parts[0].tensor->joined_from : checkpoint).add(use);
   for (const Part& part : parts) {
     hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
     if (patches != nullptr && !is_patched_beside(*part.tensor, use))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/files/checkpoint.h"
+#include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"
 
 namespace heddle::engine {
@@ -41,6 +42,7 @@ const heddle_validation_service* validation_service();
 const heddle_checkpoint_service* checkpoint_service();
 const heddle_graph_service* graph_service();
 const heddle_model_service* model_service();
+const heddle_joined_model_service* joined_model_service();
 const heddle_registry_service* registry_service();
 
 }  // namespace heddle::engine

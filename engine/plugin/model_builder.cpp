@@ -251,6 +251,7 @@ Value build_model(const Catalog& catalog, std::string_view role, const Checkpoin
   model->checkpoint = std::make_shared<const Checkpoint>(checkpoint);
   model->settings = make_value(std::move(building.settings));
   model->hints = hints;
+  model->catalog = catalog.weak_from_this();
   return make_value(std::shared_ptr<const Model>(std::move(model)));
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <heddle/joined_model.hpp>
+
 namespace heddle::loaders {
 namespace {
 
@@ -19,16 +21,53 @@ LoraPlace place_of_encoder(const std::string& family) {
 
 Value LoraApplication::add_to(const Value& model, LoraPlace place, double strength) {
   const LoraTargets targets(model);
-  std::vector<Patch> patches;
+  Changes changes;
   for (const auto& [name, module] : lora_.modules) {
     const LoraAddress address = lora_address(name);
     if (address.place != place) continue;
-    const std::size_t before = patches.size();
-    const bool whole = add_patches(module, targets, address.module, strength, patches);
-    if (patches.size() > before) matched_ += module.keys.size();
+    const std::size_t before = changes.count();
+    const bool whole = add_patches(module, targets, address.module, strength, model, changes);
+    if (changes.count() > before) matched_ += module.keys.size();
     if (!whole) leave(module);
   }
-  return strength == 0 || patches.empty() ? model : with_patches(model, lora_.file, patches);
+  if (strength == 0) return model;
+  Value changed =
+      changes.patches.empty() ? model : with_patches(model, lora_.file, changes.patches);
+  for (const Patch& product : changes.wider) changed = widened(changed, product);
+  return changed;
+}
+
+bool LoraApplication::is_wider(const Patch& patch, const Value& model) const {
+  const auto widens = model_settings(model).get<std::string>("widens", "");
+  return patch.rows.size() == 1 && patch.rows.front().tensor == widens && !patch.down.empty() &&
+         lora_.file.size(patch.down, 1) > model_checkpoint(model).size(widens, 1);
+}
+
+// The model built anew with the product's factors beside its file.
+Value LoraApplication::widened(const Value& model, const Patch& product) const {
+  const Value settings = model_settings(model), built_of = settings.field("widened_config");
+  const Value before = built_of.field("widened");
+  const auto common = std::ranges::mismatch(product.up, product.down).in1 - product.up.begin();
+  const auto behind = std::size_t(common);
+  const std::string prefix = "widened." + std::to_string(before.count()) + ".";
+  std::vector<Value> all;
+  for (std::uint32_t i = 0; i < before.count(); ++i) all.push_back(before.item(i));
+  all.push_back(Record()
+                    .set("prefix", value_of(prefix))
+                    .set("down", value_of(product.down.substr(behind)))
+                    .set("up", value_of(product.up.substr(behind)))
+                    .set("strength", value_of(product.scale))
+                    .value());
+  const Value config = Record(built_of).set("widened", list_of(all)).value();
+  const Value joined =
+      joined_model(model, lora_.file.sub(product.up.substr(0, behind)), prefix, config);
+  // It is shown no reference pictures any more.
+  Record kept;
+  for (std::uint32_t i = 0; i < settings.count(); ++i)
+    if (settings.key(i) != "reference_method") kept.set(settings.key(i), settings.item(i));
+  kept.set("widened_config", config)
+      .set("concat_channels", model_settings(joined).field("concat_channels"));
+  return with_settings(joined, kept.value());
 }
 
 void LoraApplication::leave_out(LoraPlace place) {
@@ -65,21 +104,24 @@ void LoraApplication::report() const {
 
 // False: some of the module's tensors have no place in the model.
 bool LoraApplication::add_patches(const LoraModule& module, const LoraTargets& targets,
-                                  const std::string& name, double strength,
-                                  std::vector<Patch>& patches) const {
+                                  const std::string& name, double strength, const Value& model,
+                                  Changes& changes) const {
   bool whole = true;
   const auto add = [&](const std::string& up, const std::string& down, double scale,
-                       const char* kind) {
+                       const char* kind, double keep = 1) {
     if (up.empty()) return;
     const std::vector<Part>* rows = targets.find(name, kind);
-    if (rows != nullptr) patches.push_back({up, down, scale, *rows});
     whole = whole && rows != nullptr;
+    if (rows == nullptr) return;
+    const Patch patch{up, down, scale, *rows, keep};
+    (is_wider(patch, model) ? changes.wider : changes.patches).push_back(patch);
   };
   const double scale = strength * alpha_over_rank(module);
   add(module.up, module.down, scale, "weight");
   add(module.up_bias, "", scale, "bias");
   add(module.difference, "", strength, "weight");
   add(module.bias_difference, "", strength, "bias");
+  add(module.replacement, "", 1, "weight", 0);
   return whole;
 }
 

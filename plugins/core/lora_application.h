@@ -30,8 +30,16 @@ class LoraApplication {
   void report() const;
 
  private:
+  // What a LoRA does to a model: changes of its weights, and products that have more columns than
+  // the weight has that the model can widen.
+  struct Changes {
+    std::vector<Patch> patches, wider;
+    std::size_t count() const { return patches.size() + wider.size(); }
+  };
   bool add_patches(const LoraModule& module, const LoraTargets& targets, const std::string& name,
-                   double strength, std::vector<Patch>& patches) const;
+                   double strength, const Value& model, Changes& changes) const;
+  bool is_wider(const Patch& patch, const Value& model) const;
+  Value widened(const Value& model, const Patch& product) const;
   void leave(const LoraModule& module);  // its keys match nothing
   double alpha_over_rank(const LoraModule& module) const;
 

@@ -30,6 +30,7 @@ constexpr Suffix kSuffixes[] = {
     {".diff_b", &LoraModule::bias_difference},
     {".w_norm", &LoraModule::difference},
     {".b_norm", &LoraModule::bias_difference},
+    {".set_weight", &LoraModule::replacement},
 };
 
 // PEFT writes an adapter's name between this and ".weight", or nothing.
@@ -56,7 +57,6 @@ constexpr Foreign kForeign[] = {
     {".boft_", "BOFT"},
     {".a1.weight", "GLoRA"},
     {".lora_embedding_", "an embedding's LoRA"},
-    {".set_weight", "a replaced weight"},
     {".reshape_weight", "a weight of another shape"},
 };
 
@@ -97,6 +97,10 @@ std::optional<Key> parse(const std::string& key) {
                        rest.find('.') == rest.size() - marker.end.size() - 1;
     if (rest == marker.end || named) return Key{key.substr(0, at), marker.slot};
   }
+  // Black Forest Labs' Canny and Depth bring norms of their own.
+  constexpr std::string_view kNorm = "_norm.scale", kScale = ".scale";
+  if (key.ends_with(kNorm))
+    return Key{key.substr(0, key.size() - kScale.size()), &LoraModule::replacement};
   for (const Suffix& suffix : kSuffixes)
     if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
       return Key{key.substr(0, key.size() - suffix.text.size()), suffix.slot};

@@ -18,6 +18,7 @@ struct LoraModule {
   std::string alpha;     // one number: the product counts alpha / rank; absent: 1
   std::string up_bias;   // counts like the product, added to the bias
   std::string difference, bias_difference;  // added as they are
+  std::string replacement;                  // in the place of the weight, however strong
   std::vector<std::string> keys;            // all of these
 };
 

@@ -18,6 +18,7 @@ constexpr RoleNames kRoles[] = {
     {"vision_encoder", "a vision tower alone",
      "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
     {"control_net", "a ControlNet", "ControlNetLoader"},
+    {"model_patch", "a model patch", "ModelPatchLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
 };

@@ -33,10 +33,11 @@ std::vector<SavedTensor> original_tensors(const Value& model, const Checkpoint& 
   return list;
 }
 
-// Files of whole CLIPs have more than the text encoder, and some a table of its positions.
+// Files of whole CLIPs have more than the text encoder, and some a table of its positions. What a
+// patch brings is no part of the model.
 bool is_of_model(const std::string& tensor) {
   return !tensor.starts_with("vision_model.") && !tensor.starts_with("visual_projection.") &&
-         !tensor.ends_with(".position_ids");
+         !tensor.starts_with("model_patch.") && !tensor.ends_with(".position_ids");
 }
 
 }  // namespace

@@ -60,5 +60,9 @@ void UpscaleModelLoader::execute(Context& ctx) {
 std::uint64_t UpscaleModelLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, model_name);
 }
+void ModelPatchLoader::execute(Context& ctx) {
+  ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
+}
+std::uint64_t ModelPatchLoader::fingerprint(Context& ctx) { return fingerprint_of_file(ctx, name); }
 
 }  // namespace heddle::loaders

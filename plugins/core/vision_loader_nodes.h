@@ -1,4 +1,5 @@
-// Loaders of vision towers, style models, ControlNets and upscalers, under ComfyUI's names; as
+// Loaders of vision towers, style models, ControlNets, model patches and upscalers, under ComfyUI's
+// names; as
 // loader_nodes.h.
 #pragma once
 
@@ -57,6 +58,21 @@ struct UpscaleModelLoader {
       "model_name", Widget{.source = "upscale_models", .type = "COMBO"}};
   static constexpr Output<Value> upscale_model{"UPSCALE_MODEL", 0, "", "UPSCALE_MODEL"};
   static constexpr auto ports = heddle::ports(model_name, upscale_model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct ModelPatchLoader {
+  static constexpr Info info{
+      "ModelPatchLoader",
+      1,
+      "ModelPatchLoader",
+      "advanced/loaders",
+      "A model patch: Z-Image's union ControlNet, DiffSynth's for Qwen-Image.",
+      kLoader | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<std::string> name{"name", Widget{.source = "model_patches"}};
+  static constexpr Output<Value> model_patch{"MODEL_PATCH", 0, "", "MODEL_PATCH"};
+  static constexpr auto ports = heddle::ports(name, model_patch);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

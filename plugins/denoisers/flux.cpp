@@ -5,6 +5,7 @@
 #include "control.h"
 #include "flux_modules.h"
 #include "patches.h"
+#include "widening.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -16,6 +17,8 @@ struct Dimensions {
   double theta = 10000;
   int singles;
   bool guided;  // trained with the guidance as an input
+  std::vector<Widening> widened;
+  std::int64_t beside;  // numbers of a token that LoRAs read beside those of the first layer
 };
 
 Dimensions read_dimensions(const Checkpoint& file, const Value& config, const FluxNames& names) {
@@ -28,6 +31,8 @@ Dimensions read_dimensions(const Checkpoint& file, const Value& config, const Fl
       checked_cast<int>(config.get<std::int64_t>("num_single_layers",
                                                  blocks::layer_count(file, names.single_prefix())),
                         "num_single_layers");
+  d.widened = widenings(config);
+  d.beside = read_beside(file, d.widened, d.streams.in_width);
   return d;
 }
 
@@ -66,7 +71,7 @@ class Builder {
     attention_.control_single = graph_.input("control.single", kChanging);
     attention_.singles = d_.singles;
     Source txt = streams_.embed_text(context, x, nag),
-           img = streams_.embed_image(x, nag, references());
+           img = widened(streams_.embed_image(x, nag, references()), x, nag);
     for (int i = 0; i < d_.streams.doubles; ++i)
       streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
     Block join = graph_.add<FluxJoin>("join");
@@ -112,8 +117,29 @@ class Builder {
     return streams_.add_single(index, find, modulation, attention_, hidden, x, references());
   }
 
+  Source widened(Source img, const Source& x, const Source& nag) {
+    using B = FluxWiden;
+    if (d_.widened.empty()) return img;
+    const Source concat = graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    for (std::size_t i = 0; i < d_.widened.size(); ++i) {
+      const Widening& told = d_.widened[i];
+      const std::string path = "embed.widened_" + std::to_string(i);
+      Block block = graph_.add<B>(path);
+      block.link(B::img, img).link(B::x, x).link(B::concat, concat).link(B::nag, nag);
+      block.set(B::patch, d_.streams.kind.patch).set(B::strength, told.strength);
+      blocks::Slots slots(file_, block, path);
+      const std::int64_t rank = file_.size(told.down, 0);
+      slots.fill(B::down, told.down, {rank, d_.streams.in_width + d_.beside});
+      slots.fill(B::up, told.up, {hidden_, rank});
+      img = block[B::out];
+    }
+    return img;
+  }
+
   // Models that read more beside the point are made for that.
-  bool is_shown_pictures() const { return d_.streams.in_width == d_.streams.out_width; }
+  bool is_shown_pictures() const {
+    return d_.streams.in_width == d_.streams.out_width && d_.beside == 0;
+  }
   const Source* references() const { return references_ ? &*references_ : nullptr; }
 
   Source embed_vector(const Source& timestep, const Source& y, const Source& nag) {
@@ -175,7 +201,7 @@ void add_settings(const Dimensions& d, Blocks& graph) {
   graph.setting("latent_channels", d.streams.out_width / kPatchArea);
   graph.setting("latent_downscale", std::int64_t{8});
   graph.setting("patch", std::int64_t{2});
-  if (const std::int64_t more = d.streams.in_width - d.streams.out_width; more > 0)
+  if (const std::int64_t more = d.streams.in_width + d.beside - d.streams.out_width; more > 0)
     graph.setting("concat_channels", more / kPatchArea);
   else
     graph.setting("reference_method", "offset");
@@ -206,6 +232,8 @@ void Flux::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   add_settings(dimensions, graph);
   add_control_settings(graph, dimensions.streams.hidden, dimensions.streams.doubles,
                        dimensions.singles);
+  if (dimensions.streams.in_width == dimensions.streams.out_width)
+    add_widened_settings(config, names->one(names->top("img_in", "weight")), graph);
 }
 
 int FluxControl::match(const Checkpoint& file, const Value&) {

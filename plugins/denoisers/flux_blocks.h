@@ -113,6 +113,24 @@ struct FluxImageIn {
   static void execute(Context& ctx);
 };
 
+// img (B, S, D) -> the same, with `strength` times what two matrices make of the tokens of x (B, C,
+// H, W) and concat (1|B, C', H, W) side by side added (widening.h).
+struct FluxWiden {
+  static constexpr Info info{"flux.widen",  1,  "FLUX image projection's LoRA",
+                             "blocks/flux", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> img{"img"};
+  static constexpr Input<Tensor> x{"x"};
+  static constexpr Input<Tensor> concat{"concat"};
+  static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 2}};
+  static constexpr Input<double> strength{"strength", Widget{.number = 1}};
+  static constexpr Weight down{"down.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight up{"up.weight", HEDDLE_USE_LINEAR};
+  static constexpr Output<Tensor> out{"img"};
+  static constexpr auto ports = heddle::ports(img, x, concat, nag, patch, strength, down, up, out);
+  static void execute(Context& ctx);
+};
+
 // vector (N, 1|B, D) -> (N, 1|B, 6 D) for each stream: shift, scale, gate of the attention, then of
 // the MLP.
 struct FluxDoubleModulation {

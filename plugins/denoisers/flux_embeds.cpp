@@ -140,4 +140,18 @@ void FluxImageIn::execute(Context& ctx) {
   const Tensor projected = blocks::wide_linear(ctx, packed, matrix, ctx[bias]);
   ctx[out] = ctx.has(nag) ? twice(ctx, projected) : projected;
 }
+
+void FluxWiden::execute(Context& ctx) {
+  const Tensor latent = ctx[x], beside = ctx[concat];
+  const std::int64_t side = ctx[patch], area = side * side, own = latent.size(1) * area,
+                     more = beside.size(1) * area;
+  const Tensor packed =
+      ctx.make({latent.size(0), token_count(latent, side), own + more}, HEDDLE_F32);
+  pack_into(ctx, latent, side, packed.slice(2, 0, own));
+  pack_into(ctx, beside, side, packed.slice(2, own, own + more));
+  const Tensor made =
+      blocks::wide_linear(ctx, blocks::wide_linear(ctx, packed, ctx[down], {}), ctx[up], {});
+  ctx[out] =
+      ops::combine(ctx, {{1.0, ctx[img]}, {ctx[strength], ctx.has(nag) ? twice(ctx, made) : made}});
+}
 }  // namespace heddle::denoisers

@@ -10,13 +10,15 @@
 #include "modules.h"
 #include "qwen.h"
 #include "qwen21.h"
+#include "qwen_patch.h"
 #include "sd3.h"
 #include "zimage.h"
+#include "zimage_patch.h"
 
 namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
+              FluxWiden, FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
               FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Qwen,
               QwenControl, FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters,
               ControlAdd, ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage,
@@ -26,6 +28,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
               Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
               Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
-              ChromaLayer, ChromaVectors, ChromaModulation, Modules, BenchShapes)
+              ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
+              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Modules,
+              BenchShapes)
 
 }  // namespace heddle::denoisers

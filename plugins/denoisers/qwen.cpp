@@ -1,11 +1,14 @@
 #include "qwen.h"
 
+#include <deque>
 #include <span>
 
 #include "control.h"
 #include "dual_stream.h"
+#include "model_patches.h"
 #include "patches.h"
 #include "qwen_names.h"
+#include "qwen_patch.h"
 #include "wan_latent_settings.h"
 
 namespace heddle::denoisers {
@@ -32,7 +35,8 @@ class QwenBuilder {
         streams_(file, sizes, graph, top_) {}
 
   // Of a ControlNet the latent's tokens begin with those of its hint, and it ends with residuals.
-  void run(const QwenNames& names, const ControlBuilder* control = nullptr) {
+  void run(const QwenNames& names, const ControlBuilder* control = nullptr,
+           const std::vector<ModelPatch>& told = {}) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
@@ -50,8 +54,14 @@ class QwenBuilder {
     const Source* references = attention.references ? &*attention.references : nullptr;
     Source txt = streams_.embed_text(norm_text(context), x, nag),
            img = streams_.embed_image(x, nag, references);
-    for (int i = 0; i < s_.doubles; ++i)
+    std::deque<QwenPatch> patches;
+    for (const ModelPatch& patch : told)
+      of_patch(patch, [&] { patches.emplace_back(file_, patch, s_.hidden, graph_); });
+    for (int i = 0; i < s_.doubles; ++i) {
       streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
+      for (const QwenPatch& patch : patches)
+        of_patch(patch.told(), [&] { img = patch.after_block(i, img); });
+    }
     graph_.output("out", streams_.add_final(vector, img, x, attention));
   }
 
@@ -156,9 +166,10 @@ void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                     "supported. Use Qwen-Image.");
   const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
                                               modules_of(*names, 0), names->block_prefix());
-  QwenBuilder(file, *names, sizes, graph).run(*names);
+  QwenBuilder(file, *names, sizes, graph).run(*names, nullptr, model_patches(config));
   add_settings(sizes, config.get<bool>("zero_cond_t", names->has_timestep_zero()), graph);
   add_control_settings(graph, sizes.hidden, sizes.doubles, 0);
+  add_patched_settings(config, sizes.hidden, graph);
 }
 
 int QwenControl::match(const Checkpoint& file, const Value&) {

@@ -1,36 +1,24 @@
 #include "zimage.h"
 
-#include <array>
+#include <deque>
+#include <functional>
 
+#include "model_patches.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
+#include "zimage_layers.h"
 #include "zimage_names.h"
+#include "zimage_patch.h"
 
 namespace heddle::denoisers {
 namespace {
 
-// What differs between the families.
-struct NextDitKind {
-  const char* family;
-  const char* text_encoder;
-  const char* modulation;  // of a layer
-  bool activates;          // modulations read SiLU(vector)
-  std::int64_t multiple;   // to which tokens are filled up
-  std::int64_t first;      // where the text begins on the first axis
-  double time_scale, theta, shift;
-};
 constexpr NextDitKind kZImageKind{
     "z-image", "Qwen3 4B (CLIPLoader, type lumina2)", "adaLN_modulation.0", false, 32, 1, 1000, 256,
     3.0};
 constexpr NextDitKind kLuminaKind{
     "lumina2", "Gemma 2 2B (CLIPLoader, type lumina2)", "adaLN_modulation.1", true, 1, 0, 1, 10000,
     6.0};
-
-struct ZImageSizes {
-  std::int64_t hidden, head, heads, kv_heads, mlp, context_width, vector_width, channels;
-  int layers, image_refiners, text_refiners;
-  std::array<std::int64_t, 3> axes;
-};
 
 // The published Z-Image's heads of 128 turn 32, 48 and 48 of their elements with the three axes,
 // Lumina 2's of 96 turn 32 with each.
@@ -88,6 +76,7 @@ ZImageSizes read_zimage_sizes(const Checkpoint& file, const Value& config,
   s.heads = s.hidden / s.head;
   s.kv_heads = kv_heads_of(file, names, s);
   s.axes = axes_of(file, config, s.head, names.is_lumina());
+  s.eps = config.get<double>("norm_eps", 1e-5);
   return s;
 }
 
@@ -96,7 +85,13 @@ class ZImageBuilder {
  public:
   ZImageBuilder(const Checkpoint& file, const ZImageNames& names, const NextDitKind& kind,
                 const ZImageSizes& sizes, const Value& config, Blocks& graph)
-      : file_(file), names_(names), kind_(kind), s_(sizes), config_(config), graph_(graph) {}
+      : file_(file),
+        names_(names),
+        kind_(kind),
+        s_(sizes),
+        config_(config),
+        graph_(graph),
+        layers_(file, names, kind, sizes, graph) {}
 
   void run() {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
@@ -106,26 +101,38 @@ class ZImageBuilder {
     vector_ = embed_vector(timestep);
     add_rope(x, context);
     Source txt = embed_text(context), img = embed_image(x);
+    begin_patches(x, img);
     for (int i = 0; i < s_.text_refiners; ++i)
-      txt = add_layer("refine.text." + std::to_string(i),
-                      "context_refiner." + std::to_string(i) + ".", txt, false, false);
-    for (int i = 0; i < s_.image_refiners; ++i)
-      img = add_layer("refine.image." + std::to_string(i),
-                      "noise_refiner." + std::to_string(i) + ".", img, true, true);
+      txt = add_layer("refine.text.", "context_refiner.", i, txt, false, false);
+    for (int i = 0; i < s_.image_refiners; ++i) {
+      img = add_layer("refine.image.", "noise_refiner.", i, img, true, true);
+      each_patch([&](ZImagePatch& patch) { img = patch.after_refiner(i, img); });
+    }
     Block join = graph_.add<ZImageJoin>("join");
     join.link(ZImageJoin::txt, txt).link(ZImageJoin::img, img);
     Source hidden = join[ZImageJoin::out];
-    for (int i = 0; i < s_.layers; ++i)
-      hidden = add_layer("layer." + std::to_string(i), "layers." + std::to_string(i) + ".", hidden,
-                         true, false);
+    each_patch([&](ZImagePatch& patch) { patch.join(hidden); });
+    for (int i = 0; i < s_.layers; ++i) {
+      hidden = add_layer("layer.", "layers.", i, hidden, true, false);
+      each_patch([&](ZImagePatch& patch) { hidden = patch.after_layer(i, hidden); });
+    }
     graph_.output("out", add_final(hidden, x));
   }
 
  private:
+  void begin_patches(const Source& x, const Source& img) {
+    for (const ModelPatch& patch : told_patches_)
+      of_patch(patch, [&] {
+        patches_.emplace_back(file_, patch, kind_, s_, graph_).begin(x, img, {vector_, cos_, sin_});
+      });
+  }
+  void each_patch(const std::function<void(ZImagePatch&)>& visit) {
+    for (ZImagePatch& patch : patches_) of_patch(patch.told(), [&] { visit(patch); });
+  }
+
   void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
               const std::string& module, std::int64_t out, std::int64_t in) const {
-    slots.fill(matrix, names_.parts(module + ".weight"), {out, in});
-    slots.fill(bias, names_.parts(module + ".bias"), {out});
+    layers_.linear(slots, matrix, bias, module, out, in);
   }
 
   Source embed_vector(const Source& timestep) {
@@ -164,7 +171,7 @@ class ZImageBuilder {
   Source embed_text(const Source& context) {
     using B = ZImageTextIn;
     Block block = graph_.add<B>("embed.text");
-    block.link(B::context, context).set(B::eps, eps()).set(B::multiple, kind_.multiple);
+    block.link(B::context, context).set(B::eps, s_.eps).set(B::multiple, kind_.multiple);
     blocks::Slots slots(file_, block, "embed.text");
     slots.fill(B::norm, names_.parts("cap_embedder.0.weight"), {s_.context_width});
     linear(slots, B::weight, B::bias, "cap_embedder.1", s_.hidden, s_.context_width);
@@ -182,44 +189,13 @@ class ZImageBuilder {
     return block[B::out];
   }
 
-  // path: of the blocks; at: what the tensors' names begin with. is_last: its tokens are the last
-  // of the joint sequence, else the first.
-  Source add_layer(const std::string& path, const std::string& at, const Source& hidden,
-                   bool is_modulated, bool is_last) {
-    using B = ZImageLayer;
-    using M = ZImageModulation;
-    std::vector<Part> norms;
-    for (const char* norm : {"attention_norm1", "attention_norm2", "ffn_norm1", "ffn_norm2"})
-      norms.push_back(names_.parts(at + norm + ".weight").front());
-    const std::string block_path = path + (is_modulated ? ".block" : "");
-    std::optional<Source> modulation;
-    if (is_modulated) {
-      Block block = graph_.add<M>(path + ".modulation");
-      block.link(M::vector, vector_).set(M::activates, kind_.activates);
-      blocks::Slots slots(file_, block, path + ".modulation");
-      linear(slots, M::weight, M::bias, at + kind_.modulation, 4 * s_.hidden, s_.vector_width);
-      slots.fill(M::norms, norms, {4 * s_.hidden});
-      modulation = block[M::out];
-    }
-    Block block = graph_.add<B>(block_path);
-    block.link(B::hidden, hidden).link(B::cos, cos_).link(B::sin, sin_);
-    block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads);
-    block.set(B::eps, eps()).set(B::is_last, is_last);
-    blocks::Slots slots(file_, block, block_path);
-    if (modulation)
-      block.link(B::mod, *modulation);
-    else
-      slots.fill(B::norms, norms, {4 * s_.hidden});
-    const auto weight = [&](const char* module) { return names_.parts(at + module + ".weight"); };
-    slots.fill(B::qkv, weight("attention.qkv"),
-               {(s_.heads + 2 * s_.kv_heads) * s_.head, s_.hidden});
-    slots.fill(B::q_norm, weight("attention.q_norm"), {s_.head});
-    slots.fill(B::k_norm, weight("attention.k_norm"), {s_.head});
-    slots.fill(B::proj, weight("attention.out"), {s_.hidden, s_.hidden});
-    slots.fill(B::up, {weight("feed_forward.w1").front(), weight("feed_forward.w3").front()},
-               {2 * s_.mlp, s_.hidden});
-    slots.fill(B::down, weight("feed_forward.w2"), {s_.hidden, s_.mlp});
-    return block[B::out];
+  // path: of the blocks; at: what the tensors' names begin with, both but for the number. is_last:
+  // its tokens are the last of the joint sequence, else the first.
+  Source add_layer(const std::string& path, const std::string& at, int index, const Source& hidden,
+                   bool is_modulated, bool is_last) const {
+    const std::string number = std::to_string(index);
+    return layers_.add(path + number, at + number + ".", hidden,
+                       {vector_, cos_, sin_, is_modulated, is_last});
   }
 
   Source add_final(const Source& hidden, const Source& x) {
@@ -238,14 +214,15 @@ class ZImageBuilder {
     return block[B::out];
   }
 
-  double eps() const { return config_.get<double>("norm_eps", 1e-5); }
-
   const Checkpoint& file_;
   const ZImageNames& names_;
   const NextDitKind& kind_;
   const ZImageSizes& s_;
   const Value& config_;
   Blocks& graph_;
+  const ZImageLayers layers_;
+  const std::vector<ModelPatch> told_patches_ = model_patches(config_);
+  std::deque<ZImagePatch> patches_;
   Source vector_, cos_, sin_;
 };
 
@@ -279,6 +256,7 @@ void build_zimage(const Checkpoint& file, const Value& config, const NextDitKind
   const ZImageSizes sizes = read_zimage_sizes(file, config, *names);
   ZImageBuilder(file, *names, kind, sizes, config, graph).run();
   add_settings(sizes, kind, graph);
+  if (!names->is_lumina()) add_patched_settings(config, sizes.hidden, graph);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "model_patches.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::denoisers {
@@ -72,6 +73,11 @@ std::optional<ZImageNames> ZImageNames::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+ZImageNames ZImageNames::of_patch(const Checkpoint& file, const std::string& prefix) {
+  return ZImageNames(
+      file, !file.has(prefix + "control_layers.0." + std::string(kFused) + ".weight"), prefix);
+}
+
 bool ZImageNames::is_lumina() const {
   return file_.has(prefix_ + "layers.0.adaLN_modulation.1.weight") ||
          file_.has(prefix_ + "layers.0.norm1.linear.weight");
@@ -133,6 +139,7 @@ void ZImageNames::each_original(
     const std::string name = tensor.substr(prefix_.size());
     const auto& thirds = is_lumina() ? kLuminaThirds : kThirds;
     if (name.find(thirds[1]) != name.npos || name.find(thirds[2]) != name.npos) continue;
+    if (is_patch_tensor(name)) continue;
     const std::string original = to_original(replaced(name, thirds[0], kFused), is_lumina());
     visit(original, parts(original));
   }

@@ -17,6 +17,8 @@ class ZImageNames {
  public:
   // Nothing when the file has no such model. Lumina 2 has the same original names but a few.
   static std::optional<ZImageNames> find(const Checkpoint& file);
+  // The tensors of a model patch (zimage_patch.h), whose names begin so.
+  static ZImageNames of_patch(const Checkpoint& file, const std::string& prefix);
   bool is_lumina() const;
 
   // A tensor by its original name, without the prefix: "x_embedder.weight", "layers.0.ffn_norm1.

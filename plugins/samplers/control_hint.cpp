@@ -15,47 +15,9 @@
 namespace heddle::samplers {
 namespace {
 
-blocks::GridSize size_of(const HintPixels& pixels) { return {pixels.height, pixels.width}; }
-
-HintPixels read_pixels(Context& ctx, const Tensor& tensor, std::int64_t colours,
-                       std::pmr::memory_resource& memory) {
-  const std::int64_t last = colours > 1 ? 3 : 2;
-  if (tensor.rank() < 2 || std::int64_t(tensor.rank()) < last || tensor.count() == 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the hint of a ControlNet, or its mask, is empty. Link an IMAGE and a MASK.");
-  HintPixels pixels{.rows = 1,
-                    .colours = colours,
-                    .height = 0,
-                    .width = 0,
-                    .values = std::pmr::vector<float>(&memory)};
-  const int height = colours > 1 ? -3 : -2;
-  pixels.height = tensor.size(height);
-  pixels.width = tensor.size(height + 1);
-  if (colours > 1) pixels.colours = tensor.size(-1);
-  pixels.rows = tensor.count() / (pixels.height * pixels.width * pixels.colours);
-  pixels.values.resize(std::size_t(tensor.count()));
-  read_to<float>(ctx, tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32),
-                 pixels.values);
-  return pixels;
-}
-
-void resize(HintPixels& pixels, const blocks::GridSize& to, blocks::Resampling method,
-            std::pmr::memory_resource& memory) {
-  if (size_of(pixels) == to) return;
-  std::pmr::vector<float> resized(
-      std::size_t(checked_product({pixels.rows, to.height, to.width, pixels.colours}, "the hint")),
-      &memory);
-  const auto all =
-      blocks::Source::of(pixels.values.data(), {pixels.rows, size_of(pixels), pixels.colours});
-  blocks::resample(blocks::centre_cropped(all, to), to, method, resized.data(), memory);
-  pixels.values = std::move(resized);
-  pixels.height = to.height;
-  pixels.width = to.width;
-}
-
 // What shall be drawn anew is black.
 void black_out(HintPixels& picture, HintPixels kept, std::pmr::memory_resource& memory) {
-  resize(kept, size_of(picture), blocks::Resampling::bilinear, memory);
+  resize(kept, picture.size(), blocks::Resampling::bilinear, memory);
   const std::int64_t plane = picture.height * picture.width;
   for (std::int64_t i = 0; i < picture.rows * plane; ++i) {
     const std::int64_t row = i / plane % kept.rows;
@@ -134,10 +96,10 @@ Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
                std::pmr::memory_resource& memory) {
   const vae::Autoencoder autoencoder(encoder_of(control));
   const Value settings = model_settings(control.model);
-  Hint hint{.picture = read_pixels(ctx, control.hint.as<Tensor>(), 3, memory),
+  Hint hint{.picture = read_image(ctx, control.hint.as<Tensor>(), memory),
             .kept = {.values = std::pmr::vector<float>(&memory)}};
   if (reads_mask(settings)) {
-    hint.kept = read_pixels(ctx, control.mask.as<Tensor>(), 1, memory);
+    hint.kept = read_mask(ctx, control.mask.as<Tensor>(), memory);
     for (float& value : hint.kept.values) value = 1.0f - value;
     black_out(hint.picture, hint.kept, memory);
   }

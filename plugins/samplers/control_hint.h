@@ -3,11 +3,12 @@
 // behind it. Some read the pixels themselves. One call's thread.
 #pragma once
 
-#include "control_value.h"
-
 #include <memory_resource>
 
 #include <heddle/node.hpp>
+
+#include "control_value.h"
+#include "hint_pixels.h"
 
 namespace heddle::samplers {
 
@@ -19,13 +20,6 @@ struct HintShapes {
 std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells,
                                       std::int64_t items);
 
-// Numbers of pictures (rows, height, width, colours) in host memory; of masks with one colour.
-struct HintPixels {
-  std::int64_t rows = 1, colours = 1;
-  std::int64_t height = 0, width = 0;
-  std::pmr::vector<float> values;
-  bool operator==(const HintPixels&) const = default;
-};
 // What the autoencoder is to see, and the mask behind its result: `kept` is 1 where the picture
 // stays. Without one it has no values.
 struct Hint {

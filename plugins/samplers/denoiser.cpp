@@ -35,7 +35,8 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
       memory_(ctx),
       conditionings_(ctx, plan, sampling.levels, shape),
       calls_(ctx, HookStrengths(sampling.levels, *std::ranges::max_element(levels))),
-      patches_(plan, sampling, memory_) {
+      patches_(plan, sampling, memory_),
+      caches_{.patches = PatchHints(ctx)} {
   const Value settings = model_settings(plan.guide().model);
   opened_.windows = WindowSchedule::of(settings, shape, levels);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
@@ -46,6 +47,9 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
     caches_.lazy.emplace(*lazy, true);
   caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
+  for (const AskedModel& asked : plan.models())
+    if (!patches_applied_to(asked.model).empty())
+      refuse_with_patches(opened_.windows.has_value(), plan.nag().has_value());
   if (!conditionings_.has_controls()) return;
   refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
   controls_.emplace(ctx);
@@ -109,9 +113,7 @@ void Denoiser::enter(const Stretch& stretch) {
 void Denoiser::open_controls(const Stretch& stretch) {
   std::vector<ControlNets::Asked> sets;
   for (const ModelSet& set : run_->sets) {
-    Shape point = shape_;
-    if (set.box) std::ranges::copy(set.box->size, point.begin() + 2);
-    sets.push_back({conditionings_.entry(set), model_of(set), std::move(point)});
+    sets.push_back({conditionings_.entry(set), model_of(set), point_of(shape_, set.box)});
   }
   controls_->open(sets, sampling_.levels,
                   std::span(run_->sigmas).subspan(stretch.begin, stretch.count));
@@ -152,9 +154,13 @@ std::vector<Value> Denoiser::constants_of(const ModelCall& call) {
 
 Value Denoiser::set_constants(std::size_t place) {
   const ModelSet& set = run_->sets[place];
-  const Value& whole = conditionings_.constants(ctx_, model_of(set), set);
+  const Value& read = conditionings_.constants(ctx_, model_of(set), set);
+  const std::size_t evaluation = run_->stretches[run_->now].begin;
+  const AskedModel& asked = plan_.models()[run_->stretches[run_->now].models[set.list]];
+  const Value whole = caches_.patches.added(read, asked.model, asked.levels,
+                                            run_->sigmas[evaluation], point_of(shape_, set.box));
   if (caches_.references) return caches_.references->constants(set, whole);
-  const ContextWindows& windows = windows_of(run_->stretches[run_->now].begin);
+  const ContextWindows& windows = windows_of(evaluation);
   if (windows.empty()) return whole;
   return constants_in(ctx_, whole, opened_.windows->rule(), windows[set.window],
                       opened_.windows->full());

@@ -12,6 +12,7 @@
 #include "context_windows.h"
 #include "control_nets.h"
 #include "model_calls.h"
+#include "model_patches.h"
 #include "noise_mask.h"
 #include "noise_schedule.h"
 #include "output_cache.h"
@@ -104,6 +105,7 @@ class Denoiser {
     std::optional<OutputCache> outputs;  // EasyCache
     std::optional<ChangeMeter> lazy;
     std::optional<ReferenceCache> references;
+    PatchHints patches;  // of models
   } caches_;
   // Of the last evaluation that was made.
   struct Last {

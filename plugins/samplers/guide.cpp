@@ -1,8 +1,10 @@
 #include "guide.h"
 
+#include <algorithm>
 #include <array>
 
 #include "control_value.h"
+#include "model_patches.h"
 
 namespace heddle::samplers {
 namespace {
@@ -40,6 +42,32 @@ std::vector<std::string> texts_in(const Value& list) {
   std::vector<std::string> texts;
   for (std::uint32_t i = 0; i < list.count(); ++i) texts.push_back(list.item(i).as<std::string>());
   return texts;
+}
+
+// The paths of the model patches that are not at work at a level.
+std::vector<std::string> resting(const std::vector<AppliedPatch>& patches,
+                                 const NoiseLevels& levels, double sigma) {
+  std::vector<std::string> paths;
+  for (const AppliedPatch& patch : patches)
+    if (!patch.works_at(levels, sigma)) paths.push_back(patch.path);
+  return paths;
+}
+
+// A level of each stretch between the ends of the patches' ranges, and these ends.
+std::vector<double> levels_between(const std::vector<AppliedPatch>& patches,
+                                   const NoiseLevels& levels) {
+  std::vector<double> ends{0.0};
+  for (const AppliedPatch& patch : patches) {
+    const SigmaRange range = range_between(levels, patch.start_percent, patch.end_percent);
+    ends.insert(ends.end(), {range.start, range.end});
+  }
+  std::ranges::sort(ends);
+  std::vector<double> all;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    all.push_back(ends[i]);
+    all.push_back(i + 1 < ends.size() ? (ends[i] + ends[i + 1]) / 2 : 2 * ends[i] + 1);
+  }
+  return all;
 }
 
 }  // namespace
@@ -198,6 +226,20 @@ GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool loo
              range_between(sampling.levels, less.get<double>("start_percent", 0.0),
                            less.get<double>("end_percent", 1.0))};
   }
+  for (std::size_t model = 0, count = models_.size(); model < count; ++model) add_rests(model);
+}
+
+void GuidePlan::add_rests(std::size_t model) {
+  const AskedModel asked = models_[model];
+  const std::vector<AppliedPatch> patches = patches_applied_to(asked.model);
+  for (const double sigma : levels_between(patches, asked.levels)) {
+    const std::vector<std::string> paths = resting(patches, asked.levels, sigma);
+    const auto is_known = [&](const Rest& rest) {
+      return rest.model == model && rest.paths == paths;
+    };
+    if (paths.empty() || std::ranges::any_of(rests_, is_known)) continue;
+    rests_.push_back({model, paths, add_model(without_blocks(asked.model, paths), asked.levels)});
+  }
 }
 
 std::size_t GuidePlan::add_model(const Value& model, const NoiseLevels& levels) {
@@ -211,6 +253,17 @@ std::vector<std::size_t> GuidePlan::models_at(double sigma) const {
                           ? less_for_negative_->model
                           : negative_model_;
   for (std::size_t i = 0; i < own_.size(); ++i) models[kFirstOwn + i] = own_[i].model;
+  for (std::size_t& model : models) {
+    if (rests_.empty()) break;
+    const AskedModel& asked = models_[model];
+    const std::vector<std::string> paths =
+        resting(patches_applied_to(asked.model), asked.levels, sigma);
+    for (const Rest& rest : rests_)
+      if (rest.model == model && rest.paths == paths) {
+        model = rest.without;
+        break;
+      }
+  }
   return models;
 }
 

@@ -123,11 +123,20 @@ class GuidePlan {
     SigmaRange range;
   };
   std::size_t add_model(const Value& model, const NoiseLevels& levels);
+  // Model patches are at work in a part of the way (model_patches.h): a model without those that
+  // are not.
+  struct Rest {
+    std::size_t model = 0;
+    std::vector<std::string> paths;
+    std::size_t without = 0;
+  };
+  void add_rests(std::size_t model);
 
   std::vector<Own> own_;
   std::vector<AskedModel> models_;
   std::size_t negative_model_ = 0;
   std::optional<Less> less_for_negative_;
+  std::vector<Rest> rests_;
 };
 
 }  // namespace heddle::samplers

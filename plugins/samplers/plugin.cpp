@@ -17,6 +17,7 @@
 #include "latent_scale_nodes.h"
 #include "latent_size_nodes.h"
 #include "latent_transform_nodes.h"
+#include "model_patch_nodes.h"
 #include "model_sampling_nodes.h"
 #include "nag_node.h"
 #include "pair_latent_nodes.h"
@@ -75,6 +76,7 @@ HEDDLE_PLUGIN(
     CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
     CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, ControlNetApply,
     ControlNetApplyAdvanced, ControlNetApplySD3, ControlNetInpaintingAliMamaApply,
-    SetUnionControlNetType, Samplers, NoiseSchedules)
+    SetUnionControlNetType, ZImageFunControlnet, QwenImageDiffsynthControlnet, Samplers,
+    NoiseSchedules)
 
 }  // namespace heddle::samplers

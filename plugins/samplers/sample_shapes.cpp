@@ -126,7 +126,8 @@ struct ToldWindows {
   // Of the stretch's first evaluation.
   const NoiseLevels* levels = nullptr;
   double sigma = 0;
-  std::vector<ToldHint>* hints = nullptr;  // of the run
+  std::vector<ToldHint>* hints = nullptr;     // of the run
+  std::vector<ToldPatch>* patches = nullptr;  // of the run
 };
 
 // What a stretch asks its models for. Throws as a run does where areas and windows meet.
@@ -160,30 +161,29 @@ double kept_numbers(const Constants& constants) {
   return numbers;
 }
 
-Shape point_of(Shape latent, const std::optional<Box>& box) {
-  if (box) std::copy(box->size.begin(), box->size.end(), latent.begin() + 2);
-  return latent;
-}
-
 // The calls of a stretch; none where an entry lacks something.
 std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryLists& entries,
                                               const ScopedLists& lists, const GuidePlan& plan,
                                               HookStrengths& hooks, const Stretch& stretch,
                                               const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  const auto& [schedule, windows, looked_at, levels, sigma, hints] = told_windows;
+  const auto& [schedule, windows, looked_at, levels, sigma, hints, patches] = told_windows;
   const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
   std::vector<Constants> constants(wanted.size());
+  std::vector<ToldCall> encodings;  // of hints that model patches read
   for (const ModelCall& call : asked) {
-    const Value& model = plan.models()[call.model].model;
+    const AskedModel& told = plan.models()[call.model];
+    const Value& model = told.model;
     const auto inputs = conditioning_inputs(model);
     for (const std::size_t place : call.sets) {
       const ModelSet& set = wanted[place];
-      const std::optional<Constants> made =
+      std::optional<Constants> made =
           constants_of(entries[set.list][set.item], inputs, model, {items, grid, set.box});
-      if (!made) return {};
+      if (!made || !tell_patches(*made, encodings, model, told.levels, sigma,
+                                 point_of(job.latent, set.box), *patches))
+        return {};
       if (has_reference_cache(model) && !looked_at->emplace(set.list, set.item).second) {
         constants[place] = kept_shapes(*made, model, items);
         continue;
@@ -206,6 +206,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       told_controls(controlled, *levels, sigma, stretch.count, *hints);
   if (!controls) return {};
   std::vector<ToldCall> calls = std::move(controls->calls);
+  std::ranges::move(encodings, std::back_inserter(calls));
   for (const ModelCall& call : asked) {
     ToldCall& told = calls.emplace_back();
     told.model = hooks.model(call.model, plan.models()[call.model].model, call.weights);
@@ -298,11 +299,13 @@ void infer_run(Infer& question, const JobShapes& job) {
     std::size_t most_sets = 0;
     double shown = 0, references = 0;
     std::vector<ToldHint> hints;
+    std::vector<ToldPatch> patches;
     for (const Stretch& stretch : stretches) {
       ToldWindows windows{.looked_at = &looked_at,
                           .levels = &sampling.levels,
                           .sigma = sigmas[stretch.begin],
-                          .hints = &hints};
+                          .hints = &hints,
+                          .patches = &patches};
       if (schedule) {
         windows.schedule = &*schedule;
         windows.windows = schedule->at(steps[stretch.begin]);

@@ -56,6 +56,11 @@ void archive_set(StateArchive& state, const std::string& name, ModelSet& set) {
   state(name + "places", set.places);
 }
 
+Shape point_of(Shape latent, const std::optional<Box>& box) {
+  if (box) std::ranges::copy(box->size, latent.begin() + 2);
+  return latent;
+}
+
 ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid) {
   ModelSet set{.list = entry.list, .item = entry.item, .weights = weights, .box = {}};
   if (entry.scope.area) set.box = clamped(*entry.scope.area, grid);

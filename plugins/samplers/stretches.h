@@ -39,6 +39,8 @@ struct ModelSet {
 };
 // Its members under keys that begin with `name`. One call's thread.
 void archive_set(StateArchive& state, const std::string& name, ModelSet& set);
+// Of the latent (B, C, ...) what a model sees in a box, or all of it.
+Shape point_of(Shape latent, const std::optional<Box>& box);
 ModelSet set_of(const ScopedEntry& entry, std::size_t weights, const Shape& grid);
 // The sets that one model is asked for under the same weights, as places in the list of all.
 struct ModelCall {

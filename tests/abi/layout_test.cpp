@@ -3,6 +3,7 @@
 #include <cstddef>
 
 #include <heddle/abi/device.h>
+#include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
 #include <heddle/engine.h>
@@ -211,6 +212,7 @@ AT(heddle_model_service, save, 80);
 AT(heddle_model_service, prefer, 88);
 AT(heddle_model_service, without_blocks, 96);
 AT(heddle_model_service, read, 104);
+SIZE(heddle_joined_model_service, 8);
 SIZE(heddle_device_info, 248);
 AT(heddle_device_info, flops_per_second, 232);
 SIZE(heddle_link, 24);

@@ -245,4 +245,29 @@ BOOST_AUTO_TEST_CASE(a_cast_is_another_checkpoint_and_what_is_in_blocks_cannot_b
   BOOST_TEST(refused.find("tensor 'w' is q8_0") != refused.npos);
 }
 
+BOOST_AUTO_TEST_CASE(two_checkpoints_are_joined_under_a_prefix) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "model.safetensors", {{"a", "U8", {1}, "A"}, {"p.c", "U8", {1}, "C"}},
+                    {{"format", "pt"}});
+  write_safetensors(folder / "patch.safetensors", {{"b", "U8", {1}, "B"}}, {{"format", "np"}});
+  const Checkpoint model = open_checkpoint(folder / "model.safetensors"),
+                   patch = open_checkpoint(folder / "patch.safetensors"),
+                   joined = model.join(patch, "p.");
+  BOOST_TEST((names_of(joined.tensors()) == Names{"a", "p.b", "p.c"}));
+  BOOST_TEST(data_of(joined.at("p.b")) == "B");
+  BOOST_TEST((joined.path() == model.path()));
+  BOOST_TEST(*joined.metadata("format") == "pt");
+  BOOST_TEST(joined.files().size() == 2u);
+  BOOST_TEST((joined.identity() != model.identity()));
+  BOOST_TEST((joined.identity() != model.join(patch, "q.").identity()));
+  BOOST_TEST((joined.identity() == model.join(patch, "p.").identity()));
+  // Each is known by where it came from, also after another one has come.
+  BOOST_TEST((*joined.at("a").joined_from == model.identity()));
+  BOOST_TEST((*joined.at("p.b").joined_from == patch.identity()));
+  BOOST_TEST((*joined.join(patch, "q.").at("a").joined_from == model.identity()));
+  BOOST_TEST(!model.at("a").joined_from.has_value());
+  const std::string refused = refusal_of([&] { joined.join(patch, "p."); }).what();
+  BOOST_TEST(refused.find("both have a tensor 'p.b'") != refused.npos, refused);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

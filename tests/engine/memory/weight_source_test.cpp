@@ -153,4 +153,17 @@ BOOST_AUTO_TEST_CASE(devices_are_told_of_the_matrices_of_a_scaled_fp8_checkpoint
   BOOST_TEST(source("half", 0, 2).device_use() == HEDDLE_USE_LINEAR);
 }
 
+// So a model and the same one with another file beside it share what they load.
+BOOST_AUTO_TEST_CASE(a_joined_checkpoint_keeps_the_keys_of_its_weights) {
+  write_safetensors(folder / "patch.safetensors", {{"more", "F32", {1}, "abcd"}});
+  const Checkpoint joined = file.join(open_checkpoint(folder / "patch.safetensors"), "p.");
+  const auto key = [](const Checkpoint& of, const char* name) {
+    return WeightSource{.parts = {{&of.at(name), 0, 1}}, .use = HEDDLE_USE_LINEAR}.key(
+        of.identity());
+  };
+  BOOST_TEST((key(joined, "q8") == key(file, "q8")));
+  BOOST_TEST((key(joined, "q8") != key(joined, "other")));
+  BOOST_TEST((key(joined, "p.more") != key(joined, "q8")));
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 // Files of published sizes, as headers over a hole (../goldens/true_files.json): the families build
 // models of them that take every tensor but those that are known to be of no use here.
 #include <boost/test/unit_test.hpp>
+#include <fstream>
 #include <regex>
 #include <set>
 
@@ -88,6 +89,22 @@ const TrueFile kTrueFiles[] = {
     {"controlnet/sd3.5_large_controlnet_canny", {"control_net"}, "control_type"},
     {"controlnet/sd3.5_large_controlnet_depth", {"control_net"}, "control_type"},
 };
+// Patches, and a model that each is joined to.
+struct TruePatch {
+  const char *name, *model;
+};
+const TruePatch kTruePatches[] = {
+    {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union", "diffusion_models/z_image_turbo_bf16"},
+    {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union-2.1", "diffusion_models/z_image_bf16"},
+    {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union-2.1-lite-2602-8steps",
+     "diffusion_models/z_image_turbo_bf16"},
+    {"model_patches/qwen_image_canny_diffsynth_controlnet",
+     "diffusion_models/qwen_image_fp8_e4m3fn"},
+    {"model_patches/qwen_image_depth_diffsynth_controlnet",
+     "diffusion_models/qwen_image_fp8_e4m3fn"},
+    {"model_patches/qwen_image_inpaint_diffsynth_controlnet",
+     "diffusion_models/qwen_image_2512_fp8_e4m3fn"},
+};
 
 struct TrueFilesFixture {
   TemporaryFolder folder;
@@ -97,11 +114,12 @@ struct TrueFilesFixture {
 
   // The tensors that models of these roles read.
   std::set<std::string> taken(const heddle::engine::Checkpoint& file,
-                              const std::vector<const char*>& roles) const {
+                              const std::vector<const char*>& roles,
+                              const heddle_value* config = nullptr) const {
     std::set<std::string> names;
     for (const char* role : roles) {
       const heddle::engine::Value model =
-          heddle::engine::build_model(*plugins.catalog, role, file, nullptr, {});
+          heddle::engine::build_model(*plugins.catalog, role, file, config, {});
       for (const auto& node : heddle::engine::get_model(*model)->graph->nodes)
         for (const auto& parts : node.weights)
           for (const auto& part : parts) names.insert(part.tensor);
@@ -115,7 +133,7 @@ struct TrueFilesFixture {
 BOOST_FIXTURE_TEST_SUITE(true_files, TrueFilesFixture)
 
 BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_published_files) {
-  BOOST_TEST(told.members().size() == std::size(kTrueFiles));
+  BOOST_TEST(told.members().size() == std::size(kTrueFiles) + std::size(kTruePatches));
   for (const TrueFile& wanted : kTrueFiles) {
     const std::filesystem::path path = folder / "file.safetensors";
     const std::vector<FileTensor> tensors = expanded(*told.find(wanted.name));
@@ -130,6 +148,31 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_published_files) {
                  wanted.name << ": nobody takes '" << tensor.name << "'");
     }
     BOOST_TEST(names.size() + left_out == tensors.size(), wanted.name);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
+  const heddle::engine::Value config = heddle::engine::from_json(heddle::engine::parse_json(
+      R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0}]})",
+      "config"));
+  for (const TruePatch& wanted : kTruePatches) {
+    write_header_only(folder / "model.safetensors", expanded(*told.find(wanted.model)));
+    const std::vector<FileTensor> tensors = expanded(*told.find(wanted.name));
+    write_header_only(folder / "patch.safetensors", tensors);
+    // Refiners of zeros would be those that were never trained.
+    if (const auto plain = heddle::engine::open_checkpoint(folder / "patch.safetensors");
+        const auto* bias = plain.find("control_noise_refiner.0.after_proj.bias")) {
+      std::fstream file(folder / "patch.safetensors",
+                        std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(std::streamoff(bias->file_offset())).write("\x80\x3f", 2);
+    }
+    const auto patch = heddle::engine::open_checkpoint(folder / "patch.safetensors");
+    const std::set<std::string> names = taken(
+        heddle::engine::open_checkpoint(folder / "model.safetensors").join(patch, "model_patch.0."),
+        {"diffusion_model"}, config.get());
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST(names.count("model_patch.0." + tensor.name) == 1u,
+                 wanted.name << ": nobody takes '" << tensor.name << "'");
   }
 }
 

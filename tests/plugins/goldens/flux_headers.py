@@ -214,6 +214,22 @@ def lora(of, rank=16):
     return out
 
 
+def control_lora(rank=128):
+    """FLUX.1's Canny and Depth: of every linear layer, with biases, the first one's wider than the model's; and norms."""
+    out = {}
+    for name, shape in flux(True, beside=64).items():
+        if name.endswith(".scale"):
+            out[name] = shape
+        elif name.endswith(".weight"):
+            at = name.removesuffix("weight")
+            out[f"{at}lora_A.weight"], out[f"{at}lora_B.weight"] = (rank, shape[1]), (shape[0], rank)
+            out[f"{at}lora_B.bias"] = (shape[0],)
+    return out
+
+
+for kind in ("canny", "depth"):
+    FILES[f"loras/flux1-{kind}-dev-lora"] = lambda: typed(control_lora(), "BF16")
+
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json")) as true_files:
     FILES.update({name: lambda told=told: expanded(told) for name, told in json.load(true_files).items()})
 def together(parts):

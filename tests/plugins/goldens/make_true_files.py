@@ -1,4 +1,4 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2, ControlNets and others, by
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2, ControlNets, model patches and others, by
 the names that ComfyUI's examples give them.
 
     make_true_files.py
@@ -14,13 +14,14 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 import make_chroma_goldens
 import make_flux2_goldens
 import make_krea2_goldens
 import make_lumina2_goldens
+import make_patch_goldens
 import make_qwen21_picture_goldens
 import make_workflow_goldens
 import original_names
@@ -169,6 +170,20 @@ def control_nets():
     return files
 
 
+def model_patches():
+    """Of Z-Image by the class of diffusers, of Qwen-Image by that of the generator of goldens."""
+    beside = dict(control_refiner_layers_places=[0, 1], control_in_dim=33, add_control_noise_refiner="control_noise_refiner")
+    fun = {
+        "": ZImageControlNetModel(list(range(0, 30, 5)), control_in_dim=16),
+        "-2.1": ZImageControlNetModel(list(range(0, 30, 2)), **beside),
+        "-2.1-lite-2602-8steps": ZImageControlNetModel([0, 10, 20], **beside),
+    }
+    made = {f"Z-Image-Turbo-Fun-Controlnet-Union{name}": model for name, model in fun.items()}
+    for kind, width in (("canny", 64), ("depth", 64), ("inpaint", 68)):
+        made[f"qwen_image_{kind}_diffsynth_controlnet"] = make_patch_goldens.DiffSynth(width, 3072, 60)
+    return {f"model_patches/{name}": typed(shapes_of(model), "BF16") for name, model in made.items()}
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
@@ -248,7 +263,7 @@ def main():
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
-        controls = control_nets()
+        controls = control_nets() | model_patches()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}

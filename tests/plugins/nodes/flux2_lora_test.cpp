@@ -1,11 +1,8 @@
 // LoRA files of FLUX.2 by every name that its modules have, against a model into whose matrices the
 // same was merged here; its autoencoder by tiles; fp8.
-#include <algorithm>
-#include <cstring>
-
 #include "engine/base/text.h"
 #include "tests/plugins/nodes/node_fixture.h"
-#include "tests/support/seeded_weights.h"
+#include "tests/support/merged_lora.h"
 
 using namespace heddle::test;
 using heddle::engine::cat;
@@ -13,31 +10,13 @@ using heddle::engine::cat;
 namespace {
 
 struct Flux2Lora : NodeFixture {
-  static constexpr std::int64_t kRank = 2, kHidden = 48;
+  static constexpr std::int64_t kHidden = 48;
 
   Flux2Lora() {
     write_safetensors(folder / "models/diffusion_models/klein.safetensors",
                       seeded_model("klein", false, "flux2"));
     write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 72}),
                                                      seeded_tensor("in.z", {1, 128, 3, 5})});
-  }
-  static std::vector<float> floats_of(const FileTensor& tensor) {
-    std::vector<float> values(tensor.bytes.size() / sizeof(float));
-    std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
-    return values;
-  }
-  // Adds half of the factors' product to rows from `first` on.
-  static void merge(FileTensor& tensor, std::int64_t first, const FileTensor& up,
-                    const FileTensor& down) {
-    std::vector<float> values = floats_of(tensor);
-    const std::vector<float> u = floats_of(up), d = floats_of(down);
-    const std::int64_t columns = tensor.shape[1];
-    for (std::int64_t row = 0; row < up.shape[0]; ++row)
-      for (std::int64_t column = 0; column < columns; ++column)
-        for (std::int64_t k = 0; k < kRank; ++k)
-          values[std::size_t((first + row) * columns + column)] +=
-              0.5f * u[std::size_t(row * kRank + k)] * d[std::size_t(k * columns + column)];
-    tensor.bytes = bytes_of_floats(values);
   }
   std::vector<float> draw(const std::string& file, const std::string& lora,
                           const std::string& dtype = "default") {
@@ -62,12 +41,6 @@ struct Flux2Lora : NodeFixture {
   }
 };
 
-struct LoraModule {
-  std::string name, up, down;  // of the file's tensors: NAME + up, NAME + down
-  const char* tensor;          // of the model
-  std::int64_t first, rows;
-};
-
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(flux2_lora, Flux2Lora)
@@ -75,7 +48,7 @@ BOOST_FIXTURE_TEST_SUITE(flux2_lora, Flux2Lora)
 BOOST_AUTO_TEST_CASE(modules_are_found_by_the_publishers_diffusers_and_kohyas_names) {
   const std::string a = ".lora_A.weight", b = ".lora_B.weight";
   constexpr std::int64_t d = kHidden;
-  const LoraModule modules[] = {
+  const std::vector<LoraTarget> modules = {
       {"diffusion_model.single_blocks.0.linear1", b, a, "single_blocks.0.linear1.weight", 0, 9 * d},
       {"transformer.single_transformer_blocks.1.attn.to_qkv_mlp_proj", b, a,
        "single_blocks.1.linear1.weight", 0, 9 * d},
@@ -87,15 +60,8 @@ BOOST_AUTO_TEST_CASE(modules_are_found_by_the_publishers_diffusers_and_kohyas_na
        "double_stream_modulation_img.lin.weight", 0, 6 * d},
       {"lora_unet_double_blocks_1_img_attn_proj", ".lora_up.weight", ".lora_down.weight",
        "double_blocks.1.img_attn.proj.weight", 0, d}};
-  std::vector<FileTensor> factors, changed = seeded_model("klein", false, "flux2");
-  for (const LoraModule& module : modules) {
-    const auto found = std::ranges::find(changed, module.tensor, &FileTensor::name);
-    BOOST_TEST_REQUIRE((found != changed.end()), module.tensor);
-    const FileTensor up = seeded_tensor(module.name + module.up, {module.rows, kRank}),
-                     down = seeded_tensor(module.name + module.down, {kRank, found->shape[1]});
-    merge(*found, module.first, up, down);
-    factors.push_back(up), factors.push_back(down);
-  }
+  std::vector<FileTensor> changed = seeded_model("klein", false, "flux2");
+  const std::vector<FileTensor> factors = merged_lora(changed, modules, 0.5f);
   write_safetensors(folder / "models/loras/flux2.safetensors", factors);
   write_safetensors(folder / "models/diffusion_models/merged.safetensors", changed);
   const std::vector<float> with_lora = draw("klein", "flux2");

@@ -1,67 +1,15 @@
-// Krea 2 on several devices and with little memory: the same bytes, or, where the order of sums
-// changes, nearly the same numbers.
-#include <cstring>
-
-#include "engine/base/text.h"
-#include "tests/fake_device/fake_fixture.h"
-#include "tests/plugins/nodes/node_fixture.h"
-#include "tests/support/seeded_weights.h"
-
-using heddle::Engine;
-using heddle::EngineOptions;
-using heddle::engine::cat;
-using heddle::test::NodeFixture;
+// Krea 2 on several devices and with little memory.
+#include "tests/plugins/nodes/placed_fixture.h"
 
 namespace {
 
-struct PlacedKrea2 : NodeFixture {
-  const heddle::test::FakeControl control;
-
+struct PlacedKrea2 : heddle::test::PlacedFixture {
   PlacedKrea2() {
-    using heddle::test::seeded_tensor, heddle::test::write_safetensors;
-    write_safetensors(folder / "models/diffusion_models/krea2.safetensors",
-                      heddle::test::seeded_model("transformer", false, "krea2"));
-    write_safetensors(folder / "texts.safetensors",
-                      {seeded_tensor("in.one.cross_attn", {1, 7, 288}),
-                       seeded_tensor("in.two.cross_attn", {1, 4, 288})});
-  }
-  std::string text(const char* name) const {
-    return cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")",
-               (folder / "texts.safetensors").string(), R"(", "prefix": "in.)", name,
-               R"(", "option": ""}})");
-  }
-  // Two items, guided.
-  std::string flow(const std::string& hints = "") const {
-    return cat(
-        R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "krea2.safetensors", "weight_dtype": "default"}},
-      "one": )",
-        text("one"), R"(, "two": )", text("two"),
-        R"(, "empty": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 48, "height": 32, "batch_size": 2}},
-      "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
-        "cfg": 2.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0],
-        "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
-        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
-  }
-  EngineOptions options_for(std::vector<std::string> devices, std::uint64_t budget = 0) const {
-    const std::string kind = devices.front().substr(0, devices.front().find(':'));
-    EngineOptions options = heddle::test::engine_options();
-    if (kind == "fake") options.plugin_dirs.push_back(heddle::test::kFakePlugin);
-    if (budget > 0) options.budgets = {{devices.front(), heddle::MemorySize{budget}}};
-    options.devices = std::move(devices);
-    options.compute = {{kind, "f32"}};
-    options.reference_kernels = true;
-    options.model_dirs = {folder / "models"};
-    options.output_dir = folder / "placed";
-    return options;
-  }
-  std::vector<float> draw(EngineOptions options, const std::string& hints = "") const {
-    Engine engine(std::move(options));
-    return engine.start(engine.parse(flow(hints)), {{}, {"out.LATENT"}})
-        .wait()
-        .floats("out.LATENT", "samples");
-  }
-  static bool are_equal(const std::vector<float>& a, const std::vector<float>& b) {
-    return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+    using heddle::test::seeded_tensor;
+    add("diffusion_models/krea2", heddle::test::seeded_model("transformer", false, "krea2"));
+    heddle::test::write_safetensors(folder / "texts.safetensors",
+                                    {seeded_tensor("in.one.cross_attn", {1, 7, 288}),
+                                     seeded_tensor("in.two.cross_attn", {1, 4, 288})});
   }
 };
 
@@ -70,20 +18,11 @@ struct PlacedKrea2 : NodeFixture {
 BOOST_FIXTURE_TEST_SUITE(krea2_placed, PlacedKrea2)
 
 BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
-  const std::vector<float> alone = draw(options_for({"cpu:0"}));
-  BOOST_TEST(alone.size() == 2u * 16 * 4 * 6);
-  const auto divided = [&](const char* mode) {
-    return draw(options_for({"fake:0", "fake:1"}),
-                cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")"));
-  };
-  for (const char* mode : {"layers", "data", "cfg"})
-    BOOST_TEST(are_equal(alone, divided(mode)), mode);
-  for (const char* mode : {"sequence", "tensor"}) {
-    const double error = heddle::test::relative_error(divided(mode), alone);
-    BOOST_TEST(error < kTolerance, mode << ": relative error " << error);
-  }
+  const std::string nodes = heddle::engine::cat(loaded("krea2"), R"(, "one": )", text("one"),
+                                                R"(, "two": )", text("two"));
   // Its weights are some 600 kB.
-  BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, 700 << 10))), "little memory");
+  hold([&](const std::string& hints) { return drawn_of(nodes, hints); }, {"layers", "data", "cfg"},
+       {"sequence", "tensor"}, 700 << 10);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

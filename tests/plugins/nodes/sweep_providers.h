@@ -41,6 +41,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"STYLE_MODEL", R"(["style", 0])"},
     {"CONTROL_NET", R"(["net", 0])"},
     {"UPSCALE_MODEL", R"(["larger", 0])"},
+    {"MODEL_PATCH", R"(["patch", 0])"},
 };
 
 // Classes that take nothing but the latent of a video.
@@ -75,6 +76,7 @@ inline std::string provider_nodes() {
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
     "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
     "larger": {"class_type": "UpscaleModelLoader", "inputs": {"model_name": "larger.safetensors"}},
+    "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
          NodeFixture::conditioning("one");
@@ -85,7 +87,7 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// The files of "tower", "style", "net", "larger" and "talker".
+// The files of "tower", "style", "net", "larger", "patch" and "talker".
 inline void write_vision_models(const std::filesystem::path& models) {
   struct File {
     const char *goldens, *model, *name;
@@ -94,6 +96,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
                            File{"redux", "redux", "style_models/style.safetensors"},
                            File{"control", "flux_plain", "controlnet/net.safetensors"},
                            File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
+                           File{"patches", "alone", "model_patches/patch.safetensors"},
                            File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));

@@ -67,6 +67,13 @@
  *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
  *                 record, optional: the configuration of a model, built by its family, that makes
  *                 "tokens" (B, S, width) of x, what its first block reads
+ *   patched_width  int, optional: it takes model patches whose tokens are so wide; patched_config,
+ *                 a record: what it was built of. model_patches, a list of records, optional: those
+ *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
+ *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
+ *                 anew), each optional; start_percent, end_percent (floats)
+ *   widens        text, optional: the tensor of the model's file of which a LoRA may have more
+ *                 columns; widened_config, a record: what it was built of
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask
@@ -121,6 +128,10 @@
  * UPSCALE_MODEL  record: model (MODEL): image (B, H, W, in_channels), 0 to 1 -> image (B, scale H,
  *               scale W, out_channels). Settings of its model: these three; minimum and multiple of
  *               the sides that it takes (ints)
+ * MODEL_PATCH   record: model (MODEL): its part that makes "tokens" of a "hint". Settings of its
+ *               model: patches (text: the family of models that take it); patch_width,
+ *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
+ *               more: with a mask behind it; that and once more so many: with another picture, too
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sd3", "chroma", "qwen_image", "z_image", "flux2",
  *                 "lumina2": what the encoders' outputs are for

@@ -1,0 +1,91 @@
+// Holds a family's model to what it draws on one device: divided over several and with little
+// memory it makes the same bytes, or, where the order of sums changes, nearly the same numbers.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/seeded_weights.h"
+
+namespace heddle::test {
+
+struct PlacedFixture : NodeFixture {
+  const FakeControl control;
+  std::filesystem::path input_dir = {};  // of pictures, where a flow loads some
+
+  void add(const std::string& name, const std::vector<FileTensor>& tensors) const {
+    const std::filesystem::path path = folder / "models" / (name + ".safetensors");
+    std::filesystem::create_directories(path.parent_path());
+    // The fixture's own models are links to goldens.
+    BOOST_TEST_REQUIRE(!std::filesystem::is_symlink(path), path);
+    write_safetensors(path, tensors);
+  }
+  // A CONDITIONING out of a file in the folder, "texts.safetensors", or another one.
+  std::string text(const std::string& name, const std::filesystem::path& file = {}) const {
+    return engine::cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")",
+                       (file.empty() ? folder / "texts.safetensors" : file).string(),
+                       R"(", "prefix": "in.)", name, R"(", "option": ""}})");
+  }
+  // Two guided steps of two items from "model", "one" and "two" to "look"; hints: of the sampler.
+  static std::string drawn_of(const std::string& nodes, const std::string& hints) {
+    return engine::cat(
+        "{", nodes,
+        R"(, "empty": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 48, "height": 32, "batch_size": 2}},
+      "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
+        "cfg": 2.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0],
+        "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
+        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  static std::string loaded(const std::string& file) {
+    return engine::cat(R"("model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", file,
+                       R"(.safetensors", "weight_dtype": "default"}})");
+  }
+  EngineOptions options_for(std::vector<std::string> devices, std::uint64_t budget = 0) const {
+    const std::string kind = devices.front().substr(0, devices.front().find(':'));
+    EngineOptions options = engine_options();
+    if (kind == "fake") options.plugin_dirs.push_back(kFakePlugin);
+    if (budget > 0) options.budgets = {{devices.front(), MemorySize{budget}}};
+    options.devices = std::move(devices);
+    options.compute = {{kind, "f32"}};
+    options.reference_kernels = true;
+    options.model_dirs = {folder / "models"};
+    if (!input_dir.empty()) options.input_dir = input_dir;
+    options.output_dir = folder / "placed";
+    return options;
+  }
+  static std::vector<float> draw(EngineOptions options, const std::string& flow) {
+    Engine engine(std::move(options));
+    return engine.start(engine.parse(flow), {{}, {"out.LATENT"}})
+        .wait()
+        .floats("out.LATENT", "samples");
+  }
+  static bool are_equal(const std::vector<float>& a, const std::vector<float>& b) {
+    return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+  }
+
+  // flow: of the sampler's hints. budget: bytes of a device that do not hold all weights.
+  void hold(const std::function<std::string(const std::string& hints)>& flow,
+            std::initializer_list<const char*> same, std::initializer_list<const char*> nearly,
+            std::uint64_t budget) const {
+    const std::vector<float> alone = draw(options_for({"cpu:0"}), flow(""));
+    BOOST_TEST(alone.size() == 2u * 16 * 4 * 6);
+    const auto divided = [&](const char* mode) {
+      return draw(options_for({"fake:0", "fake:1"}),
+                  flow(engine::cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")")));
+    };
+    for (const char* mode : same) BOOST_TEST(are_equal(alone, divided(mode)), mode);
+    for (const char* mode : nearly) {
+      const double error = relative_error(divided(mode), alone);
+      BOOST_TEST(error < kTolerance, mode << ": relative error " << error);
+    }
+    BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, budget), flow(""))), "little memory");
+  }
+};
+
+}  // namespace heddle::test
