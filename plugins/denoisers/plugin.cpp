@@ -11,6 +11,7 @@
 #include "qwen.h"
 #include "qwen21.h"
 #include "sd3.h"
+#include "unet.h"
 #include "zimage.h"
 
 namespace heddle::denoisers {
@@ -26,6 +27,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
               Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
               Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
-              ChromaLayer, ChromaVectors, ChromaModulation, Modules, BenchShapes)
+              ChromaLayer, ChromaVectors, ChromaModulation, Unet, UnetVector, UnetIn, UnetResnet,
+              UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer, UnetDown, UnetUp, UnetOut,
+              Modules, BenchShapes)
 
 }  // namespace heddle::denoisers
