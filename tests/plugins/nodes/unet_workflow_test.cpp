@@ -121,16 +121,24 @@ struct UnetWorkflow : NodeFixture {
   // The same factors by three schemes of names, and the checkpoint with their products added.
   struct LoraFiles {
     std::vector<FileTensor> kohya, original, diffusers, merged;
+    // Of the attentions alone, also by the older names of diffusers.
+    std::vector<FileTensor> attentions, processors;
   };
   LoraFiles lora_files() const {
     struct Factor {
-      const char *tensor, *kohya, *original, *diffusers;
+      const char *tensor, *kohya, *original, *diffusers, *processor = nullptr;
     };
     const Factor factors[] = {
         {"model.diffusion_model.input_blocks.3.1.transformer_blocks.0.attn2.to_k.weight",
          "lora_unet_down_blocks_1_attentions_0_transformer_blocks_0_attn2_to_k",
          "lora_unet_input_blocks_3_1_transformer_blocks_0_attn2_to_k",
-         "unet.down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_k"},
+         "unet.down_blocks.1.attentions.0.transformer_blocks.0.attn2.to_k",
+         "unet.down_blocks.1.attentions.0.transformer_blocks.0.attn2.processor.to_k"},
+        {"model.diffusion_model.middle_block.1.transformer_blocks.0.attn1.to_out.0.weight",
+         "lora_unet_mid_block_attentions_0_transformer_blocks_0_attn1_to_out_0",
+         "lora_unet_middle_block_1_transformer_blocks_0_attn1_to_out_0",
+         "unet.mid_block.attentions.0.transformer_blocks.0.attn1.to_out.0",
+         "unet.mid_block.attentions.0.transformer_blocks.0.attn1.processor.to_out"},
         {"model.diffusion_model.output_blocks.5.0.in_layers.2.weight",
          "lora_unet_up_blocks_2_resnets_1_conv1", "lora_unet_output_blocks_5_0_in_layers_2",
          "unet.up_blocks.2.resnets.1.conv1"},
@@ -143,7 +151,7 @@ struct UnetWorkflow : NodeFixture {
          "lora_te2_text_model_encoder_layers_3_mlp_fc2",
          "text_encoder_2.text_model.encoder.layers.3.mlp.fc2"}};
     constexpr std::int64_t kRank = 2;
-    LoraFiles files{{}, {}, {}, checkpoint};
+    LoraFiles files{{}, {}, {}, checkpoint, {}, {}};
     for (const Factor& factor : factors)
       for (FileTensor& target : files.merged) {
         if (target.name != factor.tensor) continue;
@@ -160,6 +168,10 @@ struct UnetWorkflow : NodeFixture {
         add(files.kohya, factor.kohya, ".lora_up.weight", ".lora_down.weight");
         add(files.original, factor.original, ".lora_up.weight", ".lora_down.weight");
         add(files.diffusers, factor.diffusers, ".lora_B.weight", ".lora_A.weight");
+        if (factor.processor != nullptr) {
+          add(files.attentions, factor.kohya, ".lora_up.weight", ".lora_down.weight");
+          add(files.processors, factor.processor, "_lora.up.weight", "_lora.down.weight");
+        }
         add_product(target, up, down);
       }
     BOOST_REQUIRE(files.kohya.size() == 2 * std::size(factors));
@@ -287,6 +299,8 @@ BOOST_AUTO_TEST_CASE(loras_of_all_names_change_the_same_weights) {
   write_file("loras/unet_kohya", files.kohya);
   write_file("loras/unet_original", files.original);
   write_file("loras/unet_diffusers", files.diffusers);
+  write_file("loras/unet_attentions", files.attentions);
+  write_file("loras/unet_processors", files.processors);
   write_file("checkpoints/merged", files.merged);
   const auto drawn = [&](const std::string& loaders, const char* from) {
     const heddle::Results results = run_whole(
@@ -310,6 +324,7 @@ BOOST_AUTO_TEST_CASE(loras_of_all_names_change_the_same_weights) {
   const std::vector<float> first = with("unet_kohya");
   BOOST_TEST((first == with("unet_original")));
   BOOST_TEST((first == with("unet_diffusers")));
+  BOOST_TEST((with("unet_attentions") == with("unet_processors")));
   const std::vector<float> whole = drawn(
       node("model", "CheckpointLoaderSimple", R"("ckpt_name": "merged.safetensors")"), "model");
   const double error = relative_error(first, whole);
