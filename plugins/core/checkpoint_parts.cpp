@@ -15,4 +15,29 @@ Checkpoint encoder_part(const Checkpoint& file, const std::string& encoder) {
   return file.sub("text_encoders." + encoder + ".transformer.");
 }
 
+std::vector<Checkpoint> classic_encoder_parts(const Checkpoint& file) {
+  std::vector<Checkpoint> parts;
+  for (const char* prefix : {"cond_stage_model.transformer.", "cond_stage_model.model.",
+                             "conditioner.embedders.0.transformer.",
+                             "conditioner.embedders.0.model.", "conditioner.embedders.1.model."})
+    if (const Checkpoint part = file.sub(prefix); part.size() > kFewTensors) parts.push_back(part);
+  return parts;
+}
+
+Value training_marks(const Checkpoint& file) {
+  Record marks;
+  bool is_marked = false;
+  for (const char* mark : {"v_pred", "ztsnr", "edm_mean", "edm_std"})
+    if (file.has(mark)) {
+      marks.set(mark, value_of(true));
+      is_marked = true;
+    }
+  for (const char* mark : {"edm_vpred.sigma_max", "edm_vpred.sigma_min"})
+    if (file.has(mark)) {
+      marks.set(mark, value_of(file.number(mark)));
+      is_marked = true;
+    }
+  return is_marked ? marks.value() : Value();
+}
+
 }  // namespace heddle::loaders

@@ -1,6 +1,9 @@
 // The parts of a checkpoint that holds a whole pipeline. Any thread.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include <heddle/model.hpp>
 
 namespace heddle::loaders {
@@ -11,5 +14,10 @@ inline constexpr std::uint32_t kFewTensors = 5;  // a prefix with so few is an a
 Checkpoint denoiser_part(const Checkpoint& file);
 // The text encoder of this name ("clip_l", "t5xxl"); empty where there is none.
 Checkpoint encoder_part(const Checkpoint& file, const std::string& encoder);
+// Those of Stable Diffusion 1.x and 2.x and SDXL, in their order; none where there are none.
+std::vector<Checkpoint> classic_encoder_parts(const Checkpoint& file);
+// What tensors beside the diffusion model say of how it was trained: their names as bools, or,
+// where they hold one number that counts, as that ("edm_vpred.sigma_max"). None without any.
+Value training_marks(const Checkpoint& file);
 
 }  // namespace heddle::loaders

@@ -19,7 +19,7 @@ constexpr std::int64_t kClipLength = 77;
 constexpr std::int64_t kT5LeastLength = 256;
 constexpr std::int64_t kSd3T5LeastLength = 77;
 constexpr std::int64_t kChromaT5LeastLength = 1;
-constexpr std::int64_t kClipGPadding = 0;
+constexpr std::int64_t kOpenClipPadding = 0;
 
 struct Kind {
   std::string name, family;
@@ -111,6 +111,8 @@ std::string missing_text(const Kind& kind, const fs::path& file, const Value& mo
 Record encoder_record(const Kind& kind, const Value& model) {
   Record record;
   record.set("name", value_of(kind.name)).set("family", value_of(kind.family)).set("model", model);
+  if (kind.name == "clip_g" || kind.name == "clip_h")
+    record.set("padding", value_of(kOpenClipPadding));
   return record;
 }
 
@@ -129,6 +131,17 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
                       (is_later ? "qwen3vl_8b_bf16.safetensors"
                                 : "qwen_2.5_vl_7b_fp8_scaled.safetensors") +
                       "; of gguf files the tower is a file apart (mmproj), which is not read."));
+}
+
+// OpenCLIP's H is read before its last layer, under the final norm; files without that layer, as
+// those of diffusers, at their end.
+constexpr std::int64_t kLayersOfH = 24;
+Value read_as_trained(Context& ctx, const Kind& kind, const Value& model, const Value& config) {
+  if (kind.name != "clip_h" || model_settings(model).get<std::int64_t>("layers", 0) < kLayersOfH)
+    return model;
+  Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+  changed.set("normed_layer", value_of(std::int64_t{-2}));
+  return rebuilt_model(ctx, model, changed.value());
 }
 
 // Any of CLIP-L, CLIP-G and T5, each once. T5 reads shorter texts than FLUX's.
@@ -174,8 +187,9 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
 }  // namespace
 
 Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside) {
-  const Value model = build_for(ctx, "text_encoder", file, Value());
-  const Kind kind = kind_of(model, file.path());
+  const Value plain = build_for(ctx, "text_encoder", file, Value());
+  const Kind kind = kind_of(plain, file.path());
+  const Value model = read_as_trained(ctx, kind, plain, Value());
   const fs::path path = file.path();
   Value tokenizer = open_tokenizer(path.parent_path() / kind.name);
   if (!tokenizer)
@@ -190,7 +204,6 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint
   else
     record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
   if (is_language_model(model)) add_vision(ctx, record, file, Value());
-  if (kind.name == "clip_g") record.set("padding", value_of(kClipGPadding));
   if (kind.family == "clip") return with_lengths(std::move(record), kClipLength, 0);
   return with_lengths(std::move(record), 0, is_language_model(model) ? 0 : kT5LeastLength);
 }
@@ -199,8 +212,9 @@ Value folder_encoder(Context& ctx, const FolderPart& where) {
   const fs::path folder = where.folder / where.part;
   const Value config = read_json_if_there(folder / "config.json");
   const Checkpoint file = Checkpoint::open(folder.string());
-  const Value model = build_for(ctx, "text_encoder", file, config);
-  const Kind kind = kind_of(model, folder.string());
+  const Value plain = build_for(ctx, "text_encoder", file, config);
+  const Kind kind = kind_of(plain, folder.string());
+  const Value model = read_as_trained(ctx, kind, plain, config);
   const fs::path files = where.folder / where.tokenizer;
   const bool is_language = is_language_model(model);
   // vocab.json and merges.txt of a language model lack the rules that CLIP's go without.
@@ -233,13 +247,16 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   };
   if (names.size() == 3 && has("clip_l") && has("clip_g") && has("t5xxl")) return "sd3";
   if (names.size() == 2 && has("clip_l") && has("t5xxl")) return "flux";
-  if (names.size() == 1 && has("clip_l")) return "stable_diffusion";
+  if (names.size() == 2 && has("clip_l") && has("clip_g")) return "sdxl";
+  if (names.size() == 1 && has("clip_g")) return "sdxl";
+  if (names.size() == 1 && (has("clip_l") || has("clip_h"))) return "stable_diffusion";
   std::string listed;
   for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
   throw Error(HEDDLE_UNSUPPORTED,
               where + ": the text encoders " + (listed.empty() ? "(none)" : listed) +
-                  " are no set that is known. Known: clip_l with t5xxl (flux), clip_l alone "
-                  "(stable_diffusion), clip_l, clip_g and t5xxl (sd3, also without some of them), "
+                  " are no set that is known. Known: clip_l with t5xxl (flux), clip_l or "
+                  "clip_h alone (stable_diffusion), clip_l with clip_g, or clip_g alone (sdxl), "
+                  "clip_l, clip_g and t5xxl (sd3, also without some of them), "
                   "t5xxl alone (chroma), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
                   "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
@@ -250,6 +267,9 @@ Value clip_value(const std::string& type, const std::vector<Value>& encoders,
   if (type == "sd3") return sd3_clip(encoders, where);
   if (type == "chroma") return chroma_clip(encoders, where);
   const std::string found = clip_type(encoders, where);
+  // SDXL's refiner has no type of its own in loaders.
+  if (type == "stable_diffusion" && found == "sdxl" && encoders.size() == 1)
+    return clip_value(found, encoders, where);
   if (found != type)
     throw Error(HEDDLE_INVALID_ARGUMENT, where + ": these encoders make a CLIP of type '" + found +
                                              "', asked for is '" + type +

@@ -75,6 +75,16 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
 
 Record with_schedule(const Value& settings, const Value& scheduler) {
   Record changed(settings);
+  const auto table = settings.get<std::string>("noise_table", "");
+  if (table.starts_with("discrete") && table != "discrete_flow") {
+    if (scheduler.get<std::string>("prediction_type", "") == "v_prediction")
+      changed.set("sampling", value_of("v_prediction"));
+    if (scheduler.get<std::string>("prediction_type", "") == "epsilon")
+      changed.set("sampling", value_of("eps"));
+    if (scheduler.get<bool>("rescale_betas_zero_snr", false))
+      changed.set("noise_table", value_of("discrete_zero_snr"));
+    return changed;
+  }
   if (scheduler.get<bool>("use_dynamic_shifting", false))
     return changed.set("noise_table", value_of("flux"))
         .set("noise_mu", value_of(scheduler.get<double>("max_shift", 1.15)));

@@ -33,6 +33,17 @@ std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
   return std::nullopt;
 }
 
+// An autoencoder with the statistics of latents that the diffusion model beside it was trained
+// with.
+Value with_statistics_of(const Value& autoencoder, const Value& denoiser) {
+  const Value settings = model_settings(denoiser);
+  if (!settings.has("latent_means") || autoencoder.has("latent_means")) return autoencoder;
+  return Record(autoencoder)
+      .set("latent_means", settings.field("latent_means"))
+      .set("latent_deviations", settings.field("latent_deviations"))
+      .value();
+}
+
 // What the diffusion model beside it knows of an autoencoder's latents, where it does.
 Value latents_told_by(const Value& denoiser) {
   const Value settings = model_settings(denoiser);
@@ -57,10 +68,14 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
   }
   if (encoders.empty())
+    for (const Checkpoint& part : classic_encoder_parts(file))
+      encoders.push_back(single_file_encoder(ctx, part));
+  if (encoders.empty())
     return no_clip(
         file.path() +
-        ": this checkpoint has no text encoder that is known ('text_encoders.clip_l."
-        "transformer.', 'text_encoders.clip_g.transformer.', 'text_encoders.t5xxl.transformer.', "
+        ": this checkpoint has no text encoder that is known ('cond_stage_model.', "
+        "'conditioner.embedders.', 'text_encoders.clip_l.transformer.', "
+        "'text_encoders.clip_g.transformer.', 'text_encoders.t5xxl.transformer.', "
         "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
         "'text_encoders.gemma2_2b.transformer.', 'text_encoders.qwen3vl_4b.transformer.'). "
         "Load them from their own files, for instance with CLIPLoader or "
@@ -76,7 +91,8 @@ Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
                     ", of which type '" + type +
-                    "' makes no CLIP. Known: clip_l with type stable_diffusion, clip_l, clip_g or "
+                    "' makes no CLIP. Known: clip_l, clip_h or clip_g with type stable_diffusion, "
+                    "clip_l, clip_g or "
                     "t5xxl with sd3, t5xxl with chroma, qwen2.5 with "
                     "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
                     "DualCLIPLoaderGGUF with type flux.");
@@ -84,10 +100,11 @@ Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type)
 }
 
 Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
-  if (type != "flux" && type != "sd3")
+  if (type != "flux" && type != "sdxl" && type != "sd3")
     throw Error(HEDDLE_UNSUPPORTED,
                 "type '" + type +
-                    "' is not known yet. Known: flux (clip_l and t5xxl), sd3 (two of clip_l, "
+                    "' is not known yet. Known: flux (clip_l and t5xxl), sdxl (clip_l and clip_g), "
+                    "sd3 (two of clip_l, "
                     "clip_g and t5xxl).");
   return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
                     files[0].path() + " and " + files[1].path());
@@ -148,7 +165,8 @@ Value load_taesd(Context& ctx, const Taesd& taesd) {
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
-  return build_for(ctx, "diffusion_model", part.size() > kFewTensors ? part : file, Value());
+  return build_for(ctx, "diffusion_model", part.size() > kFewTensors ? part : file,
+                   training_marks(file));
 }
 
 // fp8_e4m3fn and fp8_e5m2 only store: their numbers are widened to be multiplied. The fast one is
@@ -175,10 +193,10 @@ std::uint64_t DiffusersLoader::fingerprint(Context& ctx) {
 
 void CheckpointLoaderSimple::execute(Context& ctx) {
   const Checkpoint file = open(ctx, ckpt_name);
-  Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), Value());
+  Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file));
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
-    autoencoder = vae_value(ctx, *part, latents_told_by(denoiser));
+    autoencoder = with_statistics_of(vae_value(ctx, *part, latents_told_by(denoiser)), denoiser);
     denoiser = with_latents_of(denoiser, autoencoder);
   }
   ctx[model] = denoiser;

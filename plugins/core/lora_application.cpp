@@ -15,8 +15,13 @@ constexpr const char* kSchemes =
 
 }  // namespace
 
-LoraPlace place_of_encoder(const std::string& family) {
-  return family == "t5" ? LoraPlace::second_encoder : LoraPlace::first_encoder;
+LoraPlace place_of_encoder(const Value& model) {
+  constexpr std::int64_t kMostLayersOfH = 24;
+  const Value settings = model_settings(model);
+  const auto family = settings.get<std::string>("family", "");
+  const bool is_clip_g =
+      family == "clip" && settings.get<std::int64_t>("layers", 0) > kMostLayersOfH;
+  return family == "t5" || is_clip_g ? LoraPlace::second_encoder : LoraPlace::first_encoder;
 }
 
 Value LoraApplication::add_to(const Value& model, LoraPlace place, double strength) {

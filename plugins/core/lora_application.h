@@ -10,8 +10,8 @@
 
 namespace heddle::loaders {
 
-// The part of a pipeline that a text encoder of this family is.
-LoraPlace place_of_encoder(const std::string& family);
+// The part of a pipeline that a text encoder is: T5 and CLIP-G stand beside another one.
+LoraPlace place_of_encoder(const Value& model);
 
 class LoraApplication {
  public:

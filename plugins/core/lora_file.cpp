@@ -146,6 +146,21 @@ std::string some_of(const std::vector<std::string>& keys) {
   return keys.size() > kShown ? text + ", ..." : text;
 }
 
+namespace {
+
+// Older files of diffusers have attentions' LoRAs in their "processors", where the last projection
+// is no list ("attn1.processor.to_out").
+std::string without_processor(std::string_view module) {
+  constexpr std::string_view kProcessor = ".processor.", kList = ".to_out";
+  std::string plain(module);
+  const std::size_t at = plain.find(kProcessor);
+  if (at == std::string::npos) return plain;
+  plain.replace(at, kProcessor.size(), ".");
+  return plain.ends_with(kList) ? plain + ".0" : plain;
+}
+
+}  // namespace
+
 LoraAddress lora_address(const std::string& module) {
   std::string_view left = module;
   std::optional<LoraPlace> place;
@@ -158,7 +173,7 @@ LoraAddress lora_address(const std::string& module) {
       more = true;
     }
   }
-  return {place.value_or(LoraPlace::denoiser), std::string(left)};
+  return {place.value_or(LoraPlace::denoiser), without_processor(left)};
 }
 
 LoraFile read_lora(const std::string& path) {

@@ -18,7 +18,7 @@ Value patched_clip(LoraApplication& lora, const Value& clip, double strength) {
   const Value list = clip.field("encoders");
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value encoder = list.item(i);
-    const LoraPlace place = place_of_encoder(encoder.get<std::string>("family", ""));
+    const LoraPlace place = place_of_encoder(encoder.field("model"));
     (place == LoraPlace::first_encoder ? first : second) = true;
     encoders.push_back(with_models(
         encoder, [&](const Value& model) { return lora.add_to(model, place, strength); }));

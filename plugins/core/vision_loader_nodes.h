@@ -1,6 +1,5 @@
 // Loaders of vision towers, style models, ControlNets, model patches and upscalers, under ComfyUI's
-// names; as
-// loader_nodes.h.
+// names; as loader_nodes.h.
 #pragma once
 
 #include "loader_nodes.h"

@@ -13,9 +13,7 @@ namespace {
 
 Value with_lora(const std::string& path, const Value& model, const char* encoder, double strength) {
   LoraApplication lora(read_lora(path));
-  const LoraPlace place =
-      encoder == nullptr ? LoraPlace::denoiser
-                         : place_of_encoder(model_settings(model).get<std::string>("family", ""));
+  const LoraPlace place = encoder == nullptr ? LoraPlace::denoiser : place_of_encoder(model);
   if (!lora.has(place)) return model;
   const Value changed = lora.add_to(model, place, strength);
   lora.require_match();

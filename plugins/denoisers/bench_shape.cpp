@@ -11,6 +11,7 @@
 #include "qwen21_bench.h"
 #include "qwen_bench.h"
 #include "sd3_bench.h"
+#include "unet_bench.h"
 #include "zimage_bench.h"
 
 namespace heddle::denoisers {
@@ -103,7 +104,8 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
-               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench>();
+               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
+               kSd15Bench, kSdxlBench>();
 }
 
 }  // namespace heddle::denoisers

@@ -5,6 +5,7 @@
 #include "qwen21_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
+#include "unet_names.h"
 #include "zimage_names.h"
 
 namespace heddle::denoisers {
@@ -74,10 +75,14 @@ constexpr heddle_module_names_desc kKrea2{sizeof(heddle_module_names_desc), "kre
                                           "by the original names and by those of diffusers",
                                           &list_modules<Krea2Names>, &list_originals<Krea2Names>};
 
+constexpr heddle_module_names_desc kUnet{sizeof(heddle_module_names_desc), "unet",
+                                         "by the original names and by those of diffusers",
+                                         &list_modules<UnetNames>, &list_originals<UnetNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21>();
+  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet>();
 }
 
 }  // namespace heddle::denoisers

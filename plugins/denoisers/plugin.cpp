@@ -12,6 +12,7 @@
 #include "qwen21.h"
 #include "qwen_patch.h"
 #include "sd3.h"
+#include "unet.h"
 #include "zimage.h"
 #include "zimage_patch.h"
 
@@ -29,7 +30,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
               Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
-              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Modules,
-              BenchShapes)
+              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
+              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
+              UnetDown, UnetUp, UnetOut, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -6,6 +6,7 @@
 #include <heddle/ops.hpp>
 
 #include "activations.h"
+#include "clip_names.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
@@ -13,28 +14,25 @@
 namespace heddle::encoders {
 namespace {
 
-constexpr const char* kTokens = "embeddings.token_embedding.weight";
 constexpr int kOpenClipDepth = 23;  // H has 24 layers, G has 32; OpenAI's L has 12
 
-// The file's prefix, when it holds a CLIP text encoder.
-std::optional<std::string> find_prefix(const Checkpoint& file) {
-  const std::optional<std::string> prefix = blocks::prefix_before(file, kTokens);
-  return prefix && file.has(*prefix + "encoder.layers.0.self_attn.q_proj.weight") ? prefix
-                                                                                  : std::nullopt;
-}
-
-// text_projection stands beside "text_model.", not inside.
-std::string projection_name(std::string prefix) {
-  constexpr std::string_view inner = "text_model.";
-  if (prefix.ends_with(inner)) prefix.resize(prefix.size() - inner.size());
-  return prefix + "text_projection.weight";
-}
-
-// Layer norm and linear weights come in pairs.
-void pair(blocks::Slots& slots, const Weight& weight, const Weight& bias, const std::string& module,
-          const Shape& shape) {
-  slots.fill(weight, module + ".weight", shape);
-  slots.fill(bias, module + ".bias", {shape[0]});
+// Products of a vector (1, K) and the columns of a matrix (K, N): the products of all rows, added
+// up half by half.
+Tensor times_columns(Context& ctx, const Tensor& vector, const Tensor& matrix) {
+  std::int64_t rows = matrix.size(0);
+  const std::int64_t columns = matrix.size(1);
+  Tensor sums = ctx.make({rows, columns}, HEDDLE_F32);
+  ops::mul_into(ctx, matrix, vector.reshape({rows, 1}), sums);
+  for (; rows > 1; rows = (rows + 1) / 2) {
+    const std::int64_t half = (rows + 1) / 2;
+    const Tensor next = ctx.make({half, columns}, HEDDLE_F32);
+    ops::add_into(ctx, sums.slice(0, 0, rows - half), sums.slice(0, half, rows),
+                  next.slice(0, 0, rows - half));
+    if (rows % 2 != 0)
+      ops::copy_into(ctx, sums.slice(0, half - 1, half), next.slice(0, half - 1, half));
+    sums = next;
+  }
+  return sums;
 }
 
 }  // namespace
@@ -85,100 +83,155 @@ void ClipFinish::execute(Context& ctx) {
 }
 
 void ClipProject::execute(Context& ctx) {
-  ctx[out] = blocks::wide_linear(ctx, ctx[pooled], ctx[weight], {});
+  const Tensor vectors = ctx[pooled];
+  if (ctx[weight]) {
+    ctx[out] = blocks::wide_linear(ctx, vectors, ctx[weight], {});
+    return;
+  }
+  const Tensor matrix = ctx[columns],
+               made = ctx.make({vectors.size(0), matrix.size(1)}, HEDDLE_F32);
+  for (std::int64_t row = 0; row < vectors.size(0); ++row)
+    ops::copy_into(ctx, times_columns(ctx, vectors.slice(0, row, row + 1), matrix),
+                   made.slice(0, row, row + 1));
+  ctx[out] = made;
 }
 
 namespace {
 
-void add_projection(const Checkpoint& file, const std::string& name, std::int64_t width,
-                    const Source& pooled, Blocks& graph) {
-  Block project = graph.add<ClipProject>("project");
-  project.link(ClipProject::pooled, pooled);
-  blocks::Slots(file, project, "project")
-      .fill(ClipProject::weight, name, {file.size(name, 0), width});
-  graph.output("projected", project[ClipProject::out]);
+struct ClipSizes {
+  std::int64_t width, vocabulary, positions, heads;
+  int depth;
+  double eps;
+  heddle_activation activation;
+};
+
+ClipSizes clip_sizes_of(const Checkpoint& file, const Value& config, const ClipNames& names) {
+  ClipSizes d{};
+  d.vocabulary = file.size(names.tokens(), 0);
+  d.width = file.size(names.tokens(), 1);
+  d.positions = file.size(names.positions(), 0);
+  d.depth = checked_cast<int>(config.get<std::int64_t>("num_hidden_layers", names.depth()),
+                              "num_hidden_layers");
+  d.heads = config.get<std::int64_t>("num_attention_heads", d.width / 64);
+  d.eps = config.get<double>("layer_norm_eps", 1e-5);
+  d.activation = activation_named(
+      config.get<std::string>("hidden_act", d.depth < kOpenClipDepth ? "quick_gelu" : "gelu"));
+  if (d.heads <= 0 || d.width % d.heads != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": a width of " + std::to_string(d.width) + " does not divide into " +
+                    std::to_string(d.heads) +
+                    " heads. Give the config.json that belongs to this file.");
+  return d;
 }
+
+// Builds the graph of one file.
+class ClipBuilder {
+ public:
+  ClipBuilder(const Checkpoint& file, const ClipNames& names, const ClipSizes& sizes, Blocks& graph)
+      : file_(file), names_(names), d_(sizes), graph_(graph) {}
+
+  // normed: after how many layers the states are given under the final norm.
+  void run(std::int64_t normed) {
+    Source hidden = embed(), stopped = hidden;
+    for (int i = 0; i < d_.depth; ++i) {
+      hidden = layer(i, hidden);
+      graph_.output(("layer." + std::to_string(i + 1)).c_str(), hidden);
+      if (i + 2 == d_.depth) graph_.output("penultimate", hidden);
+      if (i + 1 == normed) stopped = hidden;
+    }
+    eos_ = graph_.input("eos", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Block last = finish("finish", hidden);
+    graph_.output("last_hidden", normed == d_.depth ? last[ClipFinish::last]
+                                                    : finish("stopped", stopped)[ClipFinish::last]);
+    graph_.output("pooled", last[ClipFinish::pooled]);
+    if (names_.has_projection()) add_projection(last[ClipFinish::pooled]);
+  }
+
+ private:
+  void both(blocks::Slots& slots, const Weight& weight, const Weight& bias, int index,
+            const char* module, const Shape& shape) const {
+    slots.fill(weight, names_.in_layer(index, module, "weight"), shape);
+    slots.fill(bias, names_.in_layer(index, module, "bias"), {shape[0]});
+  }
+
+  Source embed() {
+    Block embed = graph_.add<ClipEmbed>("embed");
+    embed.link(ClipEmbed::ids,
+               graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    blocks::Slots slots(file_, embed, "embed");
+    slots.fill(ClipEmbed::tokens, names_.tokens(), {d_.vocabulary, d_.width});
+    slots.fill(ClipEmbed::positions, names_.positions(), {d_.positions, d_.width});
+    return embed[ClipEmbed::out];
+  }
+
+  Source layer(int index, const Source& hidden) {
+    using B = ClipLayer;
+    const std::string path = "layer." + std::to_string(index);
+    Block layer = graph_.add<B>(path);
+    layer.link(B::hidden, hidden)
+        .set(B::heads, d_.heads)
+        .set(B::eps, d_.eps)
+        .set(B::activation, std::int64_t(d_.activation));
+    blocks::Slots slots(file_, layer, path);
+    const std::string mlp_bias = names_.in_layer(index, "mlp.fc1", "bias").front().tensor;
+    const std::int64_t mlp = file_.has(mlp_bias) ? file_.size(mlp_bias, 0) : 4 * d_.width;
+    slots.fill(B::qkv, names_.qkv(index, "weight"), {3 * d_.width, d_.width});
+    slots.fill(B::qkv_bias, names_.qkv(index, "bias"), {3 * d_.width});
+    both(slots, B::norm1, B::norm1_bias, index, "layer_norm1", {d_.width});
+    both(slots, B::norm2, B::norm2_bias, index, "layer_norm2", {d_.width});
+    both(slots, B::proj, B::proj_bias, index, "self_attn.out_proj", {d_.width, d_.width});
+    both(slots, B::up, B::up_bias, index, "mlp.fc1", {mlp, d_.width});
+    both(slots, B::down, B::down_bias, index, "mlp.fc2", {d_.width, mlp});
+    return layer[B::out];
+  }
+
+  Block finish(const std::string& path, const Source& hidden) {
+    using B = ClipFinish;
+    Block finish = graph_.add<B>(path);
+    finish.link(B::hidden, hidden).link(B::eos, eos_).set(B::eps, d_.eps);
+    blocks::Slots slots(file_, finish, path);
+    slots.fill(B::norm, names_.final_norm("weight"), {d_.width});
+    slots.fill(B::norm_bias, names_.final_norm("bias"), {d_.width});
+    return finish;
+  }
+
+  void add_projection(const Source& pooled) {
+    const std::string name = names_.projection();
+    Block project = graph_.add<ClipProject>("project");
+    project.link(ClipProject::pooled, pooled);
+    blocks::Slots slots(file_, project, "project");
+    if (names_.is_turned())
+      slots.fill(ClipProject::columns, name, {d_.width, file_.size(name, 1)});
+    else
+      slots.fill(ClipProject::weight, name, {file_.size(name, 0), d_.width});
+    graph_.output("projected", project[ClipProject::out]);
+  }
+
+  const Checkpoint& file_;
+  const ClipNames& names_;
+  const ClipSizes& d_;
+  Blocks& graph_;
+  Source eos_;
+};
 
 }  // namespace
 
-int Clip::match(const Checkpoint& file, const Value&) { return find_prefix(file) ? 100 : 0; }
+int Clip::match(const Checkpoint& file, const Value&) { return ClipNames::find(file) ? 100 : 0; }
 
 void Clip::build(const Checkpoint& file, const Value& config, Blocks& graph) {
-  const std::optional<std::string> found = find_prefix(file);
-  if (!found) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no CLIP text encoder");
-  const std::string& prefix = *found;
-  const std::int64_t vocabulary = file.size(prefix + kTokens, 0),
-                     width = file.size(prefix + kTokens, 1);
-  const std::int64_t positions = file.size(prefix + "embeddings.position_embedding.weight", 0);
-  const int depth = checked_cast<int>(
-      config.get<std::int64_t>("num_hidden_layers",
-                               blocks::layer_count(file, prefix + "encoder.layers.")),
-      "num_hidden_layers");
-  const std::int64_t heads = config.get<std::int64_t>("num_attention_heads", width / 64);
-  const double eps = config.get<double>("layer_norm_eps", 1e-5);
-  const heddle_activation activation = activation_named(
-      config.get<std::string>("hidden_act", depth < kOpenClipDepth ? "quick_gelu" : "gelu"));
-  if (heads <= 0 || width % heads != 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": a width of " + std::to_string(width) + " does not divide into " +
-                    std::to_string(heads) +
-                    " heads. Give the config.json that belongs to this file.");
-
-  Block embed = graph.add<ClipEmbed>("embed");
-  embed.link(ClipEmbed::ids, graph.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
-  blocks::Slots embed_slots(file, embed, "embed");
-  embed_slots.fill(ClipEmbed::tokens, prefix + kTokens, {vocabulary, width});
-  embed_slots.fill(ClipEmbed::positions, prefix + "embeddings.position_embedding.weight",
-                   {positions, width});
-  Source hidden = embed[ClipEmbed::out];
-
-  for (int i = 0; i < depth; ++i) {
-    using B = ClipLayer;
-    const std::string path = "layer." + std::to_string(i),
-                      at = prefix + "encoder.layers." + std::to_string(i) + ".";
-    Block layer = graph.add<B>(path);
-    layer.link(B::hidden, hidden)
-        .set(B::heads, heads)
-        .set(B::eps, eps)
-        .set(B::activation, std::int64_t(activation));
-    blocks::Slots slots(file, layer, path);
-    const std::string mlp_bias = at + "mlp.fc1.bias";
-    const std::int64_t mlp = file.has(mlp_bias) ? file.size(mlp_bias, 0) : 4 * width;
-    const auto thirds = [&](const char* kind) {
-      const std::string tail = std::string("_proj.") + kind;
-      return std::vector<Part>{
-          {at + "self_attn.q" + tail}, {at + "self_attn.k" + tail}, {at + "self_attn.v" + tail}};
-    };
-    slots.fill(B::qkv, thirds("weight"), {3 * width, width});
-    slots.fill(B::qkv_bias, thirds("bias"), {3 * width});
-    pair(slots, B::norm1, B::norm1_bias, at + "layer_norm1", {width});
-    pair(slots, B::norm2, B::norm2_bias, at + "layer_norm2", {width});
-    pair(slots, B::proj, B::proj_bias, at + "self_attn.out_proj", {width, width});
-    pair(slots, B::up, B::up_bias, at + "mlp.fc1", {mlp, width});
-    pair(slots, B::down, B::down_bias, at + "mlp.fc2", {width, mlp});
-    hidden = layer[B::out];
-    graph.output(("layer." + std::to_string(i + 1)).c_str(), hidden);
-    if (i + 2 == depth) graph.output("penultimate", hidden);
-  }
-
-  Block finish = graph.add<ClipFinish>("finish");
-  finish.link(ClipFinish::hidden, hidden).set(ClipFinish::eps, eps);
-  finish.link(ClipFinish::eos,
-              graph.input("eos", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
-  blocks::Slots finish_slots(file, finish, "finish");
-  pair(finish_slots, ClipFinish::norm, ClipFinish::norm_bias, prefix + "final_layer_norm", {width});
-  graph.output("last_hidden", finish[ClipFinish::last]);
-  graph.output("pooled", finish[ClipFinish::pooled]);
+  const std::optional<ClipNames> names = ClipNames::find(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no CLIP text encoder");
+  const ClipSizes sizes = clip_sizes_of(file, config, *names);
+  // As ComfyUI: a number beyond the encoder's layers means the last.
+  const auto stop = config.get<std::int64_t>("normed_layer", -1);
+  const bool is_inside = stop < 0 && -stop <= sizes.depth;
+  ClipBuilder(file, *names, sizes, graph).run(is_inside ? sizes.depth + 1 + stop : sizes.depth);
   graph.setting("family", "clip");
-  graph.setting("width", width);
-  graph.setting("positions", positions);
-  graph.setting("vocabulary", vocabulary);
-  graph.setting("layers", std::int64_t(depth));
-
-  const std::string projection = projection_name(prefix);
-  graph.setting("projected", file.has(projection));
-  if (file.has(projection))
-    add_projection(file, projection, width, finish[ClipFinish::pooled], graph);
+  graph.setting("width", sizes.width);
+  graph.setting("positions", sizes.positions);
+  graph.setting("vocabulary", sizes.vocabulary);
+  graph.setting("layers", std::int64_t(sizes.depth));
+  graph.setting("projected", names->has_projection());
 }
 
 }  // namespace heddle::encoders

@@ -1,16 +1,16 @@
-// plugins/encoders/clip.h - CLIP's text encoder, from transformers' names (CLIPTextModel), with
-// whatever prefix a file puts before them ("text_model.",
-// "text_encoders.clip_l.transformer.text_model.", none).
+// plugins/encoders/clip.h - CLIP's text encoder, from the names of transformers (CLIPTextModel) or
+// OpenCLIP, with whatever prefix a file puts before them (clip_names.h).
 //
 // Inputs   ids          (B, S) i32  loop-invariant  token ids, S at most as many as positions (77)
 //          eos          (B) i32     loop-invariant  where each row's end token is: the state there
 //                                                   is the pooled one
-// Outputs  last_hidden  (B, S, D)   last layer, after the final norm
+// Outputs  last_hidden  (B, S, D)   last layer, or that which the config's normed_layer tells
+//                                   (-1: the last, -2: that before it), after the final norm
 //          penultimate  (B, S, D)   the layer before it, without the final norm
 //          layer.<i>    (B, S, D)   after i layers, 1 <= i <= depth, without the final norm (for
 //                                   CLIP skip)
-//          pooled       (B, D)      last_hidden at eos, not projected (what FLUX reads)
-//          projected    (B, P)      pooled through text_projection, when the file has it
+//          pooled       (B, D)      the last layer's at eos, normed, not projected (what FLUX
+//          reads) projected    (B, P)      pooled through text_projection, when the file has it
 //
 // Source of the architecture: Radford et al. 2021 and transformers' CLIPTextModel: pre-norm layers,
 // causal attention. Without a config heads are 64 wide, eps is 1e-5, and the activation is
@@ -80,14 +80,15 @@ struct ClipFinish {
   static void execute(Context& ctx);
 };
 
-// pooled (B, D) -> (B, P).
+// pooled (B, D) -> (B, P). The slot of one of the two forms of the matrix is filled.
 struct ClipProject {
   static constexpr Info info{"clip.project", 1,  "CLIP text projection",
                              "blocks/clip",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> pooled{"pooled"};
-  static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight columns{"columns", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};  // (D, P)
   static constexpr Output<Tensor> out{"projected"};
-  static constexpr auto ports = heddle::ports(pooled, weight, out);
+  static constexpr auto ports = heddle::ports(pooled, weight, columns, out);
   static void execute(Context& ctx);
 };
 

@@ -53,15 +53,10 @@ Tensor hidden_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
   const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
   // As ComfyUI: a number beyond the encoder's layers means the last.
   const bool last = -use.stop_at_layer > layers;
-  if (use.is_joined && use.pooled_output && !last) {
+  if (use.is_joined() && use.pooled_output && !last) {
     const std::string layer = "layer." + std::to_string(layers + 1 + use.stop_at_layer);
     return f32(ctx, outputs.field(layer.c_str()).as<Tensor>());
   }
-  if (use.stop_at_layer != -1 && !last)
-    throw Error(HEDDLE_UNSUPPORTED,
-                "CLIPSetLastLayer asks for layer " + std::to_string(use.stop_at_layer) + " of " +
-                    use.encoder.name() +
-                    ", which gives its last layer only. Set stop_at_clip_layer to -1.");
   return f32(ctx, outputs.field("last_hidden").as<Tensor>());
 }
 
@@ -94,7 +89,7 @@ void wait_for(Context& ctx, const Tensor& hidden) {
 // CLIP-G's is projected, where it is joined with CLIP-L's, which is not.
 Tensor pooled_of(Context& ctx, const EncoderUse& use, const Value& outputs) {
   const bool is_projected =
-      use.is_joined && use.encoder.name() == "clip_g" && outputs.has("projected");
+      use.is_joined() && use.encoder.name() == "clip_g" && outputs.has("projected");
   return f32(ctx, outputs.field(is_projected ? "projected" : "pooled").as<Tensor>()).slice(0, 0, 1);
 }
 
@@ -168,11 +163,11 @@ void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const
 
 Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
   Record entry;
-  JoinedTexts joined;
+  JoinedTexts joined(uses);
   for (const Asked& asked : ask(uses, prompt, &ctx)) {
     const EncoderUse& use = asked.use;
     const Encoded encoded = encode(ctx, asked, prompt);
-    if (use.is_joined) {
+    if (use.is_joined()) {
       joined.add(use.encoder.name(),
                  {encoded.hidden.shape(), encoded.pooled ? encoded.pooled.shape() : Shape(),
                   encoded.hidden, encoded.pooled});

@@ -28,7 +28,7 @@ struct Told {
 // The calls and the tensors of the entry whose paths begin with `at`.
 void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& prompt,
                 const std::string& at) {
-  JoinedTexts joined;
+  JoinedTexts joined(uses);
   for (const auto& [use, windows] : ask(uses, prompt, nullptr)) {
     const Value model = use.encoder.model();
     const bool has_eos = model_takes(model, "eos"), takes_unpadded = model_takes(model, "unpadded");
@@ -46,7 +46,7 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     const std::int64_t width = model_settings(model).get<std::int64_t>("width", 0);
     if (width == 0) told.widths_known = false;
     const Shape hidden{1, windows.count() * windows.kept(), width}, pooled{1, width};
-    if (use.is_joined) {
+    if (use.is_joined()) {
       joined.add(use.encoder.name(), {hidden, pooled});
     } else {
       if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", pooled);

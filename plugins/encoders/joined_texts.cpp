@@ -29,16 +29,20 @@ std::vector<Asked> ask(const std::vector<EncoderUse>& uses, const Prompt& prompt
   for (const EncoderUse& use : uses) {
     all.push_back({use, use.encoder.windows(prompt, ctx)});
     Windows& windows = all.back().windows;
-    if (!use.is_joined || !is_clip_encoder(all.back())) continue;
+    if (!use.is_joined() || !is_clip_encoder(all.back())) continue;
     if (prompt.leaves_out_empty && prompt.of(use.encoder.name()).empty()) windows.rows.clear();
     most = std::max(most, windows.rows.size());
   }
   for (Asked& asked : all)
-    while (asked.use.is_joined && is_clip_encoder(asked) && asked.windows.rows.size() < most)
+    while (asked.use.is_joined() && is_clip_encoder(asked) && asked.windows.rows.size() < most)
       asked.windows.rows.push_back(asked.use.encoder.empty_window());
   std::erase_if(all, [](const Asked& asked) { return asked.windows.rows.empty(); });
   return all;
 }
+
+JoinedTexts::JoinedTexts(const std::vector<EncoderUse>& uses)
+    : is_sdxl_(std::ranges::any_of(
+          uses, [](const EncoderUse& use) { return use.joining == Joining::kSdxl; })) {}
 
 void JoinedTexts::add(const std::string& name, TextPart part) {
   (name == "clip_l" ? l_ : name == "clip_g" ? g_ : t5_) = std::move(part);
@@ -49,7 +53,17 @@ std::int64_t JoinedTexts::clip_tokens() const {
   return l_ ? l_->hidden_shape[1] : g_ ? g_->hidden_shape[1] : 0;
 }
 
+JoinedShapes JoinedTexts::sdxl_shapes() const {
+  if (!g_)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a CLIP of type 'sdxl' has no CLIP-G, whose pooled vector the models read. Load "
+                "clip_l and clip_g with DualCLIPLoader.");
+  const std::int64_t width = (l_ ? l_->hidden_shape[2] : 0) + g_->hidden_shape[2];
+  return {{1, clip_tokens(), width}, {1, g_->pooled_shape[1]}};
+}
+
 JoinedShapes JoinedTexts::shapes() const {
+  if (is_sdxl_) return sdxl_shapes();
   const std::int64_t l = l_ ? l_->hidden_shape[2] : kWidthOfL,
                      g = g_ ? g_->hidden_shape[2] : kWidthOfG,
                      width = t5_ ? t5_->hidden_shape[2] : kWidthOfT5;
@@ -71,11 +85,13 @@ Record JoinedTexts::join(Context& ctx) const {
                pooled = ctx.make(pooled_shape, HEDDLE_F32);
   ops::fill(ctx, hidden, 0);
   ops::fill(ctx, pooled, 0);
-  const std::int64_t tokens = clip_tokens(), l = l_ ? l_->hidden_shape[2] : kWidthOfL;
+  const std::int64_t tokens = clip_tokens(), l = l_         ? l_->hidden_shape[2]
+                                                 : is_sdxl_ ? 0
+                                                            : kWidthOfL;
   const Tensor beside = hidden.slice(1, 0, tokens);
   if (l_) {
     copy_part(ctx, l_->hidden.slice(1, 0, tokens), beside.slice(2, 0, l));
-    copy_part(ctx, l_->pooled, pooled.slice(1, 0, l_->pooled_shape[1]));
+    if (!is_sdxl_) copy_part(ctx, l_->pooled, pooled.slice(1, 0, l_->pooled_shape[1]));
   }
   if (g_) {
     copy_part(ctx, g_->hidden.slice(1, 0, tokens), beside.slice(2, l, l + g_->hidden_shape[2]));

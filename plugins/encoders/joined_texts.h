@@ -2,7 +2,9 @@
 // prompt, in one conditioning, as ComfyUI joins it: the states of CLIP-L beside those of CLIP-G,
 // completed by zeros to the width of T5's, which stand behind them; and the pooled vectors of both
 // side by side. What an encoder that is not there would have made is zeros of its published width.
-// Of other types each encoder's windows stand for themselves. One call's thread.
+// Of type "sdxl" the
+// states of CLIP-L, where it is there, beside those of CLIP-G, and CLIP-G's pooled vector. Of other
+// types each encoder's windows stand for themselves. One call's thread.
 #pragma once
 
 #include <vector>
@@ -34,9 +36,11 @@ struct JoinedShapes {
   Shape hidden, pooled;
 };
 
-// Collects the parts. Throws where T5's states have not the room for CLIP's.
+// Collects the parts. Throws where T5's states have not the room for CLIP's, and where SDXL's have
+// no CLIP-G.
 class JoinedTexts {
  public:
+  explicit JoinedTexts(const std::vector<EncoderUse>& uses);
   // part: of the encoder of this name, "clip_l", "clip_g" or "t5xxl".
   void add(const std::string& name, TextPart part);
   JoinedShapes shapes() const;
@@ -45,7 +49,9 @@ class JoinedTexts {
 
  private:
   std::int64_t clip_tokens() const;
+  JoinedShapes sdxl_shapes() const;
 
+  bool is_sdxl_;
   std::optional<TextPart> l_, g_, t5_;
 };
 

@@ -9,6 +9,7 @@
 #include "language_writing_blocks.h"
 #include "modules.h"
 #include "qwen21_nodes.h"
+#include "sdxl_nodes.h"
 #include "siglip.h"
 #include "style_nodes.h"
 #include "t5.h"
@@ -24,9 +25,9 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed,
               VisionRope, VisionLayer, VisionMerge, DeepVisionModel, DeepVisionEmbed,
               DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPTextEncodeSD3, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode,
-              StyleModelApply, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
-              Tokenizers)
+              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
+              CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
+              TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode, StyleModelApply,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -13,8 +13,7 @@ EncoderUse use_of(const Value& clip, const char* family, const char* what) {
   for (std::uint32_t i = 0; i < encoders.count(); ++i) {
     const Value record = encoders.item(i);
     if (record.get<std::string>("family", "") == family)
-      return {TextEncoder(record), false, false, clip.get<std::int64_t>("stop_at_layer", -1),
-              false};
+      return {TextEncoder(record), false, false, clip.get<std::int64_t>("stop_at_layer", -1)};
   }
   throw Error(HEDDLE_INVALID_ARGUMENT, std::string("this CLIP has no ") + what +
                                            " encoder. Load it together with the other one, "
@@ -23,7 +22,7 @@ EncoderUse use_of(const Value& clip, const char* family, const char* what) {
 
 // CLIP's states are those before its last layer, not under the norm, unless a node says otherwise;
 // T5 ends at the asked for layer already.
-std::vector<EncoderUse> joined_encoders(const Value& clip) {
+std::vector<EncoderUse> joined_encoders(const Value& clip, Joining joining) {
   std::vector<EncoderUse> uses;
   const Value encoders = clip.field("encoders");
   for (const char* name : {"clip_l", "clip_g", "t5xxl"})
@@ -31,8 +30,8 @@ std::vector<EncoderUse> joined_encoders(const Value& clip) {
       const TextEncoder encoder(encoders.item(i));
       if (encoder.name() != name) continue;
       const bool is_t5 = encoder.name() == "t5xxl";
-      uses.push_back(
-          {encoder, true, !is_t5, is_t5 ? -1 : clip.get<std::int64_t>("stop_at_layer", -2), true});
+      uses.push_back({encoder, true, !is_t5,
+                      is_t5 ? -1 : clip.get<std::int64_t>("stop_at_layer", -2), joining});
     }
   return uses;
 }
@@ -43,6 +42,7 @@ const std::string& Prompt::of(const std::string& encoder) const {
   if (by_encoder.empty()) return text;
   const auto found = by_encoder.find(encoder);
   if (found != by_encoder.end()) return found->second;
+  if (others_read_text) return text;
   std::string known;
   for (const auto& [name, given] : by_encoder) known += (known.empty() ? "" : " and ") + name;
   throw Error(HEDDLE_INVALID_ARGUMENT, "this node has texts for " + known +
@@ -285,7 +285,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     model.stop_at_layer = -1;  // it ends at the asked for layer already
     return {model};
   }
-  if (type == "sd3") return joined_encoders(clip);
+  if (type == "sd3") return joined_encoders(clip, Joining::kSd3);
+  if (type == "sdxl") return joined_encoders(clip, Joining::kSdxl);
   if (type == "chroma") {
     EncoderUse t5 = use_of(clip, "t5", "T5");
     t5.cross_attn = true;
@@ -295,12 +296,13 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   if (type == "stable_diffusion") {
     EncoderUse l = use_of(clip, "clip", "CLIP");
     l.cross_attn = l.pooled_output = true;
+    l.stop_at_layer = -1;  // its model is built for the asked for layer
     return {l};
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, sd3, chroma, "
+                                      "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
                                       "qwen_image, flux2, lumina2, krea2 and z_image. Load it "
-                                      "with one of the first eight.");
+                                      "with one of the first nine.");
 }
 
 }  // namespace heddle::encoders

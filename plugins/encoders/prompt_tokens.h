@@ -32,8 +32,10 @@ struct Prompt {
   bool drops_pictures = false;
   // Empty texts are not filled up to a window's length, where encoders' outputs are joined.
   bool leaves_out_empty = false;
+  // Encoders that `by_encoder` does not name read `text`.
+  bool others_read_text = false;
 
-  // Throws where there are texts by encoder, and none for this one.
+  // Throws where there are texts by encoder, none for this one, and none for others.
   const std::string& of(const std::string& encoder) const;
 };
 
@@ -72,12 +74,17 @@ class TextEncoder {
   bool is_clip_;
 };
 
+// How what the encoders make is put together (joined_texts.h).
+enum class Joining { kNone, kSd3, kSdxl };
+
 // An encoder that a CLIP value's type wants, and what of the conditioning it gives.
 struct EncoderUse {
   TextEncoder encoder;
   bool cross_attn = false, pooled_output = false;
   std::int64_t stop_at_layer = -1;
-  bool is_joined = false;  // with what the others make (joined_texts.h)
+  Joining joining = Joining::kNone;  // with what the others make
+
+  bool is_joined() const { return joining != Joining::kNone; }
 };
 // In the order in which they are called. Throws when the CLIP value cannot encode, saying what is
 // missing.

@@ -41,10 +41,22 @@ Value language_stopped_at(Context& ctx, const Value& encoder, std::int64_t layer
       .value();
 }
 
+// Stable Diffusion 1.x and 2.x read a layer's states under the final norm. What joins several
+// encoders takes them without.
+Value clip_stopped_at(Context& ctx, const Value& encoder, std::int64_t stop) {
+  const Value config = encoder.field("config");
+  Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
+  changed.set("normed_layer", value_of(stop));
+  return Record(encoder)
+      .set("model", rebuilt_model(ctx, encoder.field("model"), changed.value()))
+      .value();
+}
+
 // A T5 whose last layer is the asked for one, under the norm behind it: what follows is left out.
 // Other encoders say themselves which of their outputs is meant.
-Value stopped_at(Context& ctx, const Value& encoder, std::int64_t stop) {
+Value stopped_at(Context& ctx, const Value& encoder, const std::string& type, std::int64_t stop) {
   const auto family = encoder.get<std::string>("family", "");
+  if (family == "clip" && type == "stable_diffusion") return clip_stopped_at(ctx, encoder, stop);
   const bool is_language = family == "language_model";
   if (family != "t5" && !is_language) return encoder;
   const Value model = encoder.field("model");
@@ -118,9 +130,10 @@ void CLIPTextEncodeLumina2::infer(Infer& question) {
 void CLIPSetLastLayer::execute(Context& ctx) {
   const std::int64_t stop = ctx[layer];
   const Value value = ctx[clip], list = value.field("encoders");
+  const auto type = value.get<std::string>("type", "");
   std::vector<Value> encoders;
   for (std::uint32_t i = 0; i < list.count(); ++i)
-    encoders.push_back(stopped_at(ctx, list.item(i), stop));
+    encoders.push_back(stopped_at(ctx, list.item(i), type, stop));
   ctx[out] =
       Record(value).set("encoders", list_of(encoders)).set("stop_at_layer", value_of(stop)).value();
 }

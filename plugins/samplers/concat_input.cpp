@@ -1,6 +1,7 @@
 #include "concat_input.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
@@ -53,6 +54,29 @@ void resize(Planes& planes, const blocks::GridSize& to, std::pmr::memory_resourc
   planes.size = to;
 }
 
+// Planes of one number each.
+Planes filled_planes(const blocks::GridSize& size, std::initializer_list<float> numbers,
+                     std::pmr::memory_resource& memory) {
+  Planes planes{.rows = 1,
+                .count = std::int64_t(numbers.size()),
+                .size = size,
+                .values = std::pmr::vector<float>(&memory)};
+  for (const float number : numbers)
+    planes.values.insert(planes.values.end(), std::size_t(size.height * size.width), number);
+  return planes;
+}
+
+// The latent of a grey picture in Stable Diffusion's units: ComfyUI's constants.
+Planes grey_planes(const ConcatLayout& layout, const blocks::GridSize& size,
+                   std::pmr::memory_resource& memory) {
+  if (layout.image != 4)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the model reads a latent of " + std::to_string(layout.image) +
+                    " channels of what is kept, and the conditioning has none. Link "
+                    "InpaintModelConditioning.");
+  return filled_planes(size, {0.8223f, -0.6876f, 0.6364f, 0.1380f}, memory);
+}
+
 Planes image_planes(Context& ctx, const Value& entry, const ConcatLayout& layout,
                     const LatentFormat& format, const blocks::GridSize& to,
                     std::pmr::memory_resource& memory) {
@@ -66,7 +90,7 @@ Planes image_planes(Context& ctx, const Value& entry, const ConcatLayout& layout
                       " of a picture. Encode it with the autoencoder that belongs to this model.");
     Planes planes = read_planes(ctx, image, memory);
     const std::int64_t plane = image.size(2) * image.size(3);
-    for (std::size_t i = 0; i < planes.values.size(); ++i) {
+    for (std::size_t i = 0; !layout.is_raw && i < planes.values.size(); ++i) {
       const LatentFormat::Units& units = format.of(std::int64_t(i) / plane % layout.image);
       planes.values[i] = (planes.values[i] - float(units.shift)) * float(units.scale);
     }
@@ -78,16 +102,18 @@ Planes image_planes(Context& ctx, const Value& entry, const ConcatLayout& layout
   for (std::int64_t channel = 0; channel < layout.image; ++channel) {
     const LatentFormat::Units& units = format.of(channel);
     nothing.values.insert(nothing.values.end(), std::size_t(to.height * to.width),
-                          (0.0f - float(units.shift)) * float(units.scale));
+                          layout.is_raw ? 0.0f : (0.0f - float(units.shift)) * float(units.scale));
   }
   return nothing;
 }
 
+Tensor given_mask(const Value& entry) {
+  return entry.has("concat_mask") ? entry.field("concat_mask").as<Tensor>() : Tensor();
+}
+
 // The mean of its channels, with a number for each pixel.
-Planes mask_planes(Context& ctx, const Value& entry, const blocks::GridSize& pixels,
+Planes mask_planes(Context& ctx, const Tensor& given, const blocks::GridSize& pixels,
                    std::pmr::memory_resource& memory) {
-  const Tensor given =
-      entry.has("concat_mask") ? entry.field("concat_mask").as<Tensor>() : Tensor();
   if (!given) {
     const auto count = std::size_t(checked_product({pixels.height, pixels.width}, "the mask"));
     return {1, 1, pixels, std::pmr::vector<float>(count, 1.0f, &memory)};
@@ -139,15 +165,21 @@ float* copy_cells(const float* plane, std::int64_t width, std::int64_t step, std
 std::optional<ConcatLayout> concat_layout(const Value& settings) {
   const auto channels = settings.get<std::int64_t>("concat_channels", 0);
   if (channels == 0) return {};
-  ConcatLayout layout{.image = settings.get<std::int64_t>("latent_channels", 0)};
+  ConcatLayout layout{.image = settings.get<std::int64_t>("latent_channels", 0),
+                      .is_raw = settings.get<bool>("concat_raw", false)};
   if (channels == layout.image) return layout;
+  if (channels == layout.image + 1) {
+    layout.mask_first = true;
+    return layout;
+  }
   layout.downscale = settings.get<std::int64_t>("latent_downscale", 0);
   if (channels == layout.channels()) return layout;
   throw Error(HEDDLE_UNSUPPORTED,
               "the model reads " + std::to_string(channels) +
                   " channels beside the picture that it draws. Those of a picture are " +
                   std::to_string(layout.image) + ", with a mask " +
-                  std::to_string(layout.channels()) + ". Use a model that reads one of these.");
+                  std::to_string(layout.image + 1) + " or " + std::to_string(layout.channels()) +
+                  ". Use a model that reads one of these.");
 }
 
 Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
@@ -157,11 +189,46 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
   };
   const bool is_batch =
       has_rows(entry.concat_image) || (layout.downscale > 0 && has_rows(entry.concat_mask));
-  Shape shape{is_batch ? place.items : 1, layout.channels()};
+  Shape shape{is_batch || layout.mask_first ? place.items : 1, layout.channels()};
   const Shape& cells = place.box ? place.box->size : place.grid;
   shape.insert(shape.end(), cells.begin(), cells.end());
   return shape;
 }
+
+namespace {
+
+// The mask in whole numbers, then the picture, for each item of the batch.
+Tensor mask_first_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
+                     const LatentFormat& format, const ConcatPlace& place) {
+  HostMemory memory(ctx);
+  const blocks::GridSize cells{place.grid[0], place.grid[1]};
+  Tensor given = given_mask(entry);
+  if (!given && place.latent && place.latent.has("noise_mask"))
+    given = place.latent.field("noise_mask").as<Tensor>();
+  Planes mask = mask_planes(ctx, given, cells, memory);
+  for (float& number : mask.values) number = std::nearbyint(number);
+  Planes image = grey_planes(layout, cells, memory);
+  if (given && entry.has("concat_latent_image")) {
+    image = image_planes(ctx, entry, layout, format, cells, memory);
+  } else if (given && place.latent && place.latent.has("samples")) {
+    image = read_planes(ctx, place.latent.field("samples").as<Tensor>(), memory);
+    resize(image, cells, memory);
+  }
+  const Window window = window_of(place);
+  const Shape shape{place.items, layout.channels(), window.height, window.width};
+  const Tensor made = ctx.make_host(shape, HEDDLE_F32);
+  float* to = made.data<float>();
+  for (std::int64_t item = 0; item < place.items; ++item) {
+    to = copy_cells(mask.of(row_of(item, place.items, mask.rows), 0), cells.width, 1, 0, 0, window,
+                    to);
+    const std::int64_t shown = row_of(item, place.items, image.rows);
+    for (std::int64_t channel = 0; channel < layout.image; ++channel)
+      to = copy_cells(image.of(shown, channel), cells.width, 1, 0, 0, window, to);
+  }
+  return ctx.upload(shape, HEDDLE_F32, made.data<float>());
+}
+
+}  // namespace
 
 Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
                  const LatentFormat& format, const ConcatPlace& place) {
@@ -169,13 +236,15 @@ Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
     throw Error(HEDDLE_UNSUPPORTED,
                 "the model reads a picture beside the one that it draws, and the latent is a "
                 "video's. Give it the latent of a picture.");
+  if (layout.mask_first) return mask_first_of(ctx, entry, layout, format, place);
   HostMemory memory(ctx);
   const blocks::GridSize cells{place.grid[0], place.grid[1]};
   const Planes image = image_planes(ctx, entry, layout, format, cells, memory);
   const Window window = window_of(place);
   const std::int64_t step = layout.downscale;
   std::optional<Planes> mask;
-  if (step > 0) mask = mask_planes(ctx, entry, {cells.height * step, cells.width * step}, memory);
+  if (step > 0)
+    mask = mask_planes(ctx, given_mask(entry), {cells.height * step, cells.width * step}, memory);
   const bool is_batch = image.rows > 1 || (mask && mask->rows > 1);
   const Shape shape{is_batch ? place.items : 1, layout.channels(), window.height, window.width};
   const Tensor made = ctx.make_host(shape, HEDDLE_F32);

@@ -1,6 +1,7 @@
 // What some models read beside the point, channel for channel (their input "concat"): the latent of
-// a picture, and with some where it is drawn anew. FLUX.1's Fill, Canny and Depth. As ComfyUI gives
-// it: resized to the point from the middle, in the model's units. One call's thread.
+// a picture, and with some where it is drawn anew. FLUX.1's Fill, Canny and Depth; Stable Diffusion
+// for inpainting and pix2pix. As ComfyUI gives it: resized to the point from the middle, in the
+// model's units. One call's thread.
 #pragma once
 
 #include <optional>
@@ -15,8 +16,10 @@ struct ConcatLayout {
   std::int64_t image = 0;      // channels of the latent
   std::int64_t downscale = 0;  // the mask has this square of pixels in each cell, a channel for
                                // each of them; 0: no mask
+  bool mask_first = false;     // a mask of one number a cell, 0 or 1, before the picture
+  bool is_raw = false;         // the picture is in the autoencoder's own units
 
-  std::int64_t channels() const { return image + downscale * downscale; }
+  std::int64_t channels() const { return image + (mask_first ? 1 : downscale * downscale); }
 };
 // None: a model that reads nothing of this. Throws where its settings ask for another number of
 // channels than either of these.
@@ -27,12 +30,18 @@ struct ConcatPlace {
   std::int64_t items = 1;
   Shape grid;
   std::optional<Box> box;
+  bool is_negative = false;  // it is the negative conditioning's
+  // Of a run: samples, in the model's units, and noise_mask. What models with the mask first are
+  // shown where the entry has no picture, or no mask.
+  Value latent = {};
 };
-// (1 or items, channels, height, width), by what is told of an entry.
+// (1 or items, channels, height, width), by what is told of an entry; items where the mask is
+// first.
 Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
                    const ConcatPlace& place);
 // On the device of the call, f32. An entry without a picture has one of zeros, without a mask all
-// is drawn anew. Throws where the picture has other channels, and for videos.
+// is drawn anew; with the mask first, without a mask the picture is grey. Throws where the picture
+// has other channels, and for videos.
 Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
                  const LatentFormat& format, const ConcatPlace& place);
 

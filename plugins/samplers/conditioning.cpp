@@ -65,6 +65,30 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
                   std::to_string(wanted) + ". Encode the text with " + encoder + ".");
 }
 
+// What SDXL (6) and its refiner (5) are told about the picture, as ComfyUI does: where nothing says
+// it, it is as large as the latent's, whole, and looks good (the negative one: bad).
+Tensor picture_numbers(Context& ctx, const Value& entry, const Value& settings,
+                       const ConcatPlace& place) {
+  const auto count = settings.get<std::int64_t>("size_numbers", 0),
+             downscale = settings.get<std::int64_t>("latent_downscale", 8);
+  const auto number = [&](const char* key, double otherwise) {
+    return entry.get<double>(key, otherwise);
+  };
+  const std::size_t axes = place.grid.size();
+  const double height = number("height", double(place.grid[axes - 2] * downscale)),
+               width = number("width", double(place.grid[axes - 1] * downscale));
+  std::vector<double> numbers{height, width, number("crop_h", 0), number("crop_w", 0)};
+  if (count == 5) {
+    numbers.push_back(number("aesthetic_score", place.is_negative ? 2.5 : 6));
+  } else {
+    numbers.push_back(number("target_height", height));
+    numbers.push_back(number("target_width", width));
+  }
+  const Tensor tensor = ctx.make_host({1, std::int64_t(numbers.size())}, HEDDLE_F32);
+  std::ranges::transform(numbers, tensor.data<float>(), [](double told) { return float(told); });
+  return tensor;
+}
+
 }  // namespace
 
 Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
@@ -101,6 +125,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kText, name});
     else if (name == "y")
       inputs.push_back({Kind::kPooled, name});
+    else if (name == "sizes" && model_settings(model).has("size_numbers"))
+      inputs.push_back({Kind::kSizes, name});
     else if (name == "guidance")
       inputs.push_back({Kind::kGuidance, name});
     else if (name == "unguided")
@@ -144,6 +170,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled.size(-1), settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else if (kind == Kind::kSizes) {
+      constants.set(name, value_of(picture_numbers(ctx, entry, settings, place)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
     } else if (kind == Kind::kReferences && reference_layout(settings)->slots > 0) {

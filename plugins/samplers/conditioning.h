@@ -13,7 +13,16 @@ namespace heddle::samplers {
 
 // What a model reads besides x and timestep, and where in a conditioning it stands.
 struct ConditioningInput {
-  enum class Kind { kText, kPooled, kGuidance, kUnguided, kPositions, kConcat, kReferences } kind;
+  enum class Kind {
+    kText,
+    kPooled,
+    kGuidance,
+    kUnguided,
+    kPositions,
+    kConcat,
+    kReferences,
+    kSizes
+  } kind;
   std::string name;  // the model's
 };
 // Throws when the model reads something that the samplers cannot give it. Positions, and what it

@@ -32,6 +32,8 @@ class Denoiser {
 
   // The levels of all evaluations of the run, in order.
   void open(const SamplerPlan& plan);
+  // The latent that is drawn over, for models that read it beside the point (concat_input.h).
+  void show(const Value& latent) { conditionings_.show(latent); }
   void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
 
   // The next evaluation.

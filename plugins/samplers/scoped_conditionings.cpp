@@ -10,6 +10,8 @@
 namespace heddle::samplers {
 namespace {
 
+constexpr std::size_t kNegativeOfScoped = 1;
+
 // A MASK at the size of the last two axes of the grid, the same for all frames.
 GridMask grid_mask(Context& ctx, const Tensor& given, const Shape& grid, std::int64_t items) {
   if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
@@ -74,7 +76,11 @@ bool ScopedConditionings::has_controls() const {
 }
 
 const Value& ScopedConditionings::constants(Context& ctx, const Value& model, const ModelSet& set) {
-  ConcatPlace where{.items = items_, .grid = grid_, .box = {}};
+  ConcatPlace where{.items = items_,
+                    .grid = grid_,
+                    .box = {},
+                    .is_negative = set.list == kNegativeOfScoped,
+                    .latent = latent_};
   if (set.box && concat_layout(model_settings(model))) where.box = set.box;
   const auto box =
       where.box ? std::pair(where.box->begin, where.box->size) : std::pair<Shape, Shape>();

@@ -16,6 +16,8 @@ class ScopedConditionings {
   // `shape` of the latent, (B, C, ...). Throws where an entry is none, or has an area outside.
   ScopedConditionings(Context& ctx, const GuidePlan& plan, const NoiseLevels& levels, Shape shape);
 
+  // The latent that is drawn over (ConcatPlace), before constants() is asked for anything.
+  void show(const Value& latent) { latent_ = latent; }
   const ScopedLists& lists() const { return lists_; }
   const Shape& grid() const { return grid_; }
   // As it came, but for ControlNets that it has from a positive one.
@@ -35,6 +37,7 @@ class ScopedConditionings {
   using Place = std::pair<std::size_t, std::size_t>;
   std::int64_t items_;
   Shape grid_;
+  Value latent_;
   ScopedLists lists_;
   std::vector<std::vector<Value>> entries_;  // as they came, by list
   std::map<Place, GridMask> masks_;

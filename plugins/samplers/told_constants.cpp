@@ -29,6 +29,11 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (!is_given(kind, entry.scope)) continue;
+    if (kind == Kind::kSizes) {
+      const auto count = model_settings(model).get<std::int64_t>("size_numbers", 0);
+      constants.push_back({name, HEDDLE_F32, {1, count}});
+      continue;
+    }
     if (kind == Kind::kPositions) {
       constants.push_back({name, HEDDLE_F32, {2, 3}});
       continue;

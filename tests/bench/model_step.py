@@ -49,6 +49,12 @@ MODELS = {
     "sd3.5-large": sd3(38, 38, 192, qk_norm="rms_norm"),
     "sd3.5-medium": sd3(24, 24, 384, qk_norm="rms_norm", dual_attention_layers=tuple(range(13))),
     "sd3-medium": sd3(24, 24, 192),
+    "sd15": dict(type="UNet2DConditionModel", tokens=77, batch=2, config=dict(cross_attention_dim=768)),
+    "sdxl": dict(type="UNet2DConditionModel", tokens=77, batch=2, config=dict(
+        block_out_channels=(320, 640, 1280), down_block_types=("DownBlock2D",) + ("CrossAttnDownBlock2D",) * 2,
+        up_block_types=("CrossAttnUpBlock2D",) * 2 + ("UpBlock2D",), transformer_layers_per_block=(1, 2, 10), attention_head_dim=(5, 10, 20),
+        cross_attention_dim=2048, use_linear_projection=True, addition_embed_type="text_time", addition_time_embed_dim=256,
+        projection_class_embeddings_input_dim=2816)),
     "flux-vae": dict(type="AutoencoderKL", tokens=0, config=dict(
         in_channels=3, out_channels=3, latent_channels=16, block_out_channels=(128, 256, 512, 512), layers_per_block=2,
         down_block_types=("DownEncoderBlock2D",) * 4, up_block_types=("UpDecoderBlock2D",) * 4, norm_num_groups=32, sample_size=1024,
@@ -75,6 +81,11 @@ def inputs_of(model, config, width, height, torch):
     if kind == "ZImageTransformer2DModel":
         return dict(x=[latent[0][:, None]], t=torch.tensor([0.5]), cap_feats=[torch.randn(tokens, config["cap_feat_dim"])], return_dict=False)
     inputs = dict(timestep=torch.full((len(latent),), 0.5), return_dict=False)
+    if kind == "UNet2DConditionModel":
+        added = dict(text_embeds=torch.randn(len(latent), 1280), time_ids=torch.full((len(latent), 6), 1024.0))
+        sample = latent[:, : config["in_channels"]].to(memory_format=torch.channels_last)
+        return dict(inputs, sample=sample, encoder_hidden_states=torch.randn(len(latent), tokens, config["cross_attention_dim"]),
+                    added_cond_kwargs=added)
     text = lambda *shape: torch.randn(len(latent), tokens, *shape)  # noqa: E731
     if kind == "Lumina2Transformer2DModel":
         return dict(inputs, hidden_states=latent, encoder_hidden_states=text(config["cap_feat_dim"]),
@@ -109,6 +120,8 @@ def make_model(model, torch):
     made = getattr(diffusers, model["type"])(**model["config"]).eval()
     for parameter in made.parameters():
         parameter.normal_(0, 0.02)
+    if model["type"] == "UNet2DConditionModel":
+        made.to(memory_format=torch.channels_last)
     if model["type"] != "AutoencoderKL":
         return made, made
     made.decoder.to(memory_format=torch.channels_last)

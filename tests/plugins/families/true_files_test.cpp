@@ -106,6 +106,29 @@ const TruePatch kTruePatches[] = {
      "diffusion_models/qwen_image_2512_fp8_e4m3fn"},
 };
 
+// Of unet_files.json: each "{0-27}" in a name stands for all of these numbers.
+std::vector<std::string> numbered(const std::string& name) {
+  const std::size_t open = name.find('{'), close = name.find('}');
+  if (open == std::string::npos) return {name};
+  const std::string range = name.substr(open + 1, close - open - 1);
+  const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
+  std::vector<std::string> all;
+  for (int i = first; i <= last; ++i)
+    for (std::string& one :
+         numbered(name.substr(0, open) + std::to_string(i) + name.substr(close + 1)))
+      all.push_back(std::move(one));
+  return all;
+}
+
+// What a checkpoint's parts are for. A logit scale and position_ids are of no use here, and a
+// projection of OpenCLIP's H is taken, though nobody reads what it makes.
+const std::pair<const char*, std::vector<const char*>> kClassicParts[] = {
+    {"model.", {"diffusion_model"}},
+    {"first_stage_model.", {"vae.decoder", "vae.encoder"}},
+    {"cond_stage_model.", {"text_encoder"}},
+    {"conditioner.embedders.0.", {"text_encoder"}},
+    {"conditioner.embedders.1.", {"text_encoder"}}};
+
 struct TrueFilesFixture {
   TemporaryFolder folder;
   heddle::engine::LoadedPlugins plugins = heddle::engine::load_plugins({HEDDLE_PLUGINS_DIR});
@@ -173,6 +196,37 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
     for (const FileTensor& tensor : tensors)
       BOOST_TEST(names.count("model_patch.0." + tensor.name) == 1u,
                  wanted.name << ": nobody takes '" << tensor.name << "'");
+  }
+}
+
+BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_classic_checkpoints) {
+  const heddle::engine::Json classic = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
+  BOOST_TEST(classic.at("files").members().size() == 4u);
+  for (const auto& wanted : classic.at("files").members()) {
+    std::vector<FileTensor> tensors;
+    for (const auto& part : wanted.value.members())
+      for (const auto& row : classic.at("parts").at(part.value.as_string()).members())
+        for (const std::string& name : numbered(row.key)) {
+          std::vector<std::int64_t> shape;
+          for (const heddle::engine::Json& size : row.value.as_array())
+            shape.push_back(size.as_int64());
+          tensors.push_back(
+              {part.key + name, name.ends_with("position_ids") ? "I64" : "F16", shape});
+        }
+    const std::filesystem::path path = folder / "file.safetensors";
+    write_header_only(path, tensors);
+    const heddle::engine::Checkpoint file = heddle::engine::open_checkpoint(path);
+    std::set<std::string> names;
+    for (const auto& [prefix, roles] : kClassicParts) {
+      const heddle::engine::Checkpoint part = file.strip_prefix(prefix);
+      if (part.tensors().empty()) continue;
+      for (const std::string& name : taken(part, roles)) names.insert(prefix + name);
+    }
+    const std::regex of_no_use(R"(.*(\.position_ids|logit_scale))");
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST((names.count(tensor.name) > 0) != std::regex_match(tensor.name, of_no_use),
+                 wanted.key << ": '" << tensor.name << "'");
   }
 }
 

@@ -1,9 +1,9 @@
-"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2, Krea 2 and Stable Diffusion 3: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2, Krea 2, Stable Diffusion and SDXL: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
 
-writes the files of true_files.json (make_true_files.py),
+writes the files of true_files.json (make_true_files.py) and unet_files.json (make_unet_files.py),
 OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_scaled,flux1-kontext-dev,
 flux1-fill-dev,flux1-canny-dev}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
@@ -357,6 +357,47 @@ for file, transformer in (("sd3.5_large", sd3_large), ("sd3.5_medium", sd3_mediu
 FILES["text_encoders/clip_g"] = lambda: typed(clip_g(), "F16")
 FILES["clip_vision/sigclip_vision_patch14_384"] = lambda: typed(siglip(), "F16")
 FILES["style_models/flux1-redux-dev"] = lambda: typed(redux(), "BF16")
+
+
+
+def numbered(name):
+    """What a name of unet_files.json stands for: each "{0-27}" in it for all of these numbers."""
+    found = re.search(r"\{(\d+)-(\d+)\}", name)
+    if found is None:
+        return [name]
+    names = (name.replace(found[0], str(number), 1) for number in range(int(found[1]), int(found[2]) + 1))
+    return [each for one in names for each in numbered(one)]
+
+
+with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "unet_files.json")) as unet_files:
+    CLASSIC = json.load(unet_files)
+
+
+def classic(file, channels=4):
+    """A checkpoint of Stable Diffusion or SDXL; `channels` that its UNet reads."""
+    out = {}
+    for prefix, part in CLASSIC["files"][f"checkpoints/{file}"].items():
+        for pattern, shape in CLASSIC["parts"][part].items():
+            for name in numbered(pattern):
+                out[prefix + name] = ("I64" if name.endswith("position_ids") else "F16", tuple(shape))
+    first = "model.diffusion_model.input_blocks.0.0.weight"
+    dtype, (rows, _, *side) = out[first]
+    out[first] = (dtype, (rows, channels, *side))
+    return out
+
+
+for file, like, channels in (
+    ("v1-5-pruned-emaonly-fp16", "v1-5-pruned-emaonly-fp16", 4),
+    ("v1-5-pruned-emaonly", "v1-5-pruned-emaonly-fp16", 4),
+    ("sd-v1-5-inpainting", "v1-5-pruned-emaonly-fp16", 9),
+    ("v2-1_768-ema-pruned", "v2-1_768-ema-pruned", 4),
+    ("512-inpainting-ema", "v2-1_768-ema-pruned", 9),
+    ("sd_xl_base_1.0", "sd_xl_base_1.0", 4),
+    ("sd_xl_1.0", "sd_xl_base_1.0", 4),
+    ("sd_xl_turbo_1.0_fp16", "sd_xl_base_1.0", 4),
+    ("sd_xl_refiner_1.0", "sd_xl_refiner_1.0", 4),
+):
+    FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
 
 # Qwen-Image Edit has the tensors of Qwen-Image; 2511 says by one more how it shows pictures.
 DRAWS = FILES["diffusion_models/qwen_image_fp8_e4m3fn"]

@@ -187,8 +187,8 @@ BOOST_AUTO_TEST_CASE(loaders_refuse_what_they_cannot_load_naming_what_they_can) 
       R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "t5.safetensors", "type": "flux"}})");
   BOOST_TEST(contains(same, "clip_l with t5xxl (flux)"), same);
   const std::string type = refusal(
-      R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "sdxl"}})");
-  BOOST_TEST(contains(type, "'sdxl' is not known yet. Known: flux"), type);
+      R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "hunyuan_video"}})");
+  BOOST_TEST(contains(type, "'hunyuan_video' is not known yet. Known: flux"), type);
   std::filesystem::create_directories(folder / "models/diffusers/nothing");
   std::filesystem::create_directories(folder / "models/checkpoints");
   const std::string none =

@@ -209,7 +209,7 @@ BOOST_AUTO_TEST_CASE(encoders_of_another_set_are_refused) {
   };
   says(refusal(clip("DualCLIPLoader", {"clip_g", "clip_g"}, "sd3")), "clip_g is there twice");
   says(refusal(clip("DualCLIPLoader", {"clip_l", "clip_g"}, "flux")),
-       "clip_l, clip_g and t5xxl (sd3");
+       "type 'sdxl', asked for is 'flux'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -42,6 +42,8 @@
  *                 that the model is shown. reference_latents_method, a text: where they lie.
  *                 image_slots, a list of ints, optional: before which token of cross_attn each of
  *                 them stands, for models with reference_slots; those that it lacks are at the end
+ *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
+ *                 what models with size_numbers are told about the picture, in its pixels
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
@@ -76,7 +78,11 @@
  *                 columns; widened_config, a record: what it was built of
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
- *                 and one for each pixel of a cell more: also its mask
+ *                 and one for each pixel of a cell more: also its mask; and one more: a mask of a
+ *                 number a cell, before it. concat_raw (bool), optional: the picture is in the
+ *                 autoencoder's units
+ *   size_numbers  int, optional: of the input "sizes" (1|B, n): height, width, crop_h, crop_w,
+ *                 then target_height and target_width (6), or an aesthetic score (5)
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
  *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
@@ -133,8 +139,8 @@
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too
  * CLIP          record
- *   type          "flux", "stable_diffusion", "sd3", "chroma", "qwen_image", "z_image", "flux2",
- *                 "lumina2": what the encoders' outputs are for
+ *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "qwen_image", "z_image",
+ *                 "flux2", "lumina2": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown

@@ -1,0 +1,269 @@
+#include "unet.h"
+
+#include "flux_blocks.h"
+#include "plugins/blocks/slots.h"
+#include "unet_names.h"
+#include "unet_settings.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr std::int64_t kUnetHeads = 8, kUnetHeadWidth = 64;
+
+// Builds the graph of one file.
+class UnetBuilder {
+ public:
+  UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph)
+      : file_(file), names_(names), d_(sizes), graph_(graph) {}
+
+  void run() {
+    x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
+    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
+    context_ = graph_.input("context", kConstant);
+    vector_ = embed_vector(timestep);
+    Source hidden = embed_latent();
+    std::int64_t channels = d_.channels;
+    std::vector<std::pair<Source, std::int64_t>> skips{{hidden, channels}};
+    for (std::size_t i = 1; i < names_.inputs().size(); ++i) {
+      const std::string path = "input." + std::to_string(i);
+      for (const UnetPart& part : names_.inputs()[i])
+        add_part(part, path, nullptr, hidden, channels);
+      skips.emplace_back(hidden, channels);
+    }
+    int number = 0;
+    for (const UnetPart& part : names_.middle())
+      add_part(part, "middle." + std::to_string(number++), nullptr, hidden, channels);
+    for (std::size_t i = 0; i < names_.outputs().size(); ++i) {
+      if (skips.empty())
+        throw Error(HEDDLE_INVALID_ARGUMENT,
+                    file_.path() +
+                        ": the UNet has more stages upwards than downwards. The file is "
+                        "damaged.");
+      const auto skip = skips.back();
+      skips.pop_back();
+      like_ = skips.empty() ? skip.first : skips.back().first;
+      const std::string path = "output." + std::to_string(i);
+      for (const UnetPart& part : names_.outputs()[i])
+        add_part(part, path, &skip, hidden, channels);
+    }
+    graph_.output("out", add_final(hidden, channels));
+  }
+
+ private:
+  static constexpr std::uint32_t kConstant = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH;
+  using Kind = UnetPart::Kind;
+  // What a stage of the way up reads of the way down, and its channels.
+  using Skip = std::pair<Source, std::int64_t>;
+
+  // Modules of a part, or, without one, of those outside the stages.
+  struct Filler {
+    const UnetNames& names;
+    const UnetPart* part;
+    blocks::Slots slots;
+
+    std::string tensor(const std::string& module, const char* kind) const {
+      return part == nullptr ? names.top(module, kind) : names.in_part(*part, module, kind);
+    }
+    void both(const Weight& weight, const Weight& bias, const std::string& module,
+              const Shape& shape) {
+      slots.fill(weight, tensor(module, "weight"), shape);
+      slots.fill(bias, tensor(module, "bias"), {shape.front()});
+    }
+    void matrix(const Weight& weight, std::initializer_list<std::string> modules,
+                const Shape& shape) {
+      std::vector<Part> parts;
+      for (const std::string& module : modules) parts.push_back({tensor(module, "weight")});
+      slots.fill(weight, parts, shape);
+    }
+  };
+  Filler filler(Block& block, const std::string& path, const UnetPart* part = nullptr) const {
+    return {names_, part, blocks::Slots(file_, block, path)};
+  }
+  std::int64_t rows(const UnetPart& part, const char* module) const {
+    return file_.size(names_.in_part(part, module, "weight"), 0);
+  }
+
+  Source embed_vector(const Source& timestep) {
+    using B = UnetVector;
+    Block block = graph_.add<B>("embed.vector");
+    block.link(B::timestep, timestep);
+    Filler fill = filler(block, "embed.vector");
+    fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
+    fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});
+    if (d_.numbers > 0) {
+      block.link(B::y, graph_.input("y", kConstant))
+          .link(B::sizes, graph_.input("sizes", kConstant))
+          .set(B::size_waves, kUnetSizeWaves);
+      fill.both(B::label_in, B::label_in_bias, "label_emb.0.0", {d_.vector, d_.label});
+      fill.both(B::label_out, B::label_out_bias, "label_emb.0.2", {d_.vector, d_.vector});
+    }
+    return block[B::out];
+  }
+
+  Source embed_latent() {
+    using B = UnetIn;
+    Block block = graph_.add<B>("input.0.conv");
+    block.link(B::x, x_);
+    if (d_.more > 0) block.link(B::concat, graph_.input("concat", kConstant));
+    filler(block, "input.0.conv")
+        .both(B::conv, B::conv_bias, "input_blocks.0.0", {d_.channels, d_.latent + d_.more, 3, 3});
+    return block[B::out];
+  }
+
+  void add_part(const UnetPart& part, const std::string& path, const Skip* skip, Source& hidden,
+                std::int64_t& channels) {
+    switch (part.kind) {
+      case Kind::resnet:
+        return add_resnet(part, path, skip, hidden, channels);
+      case Kind::transformer:
+        return add_transformer(part, path, hidden, channels);
+      case Kind::down:
+        return add_resample<UnetDown>(part, path + ".smaller.conv", "op", hidden, channels);
+      case Kind::up:
+        return add_resample<UnetUp>(part, path + ".larger.conv", "conv", hidden, channels);
+    }
+  }
+
+  void add_resnet(const UnetPart& part, const std::string& path, const Skip* skip, Source& hidden,
+                  std::int64_t& channels) {
+    using B = UnetResnet;
+    using M = FluxModulation;
+    const std::int64_t in = channels + (skip == nullptr ? 0 : skip->second),
+                       out = rows(part, "in_layers.2");
+    Block modulation = graph_.add<M>(path + ".modulation");
+    modulation.link(M::vector, vector_);
+    filler(modulation, path + ".modulation", &part)
+        .both(M::weight, M::bias, "emb_layers.1", {out, d_.vector});
+    Block block = graph_.add<B>(path + ".resnet");
+    block.link(B::hidden, hidden).link(B::mod, modulation[M::out]);
+    if (skip != nullptr) block.link(B::skip, skip->first);
+    Filler fill = filler(block, path + ".resnet", &part);
+    fill.both(B::norm1, B::norm1_bias, "in_layers.0", {in});
+    fill.both(B::conv1, B::conv1_bias, "in_layers.2", {out, in, 3, 3});
+    fill.both(B::norm2, B::norm2_bias, "out_layers.0", {out});
+    fill.both(B::conv2, B::conv2_bias, "out_layers.3", {out, out, 3, 3});
+    if (in != out) fill.both(B::shortcut, B::shortcut_bias, "skip_connection", {out, in, 1, 1});
+    hidden = block[B::out];
+    channels = out;
+  }
+
+  // A projection of a transformer, a matrix or a filter of one pixel.
+  template <class B>
+  void fill_projection(Filler& fill, const char* module, std::int64_t out, std::int64_t in) const {
+    if (d_.is_linear)
+      fill.both(B::proj, B::proj_bias, module, {out, in});
+    else
+      fill.both(B::proj_filter, B::proj_bias, module, {out, in, 1, 1});
+  }
+
+  void add_transformer(const UnetPart& part, const std::string& path, Source& hidden,
+                       std::int64_t channels) {
+    const std::int64_t width = rows(part, "proj_in");
+    const std::int64_t heads = d_.is_linear ? width / kUnetHeadWidth : kUnetHeads;
+    if (heads == 0 || width % heads != 0)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file_.path() + ": tokens of " + std::to_string(width) + " numbers ('" +
+                      names_.in_part(part, "proj_in", "weight") +
+                      "') do not divide into heads of " + std::to_string(kUnetHeadWidth) +
+                      ". The file is damaged.");
+    Block enter = graph_.add<UnetTokensIn>(path + ".tokens.in");
+    enter.link(UnetTokensIn::hidden, hidden);
+    Filler fill = filler(enter, path + ".tokens.in", &part);
+    fill.both(UnetTokensIn::norm, UnetTokensIn::norm_bias, "norm", {channels});
+    fill_projection<UnetTokensIn>(fill, "proj_in", width, channels);
+    Source tokens = enter[UnetTokensIn::out];
+    for (int k = 0; k < part.depth; ++k)
+      tokens =
+          add_block(part, path + ".transformer." + std::to_string(k), k, {heads, width}, tokens);
+    Block leave = graph_.add<UnetTokensOut>(path + ".picture.out");
+    leave.link(UnetTokensOut::tokens, tokens).link(UnetTokensOut::hidden, hidden);
+    Filler last = filler(leave, path + ".picture.out", &part);
+    fill_projection<UnetTokensOut>(last, "proj_out", channels, width);
+    hidden = leave[UnetTokensOut::out];
+  }
+
+  struct Attention {
+    std::int64_t heads, width;
+  };
+  Source add_block(const UnetPart& part, const std::string& path, int index,
+                   const Attention& attention, const Source& tokens) {
+    using B = UnetTransformer;
+    const std::string at = "transformer_blocks." + std::to_string(index) + ".";
+    const std::int64_t width = attention.width;
+    Block text = graph_.add<UnetContext>(path + ".context");
+    text.link(UnetContext::context, context_).link(UnetContext::x, x_);
+    filler(text, path + ".context", &part)
+        .matrix(UnetContext::kv, {at + "attn2.to_k", at + "attn2.to_v"}, {2 * width, d_.context});
+    Block block = graph_.add<B>(path + ".block");
+    block.link(B::tokens, tokens)
+        .link(B::kv, text[UnetContext::out])
+        .set(B::heads, attention.heads);
+    Filler fill = filler(block, path + ".block", &part);
+    fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
+    fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
+                {3 * width, width});
+    fill.both(B::proj, B::proj_bias, at + "attn1.to_out.0", {width, width});
+    fill.both(B::norm2, B::norm2_bias, at + "norm2", {width});
+    fill.matrix(B::text_q, {at + "attn2.to_q"}, {width, width});
+    fill.both(B::text_proj, B::text_proj_bias, at + "attn2.to_out.0", {width, width});
+    fill.both(B::norm3, B::norm3_bias, at + "norm3", {width});
+    const std::int64_t raised = rows(part, (at + "ff.net.0.proj").c_str());
+    fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
+    fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
+    return block[B::out];
+  }
+
+  template <class B>
+  void add_resample(const UnetPart& part, const std::string& path, const char* module,
+                    Source& hidden, std::int64_t channels) {
+    Block block = graph_.add<B>(path);
+    block.link(B::hidden, hidden);
+    if constexpr (std::is_same_v<B, UnetUp>) block.link(B::like, like_);
+    filler(block, path, &part).both(B::conv, B::conv_bias, module, {channels, channels, 3, 3});
+    hidden = block[B::out];
+  }
+
+  Source add_final(const Source& hidden, std::int64_t channels) {
+    using B = UnetOut;
+    Block block = graph_.add<B>("final.conv");
+    block.link(B::hidden, hidden).link(B::x, x_);
+    Filler fill = filler(block, "final.conv");
+    fill.both(B::norm, B::norm_bias, "out.0", {channels});
+    fill.both(B::conv, B::conv_bias, "out.2", {d_.latent, channels, 3, 3});
+    return block[B::out];
+  }
+
+  const Checkpoint& file_;
+  const UnetNames& names_;
+  const UnetSizes& d_;
+  Blocks& graph_;
+  Source x_, context_, vector_;
+  Source like_;  // of the size that the next step up gives
+};
+
+// Models of videos have the same names, and blocks between frames beside.
+bool is_of_videos(const Checkpoint& file) {
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    if (const std::string name = file.name(i);
+        name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
+      return true;
+  return false;
+}
+
+}  // namespace
+
+int Unet::match(const Checkpoint& file, const Value&) {
+  return UnetNames::find(file) && !is_of_videos(file) ? 100 : 0;
+}
+
+void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<UnetNames> names = UnetNames::find(file);
+  if (!names)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": this is no UNet of Stable Diffusion or SDXL");
+  const UnetSizes sizes = unet_sizes(file, *names);
+  UnetBuilder(file, *names, sizes, graph).run();
+  add_unet_settings(file, config, *names, sizes, graph);
+}
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,41 @@
+// plugins/denoisers/unet.h - the family of the UNets of Stable Diffusion 1.x and 2.x and SDXL
+// (base, refiner, and smaller ones of the same blocks): which checkpoints are theirs, and the graph
+// of blocks they make.
+//
+// Inputs   x         (B, 4, H, W)      per step        the latent, scaled; any float
+//          timestep  (N)               precomputed     noise level in [0, 999], f32
+//          context   (1|B, T, 768...)  loop-invariant  the text's states
+//          y         (1|B, 1280)       loop-invariant  SDXL: the pooled text
+//          sizes     (1|B, n)          loop-invariant  SDXL: n numbers about the picture, in its
+//                                      pixels: height, width, top, left, then target height and
+//                                      width (base), or an aesthetic score (refiner)
+//          concat    (1|B, C, H, W)    loop-invariant  models for inpainting: a mask and a latent
+//                                      without what it covers (5); pix2pix: a picture's latent (4)
+// Output   out       (B, 4, H, W)      noise, or velocity, in the latent's element type
+//
+// Blocks   embed.vector, input.0.conv, then of each number of the original names
+//          input.<i>.{modulation,resnet}, input.<i>.tokens.in,
+//          input.<i>.transformer.<k>.{context,block}, input.<i>.picture.out,
+//          input.<i>.smaller.conv, middle.<i> and output.<i> likewise, output.<i>.larger.conv,
+//          final.conv
+//
+// Channels, depths and widths are read off the tensors. Heads: 8 where the transformers'
+// projections are filters (SD 1.x), else 64 wide, as published. Stateless, any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include "unet_blocks.h"
+
+namespace heddle::denoisers {
+
+struct Unet {
+  static constexpr Family family{"unet", "diffusion_model", 1,
+                                 "UNets of Stable Diffusion 1.x, 2.x and SDXL"};
+  static int match(const Checkpoint& file, const Value& config);
+  // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
+  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats).
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,228 @@
+#include "unet_names.h"
+
+#include <span>
+
+#include "module_table.h"
+#include "plugins/blocks/slots.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr Module kUnetTop[] = {
+    {"time_embed.0", {"time_embedding.linear_1"}},
+    {"time_embed.2", {"time_embedding.linear_2"}},
+    {"label_emb.0.0", {"add_embedding.linear_1"}},
+    {"label_emb.0.2", {"add_embedding.linear_2"}},
+    {"input_blocks.0.0", {"conv_in"}},
+    {"out.0", {"conv_norm_out"}},
+    {"out.2", {"conv_out"}},
+};
+constexpr Module kUnetResnet[] = {
+    {"in_layers.0", {"norm1"}},          {"in_layers.2", {"conv1"}},
+    {"emb_layers.1", {"time_emb_proj"}}, {"out_layers.0", {"norm2"}},
+    {"out_layers.3", {"conv2"}},         {"skip_connection", {"conv_shortcut"}},
+};
+constexpr Module kUnetDown[] = {{"op", {"conv"}}};
+constexpr Module kUnetUp[] = {{"conv", {"conv"}}};
+// Transformers have the same names in both; these are in each of their blocks.
+constexpr const char* kUnetTransformer[] = {"norm", "proj_in", "proj_out"};
+constexpr const char* kUnetTransformerBlock[] = {
+    "norm1", "attn1.to_q",    "attn1.to_k", "attn1.to_v", "attn1.to_out.0",
+    "norm2", "attn2.to_q",    "attn2.to_k", "attn2.to_v", "attn2.to_out.0",
+    "norm3", "ff.net.0.proj", "ff.net.2"};
+
+std::span<const Module> table_of(UnetPart::Kind kind) {
+  using Kind = UnetPart::Kind;
+  if (kind == Kind::resnet) return kUnetResnet;
+  if (kind == Kind::down) return kUnetDown;
+  if (kind == Kind::up) return kUnetUp;
+  return {};
+}
+
+std::string numbered(const char* name, int number) {
+  return std::string(name) + "." + std::to_string(number);
+}
+
+// The name in diffusers of a part's module.
+std::string diffusers_module(const UnetPart& part, std::string_view module) {
+  const std::span<const Module> table = table_of(part.kind);
+  return part.diffusers + "." +
+         (table.empty() ? std::string(module) : std::string(look_up(table, module).parts[0]));
+}
+
+}  // namespace
+
+std::optional<UnetNames> UnetNames::find(const Checkpoint& file) {
+  const auto has_all = [&](const std::string& prefix, std::initializer_list<const char*> names) {
+    for (const char* name : names)
+      if (!file.has(prefix + name)) return false;
+    return true;
+  };
+  // A ControlNet has no "out", and of diffusers' names no "up_blocks".
+  if (const auto prefix = blocks::prefix_before(file, "input_blocks.0.0.weight"))
+    if (has_all(*prefix,
+                {"time_embed.0.weight", "out.2.weight", "output_blocks.0.0.in_layers.2.weight"}))
+      return UnetNames(file, false, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "time_embedding.linear_1.weight"))
+    if (has_all(*prefix,
+                {"conv_in.weight", "conv_out.weight", "up_blocks.0.resnets.0.conv1.weight"}))
+      return UnetNames(file, true, *prefix);
+  return std::nullopt;
+}
+
+UnetNames::UnetNames(const Checkpoint& file, bool is_diffusers, std::string prefix)
+    : file_(file), is_diffusers_(is_diffusers), prefix_(std::move(prefix)) {
+  if (is_diffusers_)
+    read_diffusers();
+  else
+    read_original();
+}
+
+std::string UnetNames::stored(const std::string& original, const std::string& diffusers) const {
+  return prefix_ + (is_diffusers_ ? diffusers : original);
+}
+
+bool UnetNames::has_module(const std::string& original, const std::string& diffusers,
+                           const char* tail) const {
+  return file_.has(stored(original, diffusers) + tail);
+}
+
+int UnetNames::depth_of(const UnetPart& part) const {
+  return blocks::layer_count(file_, stored(part.original, part.diffusers) + ".transformer_blocks.");
+}
+
+// The residual block and the transformer of a number. original: "input_blocks.4"; block:
+// "down_blocks.1", in which it is the one with this index.
+UnetStage UnetNames::stage(const std::string& original, const std::string& block, int index) const {
+  using Kind = UnetPart::Kind;
+  UnetStage parts{{Kind::resnet, original + ".0", block + "." + numbered("resnets", index)}};
+  UnetPart transformer{Kind::transformer, original + ".1",
+                       block + "." + numbered("attentions", index)};
+  transformer.depth = depth_of(transformer);
+  if (transformer.depth > 0) parts.push_back(transformer);
+  return parts;
+}
+
+UnetStage UnetNames::middle_stage() const {
+  using Kind = UnetPart::Kind;
+  UnetStage parts;
+  const UnetPart first{Kind::resnet, "middle_block.0", "mid_block.resnets.0"};
+  if (has_module(first.original + ".in_layers.0", first.diffusers + ".norm1", ".weight"))
+    parts.push_back(first);
+  UnetPart transformer{Kind::transformer, "middle_block.1", "mid_block.attentions.0"};
+  transformer.depth = depth_of(transformer);
+  if (transformer.depth > 0) parts.push_back(transformer);
+  const UnetPart last{Kind::resnet, "middle_block.2", "mid_block.resnets.1"};
+  if (has_module(last.original + ".in_layers.0", last.diffusers + ".norm1", ".weight"))
+    parts.push_back(last);
+  return parts;
+}
+
+void UnetNames::read_original() {
+  using Kind = UnetPart::Kind;
+  inputs_.emplace_back();
+  int level = 0, index = 0;
+  for (int i = 1; i < blocks::layer_count(file_, prefix_ + "input_blocks."); ++i) {
+    const std::string at = numbered("input_blocks", i);
+    const std::string block = numbered("down_blocks", level);
+    if (file_.has(prefix_ + at + ".0.op.weight")) {
+      inputs_.push_back({{Kind::down, at + ".0", block + ".downsamplers.0"}});
+      ++level;
+      index = 0;
+      continue;
+    }
+    inputs_.push_back(stage(at, block, index++));
+  }
+  middle_ = middle_stage();
+  level = index = 0;
+  for (int i = 0; i < blocks::layer_count(file_, prefix_ + "output_blocks."); ++i) {
+    const std::string at = numbered("output_blocks", i);
+    const std::string block = numbered("up_blocks", level);
+    outputs_.push_back(stage(at, block, index++));
+    const std::string up = numbered(at.c_str(), int(outputs_.back().size()));
+    if (!file_.has(prefix_ + up + ".conv.weight")) continue;
+    outputs_.back().push_back({Kind::up, up, block + ".upsamplers.0"});
+    ++level;
+    index = 0;
+  }
+}
+
+void UnetNames::read_diffusers() {
+  using Kind = UnetPart::Kind;
+  inputs_.emplace_back();
+  for (int level = 0; level < blocks::layer_count(file_, prefix_ + "down_blocks."); ++level) {
+    const std::string block = numbered("down_blocks", level);
+    const int resnets = blocks::layer_count(file_, prefix_ + block + ".resnets.");
+    for (int index = 0; index < resnets; ++index)
+      inputs_.push_back(stage(numbered("input_blocks", int(inputs_.size())), block, index));
+    if (file_.has(prefix_ + block + ".downsamplers.0.conv.weight"))
+      inputs_.push_back({{Kind::down, numbered("input_blocks", int(inputs_.size())) + ".0",
+                          block + ".downsamplers.0"}});
+  }
+  middle_ = middle_stage();
+  for (int level = 0; level < blocks::layer_count(file_, prefix_ + "up_blocks."); ++level) {
+    const std::string block = numbered("up_blocks", level);
+    const int resnets = blocks::layer_count(file_, prefix_ + block + ".resnets.");
+    for (int index = 0; index < resnets; ++index)
+      outputs_.push_back(stage(numbered("output_blocks", int(outputs_.size())), block, index));
+    if (outputs_.empty() || !file_.has(prefix_ + block + ".upsamplers.0.conv.weight")) continue;
+    const std::string at = numbered("output_blocks", int(outputs_.size()) - 1);
+    outputs_.back().push_back(
+        {Kind::up, numbered(at.c_str(), int(outputs_.back().size())), block + ".upsamplers.0"});
+  }
+}
+
+std::string UnetNames::top(std::string_view module, const char* kind) const {
+  const Module& row = look_up(kUnetTop, module);
+  return stored(std::string(module), row.parts[0]) + "." + kind;
+}
+
+std::string UnetNames::in_part(const UnetPart& part, std::string_view module,
+                               const char* kind) const {
+  return stored(part.original + "." + std::string(module), diffusers_module(part, module)) + "." +
+         kind;
+}
+
+template <class Each>
+void UnetNames::each(Each&& visit) const {
+  for (const Module& module : kUnetTop) visit(std::string(module.original), module.parts[0]);
+  const auto visit_part = [&](const UnetPart& part, const std::string& module) {
+    visit(part.original + "." + module, diffusers_module(part, module));
+  };
+  const auto visit_stage = [&](const UnetStage& stage) {
+    for (const UnetPart& part : stage) {
+      for (const Module& module : table_of(part.kind))
+        visit_part(part, std::string(module.original));
+      if (part.kind != UnetPart::Kind::transformer) continue;
+      for (const char* module : kUnetTransformer) visit_part(part, module);
+      for (int i = 0; i < part.depth; ++i)
+        for (const char* module : kUnetTransformerBlock)
+          visit_part(part, numbered("transformer_blocks", i) + "." + module);
+    }
+  };
+  for (const UnetStage& stage : inputs_) visit_stage(stage);
+  visit_stage(middle_);
+  for (const UnetStage& stage : outputs_) visit_stage(stage);
+}
+
+void UnetNames::each_module(const Visit& visit) const {
+  each([&](const std::string& original, const std::string& diffusers) {
+    for (const char* kind : {"weight", "bias"}) {
+      const std::string tensor = stored(original, diffusers) + "." + kind;
+      if (!file_.has(tensor)) continue;
+      visit(original, kind, {{tensor}});
+      if (diffusers != original) visit(diffusers, kind, {{tensor}});
+    }
+  });
+}
+
+void UnetNames::each_original(const VisitTensor& visit) const {
+  each([&](const std::string& original, const std::string& diffusers) {
+    for (const char* kind : {".weight", ".bias"}) {
+      const std::string tensor = stored(original, diffusers) + kind;
+      if (file_.has(tensor)) visit(original + kind, {{tensor}});
+    }
+  });
+}
+
+}  // namespace heddle::denoisers

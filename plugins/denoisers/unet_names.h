@@ -1,0 +1,75 @@
+// plugins/denoisers/unet_names.h - where the weights of Stable Diffusion's UNets are in a
+// checkpoint, and which stages they make up. Two layouts are read: the original one
+// ("input_blocks.1.0.in_layers.0.weight", single files, with or without a prefix) and that of
+// diffusers ("down_blocks.0.resnets.0.norm1.weight"). The family asks by the original names.
+// Immutable, any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace heddle::denoisers {
+
+// A part of a stage, in the order in which data passes them.
+struct UnetPart {
+  enum class Kind { resnet, transformer, down, up } kind;
+  std::string original;  // "input_blocks.4.1"
+  std::string diffusers;
+  int depth = 0;  // blocks of a transformer
+};
+// What stands at one number of "input_blocks", "output_blocks", or in the middle.
+using UnetStage = std::vector<UnetPart>;
+
+class UnetNames {
+ public:
+  // Layout, prefix and stages of this file; nothing when it holds no such model.
+  static std::optional<UnetNames> find(const Checkpoint& file);
+
+  // Behind the first convolution, which is the first of them, too, and has no parts.
+  const std::vector<UnetStage>& inputs() const { return inputs_; }
+  const UnetStage& middle() const { return middle_; }
+  const std::vector<UnetStage>& outputs() const { return outputs_; }
+
+  // Tensors of a module outside the stages, and of one in a part: by the original names
+  // ("time_embed.0", "weight"), ("in_layers.0", "weight").
+  std::string top(std::string_view module, const char* kind) const;
+  std::string in_part(const UnetPart& part, std::string_view module, const char* kind) const;
+  bool has(std::string_view module) const { return file_.has(top(module, "weight")); }
+  const std::string& prefix() const { return prefix_; }
+
+  // Every module by each of its names, whichever layout the file has; `kind` is "weight" or "bias".
+  using Visit = std::function<void(const std::string& module, const char* kind,
+                                   const std::vector<Part>& parts)>;
+  void each_module(const Visit& visit) const;
+  // Every tensor that the original file would have.
+  using VisitTensor =
+      std::function<void(const std::string& tensor, const std::vector<Part>& parts)>;
+  void each_original(const VisitTensor& visit) const;
+
+ private:
+  UnetNames(const Checkpoint& file, bool is_diffusers, std::string prefix);
+  void read_original();
+  void read_diffusers();
+  UnetStage stage(const std::string& original, const std::string& block, int index) const;
+  UnetStage middle_stage() const;
+  int depth_of(const UnetPart& part) const;
+  bool has_module(const std::string& original, const std::string& diffusers,
+                  const char* tail) const;
+  std::string stored(const std::string& original, const std::string& diffusers) const;
+  // Calls visit(original, diffusers, tensor) for all modules, without ".weight" and ".bias".
+  template <class Each>
+  void each(Each&& visit) const;
+
+  Checkpoint file_;
+  bool is_diffusers_;
+  std::string prefix_;
+  std::vector<UnetStage> inputs_, outputs_;
+  UnetStage middle_;
+};
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,174 @@
+#include "unet_settings.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr double kSdLatentScale = 0.18215, kSdxlLatentScale = 0.13025;
+constexpr std::int64_t kBaseNumbers = 6, kRefinerNumbers = 5;
+// Above this a model of SD 2.x is one that predicts velocities: ComfyUI's rule, by a bias whose
+// numbers are known to spread so.
+constexpr double kVelocitySpread = 0.09;
+
+// The last transformer, which is in the last stage of those that are published.
+const UnetPart* last_transformer(const UnetNames& names) {
+  if (names.outputs().empty()) return nullptr;
+  for (const UnetPart& part : names.outputs().back())
+    if (part.kind == UnetPart::Kind::transformer) return &part;
+  return nullptr;
+}
+
+const UnetPart* any_transformer(const UnetNames& names) {
+  for (const auto* stages : {&names.inputs(), &names.outputs()})
+    for (const UnetStage& stage : *stages)
+      for (const UnetPart& part : stage)
+        if (part.kind == UnetPart::Kind::transformer) return &part;
+  return nullptr;
+}
+
+bool spreads_as_of_velocities(const Checkpoint& file, const UnetNames& names) {
+  const UnetPart* last = last_transformer(names);
+  if (last == nullptr) return false;
+  const std::string bias = names.in_part(*last, "transformer_blocks.0.norm1", "bias");
+  std::vector<double> numbers(std::size_t(file.size(bias, 0)));
+  check(service<heddle_checkpoint_service>().numbers(
+      file.raw(), bias.c_str(), std::uint32_t(numbers.size()), numbers.data()));
+  double mean = 0, square = 0;
+  for (const double number : numbers) mean += number / double(numbers.size());
+  for (const double number : numbers)
+    square += (number - mean) * (number - mean) / double(numbers.size());
+  return std::sqrt(square) > kVelocitySpread;
+}
+
+Value listed(std::initializer_list<double> numbers) {
+  std::vector<Value> items;
+  for (const double number : numbers) items.push_back(value_of(number));
+  return list_of(items);
+}
+
+// What each channel of a latent adds to red, green and blue, from -1 to 1, and the last row to all:
+// the constants of ComfyUI's latent formats, here from 0 to 1.
+using PreviewRow = std::initializer_list<double>;
+Value preview(std::initializer_list<PreviewRow> channels, PreviewRow bias) {
+  std::vector<Value> rows;
+  for (const PreviewRow& row : channels) {
+    std::vector<Value> halves;
+    for (const double number : row) halves.push_back(value_of(number / 2));
+    rows.push_back(list_of(halves));
+  }
+  std::vector<Value> last;
+  for (const double number : bias) last.push_back(value_of((number + 1) / 2));
+  rows.push_back(list_of(last));
+  return list_of(rows);
+}
+
+void add_latents(const UnetSizes& sizes, bool is_playground, Blocks& graph) {
+  const bool is_sdxl = sizes.numbers > 0;
+  graph.setting("latent_channels", sizes.latent);
+  graph.setting("latent_downscale", std::int64_t{8});
+  if (is_playground) {  // its own statistics, with half the deviation
+    graph.setting("latent_means", listed({-1.6574, 1.886, -1.383, 2.5155}));
+    graph.setting("latent_deviations",
+                  listed({8.4927 / 0.5, 5.9022 / 0.5, 6.5498 / 0.5, 5.2299 / 0.5}));
+  } else {
+    graph.setting("latent_scale", is_sdxl ? kSdxlLatentScale : kSdLatentScale);
+    graph.setting("latent_shift", 0.0);
+  }
+  if (sizes.latent != 4) return;
+  graph.setting("preview_factors", is_sdxl ? preview({{0.3651, 0.4232, 0.4341},
+                                                      {-0.2533, -0.0042, 0.1068},
+                                                      {0.1076, 0.1111, -0.0362},
+                                                      {-0.3165, -0.2492, -0.2188}},
+                                                     {0.1084, -0.0175, -0.0011})
+                                           : preview({{0.3512, 0.2297, 0.3227},
+                                                      {0.3250, 0.4974, 0.2350},
+                                                      {-0.2829, 0.1762, 0.2721},
+                                                      {-0.2120, -0.2616, -0.7177}},
+                                                     {0, 0, 0}));
+}
+
+const char* text_encoder_of(const UnetSizes& sizes) {
+  if (sizes.numbers == kBaseNumbers) return "CLIP-L and CLIP-G (DualCLIPLoader, type sdxl)";
+  if (sizes.numbers == kRefinerNumbers) return "CLIP-G (CLIPLoader, type stable_diffusion)";
+  return sizes.is_linear ? "OpenCLIP's H (CLIPLoader, type stable_diffusion)"
+                         : "CLIP-L (CLIPLoader, type stable_diffusion)";
+}
+
+}  // namespace
+
+UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
+  UnetSizes sizes;
+  const auto size = [&](const char* module, std::uint32_t axis) {
+    return file.size(names.top(module, "weight"), axis);
+  };
+  sizes.channels = size("input_blocks.0.0", 0);
+  sizes.waves = size("time_embed.0", 1);
+  sizes.vector = size("time_embed.2", 0);
+  sizes.latent = size("out.2", 0);
+  sizes.more = size("input_blocks.0.0", 1) - sizes.latent;
+  const UnetPart* transformer = any_transformer(names);
+  if (transformer == nullptr)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() +
+                    ": the UNet has no transformers, so no text changes what it draws. "
+                    "Use one of Stable Diffusion or SDXL.");
+  sizes.context =
+      file.size(names.in_part(*transformer, "transformer_blocks.0.attn2.to_k", "weight"), 1);
+  sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
+  if (!names.has("label_emb.0.0")) return sizes;
+  sizes.label = size("label_emb.0.0", 1);
+  // The refiner's pooled text is as wide as its states, which are CLIP-G's alone.
+  const std::int64_t behind = kRefinerNumbers * kUnetSizeWaves;
+  sizes.numbers = sizes.label - sizes.context == behind ? kRefinerNumbers : kBaseNumbers;
+  const bool is_of_pictures = sizes.numbers == kBaseNumbers && sizes.label == 2 * sizes.context;
+  if (sizes.label <= sizes.numbers * kUnetSizeWaves || is_of_pictures)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": the UNet reads " + std::to_string(sizes.label) +
+                    " numbers beside the text, which are neither SDXL's nor those of its refiner. "
+                    "UNets that draw by a picture's embedding (unCLIP) are not supported.");
+  return sizes;
+}
+
+void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,
+                       const UnetSizes& sizes, Blocks& graph) {
+  const auto is_marked = [&](const char* mark) {
+    return file.has(mark) || config.get<bool>(mark, false);
+  };
+  const auto number = [&](const char* mark, double otherwise) {
+    return file.has(mark) ? file.number(mark) : config.get<double>(mark, otherwise);
+  };
+  const bool is_sdxl = sizes.numbers > 0;
+  const bool is_playground = is_sdxl && is_marked("edm_mean");
+  graph.setting("family", "unet");
+  add_latents(sizes, is_playground, graph);
+  graph.setting("context_width", sizes.context);
+  graph.setting("text_encoder", text_encoder_of(sizes));
+  graph.setting("guidance_embedded", false);
+  if (is_sdxl) {
+    graph.setting("pooled_width", sizes.label - sizes.numbers * kUnetSizeWaves);
+    graph.setting("size_numbers", sizes.numbers);
+  }
+  if (sizes.more > 0) graph.setting("concat_channels", sizes.more);
+  // Pix2pix was trained with latents in the autoencoder's own units.
+  if (sizes.more == sizes.latent && number("edm_vpred.sigma_max", 0) == 0)
+    graph.setting("concat_raw", true);
+
+  const bool is_velocity =
+      is_sdxl ? is_marked("v_pred")
+              : sizes.is_linear && sizes.more == 0 && spreads_as_of_velocities(file, names);
+  if (is_playground || (is_sdxl && number("edm_vpred.sigma_max", 0) > 0)) {
+    graph.setting("sampling", is_playground ? "edm" : "v_prediction");
+    graph.setting("noise_table", "continuous_edm");
+    graph.setting("noise_lowest", is_playground ? 0.002 : number("edm_vpred.sigma_min", 0.002));
+    graph.setting("noise_highest", is_playground ? 80.0 : number("edm_vpred.sigma_max", 120));
+    return;
+  }
+  graph.setting("sampling", is_velocity ? "v_prediction" : "eps");
+  const bool is_zero_snr = is_velocity && is_marked("ztsnr");
+  graph.setting("noise_table", is_zero_snr ? "discrete_zero_snr" : "discrete");
+}
+
+}  // namespace heddle::denoisers

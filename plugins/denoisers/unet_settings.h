@@ -1,0 +1,30 @@
+// plugins/denoisers/unet_settings.h - what readers of a UNet's MODEL are told: its latents, its
+// texts, and how it was trained, by the marks that files have. Any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <cstdint>
+
+#include "unet_names.h"
+
+namespace heddle::denoisers {
+
+// What the tensors say about one model.
+struct UnetSizes {
+  std::int64_t channels = 0;  // of its first convolution's output
+  std::int64_t waves = 0, vector = 0, label = 0;
+  std::int64_t latent = 0, more = 0;  // channels that it draws, and reads beside them
+  std::int64_t context = 0;
+  std::int64_t numbers = 0;  // about the picture, behind the pooled text
+  bool is_linear = false;    // of the transformers' projections
+};
+// Waves of each number about the picture.
+inline constexpr std::int64_t kUnetSizeWaves = 256;
+
+// Throws unsupported at kinds that the family does not build.
+UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names);
+void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,
+                       const UnetSizes& sizes, Blocks& graph);
+
+}  // namespace heddle::denoisers

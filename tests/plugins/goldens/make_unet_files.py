@@ -1,0 +1,202 @@
+"""Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
+refiner, by the names that ComfyUI's examples give them.
+
+    make_unet_files.py
+
+Needs torch, diffusers and transformers from PyPI: models of the published configurations are made on PyTorch's meta
+device, which holds no weights, and named as the checkpoints name them. "parts": {part: {name: shape}}, where each
+"{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}. Position_ids are I64, all else is
+F16. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
+"""
+
+import json
+import os
+import re
+
+import torch
+from diffusers import AutoencoderKL, UNet2DConditionModel
+from transformers import CLIPTextConfig, CLIPTextModelWithProjection
+
+import original_names
+
+PLAIN, TEXT = "DownBlock2D", "CrossAttnDownBlock2D"
+SD = dict(block_out_channels=(320, 640, 1280, 1280), down_block_types=(TEXT, TEXT, TEXT, PLAIN))
+SD1 = dict(cross_attention_dim=768, attention_head_dim=8, **SD)
+SDXL = dict(addition_embed_type="text_time", addition_time_embed_dim=256, use_linear_projection=True)
+UNETS = {
+    "sd1": SD1,
+    "sd2": dict(cross_attention_dim=1024, attention_head_dim=(5, 10, 20, 20), use_linear_projection=True, **SD),
+    "sdxl": dict(
+        block_out_channels=(320, 640, 1280),
+        down_block_types=(PLAIN, TEXT, TEXT),
+        transformer_layers_per_block=(1, 2, 10),
+        attention_head_dim=(5, 10, 20),
+        cross_attention_dim=2048,
+        projection_class_embeddings_input_dim=2816,
+        **SDXL,
+    ),
+    "refiner": dict(
+        block_out_channels=(384, 768, 1536, 1536),
+        down_block_types=(PLAIN, TEXT, TEXT, PLAIN),
+        transformer_layers_per_block=4,
+        attention_head_dim=(6, 12, 24, 24),
+        cross_attention_dim=1280,
+        projection_class_embeddings_input_dim=2560,
+        **SDXL,
+    ),
+}
+OUTSIDE = {
+    "conv_in.": "input_blocks.0.0.",
+    "time_embedding.linear_1.": "time_embed.0.",
+    "time_embedding.linear_2.": "time_embed.2.",
+    "add_embedding.linear_1.": "label_emb.0.0.",
+    "add_embedding.linear_2.": "label_emb.0.2.",
+    "conv_norm_out.": "out.0.",
+    "conv_out.": "out.2.",
+    "mid_block.resnets.0.": "middle_block.0.",
+    "mid_block.attentions.0.": "middle_block.1.",
+    "mid_block.resnets.1.": "middle_block.2.",
+}
+RESNET = {
+    ".norm1.": ".in_layers.0.",
+    ".conv1.": ".in_layers.2.",
+    ".time_emb_proj.": ".emb_layers.1.",
+    ".norm2.": ".out_layers.0.",
+    ".conv2.": ".out_layers.3.",
+    ".conv_shortcut.": ".skip_connection.",
+}
+
+
+def shapes_of(model):
+    return {name: list(tensor.shape) for name, tensor in model.state_dict().items()}
+
+
+def original(name, names, layers=2):
+    """Residual blocks and the change of size behind them are counted through."""
+    found = re.match(r"(down|up)_blocks\.(\d+)\.(\w+)\.(\d+)\.(.*)", name)
+    there = name
+    if found:
+        way, level, kind, index, tail = found[1], int(found[2]), found[3], int(found[4]), found[5]
+        first = level * (layers + 1) + (way == "down")
+        stage = "input_blocks" if way == "down" else "output_blocks"
+        if kind == "downsamplers":
+            there = f"{stage}.{first + layers}.0.op.{tail.removeprefix('conv.')}"
+        elif kind == "upsamplers":
+            last = 2 if f"up_blocks.{level}.attentions.0.norm.weight" in names else 1
+            there = f"{stage}.{first + layers}.{last}.{tail}"
+        else:
+            there = f"{stage}.{first + index}.{int(kind == 'attentions')}.{tail}"
+    for here, instead in OUTSIDE.items():
+        if name.startswith(here):
+            there = instead + name.removeprefix(here)
+    if "resnets." in name:
+        for here, instead in RESNET.items():
+            there = there.replace(here, instead)
+    return there
+
+
+def unet(kind):
+    told = dict(UNETS[kind])
+    told["up_block_types"] = tuple(block.replace("Down", "Up") for block in reversed(told["down_block_types"]))
+    shapes = shapes_of(UNet2DConditionModel(**told))
+    return {original(name, shapes): shape for name, shape in shapes.items()}
+
+
+def clip(width, layers, activation):
+    heads = width // 64
+    config = CLIPTextConfig(
+        hidden_size=width,
+        intermediate_size=4 * width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        projection_dim=width,
+        hidden_act=activation,
+    )
+    return shapes_of(CLIPTextModelWithProjection(config))
+
+
+def clip_l():
+    shapes = {name: shape for name, shape in clip(768, 12, "quick_gelu").items() if name != "text_projection.weight"}
+    return shapes | {"text_model.embeddings.position_ids": [1, 77]}
+
+
+def open_clip(width, layers):
+    """OpenCLIP's names: queries, keys and values in one."""
+    out = {"logit_scale": []}
+    for name, shape in clip(width, layers, "gelu").items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        for here, there in (
+            ("text_model.embeddings.token_embedding.", "token_embedding."),
+            ("text_model.embeddings.position_embedding.weight", "positional_embedding"),
+            ("text_model.final_layer_norm.", "ln_final."),
+            ("text_model.encoder.layers.", "transformer.resblocks."),
+            ("layer_norm", "ln_"),
+            ("self_attn.q_proj.", "attn.in_proj_"),
+            ("self_attn.out_proj.", "attn.out_proj."),
+            ("mlp.fc1", "mlp.c_fc"),
+            ("mlp.fc2", "mlp.c_proj"),
+            ("text_projection.weight", "text_projection"),
+        ):
+            name = name.replace(here, there)
+        out[name] = [3 * shape[0], *shape[1:]] if "in_proj_" in name else shape
+    return out
+
+
+def autoencoder():
+    levels = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
+    model = AutoencoderKL(block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4, **levels)
+    return {name: list(tensor.shape) for name, tensor in original_names.autoencoder(model.state_dict()).items()}
+
+
+def compressed(tensors):
+    """Equal tensors of consecutive numbers under one name, number by number, the last first."""
+    entries = [(tuple(re.split(r"(?<=\.)(\d+)(?=\.)", name)), json.dumps(what)) for name, what in tensors.items()]
+    for at in range(-2, -2 * max(len(tokens) for tokens, _ in entries), -2):
+        groups = {}
+        for tokens, what in entries:
+            has = len(tokens) >= -at + 1 and tokens[at].isdigit()
+            blank = tokens[:at] + ("",) + tokens[at + 1 :] if has else tokens
+            groups.setdefault((blank, what, has), []).append(int(tokens[at]) if has else None)
+        entries = []
+        for (blank, what, has), found in groups.items():
+            if not has:
+                entries.append((blank, what))
+                continue
+            found.sort()
+            while found:
+                first = last = found.pop(0)
+                while found and found[0] == last + 1:
+                    last = found.pop(0)
+                number = str(first) if first == last else f"{{{first}-{last}}}"
+                entries.append((blank[:at] + (number,) + blank[at + 1 :], what))
+    return {"".join(tokens): json.loads(what) for tokens, what in entries}
+
+
+def main():
+    with torch.device("meta"):
+        parts = {kind: unet(kind) for kind in UNETS}
+        parts |= {"clip_l": clip_l(), "clip_h": open_clip(1024, 24), "clip_g": open_clip(1280, 32), "vae": autoencoder()}
+    encoders = {
+        "v1-5-pruned-emaonly-fp16": ("sd1", {"cond_stage_model.transformer.": "clip_l"}),
+        "v2-1_768-ema-pruned": ("sd2", {"cond_stage_model.model.": "clip_h"}),
+        "sd_xl_base_1.0": ("sdxl", {"conditioner.embedders.0.transformer.": "clip_l", "conditioner.embedders.1.model.": "clip_g"}),
+        "sd_xl_refiner_1.0": ("refiner", {"conditioner.embedders.0.model.": "clip_g"}),
+    }
+    files = {
+        f"checkpoints/{name}": {"model.diffusion_model.": kind, "first_stage_model.": "vae", **texts}
+        for name, (kind, texts) in encoders.items()
+    }
+    for file, told in files.items():
+        print(file, sum(len(parts[part]) for part in told.values()))
+
+    def rows(of):
+        return ",\n".join(f"   {json.dumps(key)}: {json.dumps(what)}" for key, what in of.items())
+
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "unet_files.json"), "w") as file:
+        texts = ",\n".join(f'  "{part}": {{\n{rows(compressed(shapes))}\n  }}' for part, shapes in parts.items())
+        file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }}\n}}\n')
+
+
+if __name__ == "__main__":
+    main()
