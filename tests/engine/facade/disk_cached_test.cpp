@@ -22,6 +22,7 @@ struct DiskCachedFixture {
   EngineOptions options() const {
     EngineOptions options = test::engine_options();
     options.cache_dir = kept;
+    options.compute = {{"cpu", "f32"}};
     return options;
   }
   // The story and a word, spelt; then 1 + 1, which nobody keeps.

@@ -34,6 +34,7 @@ struct ModelsFixture {
   static EngineOptions options() {
     EngineOptions o = test::fake_engine_options({"fake:0"}, R"({"memory": 1048576})");
     o.budgets["fake"] = kBudget;
+    o.compute["fake"] = "f32";  // what its processor is best at may be another type
     o.reserves["fake:0"] = std::uint64_t{0};
     return o;
   }
