@@ -189,7 +189,7 @@ bool release_own_models(const engine::Plan& plan, engine::Environment& environme
     for (const engine::PlacedCall& call : assignment.calls)
       for (const std::uint32_t d : call.placement.devices)
         for (const engine::ModelWeights& each : environment.devices[d].weights->models()) {
-          if (!each.is_kept || call.of == nullptr || each.model != call.of->identity) continue;
+          if (!each.is_kept() || call.of == nullptr || each.model != call.of->identity) continue;
           is_any = true;
           engine::release_model(each.model, d, environment);
           engine::log(engine::Level::warning,
