@@ -78,7 +78,7 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
       *run.flow, {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
                   run.options.partly, std::move(avoid), by_budget, run.so_far.saved.content(),
                   run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get(),
-                  run.options.fidelity});
+                  run.options.fidelity, run.options.anew});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
