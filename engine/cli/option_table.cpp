@@ -175,6 +175,8 @@ constexpr OptionSpec kOptions[] = {
      kSubmit | kQueue},
     {"back", OptionKind::flag, "", "move: behind all other jobs", kQueue},
     {"before", OptionKind::word, "ID", "move: before this job", kQueue},
+    {"from-start", OptionKind::flag, "", "retry: without results that are kept of earlier jobs",
+     kQueue},
     {"tag", OptionKind::word, "TAG", "a name that jobs can be found by; cancel: jobs of it",
      kSubmit | kQueue},
     {"batch", OptionKind::word, "ID", "jobs that belong together; cancel: jobs of it",

@@ -146,6 +146,7 @@ JobSettings read_job_settings(const Layer& layer) {
   job.front = read_flag(layer, "front");
   job.back = read_flag(layer, "back");
   job.background = read_flag(layer, "background");
+  job.from_start = read_flag(layer, "from-start");
   job.zip = read_flag(layer, "zip");
   job.paused = read_flag(layer, "paused");
   job.wait = read_flag(layer, "wait");

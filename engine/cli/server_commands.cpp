@@ -149,6 +149,9 @@ int change_queue(const Request& request, Output& output) {
       server.remove(job_path(id));
     else if (action == "move")
       tell_job(server.post(job_path(id, action), move_of(settings.job)), settings, output);
+    else if (action == "retry" && settings.job.from_start)
+      tell_job(server.post(job_path(id, action), Json(Json::object().set("from_start", true))),
+               settings, output);
     else
       tell_job(server.post(job_path(id, action)), settings, output);
   return kExitDone;

@@ -215,11 +215,7 @@ class ServerRuns {
 
   // What was made, with the files of the output folder written here.
   RunReport fetch(const Json& job, JobEvents& events) {
-    const EngineOptions& here = settings_.engine;
-    const std::filesystem::path folder = !here.output_dir.empty() ? here.output_dir
-                                         : here.comfyui_dir.empty()
-                                             ? std::filesystem::path("output")
-                                             : here.comfyui_dir / "output";
+    const std::filesystem::path folder = output_folder(settings_);
     RunReport report;
     std::map<std::string, std::map<std::string, Json>> shown;  // by node, by kind
     for (const Json& made : job.at("outputs").as_array()) {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/base/error.h"
+#include "engine/base/hash.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 
@@ -59,25 +60,40 @@ std::string in_quotes(std::string_view name) {
   return text + '"';
 }
 
+// What is below a folder and not hidden, by its names there, which are sorted.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
+    const bool is_hidden = at->path().filename().string().starts_with('.');
+    if (is_hidden && at->is_directory()) at.disable_recursion_pending();
+    if (!is_hidden && at->is_regular_file()) files.push_back(at->path().lexically_relative(folder));
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
 class Uploads {
  public:
   Uploads(const Settings& settings, const ServerClient& server)
-      : folder_(input_folder(settings)), server_(server) {}
+      : input_(input_folder(settings)), output_(output_folder(settings)), server_(server) {}
 
-  // The name to say instead; nothing: it is no file that is here.
+  // The name to say instead; nothing: it is no file or folder that is here.
   std::optional<std::string> named(const std::string& value) {
-    static constexpr std::string_view kMark = " [input]";
-    const std::string name =
-        value.ends_with(kMark) ? value.substr(0, value.size() - kMark.size()) : value;
-    const fs::path relative(name);
+    static constexpr std::string_view kInput = " [input]", kOutput = " [output]";
+    std::string name = value;
+    const bool is_output = value.ends_with(kOutput);
+    for (const std::string_view mark : {kInput, kOutput})
+      if (value.ends_with(mark)) name.resize(value.size() - mark.size());
+    const fs::path relative(name), path = (is_output ? output_ : input_) / relative;
     if (name.empty() || relative.is_absolute() ||
         std::ranges::any_of(relative, [](const fs::path& part) { return part == ".."; }))
       return std::nullopt;
     std::error_code ignored;
-    if (!fs::is_regular_file(folder_ / relative, ignored)) return std::nullopt;
-    const auto [at, is_new] = names_.try_emplace(name);
-    if (is_new) at->second = upload(relative);
-    return at->second;
+    const bool is_folder = !is_output && fs::is_directory(path, ignored);
+    if (!is_folder && !fs::is_regular_file(path, ignored)) return std::nullopt;
+    const auto [at, is_new] = names_.try_emplace(path.string());
+    if (is_new) at->second = is_folder ? upload_folder(path) : upload(path, relative.parent_path());
+    return at->second.empty() ? std::nullopt : std::optional(at->second);
   }
 
   // Whether a value of this input may be such a file. As ComfyUI tells it: the input says that
@@ -113,14 +129,29 @@ class Uploads {
     return nullptr;
   }
 
-  std::string upload(const fs::path& relative) const {
-    const std::string content = engine::read_file(folder_ / relative, kInputFile),
-                      mark = boundary(), subfolder = relative.parent_path().generic_string();
+  // Under a name that tells its content: what the server has under the folder's own name is not
+  // mixed with it, and the same one is there once. "": there is nothing in it.
+  std::string upload_folder(const fs::path& folder) const {
+    const std::vector<fs::path> files = files_below(folder);
+    if (files.empty()) return {};
+    engine::Hasher content;
+    for (const fs::path& file : files)
+      content.add(file.generic_string()).add(engine::read_file(folder / file, kInputFile));
+    const std::string name = cat(folder.lexically_normal().filename().string(), "-",
+                                 hex(content.finish()).substr(0, 16));
+    for (const fs::path& file : files) upload(folder / file, name / file.parent_path());
+    return name;
+  }
+
+  // Into the server's input folder. Its name there.
+  std::string upload(const fs::path& file, const fs::path& below) const {
+    const std::string content = engine::read_file(file, kInputFile), mark = boundary(),
+                      subfolder = below.generic_string();
     const auto head = [&](std::string_view name, std::string_view more) {
       return cat("--", mark, "\r\nContent-Disposition: form-data; name=\"", name, "\"", more,
                  "\r\n\r\n");
     };
-    std::string form = head("image", cat("; filename=", in_quotes(relative.filename().string()),
+    std::string form = head("image", cat("; filename=", in_quotes(file.filename().string()),
                                          "\r\nContent-Type: application/octet-stream"));
     form += content;
     form += cat("\r\n", head("type", ""), "input\r\n", head("subfolder", ""), subfolder, "\r\n--",
@@ -131,9 +162,9 @@ class Uploads {
     return subfolder.empty() ? name : cat(subfolder, "/", name);
   }
 
-  const fs::path folder_;
+  const fs::path input_, output_;
   const ServerClient& server_;
-  std::map<std::string, std::string> names_;  // on the server, by the name here
+  std::map<std::string, std::string> names_;  // on the server, by the path here
   std::map<std::string, Json> classes_;       // what /object_info tells of a class
 };
 
@@ -155,9 +186,17 @@ void rename_in(Json& values,
 
 }  // namespace
 
+fs::path output_folder(const Settings& settings) {
+  if (!settings.engine.output_dir.empty()) return settings.engine.output_dir;
+  return settings.engine.comfyui_dir.empty() ? fs::path("output")
+                                             : settings.engine.comfyui_dir / "output";
+}
+
 void upload_inputs(Json& body, const Settings& settings, const ServerClient& server) {
   std::error_code ignored;
-  if (!fs::is_directory(input_folder(settings), ignored)) return;
+  if (!fs::is_directory(input_folder(settings), ignored) &&
+      !fs::is_directory(output_folder(settings), ignored))
+    return;
   Uploads uploads(settings, server);
   Json converted;
   const Json* nodes = api_nodes(body.at("workflow"));

@@ -70,7 +70,7 @@ struct JobSettings {
   std::string tag, batch, before;  // empty: not given
   unsigned repeats = 1;
   bool front = false, back = false, paused = false, wait = false, all = false, but_running = false;
-  bool background = false;
+  bool background = false, from_start = false;
   bool zip = false;  // lists of --set together, instead of each with each
 };
 

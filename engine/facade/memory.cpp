@@ -81,6 +81,9 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
         models.push_back(each.name);
         if (!is_named(each.name, model)) continue;
         has_model = true;
+        // Behind whoever loads it or pins it now.
+        const engine::LoadTurns::Turn turn =
+            one.weights->load_turns().take(each.model, [] { return false; });
         engine::release_model(each.model, std::uint32_t(d), environment);
         one.weights->unload(each.name);
       }

@@ -73,11 +73,16 @@ bool is_kept(const engine::Hash128& model, std::uint32_t device,
              const engine::Environment& environment) {
   return std::ranges::any_of(
       environment.devices[device].weights->models(),
-      [&](const engine::ModelWeights& each) { return each.model == model && each.is_kept; });
+      [&](const engine::ModelWeights& each) { return each.model == model && each.is_kept(); });
+}
+
+[[noreturn]] void refuse_disabled(std::string_view device) {
+  throw engine::Error(engine::Code::unsupported,
+                      cat(quote(device), " gets no work now: enable it first"));
 }
 
 ResidentModel told(const engine::ModelWeights& model, const std::string& device) {
-  return {device, model.name, model.bytes, model.used, model.is_kept};
+  return {device, model.name, model.bytes, model.used, model.is_kept(), model.kept};
 }
 
 // A node type that shows whatever it is given: what it takes is loaded.
@@ -160,9 +165,7 @@ std::vector<ResidentModel> Models::load(const Workflow& workflow, std::string_vi
     const DrainsAtEnd drains{data};
     {
       const auto held = environment.device_service.try_hold(devices);
-      if (!held)
-        throw engine::Error(engine::Code::unsupported,
-                            cat(quote(device), " gets no work now: enable it first"));
+      if (!held) refuse_disabled(device);
       const ModelsByIdentity models =
           models_of(data.prepare_to_show(Engine::Data::data_of(workflow), {}, false));
       if (models.empty())
@@ -241,16 +244,23 @@ Workflow Models::loading(std::string_view file, std::string_view class_type,
 std::vector<ResidentModel> Models::set_pinned(std::string_view device, std::string_view model,
                                               bool pinned) {
   return translate_errors([&] {
-    engine::Environment& environment = *engine_.data_->environment;
+    Engine::Data& data = *engine_.data_;
+    engine::Environment& environment = *data.environment;
+    const std::vector<std::uint32_t> devices = enabled_devices(device, data);
+    // A drain lets go of what is pinned, and nothing may be pinned behind that.
+    const DrainsAtEnd drains{data};
+    const auto held = pinned ? environment.device_service.try_hold(devices) : std::nullopt;
+    if (pinned && !held) refuse_disabled(device);
     std::vector<ResidentModel> changed;
-    for (const std::uint32_t d : enabled_devices(device, *engine_.data_)) {
+    for (const std::uint32_t d : devices) {
       const engine::RunDevice& on = environment.devices[d];
       for (const engine::ModelWeights& each : on.weights->models()) {
         if (!model.empty() && !is_named(each.name, model)) continue;
         const engine::LoadTurns::Turn turn =
             on.weights->load_turns().take(each.model, [] { return false; });
         if (pinned)
-          engine::keep_model(each.model, each.name, each.bytes, d, environment);
+          engine::keep_model(each.model, each.name, on.weights->weights_of(each.model), d,
+                             environment);
         else
           engine::release_model(each.model, d, environment);
         for (const engine::ModelWeights& now : on.weights->models())

@@ -231,7 +231,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   engine::Topology topology = find_devices(environment, budgets, asked);
   std::vector<engine::Hash128> made_of = find_made_of(graph, asked, environment);
   engine::DiskCachedNodes disk_cached =
-      engine::take_disk_cached(graph, wanted, topology, environment);
+      engine::take_disk_cached(graph, wanted, topology, environment, asked.anew);
   go_on(asked, wanted, made_of, topology, graph, disk_cached);
   engine::Described described = describe_nodes(graph, asked.how, environment);
   const engine::Facts facts = join_facts(described, disk_cached);

@@ -102,6 +102,7 @@ struct Asked {
   engine::FileHashes* hashes = nullptr;
   const engine::CheckpointContent* begun = nullptr;
   std::optional<Fidelity> fidelity = {};  // nothing: EngineOptions::fidelity
+  bool anew = false;                      // take nothing from disk that earlier runs have kept
 };
 
 // All passes. Any thread.

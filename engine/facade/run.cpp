@@ -203,6 +203,7 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
       run.ready.disk_cached};
   request.saved = &run.so_far.saved;
   request.finished = &run.restarts.finished;
+  request.anew = run.options.anew;
   std::optional<CheckpointWriter> checkpoints;
   if (!run.options.checkpoint.empty()) request.checkpoints = &checkpoints.emplace(run, engine);
   if (asks_for(run.ready.graph, "PROMPT"))

@@ -78,7 +78,7 @@ Ready plan_run(const Run::Data& run, Engine::Data& engine, bool by_budget) {
       *run.flow, {Describe::for_a_run, std::move(load), run.given, run.options.fetch, true,
                   run.options.partly, std::move(avoid), by_budget, run.so_far.saved.content(),
                   run.has_checkpoints() ? &engine.file_hashes() : nullptr, run.so_far.begun.get(),
-                  run.options.fidelity});
+                  run.options.fidelity, run.options.anew});
 }
 
 void enter(Run::Data& run, Engine::Data& engine) {
@@ -189,7 +189,7 @@ bool release_own_models(const engine::Plan& plan, engine::Environment& environme
     for (const engine::PlacedCall& call : assignment.calls)
       for (const std::uint32_t d : call.placement.devices)
         for (const engine::ModelWeights& each : environment.devices[d].weights->models()) {
-          if (!each.is_kept || call.of == nullptr || each.model != call.of->identity) continue;
+          if (!each.is_kept() || call.of == nullptr || each.model != call.of->identity) continue;
           is_any = true;
           engine::release_model(each.model, d, environment);
           engine::log(engine::Level::warning,

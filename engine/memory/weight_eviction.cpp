@@ -96,17 +96,32 @@ void WeightStore::release_from(Entry& entry, const Hash128& model) {
   if (entry.kept_for.erase(model) > 0 && entry.kept_for.empty()) entry.weight->unpin();
 }
 
-void WeightStore::keep(const Hash128& model) {
+std::map<Hash128, std::uint64_t> WeightStore::weights_of(const Hash128& model) const {
   const auto state = entries_.lock();
-  state->models[model].is_kept = true;
+  std::map<Hash128, std::uint64_t> weights;
+  for (const auto& [key, entry] : state->entries)
+    if (entry.kept_for.contains(model) ||
+        std::ranges::find(entry.users, model) != entry.users.end())
+      weights.emplace(key, state_.pool().rounded(entry.weight->layout.bytes));
+  return weights;
+}
+
+void WeightStore::keep(const Hash128& model, const std::map<Hash128, std::uint64_t>& weights) {
+  const auto state = entries_.lock();
+  std::set<Hash128>& kept = state->models[model].kept;
+  kept.clear();
+  for (const auto& [key, bytes] : weights) kept.insert(key);
   for (auto& [key, entry] : state->entries)
-    if (entry.model == model) keep_for(entry, model);
+    if (kept.contains(key))
+      keep_for(entry, model);
+    else
+      release_from(entry, model);
 }
 
 void WeightStore::release(const Hash128& model) {
   const auto state = entries_.lock();
   const auto found = state->models.find(model);
-  if (found == state->models.end() || !std::exchange(found->second.is_kept, false)) return;
+  if (found == state->models.end() || std::exchange(found->second.kept, {}).empty()) return;
   for (auto& [key, entry] : state->entries) release_from(entry, model);
 }
 
@@ -115,7 +130,7 @@ std::vector<Hash128> WeightStore::release_kept() {
   {
     const auto state = entries_.lock();
     for (const auto& [id, model] : state->models)
-      if (model.is_kept) kept.push_back(id);
+      if (!model.kept.empty()) kept.push_back(id);
   }
   for (const Hash128& model : kept) release(model);
   return kept;
@@ -125,17 +140,22 @@ std::vector<ModelWeights> WeightStore::models() const {
   const auto state = entries_.lock();
   std::map<Hash128, ModelWeights> found;
   for (const auto& [key, entry] : state->entries) {
-    ModelWeights& model = found[entry.model];
-    model.bytes += entry.weight->layout.bytes;
-    if (entry.weight->is_pinned()) model.pinned += entry.weight->layout.bytes;
-    if (entry.weight->pins() > (entry.kept_for.empty() ? 0u : 1u))
-      model.used += entry.weight->layout.bytes;
+    // What is kept for several counts for each of them, and for whoever used it last.
+    std::set<Hash128> models = entry.kept_for;
+    models.insert(entry.model);
+    const std::uint64_t bytes = entry.weight->layout.bytes;
+    for (const Hash128& id : models) {
+      ModelWeights& model = found[id];
+      model.bytes += bytes;
+      if (entry.weight->is_pinned()) model.pinned += bytes;
+      if (entry.weight->pins() > (entry.kept_for.empty() ? 0u : 1u)) model.used += bytes;
+      if (entry.kept_for.contains(id)) model.kept += bytes;
+    }
   }
   std::vector<ModelWeights> all;
   for (auto& [id, model] : found) {
     model.model = id;
     model.name = state->models.at(id).name;
-    model.is_kept = state->models.at(id).is_kept;
     all.push_back(std::move(model));
   }
   std::ranges::stable_sort(all, std::greater<>(), &ModelWeights::bytes);

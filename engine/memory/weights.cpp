@@ -59,16 +59,20 @@ class WeightStore::BeingMade {
   const Hash128 key_;
 };
 
-std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entry& entry,
+std::shared_ptr<const DeviceWeight> WeightStore::touch(State& state, Entries::value_type& at,
                                                        const Hash128& model,
                                                        const WeightUser& user) {
+  auto& [key, entry] = at;
   entry.last_use = ++state.clock;
   entry.model = model;  // of equal weights of two models, whoever used it last
   entry.order = user.order;
+  std::erase(entry.users, model);
+  if (entry.users.size() == kMostUsers) entry.users.erase(entry.users.begin());
+  entry.users.push_back(model);
   Model& of = state.models[model];
   of.last_use = entry.last_use;
   if (of.name.empty()) of.name = user.name;
-  if (of.is_kept) keep_for(entry, model);
+  if (of.kept.contains(key)) keep_for(entry, model);
   return pinned(entry.weight);
 }
 
@@ -85,7 +89,7 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     auto state = entries_.lock();
     state.wait(made_, [&](const State& s) { return !s.being_made.contains(key); });
     if (const auto found = state->entries.find(key); found != state->entries.end())
-      return touch(*state, found->second, model, user);
+      return touch(*state, *found, model, user);
     state->being_made.insert(key);
   }
   const BeingMade being_made(*this, key);
@@ -99,15 +103,16 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
                       {weight->tag, cat("the weight ", quote(source.parts[0].tensor->name)), from});
   const HostWeight host =
       host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
-  const auto state = entries_.lock();
+  const auto making = making_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one
   // after another.
-  if (state->made_bytes > kMostMadeBytes) prove(*state);
-  if (state->unproven.empty()) state->failures_before = state_.device().failed_waits();
-  state->keep.insert(state->keep.end(), host.keep.begin(), host.keep.end());
+  if (making->made_bytes > kMostMadeBytes) prove(*making);
+  if (making->unproven.empty()) making->failures_before = state_.device().failed_waits();
+  making->keep.insert(making->keep.end(), host.keep.begin(), host.keep.end());
   for (const auto& file : host.files)
-    if (std::ranges::find(state->files, file) == state->files.end()) state->files.push_back(file);
-  state->made_bytes += host.made_bytes;
+    if (std::ranges::find(making->files, file) == making->files.end())
+      making->files.push_back(file);
+  making->made_bytes += host.made_bytes;
   try {
     watched(watch, state_, weight->layout.bytes, [&] {
       state_.with_stream([&](Stream& stream) {
@@ -116,19 +121,20 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     });
   } catch (const std::exception&) {
     if (host.lease != nullptr) host.lease->leave();  // it stays in `keep`
-    lose_unproven(
-        *state);  // a device that takes no more work has perhaps dropped what it had taken
+    // A device that takes no more work has perhaps dropped what it had taken.
+    lose_unproven(*making);
     throw;
   }
+  making->unproven.emplace_back(key, weight);
+  const auto state = entries_.lock();
   state->bytes += weight->layout.bytes;
-  Entry& entry = state->entries[key] = {weight, 0, {}, 0, {}};
-  state->unproven.emplace_back(key, weight);
-  return touch(*state, entry, model, user);
+  const auto entry = state->entries.insert_or_assign(key, Entry{.weight = weight}).first;
+  return touch(*state, *entry, model, user);
 }
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
-  const auto state = entries_.lock();
-  if (!state->keep.empty()) prove(*state);
+  const auto making = making_.lock();
+  if (!making->keep.empty()) prove(*making);
   if (std::ranges::any_of(
           wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; })) {
     const std::string failure = state_.device().last_failure();
@@ -138,51 +144,53 @@ void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wa
   }
 }
 
-void WeightStore::prove(State& state) const {
+void WeightStore::prove(Making& making) {
   try {
     state_.synchronize();
-    if (!state.unproven.empty() && state_.device().failed_waits() != state.failures_before)
+    if (!making.unproven.empty() && state_.device().failed_waits() != making.failures_before)
       throw Error(Code::io, cat(state_.device().name(),
                                 ": the device failed while weights were copied there: ",
                                 state_.device().last_failure()));
   } catch (const Error&) {
-    lose_unproven(state);
-    for (const auto& file : state.files) file->mapping->check_size();  // then that is why
+    lose_unproven(making);
+    for (const auto& file : making.files) file->mapping->check_size();  // then that is why
     throw;  // what enqueued work reads stays: nobody knows whether it is done
   }
-  state.keep.clear();
-  const auto files = std::exchange(state.files, {});
+  making.keep.clear();
+  const auto files = std::exchange(making.files, {});
   try {
     // By its size, too: what is cut off within a page reads as zeros without anybody's noticing.
     for (const auto& file : files) file->mapping->check_size();
   } catch (const Error&) {
-    state.made_bytes = 0;
-    lose_unproven(state);
+    making.made_bytes = 0;
+    lose_unproven(making);
     throw;
   }
-  state.made_bytes = 0;
-  state.unproven.clear();
+  making.made_bytes = 0;
+  making.unproven.clear();
   if (state_.host_weights() != nullptr)
     state_.host_weights()->reclaim();  // what only the loading needed
 }
 
-void WeightStore::lose_unproven(State& state) {
-  for (const auto& [key, unproven] : state.unproven) {
+void WeightStore::lose_unproven(Making& making) {
+  const auto state = entries_.lock();
+  for (const auto& [key, unproven] : making.unproven) {
     const std::shared_ptr<DeviceWeight> weight = unproven.lock();
     if (weight == nullptr) continue;
     weight->is_lost = true;
-    const auto at = state.entries.find(key);
-    if (at == state.entries.end() || at->second.weight != weight) continue;
+    const auto at = state->entries.find(key);
+    if (at == state->entries.end() || at->second.weight != weight) continue;
     if (!at->second.kept_for.empty()) weight->unpin();
-    state.bytes -= weight->layout.bytes;
-    state.entries.erase(at);
+    state->bytes -= weight->layout.bytes;
+    state->entries.erase(at);
   }
-  state.unproven.clear();
+  making.unproven.clear();
 }
 
 void WeightStore::drop_all() {
+  const auto making = making_.lock();
+  lose_unproven(*making);
   const auto state = entries_.lock();
-  lose_unproven(*state);
   for (auto& [key, entry] : state->entries)
     if (!entry.kept_for.empty()) entry.weight->unpin();
   state->entries.clear();

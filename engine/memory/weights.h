@@ -56,7 +56,8 @@ struct ModelWeights {
   Hash128 model{};
   std::uint64_t bytes = 0, pinned = 0;  // pinned: in use now, or kept
   std::uint64_t used = 0;               // in use now
-  bool is_kept = false;                 // by WeightStore::keep()
+  std::uint64_t kept = 0;               // by WeightStore::keep()
+  bool is_kept() const { return kept > 0; }
 };
 
 class WeightStore {
@@ -106,9 +107,13 @@ class WeightStore {
   std::uint64_t expire(double now, double seconds);
   std::vector<ModelWeights> models() const;
 
-  // Pins all that a model has here, now and later, until release() says that it need not stay. What
-  // two models share stays for both.
-  void keep(const Hash128& model);
+  // Bytes of what a model has here by the weight's key (WeightSource::key()), as the pool counts
+  // them; of what others have used since, where it was among the last of few.
+  std::map<Hash128, std::uint64_t> weights_of(const Hash128& model) const;
+  // Pins these weights of a model, those that are here and those that come, until release() says
+  // that they need not stay; others that it had pinned need not any more. What two models share
+  // stays for both.
+  void keep(const Hash128& model, const std::map<Hash128, std::uint64_t>& weights);
   void release(const Hash128& model);
   std::vector<Hash128> release_kept();  // all models that are kept; gives them
 
@@ -123,6 +128,7 @@ class WeightStore {
     std::uint64_t last_use = 0;
     Hash128 model{};
     std::uint32_t order = 0;
+    std::vector<Hash128> users{};  // models that have used it, kMostUsers of them; `model` is last
     std::set<Hash128> kept_for{};  // models; there is a pin where there are any
   };
   struct Model {
@@ -130,7 +136,7 @@ class WeightStore {
     std::uint64_t last_use = 0;  // of any of its weights
     std::uint64_t seen_use = 0;  // that expire() has seen, and when
     double seen_at = 0;
-    bool is_kept = false;
+    std::set<Hash128> kept{};  // weights that stay, by key
   };
   using Entries = std::map<Hash128, Entry>;
   struct State {
@@ -138,6 +144,10 @@ class WeightStore {
     std::map<Hash128, Model> models;  // that have an entry, or had one
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
+  };
+  // What is enqueued. Taken before `entries_`, and held while the device works, so that what is
+  // here can be asked for meanwhile.
+  struct Making {
     std::vector<std::shared_ptr<const void>> keep;         // what else it reads, until then
     std::vector<std::shared_ptr<const TensorFile>> files;  // of that: to be asked for lost pages
     std::uint64_t made_bytes = 0;                          // of it, made for one weight alone
@@ -148,18 +158,20 @@ class WeightStore {
   };
   using Gone = std::vector<std::shared_ptr<DeviceWeight>>;  // freed after the lock
   class BeingMade;
-  std::shared_ptr<const DeviceWeight> touch(State& state, Entry& entry, const Hash128& model,
-                                            const WeightUser& user);
+  static constexpr std::size_t kMostUsers = 4;
+  static std::shared_ptr<const DeviceWeight> touch(State& state, Entries::value_type& entry,
+                                                   const Hash128& model, const WeightUser& user);
   void keep_to_limit(std::uint64_t wanted);
   Gone drop_if(State& state, const std::function<bool(const Entry&)>& goes);
-  void prove(State& state) const;
+  void prove(Making& making);
   static void keep_for(Entry& entry, const Hash128& model);
   static void release_from(Entry& entry, const Hash128& model);
-  static void lose_unproven(State& state);
+  void lose_unproven(Making& making);
 
   LoadTurns load_turns_;
   DeviceState& state_;
   const std::uint64_t limit_bytes_;
+  Guarded<Making> making_;
   Guarded<State> entries_;
   std::condition_variable made_;
 };

@@ -35,6 +35,7 @@ struct NewJob {
   std::string kind, model;
   bool is_background = false;  // behind those that are not, until it has waited for long
   bool is_paused = false;
+  bool from_start = false;                  // without results that earlier jobs have kept
   std::string prompt, extra_data, targets;  // JSON
 };
 
@@ -49,7 +50,7 @@ struct Job {
   bool is_cancel_wanted = false;                              // of a running one
   std::int64_t created_ms = 0, started_ms = 0, ended_ms = 0;  // of the system's clock; 0: not yet
   std::string user, tag, batch, client, retry_of, kind, model;
-  bool is_background = false;
+  bool is_background = false, from_start = false;
   std::string prompt, extra_data, targets;  // JSON
   std::string outputs, status;              // JSON, of one that has ended
 };

@@ -113,6 +113,10 @@ Job JobQueue::insert(Database& database, const NewJob& job) const {
   row.step();
   Job made = read_job(row);
   row.run();
+  if (job.from_start) {
+    database.statement("INSERT INTO from_start VALUES(?)").bind(made.sequence).run();
+    made.from_start = true;
+  }
   return made;
 }
 
@@ -131,7 +135,8 @@ std::vector<Job> JobQueue::submit(const std::vector<NewJob>& jobs) {
   return made;
 }
 
-Job JobQueue::retry(const std::string& of, std::string id, std::int64_t most_priority) {
+Job JobQueue::retry(const std::string& of, std::string id, std::int64_t most_priority,
+                    bool from_start) {
   const std::optional<Job> old = find(of);
   if (!old || !has_ended(old->state))
     throw Error(Code::not_found, cat("there is no job ", quote(of), " that has ended."));
@@ -146,6 +151,7 @@ Job JobQueue::retry(const std::string& of, std::string id, std::int64_t most_pri
   again.kind = old->kind;
   again.model = old->model;
   again.is_background = old->is_background;
+  again.from_start = from_start;
   again.prompt = old->prompt;
   again.extra_data = old->extra_data;
   again.targets = old->targets;

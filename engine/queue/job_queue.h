@@ -51,9 +51,11 @@ class JobQueue {
   // for an id that is there already.
   std::vector<Job> submit(const std::vector<NewJob>& jobs);
   // A new job of what an ended one was, linked to it; `id`: of the new one, or empty. Its priority
-  // is that of the old one, and `most_priority` at most.
+  // is that of the old one, and `most_priority` at most. `from_start`: it uses no results that are
+  // kept of earlier jobs.
   Job retry(const std::string& of, std::string id = {},
-            std::int64_t most_priority = std::numeric_limits<std::int64_t>::max());
+            std::int64_t most_priority = std::numeric_limits<std::int64_t>::max(),
+            bool from_start = false);
 
   // The job whose turn it is of those that wait (job_turns.h says which), now running; nothing
   // where none does, or where the queue is paused.

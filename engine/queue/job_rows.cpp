@@ -37,6 +37,7 @@ Job read_job(const Statement& row) {
   int column = 10;
   for (std::string* text : short_texts) *text = row.text(column++);
   job.is_background = row.integer(column++) != 0;
+  job.from_start = row.integer(column++) != 0;
   for (std::string* text : {&job.prompt, &job.extra_data, &job.targets, &job.outputs, &job.status})
     *text = row.text(column++);
   return job;

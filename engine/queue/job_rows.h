@@ -10,7 +10,8 @@ namespace heddle::engine {
 
 #define HEDDLE_JOB_SHORT_COLUMNS                                                               \
   "id, state, seq, generation, priority, number, cancel, created, started, ended, user, tag, " \
-  "batch, client, retry_of, kind, model, class, "
+  "batch, client, retry_of, kind, model, class, "                                              \
+  "EXISTS(SELECT 1 FROM from_start WHERE job = seq), "
 
 // What read_job() reads, for a SELECT or a RETURNING.
 #define HEDDLE_JOB_COLUMNS HEDDLE_JOB_SHORT_COLUMNS "prompt, extra_data, targets, outputs, status"

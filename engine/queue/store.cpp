@@ -106,10 +106,18 @@ CREATE TRIGGER job_goes AFTER DELETE ON jobs BEGIN
 END;
 )";
 
+// Jobs that use no results of earlier ones, by `seq`.
+constexpr std::string_view kFromStart = R"(
+CREATE TABLE from_start(job INTEGER PRIMARY KEY);
+CREATE TRIGGER from_start_goes AFTER DELETE ON jobs BEGIN
+  DELETE FROM from_start WHERE job = old.seq;
+END;
+)";
+
 // From each schema to the next one, from 1 on. A new file is brought here the same way.
 constexpr std::string_view kUpgrades[] = {
     // History goes by age, too.
-    "CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;", kTurns};
+    "CREATE INDEX ages ON jobs(ended) WHERE finished IS NOT NULL;", kTurns, kFromStart};
 static_assert(std::size(kUpgrades) + 1 == kQueueSchema);
 
 void refuse(const std::filesystem::path& file, std::string_view what) {

@@ -18,7 +18,7 @@
 
 namespace heddle::engine {
 
-inline constexpr int kQueueSchema = 3;
+inline constexpr int kQueueSchema = 4;
 
 class Store {
  public:

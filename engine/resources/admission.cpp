@@ -88,22 +88,23 @@ Admission::Ticket Admission::enter(Request request) {
 }
 
 std::optional<Admission::NoRoom> Admission::keep(const Hash128& model,
-                                                 const std::vector<Kept>& where) {
+                                                 const AdmissionQueue::KeptModel& kept,
+                                                 const std::vector<std::uint32_t>& memories) {
   while (!count_all()) {
   }
   const std::vector<std::uint64_t> now = capacities();
   const auto state = state_.lock();
-  for (const Kept& each : where)
-    if (!state->queue.may_keep(each.memory, model, each.bytes, now[each.memory]))
-      return NoRoom{each.memory, now[each.memory]};
-  for (const Kept& each : where) state->queue.keep(each.memory, model, each.bytes);
+  for (const std::uint32_t memory : memories)
+    if (!state->queue.may_keep(memory, model, kept, now[memory]))
+      return NoRoom{memory, now[memory]};
+  for (const std::uint32_t memory : memories) state->queue.keep(memory, model, kept);
   return std::nullopt;
 }
 
 void Admission::forget(const Hash128& model, const std::vector<std::uint32_t>& memories) {
   {
     const auto state = state_.lock();
-    for (const std::uint32_t memory : memories) state->queue.keep(memory, model, 0);
+    for (const std::uint32_t memory : memories) state->queue.keep(memory, model, {});
   }
   admit();
 }

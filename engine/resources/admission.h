@@ -75,15 +75,12 @@ class Admission {
 
   // Weights of a model that stay in some memories, whoever comes, until forget(). Nothing: they do.
   // Else where they may not, because a run under way or one that waits would lack memory.
-  struct Kept {
-    std::uint32_t memory = 0;
-    std::uint64_t bytes = 0;
-  };
   struct NoRoom {
     std::uint32_t memory = 0;
     std::uint64_t capacity = 0;  // bytes
   };
-  std::optional<NoRoom> keep(const Hash128& model, const std::vector<Kept>& where);
+  std::optional<NoRoom> keep(const Hash128& model, const AdmissionQueue::KeptModel& kept,
+                             const std::vector<std::uint32_t>& memories);
   void forget(const Hash128& model, const std::vector<std::uint32_t>& memories);
 
  private:

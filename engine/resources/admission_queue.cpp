@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace heddle::engine {
 
@@ -10,6 +11,29 @@ namespace {
 const MemoryNeed* need_of(const std::vector<MemoryNeed>& needs, std::uint32_t memory) {
   const auto found = std::ranges::find(needs, memory, &MemoryNeed::memory);
   return found == needs.end() ? nullptr : &*found;
+}
+
+bool calls(const MemoryNeed& need, const Hash128& model) {
+  return std::ranges::any_of(need.models, [&](const auto& each) { return each.first == model; });
+}
+
+std::uint64_t bytes_of(const AdmissionQueue::KeptModel& model) {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, of_weight] : model.weights) bytes += of_weight;
+  return bytes;
+}
+
+// What they share counts once.
+std::uint64_t bytes_of(const std::vector<const AdmissionQueue::KeptModel*>& models) {
+  if (models.empty()) return 0;
+  std::uint64_t bytes = bytes_of(*models.front());
+  if (models.size() == 1) return bytes;
+  std::set<Hash128> seen;
+  for (const auto& [key, of_weight] : models.front()->weights) seen.insert(key);
+  for (std::size_t i = 1; i < models.size(); ++i)
+    for (const auto& [key, of_weight] : models[i]->weights)
+      if (seen.insert(key).second) bytes += of_weight;
+  return bytes;
 }
 
 }  // namespace
@@ -112,43 +136,50 @@ std::vector<const AdmissionQueue::Entry*> AdmissionQueue::admitted() const {
 std::uint64_t AdmissionQueue::together(std::span<const Entry* const> runs,
                                        std::uint32_t memory) const {
   std::uint64_t apart = 0, shared = 0;
-  std::map<Hash128, std::uint64_t> models;
-  if (const auto kept = kept_.find(memory); kept != kept_.end()) models = kept->second;
-  for (const auto& [model, bytes] : models) apart += bytes;
+  std::map<Hash128, std::uint64_t> models;  // beyond what is kept of them
+  const auto kept = kept_.find(memory);
+  if (kept != kept_.end()) apart = shared = kept->second.bytes;
+  const auto kept_of = [&](const Hash128& model) -> std::uint64_t {
+    if (kept == kept_.end()) return 0;
+    const auto found = kept->second.models.find(model);
+    return found == kept->second.models.end() ? 0 : bytes_of(found->second);
+  };
   for (const Entry* run : runs) {
     const MemoryNeed* const need = need_of(run->needs, memory);
     if (need == nullptr) continue;
     apart += std::min(need->all, need->limit);
     shared += need->own;
-    for (const auto& [model, bytes] : need->models) models[model] = std::max(models[model], bytes);
+    for (const auto& [model, bytes] : need->models)
+      models[model] = std::max(models[model], bytes - std::min(bytes, kept_of(model)));
   }
   for (const auto& [model, bytes] : models) shared += bytes;
   return std::min(apart, shared);
 }
 
 std::uint64_t AdmissionQueue::kept_beside(const MemoryNeed& need) const {
-  std::uint64_t bytes = 0;
-  if (const auto kept = kept_.find(need.memory); kept != kept_.end())
-    for (const auto& [model, of_model] : kept->second) {
-      const auto own =
-          std::ranges::find(need.models, model, &std::pair<Hash128, std::uint64_t>::first);
-      if (own == need.models.end()) bytes += of_model;
-    }
-  return bytes;
+  const auto kept = kept_.find(need.memory);
+  if (kept == kept_.end()) return 0;
+  std::vector<const KeptModel*> own;
+  for (const auto& [model, of_model] : kept->second.models)
+    if (calls(need, model)) own.push_back(&of_model);
+  return kept->second.bytes - bytes_of(own);
 }
 
-void AdmissionQueue::keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes) {
-  std::map<Hash128, std::uint64_t>& kept = kept_[memory];
-  if (bytes == 0)
-    kept.erase(model);
+void AdmissionQueue::keep(std::uint32_t memory, const Hash128& model, KeptModel kept) {
+  KeptThere& there = kept_[memory];
+  if (kept.weights.empty())
+    there.models.erase(model);
   else
-    kept[model] = bytes;
+    there.models[model] = std::move(kept);
+  std::vector<const KeptModel*> all;
+  for (const auto& [id, each] : there.models) all.push_back(&each);
+  there.bytes = bytes_of(all);
 }
 
-bool AdmissionQueue::may_keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes,
+bool AdmissionQueue::may_keep(std::uint32_t memory, const Hash128& model, const KeptModel& kept,
                               std::uint64_t capacity) const {
   AdmissionQueue with = *this;
-  with.keep(memory, model, bytes);
+  with.keep(memory, model, kept);
   if (with.together(with.admitted(), memory) > capacity) return false;
   return std::ranges::all_of(entries_, [&](const Entry& each) {
     const MemoryNeed* const need = need_of(each.needs, memory);
@@ -284,7 +315,11 @@ std::optional<AdmissionQueue::Lack> AdmissionQueue::lack_of(Id id,
               capacity(need.memory),
               together(under_way, need.memory),
               {},
+              {},
               0};
+    if (const auto kept = kept_.find(need.memory); kept != kept_.end())
+      for (const auto& [model, of_model] : kept->second.models)
+        if (!calls(need, model)) lack.kept.emplace_back(of_model.name, bytes_of(of_model));
     for (const Entry* each : under_way)
       if (const MemoryNeed* const held = need_of(each->needs, need.memory))
         lack.holders.emplace_back(each->id, std::min(held->all, held->limit));

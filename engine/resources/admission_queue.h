@@ -17,6 +17,7 @@
 #include <map>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -59,12 +60,17 @@ class AdmissionQueue {
   // One that is paused is passed by, and nobody waits for its sake.
   void set_paused(Id id, bool is_paused);
 
-  // Weights that stay in a memory, whoever comes; 0 bytes: they need not any more. Runs share them
-  // as they share those of each other, and one that is alone has what they leave.
-  void keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes);
-  // Whether so many bytes more might stay there: beside what the runs under way need, and so that
-  // each that waits finds the least that it runs with.
-  bool may_keep(std::uint32_t memory, const Hash128& model, std::uint64_t bytes,
+  // Weights of a model that stay in a memory, whoever comes. Runs share them as they share those of
+  // each other, models share those of the same key, and a run that is alone has what they leave.
+  struct KeptModel {
+    std::string name;                          // for people
+    std::map<Hash128, std::uint64_t> weights;  // bytes by key
+  };
+  // In the place of what was kept of it there; without weights: nothing is any more.
+  void keep(std::uint32_t memory, const Hash128& model, KeptModel kept);
+  // Whether these might stay there: beside what the runs under way need, and so that each that
+  // waits finds the least that it runs with.
+  bool may_keep(std::uint32_t memory, const Hash128& model, const KeptModel& kept,
                 std::uint64_t capacity) const;
 
   // Admits whoever may begin now; in their order.
@@ -87,6 +93,8 @@ class AdmissionQueue {
     std::uint64_t wanted = 0, capacity = 0;  // bytes; beside what is admitted there
     std::uint64_t taken = 0;                 // by all runs under way, what they share once
     std::vector<std::pair<Id, std::uint64_t>> holders;  // each by itself
+    // Models that stay there, and that it does not call; each by itself.
+    std::vector<std::pair<std::string, std::uint64_t>> kept;
     Id ahead = 0;  // it would fit, and this one waits for longer; 0: none
   };
   std::optional<Lack> lack_of(Id id, const MemoryCapacity& capacity) const;
@@ -127,7 +135,11 @@ class AdmissionQueue {
   // Of those that were removed, whom they came after: others may have to wait for their turn to
   // write through them. The oldest are forgotten.
   std::map<Id, Id> gone_;
-  std::map<std::uint32_t, std::map<Hash128, std::uint64_t>> kept_;  // by memory
+  struct KeptThere {
+    std::map<Hash128, KeptModel> models;
+    std::uint64_t bytes = 0;  // of all, what they share once
+  };
+  std::map<std::uint32_t, KeptThere> kept_;  // by memory
 };
 
 }  // namespace heddle::engine

@@ -141,6 +141,7 @@ struct Environment : NodeServices, SharedHostMemory, RunHooks {
   CheckpointCache checkpoints;
   KeptCallNeeds kept_call_needs;
   Admission admission;
+  Mutex keeping;  // of kept_models.h: the stores of weights and admission say the same
   std::unique_ptr<PersistentCache> persistent_cache;  // nullptr: nothing is kept
 };
 

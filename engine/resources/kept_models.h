@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string_view>
 
 #include "engine/base/hash.h"
@@ -10,11 +11,13 @@
 
 namespace heddle::engine {
 
-// What the model has there and will have stays. `bytes`: of all its weights there. Throws
-// out_of_memory, with `name`, where a run under way would lack them, or one that waits could never
-// begin; nothing is kept then.
-void keep_model(const Hash128& model, std::string_view name, std::uint64_t bytes,
-                std::uint32_t device, Environment& environment);
+// These weights of the model stay, those that are there and those that come; of several models
+// each counts once. `weights`: bytes in the device's pool by key. Throws out_of_memory, with
+// `name`, where a run under way would lack them, or one that waits could never begin; what was kept
+// of it before stays then.
+void keep_model(const Hash128& model, std::string_view name,
+                const std::map<Hash128, std::uint64_t>& weights, std::uint32_t device,
+                Environment& environment);
 // It may go again; nothing goes now.
 void release_model(const Hash128& model, std::uint32_t device, Environment& environment);
 // The same of all models there.

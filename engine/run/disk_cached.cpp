@@ -48,6 +48,7 @@ class Finder {
       if (device_classes_[n].size() <= 1) find_key(n);
   }
 
+  DiskCachedNodes keys() && { return std::move(cached_); }
   DiskCachedNodes run(std::span<const Source> wanted) {
     bool any = false;
     const auto make = [this](const heddle_tensor_info& info) {
@@ -166,14 +167,15 @@ Tensor in_host(const Tensor& tensor, const std::shared_ptr<Ledger>& ledger) {
 }  // namespace
 
 DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted,
-                                 const Topology& topology, Environment& environment) {
+                                 const Topology& topology, Environment& environment, bool anew) {
   const auto may_be_cached = [&](NodeIndex n) {
     return graph.nodes[n].type->has(HEDDLE_NODE_CACHE_ON_DISK);
   };
   if (environment.persistent_cache == nullptr || std::ranges::none_of(graph.order, may_be_cached))
     return {};
   try {
-    return Finder(graph, topology, environment).run(wanted);
+    Finder finder(graph, topology, environment);
+    return anew ? std::move(finder).keys() : finder.run(wanted);
   } catch (const Error& error) {
     log(Level::debug, cat("nothing is taken from earlier runs: ", error.full()));
     return {};

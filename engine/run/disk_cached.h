@@ -33,9 +33,11 @@ using DiskCachedNodes = std::map<NodeIndex, DiskCachedOutputs>;
 // Of the needed nodes that may be kept. Those that are found are cut off in `graph`, and nodes that
 // neither a sink nor `wanted` needs any more leave its order. Nothing is kept of a node that may
 // run on devices of several classes, as its key would have to tell before which it will be, nor of
-// one whose files cannot be read: the run says that better. Any thread.
+// one whose files cannot be read: the run says that better. `anew`: nothing is looked for, and what
+// is made takes the place of what is there. Any thread.
 DiskCachedNodes take_disk_cached(Graph& graph, std::span<const Source> wanted,
-                                 const Topology& topology, Environment& environment);
+                                 const Topology& topology, Environment& environment,
+                                 bool anew = false);
 
 // What is known of the nodes that were found.
 void add_facts(const DiskCachedNodes& cached, Facts& facts);

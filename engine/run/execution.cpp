@@ -46,6 +46,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
 
 RunResult Execution::run() {
   find_keys();
+  if (request_.anew) forget_kept(graph_.order);
   bring_disk_cached();
   bring_finished();
   for (const Source& source : request_.fetch) schedule_.hold(source);

@@ -130,6 +130,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   }
 
   void find_keys();
+  void forget_kept(std::vector<NodeIndex> of);
   void bring_disk_cached();
   void wait_for_devices();
   // execution_retry.cpp

@@ -108,6 +108,16 @@ void Execution::forget_outputs(const std::vector<NodeIndex>& of) {
   });
 }
 
+// What earlier runs have made of the same.
+void Execution::forget_kept(std::vector<NodeIndex> of) {
+  std::vector<Hash128> keys;
+  for (const NodeIndex n : of) keys.push_back(key_of(n));
+  std::ranges::sort(keys);
+  environment_.cache.drop_if([&](const Hash128& key, std::span<const Value>) {
+    return std::ranges::binary_search(keys, key);
+  });
+}
+
 // New nodes may read any node of the workflow, also one that all others have done with: then it is
 // found in the cache, or made once more. What can be neither stays.
 void Execution::hold_uncacheable() {

@@ -105,6 +105,7 @@ void Execution::add_nodes(NodeIndex n, Expander::Batch& batch,
     schedule_.add(added);
     transfers_.add(added);
   }
+  if (request_.anew) forget_kept(batch.index);
   const OutputCache::Reading cache = environment_.cache.read();
   const auto is_cached = [&](NodeIndex m) { return take_from_cache(m, cache); };
   for (std::size_t c = 0; c < calls.size(); ++c)

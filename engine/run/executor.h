@@ -47,6 +47,7 @@ struct RunRequest {
   // What an earlier try of the run has left is taken of it; a run that fails leaves there what it
   // had finished. nullptr: there is no next try.
   FinishedOutputs* finished = nullptr;
+  bool anew = false;  // what the output cache has of its nodes goes first
 };
 
 struct NodeTiming {

@@ -1,8 +1,7 @@
 #include "engine/run/wait_for_memory.h"
 
 #include <algorithm>
-#include <optional>
-#include <vector>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -23,19 +22,23 @@ std::string describe(const AdmissionQueue::Lack& lack,
   if (lack.ahead != 0)
     return text + cat(", behind run ", lack.ahead, ", which has been passed ",
                       AdmissionQueue::kMostPassed, " times");
+  std::string kept;
+  for (const auto& [model, bytes] : lack.kept)
+    kept += cat(", ", model, " is pinned there and takes ", format_bytes(bytes));
   if (lack.holders.empty())
-    return text + cat(", of which other programs leave ", format_bytes(lack.capacity));
+    return text + cat(", of which other programs leave ", format_bytes(lack.capacity), kept);
   text += cat(": ", format_bytes(lack.capacity - std::min(lack.capacity, lack.taken)), " of ",
               format_bytes(lack.capacity), " are free");
   for (const auto& [run, bytes] : lack.holders)
     text += cat(", run ", run, " holds ", format_bytes(std::min(bytes, lack.capacity)));
-  return text;
+  return text + kept;
 }
 
 void wait_for_memory(const Admission::Ticket& ticket, RunControl& control, Observer& observer,
                      const MemoryWait& wait) {
   std::string reported;
-  std::optional<double> foreign_since;
+  bool waits_for_foreign = false;
+  double foreign_since = 0;
   bool is_paused = false;
   for (;;) {
     const std::uint64_t seen = control.wake_up()->count();
@@ -59,17 +62,17 @@ void wait_for_memory(const Admission::Ticket& ticket, RunControl& control, Obser
       if (text != reported) observer.run_waiting(wait.name_of(lack->memory), lack->wanted, text);
       reported = text;
       if (!lack->holders.empty() || lack->ahead != 0) {
-        foreign_since.reset();
-      } else if (!foreign_since) {
+        waits_for_foreign = false;
+      } else if (!std::exchange(waits_for_foreign, true)) {
         foreign_since = wait.now();
       }
-      if (foreign_since && wait.now() - *foreign_since >= wait.limit_seconds) {
+      if (waits_for_foreign && wait.now() - foreign_since >= wait.limit_seconds) {
         // A session streams what has no room, and says what lacks where that will not do.
         if (wait.place_again(false)) ticket.begin_anyway();
         return;
       }
     }
-    control.wake_up()->wait_beyond(seen, foreign_since ? kLookForForeign : kLookAgain);
+    control.wake_up()->wait_beyond(seen, waits_for_foreign ? kLookForForeign : kLookAgain);
     ticket.retry();
   }
 }

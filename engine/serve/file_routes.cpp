@@ -146,7 +146,9 @@ fs::path save_upload(const fs::path& file, std::string_view content, bool overwr
   fs::create_directories(file.parent_path());
   std::error_code error;
   if (overwrite) {
-    if (fs::exists(file, error) && !is_ours(file)) refuse(403);
+    const fs::file_status there = fs::status(file, error);
+    if (fs::exists(there) && !is_ours(file)) refuse(403);
+    if (fs::exists(there) && !fs::is_regular_file(there)) refuse(400);  // a pipe would wait
     write_file(file, content, Lasting::yes);
     return file;
   }

@@ -144,7 +144,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     request_.body = std::move(parser_->get().body());
     parser_.reset();
     stream_.expires_never();
-    asio::post(server_.pool, [self = shared_from_this()] {
+    const bool takes_long = server_.handlers.takes_long && server_.handlers.takes_long(request_);
+    asio::post(takes_long ? server_.patient_pool : server_.pool, [self = shared_from_this()] {
       auto response = std::make_shared<HttpResponse>(self->make_answer());
       asio::post(self->stream_.get_executor(),
                  [self, response] { self->write(std::move(*response)); });

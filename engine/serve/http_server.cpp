@@ -128,7 +128,8 @@ ServerStream HttpServer::Data::stream_of(local::socket socket) {
 HttpServer::Data::Data(ServerOptions given, ServerHandlers to_call)
     : options(std::move(given)),
       handlers(std::move(to_call)),
-      pool(std::max(1u, options.answering_threads)) {
+      pool(std::max(1u, options.answering_threads)),
+      patient_pool(std::max(1u, options.patient_threads)) {
 #ifdef HEDDLE_WITH_OPENSSL
   tls = tls_context(options.tls);
 #else
@@ -176,6 +177,7 @@ HttpServer::~HttpServer() { stop(); }
 void HttpServer::stop() {
   if (data_->is_stopping.exchange(true)) return;
   data_->pool.join();  // of what is being answered
+  data_->patient_pool.join();
   data_->io.stop();
   data_->threads.clear();
   for (const std::string& address : data_->options.addresses)

@@ -43,7 +43,8 @@ struct ServerOptions {
   std::vector<std::string> addresses = {"127.0.0.1"};
   std::uint16_t port = 0;  // 0: the system chooses one
   unsigned answering_threads = 4;
-  TlsFiles tls = {};  // empty: none. Unix sockets have none
+  unsigned patient_threads = 4;  // of what takes long: further ones wait for each other alone
+  TlsFiles tls = {};             // empty: none. Unix sockets have none
   ServerLimits limits = {};
 };
 
@@ -71,6 +72,9 @@ struct ServerHandlers {
   std::function<std::optional<HttpResponse>(HttpRequest& head)> check;
   // On one of the answering threads. What it throws is answered by 500.
   std::function<HttpResponse(const HttpRequest&)> answer;
+  // Whether the answer may take long: then it is made on a patient thread, so that nobody else
+  // waits for it. Quick. Empty: none does.
+  std::function<bool(const HttpRequest& head)> takes_long = {};
   // A WebSocket is open; nothing: it is closed again. What is sent meanwhile goes out first.
   std::function<std::optional<WebSocketEvents>(const HttpRequest& head,
                                                const std::shared_ptr<WebSocket>& socket)>

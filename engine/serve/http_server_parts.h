@@ -27,7 +27,7 @@ struct HttpServer::Data {
   std::atomic<std::uint64_t> body_bytes = 0;  // of requests that are being read or answered
   std::atomic<bool> is_stopping = false;
   asio::io_context io{2};  // goes before what its connections count in
-  asio::thread_pool pool;
+  asio::thread_pool pool, patient_pool;
   std::vector<tcp::acceptor> acceptors;
   std::vector<asio::local::stream_protocol::acceptor> local_acceptors;
   std::vector<std::jthread> threads;

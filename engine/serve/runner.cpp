@@ -364,6 +364,7 @@ JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProg
       messages.take(told);
     };
     start.partly = true;
+    start.anew = job.from_start;
     const std::size_t devices = device_count();
     wait_for_others(queue_, job, devices, is_ending_);
     start.among_many = is_among_many(queue_, devices);

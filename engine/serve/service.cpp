@@ -176,6 +176,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   ServerHandlers handlers;
   handlers.check = [this](HttpRequest& head) { return check(head); };
   handlers.answer = [this](const HttpRequest& request) { return answer(request); };
+  handlers.takes_long = loads_models;
   handlers.connect = [this](const HttpRequest& head, const std::shared_ptr<WebSocket>& socket) {
     return connect(head, socket);
   };

@@ -128,6 +128,8 @@ void add_user_routes(Router& router, const ServiceParts& parts);
 void add_v1_submit_routes(Router& router, const ServiceParts& parts);
 void add_v1_job_routes(Router& router, const ServiceParts& parts);
 void add_v1_device_routes(Router& router, const ServiceParts& parts);
+// Whether it may have to wait for a device that loads.
+bool loads_models(const HttpRequest& head);
 void add_v1_model_routes(Router& router, const ServiceParts& parts);
 void add_session_routes(Router& router, const ServiceParts& parts);
 void add_page_routes(Router& router, const ServiceParts& parts);

@@ -122,8 +122,9 @@ void require_file(const fs::path& file) {
 
 void require_free(const Call& call, const fs::path& file) {
   std::error_code ignored;
-  if (fs::is_directory(file, ignored)) refuse_with(400);
-  if (!call.query.is_true("overwrite", true) && fs::exists(file, ignored))
+  const fs::file_status there = fs::status(file, ignored);
+  if (fs::exists(there) && !fs::is_regular_file(there)) refuse_with(400);  // a pipe would wait
+  if (!call.query.is_true("overwrite", true) && fs::exists(there))
     throw Refused{text_response("File already exists", 409)};
 }
 

@@ -18,7 +18,8 @@ Json told_models(const std::string& device, const std::vector<ResidentModel>& re
     if (each.device != device) continue;
     Json model = Json::object();
     model.set("name", each.name).set("bytes", each.bytes).set("bytes_in_use", each.bytes_in_use);
-    list.push(std::move(model.set("pinned", each.is_pinned)));
+    model.set("pinned", each.is_pinned).set("bytes_pinned", each.bytes_pinned);
+    list.push(std::move(model));
   }
   return list;
 }

@@ -149,6 +149,7 @@ Json JobTeller::tell(const Job& job, std::optional<std::int64_t> position) const
   told.set("user", text_or_null(job.user)).set("tag", text_or_null(job.tag));
   told.set("batch", text_or_null(job.batch)).set("client", text_or_null(job.client));
   told.set("retry_of", text_or_null(job.retry_of)).set("attempts", job.generation);
+  told.set("from_start", job.from_start);
   told.set("is_cancel_wanted", job.is_cancel_wanted && job.state == JobState::running);
   told.set("created_ms", job.created_ms).set("started_ms", time_or_null(job.started_ms));
   told.set("ended_ms", time_or_null(job.ended_ms));

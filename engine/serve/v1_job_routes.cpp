@@ -99,13 +99,14 @@ HttpResponse resume_job(const Call& call, const ServiceParts& parts) {
 }
 
 HttpResponse retry_job(const Call& call, const ServiceParts& parts) {
-  const Fields none(call, {});
+  const Fields fields(call, {"from_start"});
   const std::string& id = call.part("id");
   if (!has_ended(require_job(parts, id).state))
     refuse_state(parts, id, "be tried again before it has ended");
   // Whoever gave it a place before others need not have been the one who asks.
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const Job made = parts.queue.retry(id, {}, call.request.caller.is_admin ? kMost : 0);
+  const Job made = parts.queue.retry(id, {}, call.request.caller.is_admin ? kMost : 0,
+                                     fields.flag("from_start"));
   return told(parts, made, 201).set("Location", cat("/v1/jobs/", percent_encoded(made.id)));
 }
 

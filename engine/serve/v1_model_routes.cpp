@@ -12,7 +12,8 @@ namespace {
 Json told_place(const ResidentModel& model) {
   Json place = Json::object();
   place.set("device", model.device).set("bytes", model.bytes);
-  return std::move(place.set("bytes_in_use", model.bytes_in_use).set("pinned", model.is_pinned));
+  place.set("bytes_in_use", model.bytes_in_use).set("pinned", model.is_pinned);
+  return std::move(place.set("bytes_pinned", model.bytes_pinned));
 }
 
 // A model that is on several devices is told once.
@@ -24,7 +25,7 @@ HttpResponse list_models(heddle::Engine& engine) {
   for (const ResidentModel& model : Models(engine).resident()) add(model);
   for (const MemoryUsage& part : engine.host_memory().held)
     if (part.kind == "weights" && !part.owner.empty())
-      add({"host", part.owner, part.bytes, part.pinned, false});
+      add({"host", part.owner, part.bytes, part.pinned, false, 0});
   Json list = Json::array(), answer = Json::object();
   for (auto& [name, on] : places) {
     Json model = Json::object();
@@ -55,7 +56,7 @@ std::string required(const Fields& fields, const char* name) {
   return text;
 }
 
-// Answers when it is done: a model of 24 GB takes its time.
+// Answers when it is done: a model of 24 GB takes its time (loads_models()).
 HttpResponse load(const Call& call, const ServiceParts& parts) {
   const Fields fields(call, {"device", "file", "class_type", "inputs", "workflow", "pin"});
   const std::string device = required(fields, "device"), file = fields.text("file");
@@ -91,6 +92,10 @@ HttpResponse unload(const Call& call, heddle::Engine& engine) {
 }
 
 }  // namespace
+
+bool loads_models(const HttpRequest& head) {
+  return head.method == "POST" && head.path.starts_with("/v1/models/");
+}
 
 void add_v1_model_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "GET", "/v1/models", [parts](const Call&) { return list_models(parts.engine); });

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -82,10 +83,12 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
   const Hash128 checkpoint = model.checkpoint->identity();
   const LoadTurns::Turn turn = on.weights->load_turns().take(model.identity, [] { return false; });
   const std::vector<WeightSource> sources = all_weights(model);
+  std::map<Hash128, std::uint64_t> weights;  // each once, wherever the model calls it
   std::uint64_t bytes = 0, missing = 0;
   std::vector<FilePart> wanted;
   for (const WeightSource& source : sources) {
     const std::uint64_t here = on.state->pool().rounded(on.weights->layout(source).bytes);
+    if (!weights.emplace(source.key(checkpoint), here).second) continue;
     bytes += here;
     if (on.weights->has(source, checkpoint)) continue;
     missing += here;
@@ -94,8 +97,8 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
   check_room(name, missing, device, environment);
   const auto models = on.weights->models();
   const auto known = std::ranges::find(models, model.identity, &ModelWeights::model);
-  const bool is_kept = known != models.end() && known->is_kept;
-  keep_model(model.identity, name, bytes, device, environment);
+  const bool is_kept = known != models.end() && known->is_kept();
+  keep_model(model.identity, name, weights, device, environment);
   Place place(model.identity, device, environment);
   if (is_kept) place.stay();
   Reservation claim = on.state->ledger().reserve(missing, name);

@@ -9,11 +9,13 @@ one of these is missing it says so and passes.
 
 import argparse
 import base64
+import contextlib
 import json
 import pathlib
 import shutil
 import socket
 import tempfile
+import urllib.error
 
 import browser
 from browser import By, says
@@ -261,6 +263,12 @@ def cancel_and_retry(page, server):
     page.click(f"#ended > li[data-id='{running}'] [title^='Run again']")
     [again] = page.until("it again", lambda: page.ids("#tiles > li"))
     says(server.get(f"/v1/jobs/{again}")["retry_of"] == running, "it is tried again")
+    says(not server.get(f"/v1/jobs/{again}")["from_start"], "with what is kept")
+    page.click("#ended > li.done [title^='Run all of it again']")
+    anew = page.until("a job from its start", lambda: [job["id"] for job in server.get("/v1/jobs")["jobs"] if job["from_start"]])
+    with contextlib.suppress(urllib.error.HTTPError):  # it has ended already
+        server.get(f"/v1/jobs/{anew[0]}/cancel", {})
+    page.until("the other one's end", lambda: page.ids("#tiles > li") == [again])
     page.until("its preview", lambda: page.js("return document.querySelector('#tiles img')?.naturalWidth > 0"))
 
 

@@ -110,6 +110,26 @@ run 0 run load.json --server "$url" --quiet --output served --input other --set 
 cmp -s there-in/only.png before.png || wrong "$what: nothing of --input is there"
 run 2 run load.json --server "$url" --set 1.image=none.png; has err "none.png"
 
+# So do folders, each under a name of its own, and what was made here.
+mkdir -p input/set/3_more input/set/.hidden
+cp elsewhere/made_00001_.png input/set/b.png; cp before.png input/set/3_more/a.png; cp before.png input/set/.hidden/c.png
+mkdir -p there-in/other; cp before.png there-in/other/a.png
+cat >set.json <<'END'
+{"1": {"class_type": "LoadImageDataSetFromFolder", "inputs": {"folder": "set"}},
+ "2": {"class_type": "SaveImage", "inputs": {"images": ["1", 0], "filename_prefix": "of"}}}
+END
+run 0 run set.json --server "$url" --output served; has out "^wrote served/of_00001_.png"
+cmp -s there-in/set-*/b.png input/set/b.png && cmp -s there-in/set-*/3_more/a.png before.png || wrong "$what: the folder is not there"
+[ ! -e there-in/set-*/.hidden ] || wrong "$what: what is hidden is there"
+run 0 run set.json --server "$url" --output served --quiet; [ "$(find there-in -path '*set-*' -name '*.png' | wc -l)" = 2 ] || wrong "$what: it is there twice"
+cp before.png input/set/z.png
+run 0 run set.json --server "$url" --output served --quiet; [ "$(ls -d there-in/set-* | wc -l)" = 2 ] || wrong "$what: another content has no folder of its own"
+run 0 run set.json --server "$url" --output served --quiet --set 1.folder=other  # the server's
+mkdir -p output/deep; cp elsewhere/made_00001_.png output/deep/mine.png
+run 2 run load.json --server "$url" --set '1.image=none.png [output]'; has err "none.png"
+run 0 run load.json --server "$url" --quiet --set '1.image=deep/mine.png [output]'
+cmp -s there-in/deep/mine.png output/deep/mine.png || wrong "$what: the picture is not there"
+
 # What goes wrong.
 run 1 run fail.json --server "$url"; has err "heddle: .*[a-z]"
 run 1 run fail.json --server "$url" --json; has out '"event":"error","code":"[a-z ]+","run":1'

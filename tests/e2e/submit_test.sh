@@ -111,6 +111,8 @@ run 0 queue resume "$first"; has out "$first pending"
 run 0 queue cancel "$high"; has out "$high cancelled"
 run 0 queue cancel --tag t; lines 4
 run 0 queue retry "$high"; again=$(sed 's/ .*//' out); has_not out "$high"
+run 0 queue retry "$high" --from-start --json; has out '"from_start":true'
+run 0 queue cancel "$(sed 's/^{"id":"\([^"]*\)".*/\1/' out)"; has out "cancelled$"
 run 0 queue pause; has out "the queue is paused"
 run 0 queue cancel --all --but-running; has out "$again cancelled"; lines 1
 run 0 queue cancel --all; has out "$running cancelling"

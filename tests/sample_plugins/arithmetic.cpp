@@ -285,6 +285,21 @@ struct LoadLayers {
   }
 };
 
+// Another model of the same file and weights.
+struct Rebuild {
+  static constexpr heddle::Info info{"test.rebuild", 1,  "Rebuild",
+                                     "test",         "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<heddle::Value> model{"model", 0, "", "MODEL"};
+  static constexpr Input<std::string> as{"as", {.text = ""}};
+  static constexpr Output<heddle::Value> rebuilt{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, as, rebuilt);
+  void execute(Context& ctx) {
+    const std::string text = ctx[as];
+    ctx[rebuilt] = heddle::rebuilt_model(
+        ctx, ctx[model], heddle::made_value(heddle::Wire<std::string>::write(text)));
+  }
+};
+
 // A value that no memory has room for.
 struct Vast {
   static constexpr heddle::Info info{"test.vast", 1, "Vast", "test", "", HEDDLE_NODE_HOST};
@@ -359,5 +374,5 @@ struct Spell {
 };
 
 HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, AddTwo, Keep, Save, Choose, Fail, Later,
-              Wait, Draw, Ramp, Loop, PlannedLoop, Layer, Shift, Layers, Slips, LoadLayers, Vast,
-              ReadText, ReadLate, Spell)
+              Wait, Draw, Ramp, Loop, PlannedLoop, Layer, Shift, Layers, Slips, LoadLayers, Rebuild,
+              Vast, ReadText, ReadLate, Spell)

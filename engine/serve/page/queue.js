@@ -69,8 +69,10 @@ function waitingItem(job) {
 function endedItem(job) {
   const title = make('p', {className: 'title'}), facts = make('p', {className: 'facts'});
   const retry = iconButton('retry', `Run again: ${job.title}`, jobAction(job, 'retry', 'The job is queued again', (made) => follow(made.id)));
+  const anew = iconButton('anew', `Run all of it again, without kept results: ${job.title}`,
+                          jobAction(job, 'retry', 'The job is queued again, from its start', (made) => follow(made.id), {from_start: true}));
   const element = make('li', {className: `job ended ${job.state}`}, icon(job.state),
-                       make('div', {className: 'about'}, title, facts), make('div', {className: 'buttons'}, retry));
+                       make('div', {className: 'about'}, title, facts), make('div', {className: 'buttons'}, retry, anew));
   element.update = (now) => {
     setText(title, now.title);
     const time = now.started_ms ? ` after ${timeText(now.ended_ms - now.started_ms)}` : '';

@@ -18,9 +18,9 @@ function showPreview(picture, url, text) {
 }
 
 // "cancel", "pause" and the like of one job; `said` is for screen readers.
-export function jobAction(job, action, said, isDone = () => {}) {
+export function jobAction(job, action, said, isDone = () => {}, how = undefined) {
   return guarded(async () => {
-    isDone(await post(`v1/jobs/${encodeURIComponent(job.id)}/${action}`));
+    isDone(await post(`v1/jobs/${encodeURIComponent(job.id)}/${action}`, how));
     announce(said);
     refreshSoon();
   });

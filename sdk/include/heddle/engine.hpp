@@ -254,14 +254,14 @@ using InputValue = std::variant<bool, std::int64_t, double, std::string, DLManag
                                 std::map<std::string, DLManagedTensor*>>;
 using Inputs = std::map<std::string, InputValue>;  // by NODE.INPUT
 
+// Over 15 members: what whoever starts a run may say of it.
 struct StartOptions {
   Observer observer;
   std::vector<std::string> fetch;  // NODE.OUTPUT: values wanted in the results
   // For this run alone. start() takes every tensor, also when it throws: the deleters are called
   // when the run, and what it made of them, is done with them.
   Inputs inputs;
-  bool among_many = false;  // one of many runs started together: each keeps to few devices, and all
-                            // of them spread
+  bool among_many = false;  // one of many started together: each keeps to few devices, all spread
   // Run::id() of an earlier run of this engine, or 0. What asks for the output folder waits until
   // that run, and the one before it, is over: the files of a row of runs are named as if the runs
   // had come one after another. A run that waits so keeps what it has made; one that is paused
@@ -269,8 +269,7 @@ struct StartOptions {
   std::uint64_t writes_after = 0;
   bool partly = false;  // of a workflow with errors, run the outputs that can run, as ComfyUI does;
                         // check() tells the others. Throws where none can
-  bool previews = false;  // the observer gets pictures of work under way, from nodes that can make
-                          // them; they take time
+  bool previews = false;  // the observer gets pictures of work under way; they take time
   std::filesystem::path
       trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
   // Of runs that wait for memory the one with the highest begins first. Where those that hold it
@@ -288,6 +287,7 @@ struct StartOptions {
   bool keeps_checkpoint = false;
   std::string checkpoint_note;       // is kept with it
   std::optional<Fidelity> fidelity;  // nothing: EngineOptions::fidelity
+  bool anew = false;  // takes no result that is kept of earlier runs: its own take their place
 };
 
 // Model files are mapped. So that one which another program cuts short fails the run that reads it,

@@ -23,6 +23,7 @@ struct ResidentModel {
   std::uint64_t bytes = 0;  // of its weights
   std::uint64_t bytes_in_use = 0;  // of them: by runs under way
   bool is_pinned = false;
+  std::uint64_t bytes_pinned = 0;  // of them: that stay, all of them if they were loaded to
 };
 
 class Models {
@@ -50,9 +51,10 @@ class Models {
   Workflow loading(std::string_view file, std::string_view class_type = {},
                    std::string_view inputs = {}) const;
 
-  // From now on the model stays there, whoever wants the room, until it is unpinned or unloaded by
-  // its name, or the device is drained. `model`: as ResidentModel::name, or its first word; for
-  // unpin() empty names all. Throws as load() does, and HEDDLE_NOT_FOUND for what is not there.
+  // From now on what is there of the model stays, whoever wants the room, until it is unpinned or
+  // unloaded by its name, or the device is drained; load() brings all of it. `model`: as
+  // ResidentModel::name, or its first word; for unpin() empty names all. Throws as load() does, and
+  // HEDDLE_NOT_FOUND for what is not there.
   std::vector<ResidentModel> pin(std::string_view device, std::string_view model);
   std::vector<ResidentModel> unpin(std::string_view device, std::string_view model);
 

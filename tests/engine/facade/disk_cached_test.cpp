@@ -22,6 +22,7 @@ struct DiskCachedFixture {
   EngineOptions options() const {
     EngineOptions options = test::engine_options();
     options.cache_dir = kept;
+    options.compute = {{"cpu", "f32"}};
     return options;
   }
   // The story and a word, spelt; then 1 + 1, which nobody keeps.
@@ -42,13 +43,15 @@ struct DiskCachedFixture {
     std::set<std::string> computed;
     std::vector<float> letters;
   };
-  static Observed run(Engine& engine, const std::string& flow) {
+  static Observed run(Engine& engine, const std::string& flow, bool anew = false) {
     Observed observed;
     const Observer observer = [&](const Event& event) {
       if (event.kind == Event::Kind::node_done) observed.computed.emplace(event.node);
     };
     const Results results =
-        engine.start(engine.parse(flow), {.observer = observer, .fetch = {"spell.out"}}).wait();
+        engine
+            .start(engine.parse(flow), {.observer = observer, .fetch = {"spell.out"}, .anew = anew})
+            .wait();
     observed.letters = results.floats("spell.out", "letters");
     return observed;
   }
@@ -81,6 +84,16 @@ BOOST_AUTO_TEST_CASE(a_later_engine_gives_the_same_without_computing_it) {
   BOOST_TEST(!second.computed.contains("spell"));
   BOOST_TEST(second.computed.contains("add"));
   BOOST_TEST(files().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_begins_anew_takes_nothing_and_puts_its_own_there) {
+  run(flow("!", story));
+  const fs::path file = files().at(0);
+  fs::resize_file(file, fs::file_size(file) - 1);  // as a result that is not to be believed
+  Engine engine(options());
+  BOOST_TEST(run(engine, flow("!", story), true).computed.contains("spell"));
+  BOOST_TEST(run(engine, flow("!", story), true).computed.contains("add"));
+  BOOST_TEST(!run(flow("!", story)).computed.contains("spell"));
 }
 
 BOOST_AUTO_TEST_CASE(nothing_above_a_kept_result_is_run_before_the_run_either) {

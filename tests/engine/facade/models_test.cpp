@@ -2,7 +2,9 @@
 #include "heddle/models.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <thread>
 
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_file.h"
@@ -34,6 +36,7 @@ struct ModelsFixture {
   static EngineOptions options() {
     EngineOptions o = test::fake_engine_options({"fake:0"}, R"({"memory": 1048576})");
     o.budgets["fake"] = kBudget;
+    o.compute["fake"] = "f32";  // what its processor is best at may be another type
     o.reserves["fake:0"] = std::uint64_t{0};
     return o;
   }
@@ -59,6 +62,11 @@ struct ModelsFixture {
     Run run =
         engine.start(flow(model), {.fetch = {"keep.out"}, .inputs = {{"loop.start", start += 1}}});
     BOOST_TEST(model.gives(run.wait().floats("keep.out"), start), model.name);
+  }
+  std::string name_of(const test::LayersFile& model) const {
+    for (const ResidentModel& each : models.resident())
+      if (each.name.ends_with(model.name + ".safetensors")) return each.name;
+    return {};
   }
   std::uint64_t held(const test::LayersFile& model) const {
     for (const ResidentModel& each : models.resident())
@@ -122,6 +130,80 @@ BOOST_FIXTURE_TEST_CASE(what_does_not_fit_is_refused_before_anything_goes, Model
   BOOST_TEST(engine.unload("fake:0", models.resident().at(0).name) > 0u);
   models.load(flow(c), "fake:0", true);
   BOOST_TEST(held(c) == kModelBytes);
+}
+
+// All three are of one file: its weights are there once, and room is set aside for them once.
+BOOST_FIXTURE_TEST_CASE(weights_that_pinned_models_share_take_room_once, ModelsFixture) {
+  models.load(loader(a), "fake:0", true);
+  for (const char* as : {"one", "two"}) {
+    const std::string rest =
+        std::string(R"({"class_type": "test.rebuild", "inputs": {"model": ["load", 0], "as": ")") +
+        as + "\"}}";
+    const std::string load =
+        R"({"class_type": "test.load", "inputs": {"path": ")" + path(a) + R"("}})";
+    const Workflow flow = engine.parse(test::workflow(
+        {{"load", load.c_str()},
+         {"rest", rest.c_str()},
+         {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["rest", 0]}})"}}));
+    models.load(flow, "fake:0", true);
+  }
+  BOOST_TEST(control->weights(0) == unsigned(kLayers));
+  BOOST_TEST(models.load(loader(b), "fake:0", true).at(0).is_pinned);
+  for (const ResidentModel& each : models.resident()) BOOST_TEST(each.is_pinned, each.name);
+  BOOST_TEST(refusal([&] { models.load(loader(c), "fake:0"); }).code() == HEDDLE_OUT_OF_MEMORY);
+  run(a);
+  run(c);  // streamed
+  // They are pinned as long as one of the models is.
+  const std::vector<ResidentModel> all = models.unpin("fake:0", "");
+  BOOST_TEST(all.size() >= 2u);
+  models.load(loader(c), "fake:0", true);
+  BOOST_TEST(held(c) == kModelBytes);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_comes_of_a_pinned_part_may_go, ModelsFixture) {
+  models.load(flow(a), "fake:0");
+  for (const test::LayersFile& model : {b, c}) run(model);  // some of the first one goes for them
+  const std::uint64_t part = held(a);
+  BOOST_TEST_REQUIRE(part > 0u);
+  BOOST_TEST_REQUIRE(part < kModelBytes);
+  const ResidentModel pinned = models.pin("fake:0", name_of(a)).at(0);
+  BOOST_TEST(pinned.bytes_pinned == part);
+  run(a);
+  BOOST_TEST(held(a) == kModelBytes);
+  // Admission has set no more aside than stays.
+  for (const test::LayersFile& model : {b, c, b, c}) run(model);
+  BOOST_TEST(held(a) == part);
+  BOOST_TEST(models.load(flow(a), "fake:0", true).at(0).bytes_pinned == kModelBytes);
+}
+
+// What the one pins or unloads the other does not see half done: at the end nothing is pinned, nor
+// is room set aside for it.
+BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsFixture) {
+  models.load(flow(a), "fake:0");
+  const std::string name = name_of(a);
+  std::atomic<bool> is_over{false};
+  std::thread pins([&] {
+    while (!is_over) {
+      try {
+        models.pin("fake:0", name);
+      } catch (const EngineError&) {  // it has just gone
+      }
+    }
+  });
+  for (int i = 0; i < 300; ++i) {
+    try {
+      engine.unload("fake:0", name);
+      models.load(flow(a), "fake:0");
+    } catch (const EngineError&) {  // it is in use by whoever pins it
+    }
+  }
+  is_over = true;
+  pins.join();
+  models.load(flow(a), "fake:0");
+  engine.unload("fake:0", name);
+  BOOST_TEST(models.resident().empty());
+  for (const test::LayersFile& model : {b, c}) models.load(flow(model), "fake:0", true);
+  BOOST_TEST(held(b) + held(c) == 2 * kModelBytes);
 }
 
 BOOST_FIXTURE_TEST_CASE(unloading_all_keeps_what_is_pinned_and_a_drain_does_not, ModelsFixture) {

@@ -63,6 +63,7 @@ struct SteppedRuns {
     EngineOptions o = fake_engine_options(std::move(devices), R"({"memory": 1048576})");
     o.budgets["fake"] = 2 * kBytes;
     o.reserves["fake"] = std::uint64_t{0};
+    o.compute["fake"] = "f32";  // what its processor is best at may be another type
     return o;
   }
   Run begin(Engine& engine, const LayersFile& model, double start, StartOptions o = {}) {

@@ -1,5 +1,6 @@
 // Which weights go when room is wanted.
 #include <boost/test/unit_test.hpp>
+#include <future>
 #include <thread>
 
 #include "engine/base/text.h"
@@ -45,6 +46,13 @@ struct WeightEvictionFixture {
     }
     return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)),
                  id);
+  }
+  std::map<engine::Hash128, std::uint64_t> all_of(const Model& model, int large) {
+    std::map<engine::Hash128, std::uint64_t> weights;
+    for (int i = 0; i < large; ++i)
+      for (const char* kind : {"m", "v"})
+        weights[model.source(engine::cat(kind, i)).key(model.checkpoint.identity())] = 1;
+    return weights;
   }
   // Loads all of it and releases it.
   void use(const Model& model, int large, const std::string& name) {
@@ -135,13 +143,13 @@ BOOST_AUTO_TEST_CASE(a_kept_model_stays_also_what_comes_later_until_it_is_releas
     const auto models = store.models();
     return *std::ranges::find(models, model.identity, &engine::ModelWeights::model);
   };
-  store.keep(one.identity);  // before anything of it is there
+  store.keep(one.identity, all_of(one, 2));  // before anything of it is there
   use(one, 2, "one");
   use(two, 2, "two");
-  BOOST_TEST(told(one).is_kept);
+  BOOST_TEST(told(one).is_kept());
   BOOST_TEST(told(one).pinned == told(one).bytes);
   BOOST_TEST(told(one).used == 0u);
-  BOOST_TEST(!told(two).is_kept);
+  BOOST_TEST(!told(two).is_kept());
   {
     const Pinned used =
         store.get(one.source("m0"), one.checkpoint.identity(), {}, {one.identity, "one", 0});
@@ -154,12 +162,12 @@ BOOST_AUTO_TEST_CASE(a_kept_model_stays_also_what_comes_later_until_it_is_releas
   }
   BOOST_TEST(missing(one, 2, "one").empty());
   BOOST_TEST(store.release_kept() == std::vector{one.identity});
-  BOOST_TEST(!told(one).is_kept);
+  BOOST_TEST(!told(one).is_kept());
   BOOST_TEST(told(one).pinned == 0u);
   store.unload("one");
   BOOST_TEST(missing(one, 2, "one").size() == 4u);
   // Nothing is left pinned of what goes with its device.
-  store.keep(one.identity);
+  store.keep(one.identity, store.weights_of(one.identity));
   store.drop_all();
   for (const auto& line : fakes.state().ledger().report().held)
     BOOST_TEST(line.pinned == 0u, line.owner);
@@ -173,7 +181,7 @@ BOOST_AUTO_TEST_CASE(what_two_kept_models_share_stays_for_both) {
     store.finish(std::vector{store.get(one.source("m0"), one.checkpoint.identity(), {},
                                        engine::WeightUser{as, name, 0})});
   };
-  for (const engine::Hash128& each : {one.identity, other}) store.keep(each);
+  for (const engine::Hash128& each : {one.identity, other}) store.keep(each, all_of(one, 1));
   use_as(one.identity, "one");
   use_as(other, "other");
   use_as(one.identity, "one");
@@ -182,6 +190,48 @@ BOOST_AUTO_TEST_CASE(what_two_kept_models_share_stays_for_both) {
   store.release(other);
   store.release(other);
   BOOST_TEST(store.evict(~std::uint64_t{0}) == kLargeBytes);
+}
+
+BOOST_AUTO_TEST_CASE(what_comes_behind_a_pin_of_a_part_may_go) {
+  const Model one = model(1, 3);
+  use(one, 2, "one");
+  const auto there = store.weights_of(one.identity);
+  BOOST_TEST(there.size() == 4u);
+  store.keep(one.identity, there);
+  use(one, 3, "one");
+  store.unload();
+  BOOST_TEST(missing(one, 3, "one") == (Names{"one.m2", "one.v2"}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(what_lies_there_is_told_while_a_device_works) {
+  const Model one = model(1, 1), two = model(2, 1);
+  use(one, 1, "one");
+  std::promise<void> goes_on;
+  const auto hold = [](void* until) {
+    static_cast<std::promise<void>*>(until)->get_future().wait();
+  };
+  fakes.control()->call_at_launch(0, 1, hold, &goes_on);
+  const std::vector<std::int64_t> shape{1};
+  const engine::Tensor tensor = fakes.state().make(engine::make_info(HEDDLE_F32, shape));
+  heddle_tensor* const out[] = {tensor.get()};
+  const heddle_fill_attrs attrs{1};
+  fakes.state().op(engine::op_id(HEDDLE_OP_FILL), {}, out, std::as_bytes(std::span(&attrs, 1)));
+  const Pinned made =
+      store.get(two.source("m0"), two.checkpoint.identity(), {}, {two.identity, "two", 0});
+  std::promise<void> begins;
+  auto proven = std::async(std::launch::async, [&] {
+    begins.set_value();
+    store.finish(std::vector{made});
+  });
+  begins.get_future().wait();
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // into the device's work
+  auto told = std::async(std::launch::async, [&] { return store.models().size(); });
+  const bool is_told = told.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  goes_on.set_value();
+  BOOST_TEST(is_told);
+  BOOST_TEST(told.get() == 2u);
+  proven.get();
 }
 
 BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {

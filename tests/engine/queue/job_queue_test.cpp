@@ -140,7 +140,14 @@ BOOST_AUTO_TEST_CASE(a_retry_is_a_new_job_that_names_the_old_one) {
   BOOST_TEST(again.retry_of == "a");
   BOOST_TEST(again.prompt + again.user + again.targets == "{\"p\": 1}anna[\"9\"]");
   BOOST_TEST((again.state == JobState::pending));
+  BOOST_TEST(!again.from_start);
   BOOST_TEST((queue.find("a")->state == JobState::failed));
+  BOOST_TEST(queue.retry("a", "anew", 0, true).from_start);
+  queue.claim();
+  BOOST_TEST(queue.claim()->from_start);
+  BOOST_TEST(queue.find_brief("anew")->from_start);
+  queue.finish(claim_of(*queue.find("anew")), {JobState::done, "", ""});
+  BOOST_TEST(!queue.retry("anew", "again anew").from_start);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_queue_refuses_and_history_forgets_the_oldest) {

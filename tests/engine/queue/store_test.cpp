@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_newer_file_is_refused_and_left_alone) {
   }
   const std::string before = bytes_of(file);
   const std::string text = refusal_of_store(file);
-  BOOST_TEST(has(text, "written by a newer heddle (schema 7, this one knows 3)"), text);
+  BOOST_TEST(has(text, "written by a newer heddle (schema 7, this one knows 4)"), text);
   BOOST_TEST(has(text, "Use that heddle, or name another file"), text);
   BOOST_TEST((bytes_of(file) == before));
 }

@@ -25,6 +25,7 @@ MemoryNeed with_model(std::uint32_t memory, std::uint64_t own, Hash128 model,
           .own = own,
           .models = {{model, weights}}};
 }
+AdmissionQueue::KeptModel one_weight(std::uint64_t bytes) { return {"flux", {{{9, 9}, bytes}}}; }
 std::uint64_t hundred(std::uint32_t) { return 100; }
 
 }  // namespace
@@ -50,7 +51,7 @@ BOOST_AUTO_TEST_CASE(runs_begin_in_their_order_while_everything_fits_together) {
 BOOST_AUTO_TEST_CASE(a_run_has_what_kept_models_leave_and_shares_its_own) {
   const Hash128 kept{1, 1}, other{2, 2};
   AdmissionQueue queue;
-  queue.keep(0, kept, 60);
+  queue.keep(0, kept, one_weight(60));
   queue.add(1, 0, {with_model(0, 20, other, 40)});  // alone it streams: 20 is its least
   queue.add(2, 0, {with_model(0, 20, kept, 60)});   // beside the other one: 20 + 40 + 20 + 60
   BOOST_TEST((queue.admit(hundred) == Ids{1}));
@@ -61,29 +62,55 @@ BOOST_AUTO_TEST_CASE(a_run_has_what_kept_models_leave_and_shares_its_own) {
   queue.remove(3);
   queue.add(4, 0, {need(0, 50)});
   BOOST_TEST(queue.admit(hundred).empty());
-  BOOST_TEST(queue.lack_of(4, hundred)->holders.empty());
+  const auto lack = queue.lack_of(4, hundred);
+  BOOST_TEST(lack->holders.empty());
+  BOOST_TEST((lack->kept == std::vector<std::pair<std::string, std::uint64_t>>{{"flux", 60}}));
   queue.add(5, 0, {need(1, 50)});  // another memory
   BOOST_TEST((queue.admit(hundred) == Ids{5}));
-  queue.keep(0, kept, 0);
+  queue.keep(0, kept, {});
   BOOST_TEST((queue.admit(hundred) == Ids{4}));
+}
+
+BOOST_AUTO_TEST_CASE(weights_that_kept_models_share_count_once) {
+  const Hash128 base{1, 1}, patched{2, 2}, third{3, 3};
+  const Hash128 common{7, 0}, of_base{7, 1}, of_patched{7, 2};
+  AdmissionQueue queue;
+  queue.keep(0, base, {"base", {{common, 50}, {of_base, 10}}});
+  // Of its 60 bytes 50 are there already.
+  const AdmissionQueue::KeptModel more{"patched", {{common, 50}, {of_patched, 10}}};
+  BOOST_TEST(queue.may_keep(0, patched, more, 70));
+  BOOST_TEST(!queue.may_keep(0, patched, more, 69));
+  queue.keep(0, patched, more);
+  BOOST_TEST(queue.may_keep(0, third, one_weight(30), 100));
+  BOOST_TEST(!queue.may_keep(0, third, one_weight(31), 100));
+  // A run of one of them has what the other has alone beside it, and a run of neither has the rest.
+  queue.add(1, 0, {with_model(0, 80, patched, 60)});
+  queue.add(2, 0, {need(0, 40)});
+  BOOST_TEST((queue.admit(hundred) == Ids{1}));
+  BOOST_TEST(queue.lack_of(2, hundred)->kept.size() == 2u);
+  queue.remove(1);
+  BOOST_TEST(queue.admit(hundred).empty());
+  // Without the first one the common ones are the second one's.
+  queue.keep(0, base, {});
+  BOOST_TEST((queue.admit(hundred) == Ids{2}));
 }
 
 BOOST_AUTO_TEST_CASE(what_runs_need_is_not_kept_from_them) {
   const Hash128 model{1, 1}, own{2, 2};
   AdmissionQueue queue;
-  BOOST_TEST(queue.may_keep(0, model, 100, 100));
-  BOOST_TEST(!queue.may_keep(0, model, 101, 100));
+  BOOST_TEST(queue.may_keep(0, model, one_weight(100), 100));
+  BOOST_TEST(!queue.may_keep(0, model, one_weight(101), 100));
   queue.add(1, 0, {with_model(0, 30, own, 40)});
   queue.admit(hundred);
-  BOOST_TEST(queue.may_keep(0, model, 30, 100));
-  BOOST_TEST(!queue.may_keep(0, model, 31, 100));
-  BOOST_TEST(queue.may_keep(0, own, 70, 100));  // it is there for the run already
-  BOOST_TEST(queue.may_keep(1, model, 100, 100));
+  BOOST_TEST(queue.may_keep(0, model, one_weight(30), 100));
+  BOOST_TEST(!queue.may_keep(0, model, one_weight(31), 100));
+  BOOST_TEST(queue.may_keep(0, own, one_weight(70), 100));  // it is there for the run already
+  BOOST_TEST(queue.may_keep(1, model, one_weight(100), 100));
   queue.remove(1);
   queue.add(2, 0, {need(0, 80)});  // it waits, and would never begin
-  BOOST_TEST(queue.may_keep(0, model, 20, 100));
-  BOOST_TEST(!queue.may_keep(0, model, 21, 100));
-  BOOST_TEST(queue.may_keep(0, model, 20, 100));  // asking keeps nothing
+  BOOST_TEST(queue.may_keep(0, model, one_weight(20), 100));
+  BOOST_TEST(!queue.may_keep(0, model, one_weight(21), 100));
+  BOOST_TEST(queue.may_keep(0, model, one_weight(20), 100));  // asking keeps nothing
 }
 
 BOOST_AUTO_TEST_CASE(a_run_takes_all_its_memories_at_once_or_none) {

@@ -9,10 +9,13 @@
 #include <deque>
 
 #include "engine/base/log.h"
+#include "engine/queue/database.h"
 #include "tests/engine/serve/v1_fixture.h"
+#include "tests/support/refusal.h"
 
 using namespace heddle;
 using namespace heddle::test;
+using engine::cat;
 using engine::Json;
 
 namespace {
@@ -155,6 +158,65 @@ BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_confuses_nobody) {
   const auto before = number_of_first();
   BOOST_TEST(before > 0u);
   BOOST_TEST(serving.expect(200, "GET", "/v1/jobs").at("total").as_int64() == 3);
+}
+
+// Nobody else gets the queue's lock while a service has it.
+BOOST_FIXTURE_TEST_CASE(a_client_of_its_own_does_not_lock_the_queue, V1Serving) {
+  const std::string first = submit(meeting(1, 2));
+  wait_until([&] { return running() == 1; });
+  for (const char* sql : {"BEGIN IMMEDIATE", "BEGIN EXCLUSIVE", "SELECT count(*) FROM jobs"}) {
+    const auto code = [&] {
+      try {
+        engine::Database(options.queue_file).run(sql);
+      } catch (const engine::Error& error) {
+        return error.code();
+      }
+      return engine::Code::internal;
+    };
+    BOOST_TEST((code() == engine::Code::unsupported), sql);
+  }
+  const std::string second = submit(meeting(2, 2));
+  for (const std::string& id : {first, second})
+    BOOST_TEST(ended(id).at("status").at("completed").as_bool());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_queue_that_somebody_has_locked_is_refused_and_lost_in_no_part,
+                        V1Serving) {
+  const std::string done = submit(showing(1));
+  ended(done);
+  service->queue().pause_all(true);
+  const std::string waits = submit(showing(2));
+  service.reset();
+  {
+    engine::Database other(options.queue_file);
+    other.run("BEGIN IMMEDIATE");
+    const engine::Error refusal = refusal_of([&] { start(); });
+    BOOST_TEST((refusal.code() == engine::Code::unsupported));
+    for (const char* part : {"queue.db", "Another process uses it"})
+      BOOST_TEST(refusal.full().find(part) != std::string::npos, refusal.full());
+    other.run("ROLLBACK");
+  }
+  start();
+  BOOST_TEST((get("/history").json().find(done) != nullptr));
+  service->queue().pause_all(false);
+  BOOST_TEST(ended(waits).at("status").at("completed").as_bool());
+}
+
+// Whatever it throws is its job's alone.
+BOOST_FIXTURE_TEST_CASE(what_a_plugin_throws_fails_one_job_and_no_other, V1Serving) {
+  const std::string first = submit(meeting(1, 2));
+  wait_until([&] { return running() == 1; });
+  for (const char* how : {"number", "exception", "error"}) {
+    const std::string id =
+        submit_v1(cat(R"({"1": {"class_type": "test.fail", "inputs": {"how": ")", how,
+                      R"("}}, "2": {"class_type": "t.Show", "inputs": {"value": ["1", 0]}}})"));
+    wait_for(id, "failed");
+    BOOST_TEST(!job(id).at("error").at("message").as_string().empty(), how);
+  }
+  BOOST_TEST(running() == 1u);
+  const std::string second = submit(meeting(2, 2));
+  for (const std::string& id : {first, second})
+    BOOST_TEST(ended(id).at("status").at("completed").as_bool());
 }
 
 // It says so, keeps what it has, and goes on as soon as there is room.

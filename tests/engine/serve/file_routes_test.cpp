@@ -108,6 +108,21 @@ BOOST_FIXTURE_TEST_CASE(no_name_leads_out_of_a_folder, Pictures) {
   BOOST_TEST(status("filename=pipe.png") == 404);  // and nobody waits for it
 }
 
+// Pipes, and what leads to devices: nothing waits for them, or reads them without an end.
+BOOST_FIXTURE_TEST_CASE(only_files_are_sent_and_written_over, Pictures) {
+  BOOST_TEST_REQUIRE(::mkfifo((folder / "output/pipe.png").c_str(), 0600) == 0);
+  BOOST_TEST_REQUIRE(::mkfifo((folder / "input/pipe.png").c_str(), 0600) == 0);
+  std::filesystem::create_symlink("/dev/zero", folder / "output/zero.png");
+  for (const char* name : {"pipe.png", "zero.png"})
+    for (const char* more : {"", "&channel=rgb", "&preview=webp"}) {
+      const int status = get(cat("/view?filename=", name, more)).status;
+      BOOST_TEST((status == 403 || status == 404), name << more << " " << status);
+    }
+  const Reply reply = upload(*this, form({{file_part("pipe.png"), "x"}, {"name=overwrite", "1"}}));
+  BOOST_TEST(reply.status == 400);
+  BOOST_TEST(get("/view?filename=a.png").body == "0123456789");
+}
+
 BOOST_FIXTURE_TEST_CASE(pictures_are_taken, Serving) {
   for (const char* target : {"/upload/image", "/api/upload/image"}) {
     const Reply reply = upload(*this, form({{file_part("cat.png"), "meow"}}), target);

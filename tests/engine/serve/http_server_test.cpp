@@ -3,6 +3,7 @@
 #include <fcntl.h>
 
 #include <boost/test/unit_test.hpp>
+#include <future>
 #include <mutex>
 #include <thread>
 
@@ -170,6 +171,29 @@ BOOST_AUTO_TEST_CASE(a_request_can_be_refused_before_its_body) {
   BOOST_TEST(connection.read_reply().status == 403);
   BOOST_TEST(connection.is_closed());
   BOOST_TEST(ask(echo.port(), "GET", "/", "", "Host: a\r\nX-Key: 1\r\n").status == 200);
+}
+
+BOOST_AUTO_TEST_CASE(what_takes_long_holds_up_no_other_request) {
+  std::promise<void> goes_on;
+  const std::shared_future<void> may_go = goes_on.get_future().share();
+  ServerHandlers handlers;
+  handlers.takes_long = [](const HttpRequest& head) { return head.path == "/long"; };
+  handlers.answer = [&](const HttpRequest& request) {
+    if (request.path == "/long") may_go.wait();
+    return text_response(request.path);
+  };
+  ServerHandlers all = Echo::with_defaults(handlers);
+  HttpServer server({.answering_threads = 1, .patient_threads = 2}, all);
+  std::vector<std::future<Reply>> waiting;
+  for (int i = 0; i < 3; ++i)
+    waiting.push_back(
+        std::async(std::launch::async, [&] { return ask(server.port(), "GET", "/long"); }));
+  auto quick = std::async(std::launch::async, [&] { return ask(server.port(), "GET", "/quick"); });
+  const bool is_quick = quick.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+  goes_on.set_value();
+  BOOST_TEST(is_quick);
+  BOOST_TEST(quick.get().body == "/quick");
+  for (std::future<Reply>& each : waiting) BOOST_TEST(each.get().body == "/long");
 }
 
 BOOST_AUTO_TEST_CASE(a_fault_of_a_handler_is_an_answer) {

@@ -130,6 +130,37 @@ BOOST_FIXTURE_TEST_CASE(the_picture_to_show_is_one_of_the_output_folder, Serving
       "{\"filename\":\"o.png\",\"type\":\"output\",\"nodeId\":\"4\",\"mediaType\":\"images\"}");
 }
 
+BOOST_FIXTURE_TEST_CASE(what_can_be_shown_is_told_by_key_format_and_name, Serving) {
+  service.reset();
+  const std::pair<const char*, const char*> kShown[] = {
+      {R"({"video": [{"filename": "a.mp4", "type": "output"}]})", "video"},
+      {R"({"audio": [{"filename": "a.flac", "type": "output"}]})", "audio"},
+      {R"({"gifs": [{"filename": "a", "format": "video/h264", "type": "output"}]})", "gifs"},
+      {R"({"3d": [{"filename": "a.glb", "type": "output"}]})", "3d"},
+      {R"({"files": [{"filename": "a.txt", "type": "output"}]})", nullptr},
+      {R"({"text": ["a.png"]})", nullptr}};
+  {
+    engine::JobQueue by_hand(options.queue_file);
+    for (std::size_t i = 0; i < std::size(kShown); ++i) {
+      engine::NewJob job;
+      job.prompt = "{}";
+      job.id = cat("job-", i);
+      by_hand.submit({job});
+      const engine::Job claimed = by_hand.claim().value();
+      by_hand.finish({claimed.id, claimed.generation},
+                     {engine::JobState::done, cat("{\"4\": ", kShown[i].first, "}"), ""});
+    }
+  }
+  start();
+  for (std::size_t i = 0; i < std::size(kShown); ++i) {
+    const Json job = get(cat("/api/jobs/job-", i)).json();
+    const Json* const shown = job.find("preview_output");
+    BOOST_TEST((shown != nullptr) == (kShown[i].second != nullptr), kShown[i].first);
+    if (shown != nullptr && kShown[i].second != nullptr)
+      BOOST_TEST(shown->at("mediaType").as_string() == kShown[i].second);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(jobs_are_cancelled_by_id, Serving) {
   const std::string runs = submit(meeting(1, 2));
   wait_until([&] { return running() == 1; });

@@ -99,6 +99,25 @@ BOOST_FIXTURE_TEST_CASE(what_is_no_picture_is_not_converted, SeeThrough) {
   BOOST_TEST(get("/view?filename=a.png&subfolder=..&channel=rgb").status == 403);
 }
 
+// A picture that says that it is huge is refused by what it says.
+BOOST_FIXTURE_TEST_CASE(a_picture_of_too_many_pixels_is_not_decoded, SeeThrough) {
+  std::string header =
+      "IHDR" + big_endian(60'000) + big_endian(60'000) + std::string("\x08\x06\0\0\0", 5);
+  boost::crc_32_type sum;
+  sum.process_bytes(header.data(), header.size());
+  const std::string huge = std::string(kPng) + big_endian(13) + header +
+                           big_endian(std::uint32_t(sum.checksum())) +
+                           picture.substr(kBehindHeader);
+  folder.write("output/huge.png", huge);
+  for (const char* query : {"channel=rgb", "channel=a", "preview=webp"}) {
+    const Reply reply = get(cat("/view?filename=huge.png&", query));
+    BOOST_TEST(reply.status == 400, query);
+    BOOST_TEST(reply.body.find("pixels") != std::string::npos, reply.body);
+  }
+  BOOST_TEST(mask(huge, R"({"filename": "a.png", "type": "output"})").status == 400);
+  BOOST_TEST(get("/view?filename=huge.png").body == huge);  // as it is
+}
+
 BOOST_FIXTURE_TEST_CASE(a_mask_is_the_alpha_of_its_picture, SeeThrough) {
   folder.write("output/opaque.png", with_text(opaque, "workflow", "{\"nodes\": []}"));
   for (const char* target : {"/upload/mask", "/api/upload/mask"}) {

@@ -85,6 +85,15 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_run_is_refused_in_comfyuis_words, Serving) {
   BOOST_TEST(get("/history").json().size() == 0u);
 }
 
+BOOST_FIXTURE_TEST_CASE(what_cannot_be_read_is_an_invalid_prompt, Serving) {
+  for (const char* node : {R"({"class_type": "t.Show", "inputs": {"value": [1.5, 0]}})",
+                           R"({"class_type": "t.Show", "inputs": 5})"}) {
+    const Reply reply = post("/prompt", engine::cat("{\"prompt\": {\"1\": ", node, "}}"));
+    BOOST_TEST(error_type(reply) == "invalid_prompt");
+    BOOST_TEST(reply.json().at("node_errors").size() == 0u);
+  }
+}
+
 BOOST_FIXTURE_TEST_CASE(each_faulty_node_is_named_with_its_errors, Serving) {
   const Reply reply =
       post("/prompt",

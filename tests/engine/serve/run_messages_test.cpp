@@ -107,6 +107,24 @@ BOOST_AUTO_TEST_CASE(a_picture_comes_with_what_a_client_wants_to_know) {
   BOOST_TEST((run.knowing->binaries.at(1) == plain));
 }
 
+BOOST_AUTO_TEST_CASE(only_true_announces_previews_with_their_nodes) {
+  OneRun run;
+  const std::uint8_t pixels[3] = {255, 0, 0};
+  const heddle::Preview picture{1, 1, 1, 4, pixels};
+  heddle::Event shown = event(heddle::Event::Kind::preview);
+  shown.preview = &picture;
+  for (const char* value : {"1", "\"true\"", "null", "false"}) {
+    const auto socket = std::make_shared<KeptSocket>();
+    const WebSocketEvents events = run.clients.connect(value, operator_caller(), socket);
+    events.received(cat("{\"type\": \"feature_flags\", \"data\": ",
+                        "{\"supports_preview_metadata\": ", value, "}}"),
+                    true);
+    run.messages(value).take(shown);
+    BOOST_TEST_REQUIRE(socket->binaries.size() == 1u, value);
+    BOOST_TEST(int(socket->binaries[0][3]) == 1, value);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(pictures_are_scaled_to_one_size) {
   const std::uint8_t pixels[2 * 1 * 3] = {0, 10, 20, 100, 110, 120};
   const RgbPicture up = scaled(pixels, 2, 1, 8);

@@ -1,4 +1,6 @@
 // /users, /settings and /userdata.
+#include <sys/stat.h>
+
 #include "tests/engine/serve/service_fixture.h"
 
 using namespace heddle;
@@ -143,6 +145,15 @@ BOOST_FIXTURE_TEST_CASE(no_name_leads_out_of_the_users_folder, OfUser) {
     BOOST_TEST(get(cat("/userdata?dir=", dir)).status == 403, dir);
     BOOST_TEST(get(cat("/v2/userdata?path=", dir)).status == 403, dir);
   }
+  BOOST_TEST(get("/userdata/mine").body == "x");
+}
+
+BOOST_FIXTURE_TEST_CASE(pipes_hold_nobody_up, OfUser) {
+  post("/userdata/mine", "x");
+  BOOST_TEST_REQUIRE(::mkfifo((folder / "user/default/pipe").c_str(), 0600) == 0);
+  BOOST_TEST(get("/userdata/pipe").status == 404);
+  BOOST_TEST(post("/userdata/pipe", "x").status == 400);
+  BOOST_TEST(post("/userdata/mine/move/pipe", "").status == 400);
   BOOST_TEST(get("/userdata/mine").body == "x");
 }
 

@@ -233,6 +233,30 @@ BOOST_FIXTURE_TEST_CASE(ended_jobs_are_tried_again_and_deleted, Held) {
   BOOST_TEST(refused(404, "POST", "/v1/jobs/none/retry") == "not_found");
 }
 
+BOOST_FIXTURE_TEST_CASE(a_retry_uses_what_is_kept_or_begins_at_the_start, V1Serving) {
+  const std::string first = submit_v1(showing(6));
+  wait_for(first, "done");
+  const auto cached = [&](const std::string& id) {  // nodes that had not to run
+    wait_for(id, "done");
+    const Json messages = ended(id).at("status").at("messages");
+    return messages.at(1).at(1).at("nodes").size();
+  };
+  const auto again = [&](const char* body) {
+    const Json made = expect(201, "POST", cat("/v1/jobs/", first, "/retry"), body);
+    const std::string id = made.at("id").as_string();
+    BOOST_TEST(job(id).at("from_start").as_bool() == made.at("from_start").as_bool());
+    return id;
+  };
+  BOOST_TEST(cached(again("")) > 0u);
+  const std::string anew = again("{\"from_start\": true}");
+  BOOST_TEST(cached(anew) == 0u);
+  BOOST_TEST(job(anew).at("from_start").as_bool());
+  BOOST_TEST(engine::write_json(ended(anew).at("outputs")) == "{\"2\":{\"text\":[6]}}");
+  BOOST_TEST(cached(again("{\"from_start\": false}")) > 0u);  // what it has made is kept
+  BOOST_TEST(refused(400, "POST", cat("/v1/jobs/", first, "/retry"), "{\"from_start\": 1}") ==
+             "invalid_argument");
+}
+
 BOOST_FIXTURE_TEST_CASE(jobs_are_cancelled_together, Held) {
   const auto cancel = [&](const std::string& body) {
     return strings(expect(200, "POST", "/v1/cancel", body).at("cancelled"));
