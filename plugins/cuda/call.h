@@ -66,8 +66,10 @@ inline const heddle_view& out(const heddle_op_call& call, std::uint32_t index = 
 // What libraries want of an operand's address. It is not known when kernels are chosen.
 inline bool lies_at_16(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
 
-// Runs the call by another kernel, one without a workspace, after all. Throws what that answers.
-void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call);
+// Runs the call by another kernel, with the workspace that it asked for, if any. Throws what that
+// answers.
+void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call,
+                  void* workspace = nullptr);
 
 template <class Attrs>
 const Attrs& attrs(const heddle_op_call& call) {

@@ -39,6 +39,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kVectorNormRope,
     &kVectorGatedAdd,
     &kFewConv2d,
+    &kPointConv2d,
     &kVectorGroupNorm,
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnAttention,
@@ -47,9 +48,10 @@ constexpr const heddle_kernel* const kKernels[] = {
     nullptr,
 };
 
-void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call) {
-  heddle_status* status = kernel.launch(handle(&stream.device()),
-                                        reinterpret_cast<heddle_stream*>(&stream), &call, nullptr);
+void launch_other(const heddle_kernel& kernel, Stream& stream, const heddle_op_call& call,
+                  void* workspace) {
+  heddle_status* status = kernel.launch(
+      handle(&stream.device()), reinterpret_cast<heddle_stream*>(&stream), &call, workspace);
   if (status == nullptr) return;
   const heddle_host* host = stream.device().host();
   const std::string text = host->status_message(status);

@@ -21,6 +21,7 @@ extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNor
 extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu
 extern const heddle_kernel kVectorGatedAdd;   // gated_add_vector.cu
 extern const heddle_kernel kFewConv2d;        // conv_few.cu
+extern const heddle_kernel kPointConv2d;      // conv_point.cpp: cuBLASLt
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

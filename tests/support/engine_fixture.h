@@ -1,7 +1,9 @@
-// An engine with the sample plugins and the cpu device, for tests that run workflows. The plain
-// loops are used when `reference` is asked for, and in sanitizer builds there is nothing else.
+// An engine with the sample plugins and the cpu device, for tests that run workflows. Where the
+// environment names another device in HEDDLE_TEST_DEVICE ("cuda:0"), that one, in f32: goldens that
+// models are held against can then be compared there, too (tests/README.md).
 #pragma once
 
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 
@@ -13,7 +15,10 @@ inline EngineOptions engine_options() {
   EngineOptions options;
   options.default_plugin_dir = HEDDLE_PLUGINS_DIR;
   options.plugin_dirs = {HEDDLE_SAMPLE_PLUGINS_DIR};
-  options.devices = {"cpu:0"};
+  const char* const device = std::getenv("HEDDLE_TEST_DEVICE");
+  const std::string name = device == nullptr ? "cpu:0" : device;
+  options.devices = {name};
+  options.compute[name.substr(0, name.find(':'))] = "f32";
   options.cache_bytes = 64 << 20;
   return options;
 }

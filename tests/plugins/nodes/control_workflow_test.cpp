@@ -29,8 +29,6 @@ struct ControlWorkflows {
   }
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = engine_options();
-    options.devices = {"cpu:0"};
-    options.compute = {{"cpu", "f32"}};
     options.model_dirs = {folder / "models"};
     options.input_dir = control_folder();
     options.output_dir = folder / "out";

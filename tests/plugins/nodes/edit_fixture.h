@@ -40,8 +40,6 @@ struct EditFixture {
   }
   EngineOptions options() const {
     EngineOptions options = engine_options();
-    options.devices = {"cpu:0"};
-    options.compute = {{"cpu", "f32"}};
     options.model_dirs = {folder / "models"};
     options.input_dir = edit_folder();
     options.output_dir = folder / "out";

@@ -22,8 +22,6 @@ struct PatchWorkflows {
 
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = engine_options();
-    options.devices = {"cpu:0"};
-    options.compute = {{"cpu", "f32"}};
     options.model_dirs = {folder / "models"};
     options.input_dir = tests_folder() / "plugins/goldens/control";
     options.output_dir = folder / "out";
