@@ -13,7 +13,7 @@ mkdir -p "$dir/plugins" "$dir/lib"
 cp "$build/heddle" "$build/tests/conformance" "$dir/"
 if [ -f "$build/libheddle.so" ]; then cp "$build/libheddle.so" "$dir/lib/"; fi
 if [ -x "$build/tests/low_memory_model" ]; then cp "$build/tests/low_memory_model" "$dir/"; fi
-for name in core samplers encoders denoisers vae image; do cp "$build/plugins/$name.so" "$dir/plugins/"; done
+for name in core samplers encoders denoisers vae image upscalers; do cp "$build/plugins/$name.so" "$dir/plugins/"; done
 if [ -f "$build/plugins/cuda.so" ]; then cp "$build/plugins/cuda.so" "$dir/plugins/"; fi
 if [ -n "$plain" ]; then cp "$plain/plugins/cpu.so" "$dir/plugins/"; fi
 for file in "$dir/heddle" "$dir/conformance" "$dir"/plugins/*.so; do
