@@ -1,6 +1,6 @@
 // An engine with the sample plugins and the cpu device, for tests that run workflows. Where the
-// environment names another device in HEDDLE_TEST_DEVICE ("cuda:0"), that one, in f32: goldens that
-// models are held against can then be compared there, too (tests/README.md).
+// environment names another device in HEDDLE_TEST_DEVICE ("cuda:0"), that one: goldens that models
+// are held against can then be compared there, too (tests/README.md).
 #pragma once
 
 #include <cstdlib>
@@ -11,14 +11,17 @@
 
 namespace heddle::test {
 
+inline std::string test_device() {
+  const char* const device = std::getenv("HEDDLE_TEST_DEVICE");
+  return device == nullptr ? "cpu:0" : device;
+}
+inline std::string test_device_kind() { return test_device().substr(0, test_device().find(':')); }
+
 inline EngineOptions engine_options() {
   EngineOptions options;
   options.default_plugin_dir = HEDDLE_PLUGINS_DIR;
   options.plugin_dirs = {HEDDLE_SAMPLE_PLUGINS_DIR};
-  const char* const device = std::getenv("HEDDLE_TEST_DEVICE");
-  const std::string name = device == nullptr ? "cpu:0" : device;
-  options.devices = {name};
-  options.compute[name.substr(0, name.find(':'))] = "f32";
+  options.devices = {test_device()};
   options.cache_bytes = 64 << 20;
   return options;
 }

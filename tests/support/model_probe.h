@@ -43,7 +43,7 @@ class ModelProbe {
  private:
   static EngineOptions options(const char* compute) {
     EngineOptions options = engine_options();
-    options.compute["cpu"] = compute;
+    options.compute[test_device_kind()] = compute;
     return options;
   }
   static std::string field(const std::string& name, const std::string& text,

@@ -47,7 +47,7 @@ struct WindowFixture : NodeFixture {
 
   heddle::EngineOptions told_options() const {
     heddle::EngineOptions options = heddle::test::engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs.push_back(folder / "models");
     options.output_dir = folder / "told";
     return options;

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(pictures_are_seen_by_a_model_with_a_vision_tower) {
   const std::string picture =
       R"("picture": {"class_type": "LoadImage", "inputs": {"image": "one.png"}}, )";
   heddle::EngineOptions options = engine_options();
-  options.compute["cpu"] = "f32";
+  options.compute[test_device_kind()] = "f32";
   options.model_dirs = {folder / "models"};
   options.input_dir = folder / "input";
   options.output_dir = folder / "out2";
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_run_is_cancelled_between_two_tokens) {
 BOOST_AUTO_TEST_CASE(it_is_stopped_between_all_tokens_and_goes_on_to_the_same_text) {
   add_qwen3();
   heddle::EngineOptions options = engine_options();
-  options.compute["cpu"] = "f32";
+  options.compute[test_device_kind()] = "f32";
   options.model_dirs = {folder / "models"};
   options.output_dir = folder / "pieces";
   options.cache_bytes = 1;

@@ -60,7 +60,7 @@ struct HooksFixture : NodeFixture {
   // An engine of its own, over the same files.
   EngineOptions more_options() const {
     EngineOptions options = heddle::test::engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     options.output_dir = folder / "more";
     return options;

@@ -91,7 +91,7 @@ struct SweepFixture {
 
   EngineOptions options() const {
     EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     write_vision_models(nodes.folder / "models");
     options.model_dirs.push_back(nodes.folder / "models");
     options.input_dir = std::filesystem::path(HEDDLE_SOURCE_DIR) / "graphs";

@@ -64,7 +64,7 @@ struct NodeFixture {
                    heddle::engine::write_json(*configs.find(name)));
     }
     EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     options.model_dirs.push_back(folder / "models");
     options.output_dir = folder / "out";
     return options;

@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(what_is_asked_of_pairs_is_told_before) {
 BOOST_AUTO_TEST_CASE(numbers_of_16_bits_are_guided_nearly_as_those_of_32) {
   EngineOptions options = options_for({"cpu:0"});
   const std::vector<float> exact = draw(options);
-  options.compute["cpu"] = "bf16";
+  options.compute[heddle::test::test_device_kind()] = "bf16";
   options.reference_kernels = false;
   const double error = heddle::test::relative_error(draw(options), exact);
   BOOST_TEST(error > 0.0);

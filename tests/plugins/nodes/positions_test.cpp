@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(where_nothing_moves_the_picture_is_the_same) {
 
 BOOST_AUTO_TEST_CASE(what_is_asked_of_the_model_is_told_before) {
   heddle::EngineOptions options = engine_options();
-  options.compute["cpu"] = "f32";
+  options.compute[test_device_kind()] = "f32";
   options.model_dirs.push_back(folder / "models");
   heddle::Engine::Data planned(options);
   check_inference(

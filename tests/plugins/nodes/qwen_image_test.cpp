@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_lora_finds_its_modules_behind_the_prefix_of_a_checkpoint)
       golden().string() + R"(", "prefix": "wide."}}, )" + kLook + "}";
   // Fast kernels keep the sum as bf16, which is what the file has; the plain loops keep all of f32.
   heddle::EngineOptions options = heddle::test::engine_options();
-  options.compute["cpu"] = "f32";
+  options.compute[test_device_kind()] = "f32";
   options.reference_kernels = true;
   options.model_dirs = {NodeFixture::folder / "models"};
   heddle::Engine exact(options);

@@ -35,7 +35,7 @@ struct ReduxFixture {
     write_safetensors(folder / "models/style_models/flux1-redux-dev.safetensors",
                       seeded_model("redux", false, "redux"));
     EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     options.input_dir = tests_folder() / "plugins/goldens/edit";
     options.output_dir = folder / "out";

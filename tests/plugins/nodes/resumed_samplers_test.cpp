@@ -29,7 +29,7 @@ struct ResumedFixture : NodeFixture {
 
   heddle::EngineOptions without_cache() const {
     heddle::EngineOptions options = heddle::test::engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs.push_back(folder / "models");
     options.output_dir = folder / "out";
     options.cache_bytes = 1;

@@ -22,7 +22,7 @@ struct TiledFixture {
 
   EngineOptions options() const {
     EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     options.model_dirs.push_back(nodes.folder / "models");
     options.output_dir = nodes.folder / "told";
     return options;

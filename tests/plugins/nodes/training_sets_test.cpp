@@ -16,7 +16,7 @@ struct TrainingSets {
 
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     options.model_dirs.push_back(nodes.folder / "models");
     options.input_dir = nodes.folder / "in";
     options.output_dir = nodes.folder / "out";

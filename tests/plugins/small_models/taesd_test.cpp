@@ -40,7 +40,7 @@ struct TaesdFixture {
   }
   EngineOptions options() const {
     EngineOptions options = engine_options();
-    options.compute["cpu"] = "f32";
+    options.compute[test_device_kind()] = "f32";
     options.model_dirs = {temporary / "models"};
     options.output_dir = temporary / "output";
     return options;
