@@ -23,8 +23,8 @@ constexpr std::string_view kTorchConvert = " Convert the file to safetensors.";
 // The bytes of 0x1950a86a20f9469cfc6c, by which torch.save's older files begin.
 constexpr std::string_view kTorchMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::int64_t kTorchVersion = 1001;
-constexpr std::size_t kMostTorchAxes = 16;
-constexpr std::size_t kDeepestDict = 8;  // dicts in each other
+constexpr std::size_t kMostTorchAxes = 8;  // HEDDLE_MAX_RANK
+constexpr std::size_t kDeepestDict = 8;    // dicts in each other
 constexpr std::size_t kMostDictValues = 4
                                         << 20;  // values of dicts, each as often as it stands there
 constexpr std::size_t kMostNameBytes = 64 << 20;                      // of all tensors
@@ -274,10 +274,12 @@ class PytorchReader {
     const auto [what, arguments] = call_of(value);  // torch.Size((2, 3))
     const PickleValue& tuple =
         what != nullptr && !arguments->empty() ? pickle_[arguments->front()] : value;
-    if (tuple.kind != PickleKind::tuple || tuple.items.size() > kMostTorchAxes)
+    if (tuple.kind != PickleKind::tuple)
       throw refuse_tensor(name, cat("its shape or strides are ", pickle_kind_name(tuple.kind),
-                                    " of ", tuple.items.size(), ", not a tuple of at most ",
-                                    kMostTorchAxes, ".", kTorchDamaged));
+                                    ", not a tuple.", kTorchDamaged));
+    if (tuple.items.size() > kMostTorchAxes)
+      throw lacks(name, cat("it has ", tuple.items.size(), " axes, at most ", kMostTorchAxes,
+                            " are read."));
     std::vector<std::int64_t> result;
     for (const std::uint32_t item : tuple.items) {
       const PickleValue& number = pickle_[item];

@@ -13,9 +13,14 @@
 heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c)
     : checkpoint(std::move(c)), path(checkpoint.path().string()) {
   // What packed rows are widened to is what a plugin deals with.
-  for (const heddle::engine::TensorView& t : checkpoint.tensors())
-    infos.push_back(heddle::engine::make_info(
-        t.packed == nullptr ? heddle_dtype(t.dtype) : HEDDLE_F32, t.shape));
+  using namespace heddle::engine;
+  for (const TensorView& t : checkpoint.tensors()) {
+    try {
+      infos.push_back(make_info(t.packed == nullptr ? heddle_dtype(t.dtype) : HEDDLE_F32, t.shape));
+    } catch (const Error& error) {
+      throw Error(error.code(), cat(path, ": tensor ", quote(t.name), ": ", error.what()));
+    }
+  }
 }
 
 namespace heddle::engine {
