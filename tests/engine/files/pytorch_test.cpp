@@ -229,6 +229,28 @@ BOOST_AUTO_TEST_CASE(tensors_that_pass_their_storage_are_refused) {
   is_refused(content_of("complex.pt"), "'torch.ComplexFloatStorage'");
 }
 
+BOOST_AUTO_TEST_CASE(numbers_that_are_no_small_integers_are_refused) {
+  const std::string tensor = pickled_tensor("0", 6, 0, {6}, {1});
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = tensor;
+    const std::size_t at = changed.rfind(from);
+    BOOST_REQUIRE(at != changed.npos);
+    return pickled_dict("w", changed.replace(at, from.size(), to));
+  };
+  const std::string large = "\x8a\x09" + std::string(8, '\0') + "\x01",
+                    first = "Q" + pickled_number(0), shape = pickled_numbers({6});
+  pickle_is_refused(with(first, "Q" + large), "at an integer (of 9 bytes)");
+  pickle_is_refused(with(first, "QN"), "at None (no number)");
+  pickle_is_refused(with(first, "Q" + pickled_text("2")), "at a text ('2')");
+  pickle_is_refused(with(shape, "(" + large + "t"), "hold an integer (of 9 bytes)");
+  std::string file = content_of("legacy.pth");
+  const std::size_t version = file.find("M\xe9\x03.");
+  BOOST_REQUIRE(version != file.npos);
+  is_refused(std::string(file).replace(version, 3, large), "the version of 9 bytes");
+  // Of a dict that is no tensor's name: two such keys would be the same one.
+  BOOST_TEST(parse_file(pytorch_bytes("\x80\x02}" + large + tensor + "s.")).tensors.empty());
+}
+
 BOOST_AUTO_TEST_CASE(zip_files_that_are_no_weights_are_refused) {
   // Its code is compressed, and nobody looks at it.
   is_refused(zip_bytes({{"m/code/m.py", "x", 8}, {"m/constants.pkl", ""}, {"m/data.pkl", ""}}),
