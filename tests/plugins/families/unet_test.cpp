@@ -5,6 +5,7 @@
 #include "engine/base/json.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
+#include "tests/support/pytorch_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unet_models.h"
 
@@ -88,6 +89,26 @@ BOOST_AUTO_TEST_CASE(original_names_and_a_prefix_give_the_same_bytes) {
     BOOST_TEST(original == diffusers, kind);
     BOOST_TEST(original == prefixed, kind);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_folder_of_pytorchs_file_alone_is_that_file) {
+  const std::filesystem::path folder = temporary / "unet";
+  std::filesystem::create_directories(folder);
+  BOOST_TEST(engine_refusal([&] { call(folder, "sd1_odd"); }).find("holds no .safetensors") !=
+             std::string::npos);
+  write_pytorch(folder / "diffusion_pytorch_model.bin", unet_model("sd1"), "state_dict");
+  const auto drawn = [&](const std::filesystem::path& model) {
+    return call(model, "sd1_odd").floats("model.outputs", "out.1");
+  };
+  const std::vector<float> same = drawn(file("sd1"));
+  BOOST_TEST(drawn(folder) == same);
+  // A second one is not guessed at; one in safetensors comes before both.
+  write_pytorch(folder / "other.pt", unet_model("sd2"), "state_dict");
+  BOOST_TEST(engine_refusal([&] {
+               call(folder, "sd1_odd");
+             }).find("diffusion_pytorch_model.bin, other.pt") != std::string::npos);
+  write_safetensors(folder / "diffusion_pytorch_model.safetensors", unet_model("sd1"));
+  BOOST_TEST(drawn(folder) == same);
 }
 
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
