@@ -178,4 +178,21 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
             {"256 numbers beside the text", "unCLIP"});
 }
 
+BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_read_up_to_the_first_gap) {
+  const std::pair<const char*, const char*> strays[] = {
+      {"input_blocks.2000000000.0.x", "'input_blocks.6.0.in_layers.2.weight'"},
+      {"input_blocks.2147483647.0.x", "'input_blocks.6.0.in_layers.2.weight'"},
+      {"output_blocks.2147483647.0.x", "more stages upwards than downwards"},
+      {"down_blocks.2000000000.x", "'down_blocks.2.resnets.0.conv1.weight'"},
+      {"down_blocks.1.resnets.2000000000.x", "'down_blocks.1.resnets.2.conv1.weight'"},
+      {"up_blocks.2000000000.x", "more stages upwards than downwards"}};
+  for (const auto& [stray, why] : strays) {
+    const auto path = file("sd1", [&](std::vector<FileTensor>& tensors) {
+      if (std::string(stray).find("put_") != std::string::npos) name_unet_as_original(tensors, 2);
+      tensors.push_back({stray, "F32", {0}});
+    });
+    unet_says(engine_refusal([&] { call(path, "sd1_square"); }), {"unet.safetensors", why});
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
