@@ -85,7 +85,9 @@ class Uploads {
     for (const std::string_view mark : {kInput, kOutput})
       if (value.ends_with(mark)) name.resize(value.size() - mark.size());
     const fs::path relative(name), path = (is_output ? output_ : input_) / relative;
-    if (name.empty() || relative.is_absolute() ||
+    const auto is_nothing = [](const fs::path& part) { return part.empty() || part == "."; };
+    // "." would be all that is here.
+    if (std::ranges::all_of(relative, is_nothing) || relative.is_absolute() ||
         std::ranges::any_of(relative, [](const fs::path& part) { return part == ".."; }))
       return std::nullopt;
     std::error_code ignored;

@@ -23,8 +23,8 @@ constexpr std::string_view kTorchConvert = " Convert the file to safetensors.";
 // The bytes of 0x1950a86a20f9469cfc6c, by which torch.save's older files begin.
 constexpr std::string_view kTorchMagic = "\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19";
 constexpr std::int64_t kTorchVersion = 1001;
-constexpr std::size_t kMostTorchAxes = 16;
-constexpr std::size_t kDeepestDict = 8;  // dicts in each other
+constexpr std::size_t kMostTorchAxes = 8;  // HEDDLE_MAX_RANK
+constexpr std::size_t kDeepestDict = 8;    // dicts in each other
 constexpr std::size_t kMostDictValues = 4
                                         << 20;  // values of dicts, each as often as it stands there
 constexpr std::size_t kMostNameBytes = 64 << 20;                      // of all tensors
@@ -37,6 +37,18 @@ constexpr std::string_view kModelKeys[] = {
 struct TorchStorage {
   std::uint64_t offset = 0, size = 0;  // bytes, in the file
 };
+
+// An integer whose value is known: of larger ones the number is 0.
+bool is_whole(const PickleValue& value) {
+  return value.kind == PickleKind::integer && value.text.empty();
+}
+
+// For messages.
+std::string shown(const PickleValue& value) {
+  if (is_whole(value)) return cat(value.number);
+  if (value.kind == PickleKind::integer) return cat("of ", value.text.size(), " bytes");
+  return value.kind == PickleKind::text ? quote(value.text) : "no number";
+}
 
 class PytorchReader {
  public:
@@ -123,8 +135,9 @@ class PytorchReader {
     if (magic[magic.root].text != kTorchMagic)
       throw refuse(cat("this is a pickle, but not one of torch.save.", kTorchConvert));
     const Pickle version = next_pickle(at, "the version");
-    if (version[version.root].number != kTorchVersion)
-      throw Error(Code::unsupported, cat(file_name_, ": the version ", version[version.root].number,
+    const PickleValue& given = version[version.root];
+    if (!is_whole(given) || given.number != kTorchVersion)
+      throw Error(Code::unsupported, cat(file_name_, ": the version ", shown(given),
                                          " of torch.save's files is not known, only ",
                                          kTorchVersion, ".", kTorchConvert));
     check_machine(next_pickle(at, "the facts about the machine"));
@@ -220,7 +233,7 @@ class PytorchReader {
       const PickleValue &key = pickle_[items[i]], &value = pickle_[items[i + 1]];
       const bool is_dict = value.kind == PickleKind::dict;
       if (!is_dict && value.kind != PickleKind::call) continue;
-      if (key.kind != PickleKind::text && key.kind != PickleKind::integer) continue;
+      if (key.kind != PickleKind::text && !is_whole(key)) continue;
       const std::string name =
           cat(prefix, key.kind == PickleKind::text ? std::string(key.text) : cat(key.number));
       name_bytes_ += name.size();
@@ -266,7 +279,11 @@ class PytorchReader {
     const auto [storage, dtype] = storage_of(name, pickle_[given[0]], type);
     TensorEntry tensor{.name = name, .dtype = dtype, .shape = numbers(name, pickle_[given[2]])};
     check_strides(tensor, numbers(name, pickle_[given[3]]));
-    place(tensor, pickle_[given[1]].number, storage);
+    const PickleValue& first = pickle_[given[1]];
+    if (!is_whole(first))
+      throw refuse_tensor(name, cat("it begins in its storage at ", pickle_kind_name(first.kind),
+                                    " (", shown(first), ").", kTorchDamaged));
+    place(tensor, first.number, storage);
     return tensor;
   }
 
@@ -274,16 +291,18 @@ class PytorchReader {
     const auto [what, arguments] = call_of(value);  // torch.Size((2, 3))
     const PickleValue& tuple =
         what != nullptr && !arguments->empty() ? pickle_[arguments->front()] : value;
-    if (tuple.kind != PickleKind::tuple || tuple.items.size() > kMostTorchAxes)
+    if (tuple.kind != PickleKind::tuple)
       throw refuse_tensor(name, cat("its shape or strides are ", pickle_kind_name(tuple.kind),
-                                    " of ", tuple.items.size(), ", not a tuple of at most ",
-                                    kMostTorchAxes, ".", kTorchDamaged));
+                                    ", not a tuple.", kTorchDamaged));
+    if (tuple.items.size() > kMostTorchAxes)
+      throw lacks(name, cat("it has ", tuple.items.size(), " axes, at most ", kMostTorchAxes,
+                            " are read."));
     std::vector<std::int64_t> result;
     for (const std::uint32_t item : tuple.items) {
       const PickleValue& number = pickle_[item];
-      if (number.kind != PickleKind::integer || number.number < 0)
+      if (!is_whole(number) || number.number < 0)
         throw refuse_tensor(name, cat("its shape or strides hold ", pickle_kind_name(number.kind),
-                                      " (", number.number, ").", kTorchDamaged));
+                                      " (", shown(number), ").", kTorchDamaged));
       result.push_back(number.number);
     }
     return result;

@@ -1,5 +1,6 @@
 // heddle.checkpoint/0: names, shapes and types of a checkpoint's tensors.
 #include <algorithm>
+#include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -13,9 +14,14 @@
 heddle_checkpoint::heddle_checkpoint(heddle::engine::Checkpoint c)
     : checkpoint(std::move(c)), path(checkpoint.path().string()) {
   // What packed rows are widened to is what a plugin deals with.
-  for (const heddle::engine::TensorView& t : checkpoint.tensors())
-    infos.push_back(heddle::engine::make_info(
-        t.packed == nullptr ? heddle_dtype(t.dtype) : HEDDLE_F32, t.shape));
+  using namespace heddle::engine;
+  for (const TensorView& t : checkpoint.tensors()) {
+    try {
+      infos.push_back(make_info(t.packed == nullptr ? heddle_dtype(t.dtype) : HEDDLE_F32, t.shape));
+    } catch (const Error& error) {
+      throw Error(error.code(), cat(path, ": tensor ", quote(t.name), ": ", error.what()));
+    }
+  }
 }
 
 namespace heddle::engine {
@@ -28,32 +34,33 @@ CheckpointCache& cache() {
   return files;
 }
 
-// A folder stands for the one model file in it: an index of shards before a single file.
+// A folder stands for the one model file in it. Of several formats, as downloads have them beside
+// each other, the first of these counts: safetensors before PyTorch's, an index of shards before
+// single files.
 std::filesystem::path model_file(const std::filesystem::path& path) {
+  static const std::vector<std::string_view> kFormats[] = {{".safetensors.index.json"},
+                                                           {".safetensors", ".gguf"},
+                                                           {".bin.index.json"},
+                                                           {".bin", ".pt", ".pth", ".ckpt"}};
   if (!std::filesystem::is_directory(path)) return path;
-  std::vector<std::filesystem::path> indices, files;
-  for (const auto& entry : std::filesystem::directory_iterator(path)) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with(".safetensors.index.json"))
-      indices.push_back(entry.path());
-    else if (name.ends_with(".safetensors") || name.ends_with(".gguf"))
-      files.push_back(entry.path());
+  std::vector<std::string> all;
+  for (const auto& entry : std::filesystem::directory_iterator(path))
+    all.push_back(entry.path().filename().string());
+  std::ranges::sort(all);
+  for (const auto& endings : kFormats) {
+    std::vector<std::string> names;
+    std::ranges::copy_if(all, std::back_inserter(names), [&](const std::string& name) {
+      return std::ranges::any_of(endings, [&](auto ending) { return name.ends_with(ending); });
+    });
+    if (names.size() == 1) return path / names[0];
+    if (!names.empty())
+      throw Error(Code::invalid_argument, cat(path.string(), " holds more than one model: ",
+                                              join(names, ", "), ". Name one of them"));
   }
-  std::ranges::sort(indices);
-  std::ranges::sort(files);
-  if (indices.size() == 1) return indices[0];
-  if (indices.empty() && files.size() == 1) return files[0];
-  if (indices.empty() && files.empty())
-    throw Error(
-        Code::not_found,
-        cat(path.string(),
-            " holds no .safetensors and no .gguf file: the download is probably incomplete"));
-  std::vector<std::string> names;
-  for (const auto& list : {indices, files})
-    for (const auto& p : list) names.push_back(p.filename().string());
-  throw Error(
-      Code::invalid_argument,
-      cat(path.string(), " holds more than one model: ", join(names, ", "), ". Name one of them"));
+  throw Error(Code::not_found,
+              cat(path.string(),
+                  " holds no .safetensors, .gguf, .bin, .pt, .pth or .ckpt file: the download is "
+                  "probably incomplete"));
 }
 
 const heddle_tensor_info* find(const heddle_checkpoint* c, const char* name) {

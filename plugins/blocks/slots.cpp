@@ -6,6 +6,8 @@
 namespace heddle::blocks {
 namespace {
 
+constexpr int kMostLayers = 10000;
+
 Shape shape_of(const heddle_tensor_info& info) { return {info.shape, info.shape + info.rank}; }
 
 // What the tensor of one of several parts has to look like in the file, when together they make
@@ -46,7 +48,8 @@ int layer_count(const Checkpoint& file, std::string_view prefix) {
     const char* end = name.c_str() + name.size();
     int layer = 0;
     const auto [stop, error] = std::from_chars(begin, end, layer);
-    if (error == std::errc() && stop != end && *stop == '.') count = std::max(count, layer + 1);
+    if (error == std::errc() && stop != end && *stop == '.')
+      count = std::max(count, std::min(layer, kMostLayers - 1) + 1);
   }
   return count;
 }

@@ -17,7 +17,8 @@ namespace heddle::blocks {
 std::string shape_text(const Shape& shape);
 
 // 1 + the largest i for which some tensor is named "<prefix>i.<anything>"; 0 when there is none. A
-// gap counts: filling the absent layer then says what is missing.
+// gap counts: filling the absent layer then says what is missing. At most 10000, whatever i a file
+// names: whoever goes through them comes to an end.
 int layer_count(const Checkpoint& file, std::string_view prefix);
 
 // The prefix before the first tensor whose name ends in `tail`, such as "vae." before

@@ -1,5 +1,6 @@
 #include "unet_names.h"
 
+#include <algorithm>
 #include <span>
 
 #include "module_table.h"
@@ -103,6 +104,12 @@ UnetStage UnetNames::stage(const std::string& original, const std::string& block
   return parts;
 }
 
+// Behind a stage that is absent no other is read: filling this one says what is missing.
+bool UnetNames::is_there(const UnetStage& stage) const {
+  const UnetPart& first = stage.front();
+  return has_module(first.original + ".in_layers.2", first.diffusers + ".conv1", ".weight");
+}
+
 UnetStage UnetNames::middle_stage() const {
   using Kind = UnetPart::Kind;
   UnetStage parts;
@@ -122,7 +129,8 @@ void UnetNames::read_original() {
   using Kind = UnetPart::Kind;
   inputs_.emplace_back();
   int level = 0, index = 0;
-  for (int i = 1; i < blocks::layer_count(file_, prefix_ + "input_blocks."); ++i) {
+  const int inputs = blocks::layer_count(file_, prefix_ + "input_blocks.");
+  for (int i = 1; i < inputs; ++i) {
     const std::string at = numbered("input_blocks", i);
     const std::string block = numbered("down_blocks", level);
     if (file_.has(prefix_ + at + ".0.op.weight")) {
@@ -132,13 +140,16 @@ void UnetNames::read_original() {
       continue;
     }
     inputs_.push_back(stage(at, block, index++));
+    if (!is_there(inputs_.back())) break;
   }
   middle_ = middle_stage();
   level = index = 0;
-  for (int i = 0; i < blocks::layer_count(file_, prefix_ + "output_blocks."); ++i) {
+  const int outputs = blocks::layer_count(file_, prefix_ + "output_blocks.");
+  for (int i = 0; i < outputs; ++i) {
     const std::string at = numbered("output_blocks", i);
     const std::string block = numbered("up_blocks", level);
     outputs_.push_back(stage(at, block, index++));
+    if (!is_there(outputs_.back())) break;
     const std::string up = numbered(at.c_str(), int(outputs_.back().size()));
     if (!file_.has(prefix_ + up + ".conv.weight")) continue;
     outputs_.back().push_back({Kind::up, up, block + ".upsamplers.0"});
@@ -150,21 +161,29 @@ void UnetNames::read_original() {
 void UnetNames::read_diffusers() {
   using Kind = UnetPart::Kind;
   inputs_.emplace_back();
-  for (int level = 0; level < blocks::layer_count(file_, prefix_ + "down_blocks."); ++level) {
+  const int downs = blocks::layer_count(file_, prefix_ + "down_blocks.");
+  bool is_whole = true;
+  for (int level = 0; is_whole && level < downs; ++level) {
     const std::string block = numbered("down_blocks", level);
-    const int resnets = blocks::layer_count(file_, prefix_ + block + ".resnets.");
-    for (int index = 0; index < resnets; ++index)
+    const int resnets = std::max(blocks::layer_count(file_, prefix_ + block + ".resnets."), 1);
+    for (int index = 0; is_whole && index < resnets; ++index) {
       inputs_.push_back(stage(numbered("input_blocks", int(inputs_.size())), block, index));
+      is_whole = is_there(inputs_.back());
+    }
     if (file_.has(prefix_ + block + ".downsamplers.0.conv.weight"))
       inputs_.push_back({{Kind::down, numbered("input_blocks", int(inputs_.size())) + ".0",
                           block + ".downsamplers.0"}});
   }
   middle_ = middle_stage();
-  for (int level = 0; level < blocks::layer_count(file_, prefix_ + "up_blocks."); ++level) {
+  const int ups = blocks::layer_count(file_, prefix_ + "up_blocks.");
+  is_whole = true;
+  for (int level = 0; is_whole && level < ups; ++level) {
     const std::string block = numbered("up_blocks", level);
-    const int resnets = blocks::layer_count(file_, prefix_ + block + ".resnets.");
-    for (int index = 0; index < resnets; ++index)
+    const int resnets = std::max(blocks::layer_count(file_, prefix_ + block + ".resnets."), 1);
+    for (int index = 0; is_whole && index < resnets; ++index) {
       outputs_.push_back(stage(numbered("output_blocks", int(outputs_.size())), block, index));
+      is_whole = is_there(outputs_.back());
+    }
     if (outputs_.empty() || !file_.has(prefix_ + block + ".upsamplers.0.conv.weight")) continue;
     const std::string at = numbered("output_blocks", int(outputs_.size()) - 1);
     outputs_.back().push_back(

@@ -58,6 +58,7 @@ class UnetNames {
   UnetStage stage(const std::string& original, const std::string& block, int index) const;
   UnetStage middle_stage() const;
   int depth_of(const UnetPart& part) const;
+  bool is_there(const UnetStage& stage) const;
   bool has_module(const std::string& original, const std::string& diffusers,
                   const char* tail) const;
   std::string stored(const std::string& original, const std::string& diffusers) const;

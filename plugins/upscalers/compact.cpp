@@ -19,6 +19,7 @@ void fill_conv(const Checkpoint& file, Block& block, const Weight& filter, const
 
 // The scale whose square times `colours` makes so many channels; 0 for none.
 std::int64_t scale_of(std::int64_t channels, std::int64_t colours) {
+  if (colours <= 0) return 0;
   for (std::int64_t scale = 1; scale * scale * colours <= channels; ++scale)
     if (scale * scale * colours == channels) return scale;
   return 0;

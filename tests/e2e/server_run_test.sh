@@ -125,6 +125,9 @@ run 0 run set.json --server "$url" --output served --quiet; [ "$(find there-in -
 cp before.png input/set/z.png
 run 0 run set.json --server "$url" --output served --quiet; [ "$(ls -d there-in/set-* | wc -l)" = 2 ] || wrong "$what: another content has no folder of its own"
 run 0 run set.json --server "$url" --output served --quiet --set 1.folder=other  # the server's
+for whole in . ./ './. [input]'; do  # all that is here goes nowhere: it is left as it is said
+  run 2 run set.json --server "$url" --set "1.folder=$whole"; has err "there is no folder '[.]"
+done
 mkdir -p output/deep; cp elsewhere/made_00001_.png output/deep/mine.png
 run 2 run load.json --server "$url" --set '1.image=none.png [output]'; has err "none.png"
 run 0 run load.json --server "$url" --quiet --set '1.image=deep/mine.png [output]'

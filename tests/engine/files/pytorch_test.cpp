@@ -218,12 +218,37 @@ BOOST_AUTO_TEST_CASE(tensors_that_pass_their_storage_are_refused) {
              "it is not contiguous: the shape (2, 3) has the strides");
   is_refused(tensor_file(0, {6}, {0}), "it is not contiguous");
   is_refused(tensor_file(0, {2000000000, 2000000000}, {2000000000, 1}), "more than 2^52 elements");
-  is_refused(tensor_file(0, std::vector<std::int32_t>(17, 1), std::vector<std::int32_t>(17, 1)),
-             "not a tuple of at most 16");
+  is_refused(tensor_file(0, std::vector<std::int32_t>(9, 1), std::vector<std::int32_t>(9, 1)),
+             "tensor 'w': it has 9 axes, at most 8");
+  BOOST_TEST(
+      parse_file(tensor_file(0, std::vector<std::int32_t>(8, 1), std::vector<std::int32_t>(8, 1)))
+          .tensors.size() == 1u);
   const std::string elsewhere = pickled_dict("w", pickled_tensor("9", 6, 0, {6}, {1}));
   pickle_is_refused(elsewhere, "its storage '9' is not in the file");
   is_refused(content_of("transposed.pt"), "tensor 'w': it is not contiguous");
   is_refused(content_of("complex.pt"), "'torch.ComplexFloatStorage'");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_are_no_small_integers_are_refused) {
+  const std::string tensor = pickled_tensor("0", 6, 0, {6}, {1});
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string changed = tensor;
+    const std::size_t at = changed.rfind(from);
+    BOOST_REQUIRE(at != changed.npos);
+    return pickled_dict("w", changed.replace(at, from.size(), to));
+  };
+  const std::string large = "\x8a\x09" + std::string(8, '\0') + "\x01",
+                    first = "Q" + pickled_number(0), shape = pickled_numbers({6});
+  pickle_is_refused(with(first, "Q" + large), "at an integer (of 9 bytes)");
+  pickle_is_refused(with(first, "QN"), "at None (no number)");
+  pickle_is_refused(with(first, "Q" + pickled_text("2")), "at a text ('2')");
+  pickle_is_refused(with(shape, "(" + large + "t"), "hold an integer (of 9 bytes)");
+  std::string file = content_of("legacy.pth");
+  const std::size_t version = file.find("M\xe9\x03.");
+  BOOST_REQUIRE(version != file.npos);
+  is_refused(std::string(file).replace(version, 3, large), "the version of 9 bytes");
+  // Of a dict that is no tensor's name: two such keys would be the same one.
+  BOOST_TEST(parse_file(pytorch_bytes("\x80\x02}" + large + tensor + "s.")).tensors.empty());
 }
 
 BOOST_AUTO_TEST_CASE(zip_files_that_are_no_weights_are_refused) {

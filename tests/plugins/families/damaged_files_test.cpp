@@ -84,6 +84,11 @@ BOOST_AUTO_TEST_CASE(a_wrong_shape_is_given_beside_the_expected_one) {
              {"'decoder.conv_out.bias'", "(4)", "(3)"});
 }
 
+BOOST_AUTO_TEST_CASE(more_axes_than_a_tensor_can_have_are_refused_with_file_and_tensor) {
+  check_says(refusal(copy("t5", "stray", {1, 1, 1, 1, 1, 1, 1, 1, 1}), "text_encoder"),
+             {"damaged.safetensors: tensor 'stray'", "at most 8 axes, got 9"});
+}
+
 BOOST_AUTO_TEST_CASE(a_config_that_promises_more_layers_than_the_file_has_is_refused) {
   check_says(refusal(random("flux_original"), kModel, R"({"num_layers": 3})"),
              {"'double_blocks.2.img_mod.lin.weight'", "missing"});

@@ -5,6 +5,7 @@
 #include "engine/base/json.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
+#include "tests/support/pytorch_writer.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/unet_models.h"
 
@@ -90,6 +91,26 @@ BOOST_AUTO_TEST_CASE(original_names_and_a_prefix_give_the_same_bytes) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(a_folder_of_pytorchs_file_alone_is_that_file) {
+  const std::filesystem::path folder = temporary / "unet";
+  std::filesystem::create_directories(folder);
+  BOOST_TEST(engine_refusal([&] { call(folder, "sd1_odd"); }).find("holds no .safetensors") !=
+             std::string::npos);
+  write_pytorch(folder / "diffusion_pytorch_model.bin", unet_model("sd1"), "state_dict");
+  const auto drawn = [&](const std::filesystem::path& model) {
+    return call(model, "sd1_odd").floats("model.outputs", "out.1");
+  };
+  const std::vector<float> same = drawn(file("sd1"));
+  BOOST_TEST(drawn(folder) == same);
+  // A second one is not guessed at; one in safetensors comes before both.
+  write_pytorch(folder / "other.pt", unet_model("sd2"), "state_dict");
+  BOOST_TEST(engine_refusal([&] {
+               call(folder, "sd1_odd");
+             }).find("diffusion_pytorch_model.bin, other.pt") != std::string::npos);
+  write_safetensors(folder / "diffusion_pytorch_model.safetensors", unet_model("sd1"));
+  BOOST_TEST(drawn(folder) == same);
+}
+
 BOOST_AUTO_TEST_CASE(settings_say_what_readers_of_the_model_need) {
   const auto path = file("sdxl");
   const auto written = [&](const char* key, const std::string& config = "") {
@@ -155,6 +176,23 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
                    "sdxl_square");
             }),
             {"256 numbers beside the text", "unCLIP"});
+}
+
+BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_read_up_to_the_first_gap) {
+  const std::pair<const char*, const char*> strays[] = {
+      {"input_blocks.2000000000.0.x", "'input_blocks.6.0.in_layers.2.weight'"},
+      {"input_blocks.2147483647.0.x", "'input_blocks.6.0.in_layers.2.weight'"},
+      {"output_blocks.2147483647.0.x", "more stages upwards than downwards"},
+      {"down_blocks.2000000000.x", "'down_blocks.2.resnets.0.conv1.weight'"},
+      {"down_blocks.1.resnets.2000000000.x", "'down_blocks.1.resnets.2.conv1.weight'"},
+      {"up_blocks.2000000000.x", "more stages upwards than downwards"}};
+  for (const auto& [stray, why] : strays) {
+    const auto path = file("sd1", [&](std::vector<FileTensor>& tensors) {
+      if (std::string(stray).find("put_") != std::string::npos) name_unet_as_original(tensors, 2);
+      tensors.push_back({stray, "F32", {0}});
+    });
+    unet_says(engine_refusal([&] { call(path, "sd1_square"); }), {"unet.safetensors", why});
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -73,6 +73,21 @@ BOOST_AUTO_TEST_CASE(latents_are_decoded_and_encoded_as_diffusers_does) {
   compare(both.floats("model.outputs", "image.0"), "both.image");
 }
 
+BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_refused) {
+  ModelProbe probe;
+  for (const char* stray : {"2000000000.weight", "2147483647.weight"}) {
+    std::vector<FileTensor> tensors = seeded_model("decoder", false, "taesd");
+    std::erase_if(tensors, [](const FileTensor& t) { return t.name.starts_with("11."); });
+    tensors.push_back({stray, "F32", {0}});
+    const std::filesystem::path path = temporary / "stray.safetensors";
+    write_safetensors(path, tensors);
+    const std::string why = engine_refusal([&] {
+      probe.call({path, "vae.decoder", kTaesdConfig, golden, "decoder."});
+    });
+    BOOST_TEST(why.find("stray.safetensors: tensor '9999.weight'") != std::string::npos, why);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(two_files_make_one_autoencoder) {
   const std::filesystem::path folder = temporary / "models/vae_approx";
   std::filesystem::create_directories(folder);

@@ -64,6 +64,10 @@ BOOST_AUTO_TEST_CASE(files_of_other_kinds_are_refused) {
   for (FileTensor& tensor : uneven)
     if (tensor.name.starts_with("body.8.")) tensor = seeded_tensor(tensor.name, {15, 8, 3, 3});
   BOOST_TEST(refusal(uneven).find("'body.8' makes 15 channels") != std::string::npos);
+  const std::vector<FileTensor> colourless{seeded_tensor("body.0.weight", {8, 0, 3, 3}),
+                                           seeded_tensor("body.1.weight", {8}),
+                                           seeded_tensor("body.2.weight", {12, 8, 3, 3})};
+  BOOST_TEST(refusal(colourless).find("no squares of pixels of 0 channels") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
