@@ -176,6 +176,26 @@ BOOST_FIXTURE_TEST_CASE(what_comes_of_a_pinned_part_may_go, ModelsFixture) {
   BOOST_TEST(models.load(flow(a), "fake:0", true).at(0).bytes_pinned == kModelBytes);
 }
 
+// A load that pins nothing, and one that fails, leave what was pinned as it was.
+BOOST_FIXTURE_TEST_CASE(a_load_of_a_pinned_part_pins_no_more_of_it_unasked, ModelsFixture) {
+  models.load(flow(a), "fake:0");
+  for (const test::LayersFile& model : {b, c}) run(model);  // some of the first one goes for them
+  const std::uint64_t part = models.pin("fake:0", name_of(a)).at(0).bytes_pinned;
+  BOOST_TEST_REQUIRE(part < kModelBytes);
+  const auto pinned = [&] {
+    for (const ResidentModel& each : models.resident())
+      if (each.is_pinned) return each.bytes_pinned;
+    return std::uint64_t{0};
+  };
+  control->fail_weight(0, 1);
+  refusal([&] { models.load(flow(a), "fake:0", true); });
+  BOOST_TEST(pinned() == part);
+  BOOST_TEST(models.load(flow(a), "fake:0").at(0).bytes == kModelBytes);
+  BOOST_TEST(pinned() == part);
+  for (const test::LayersFile& model : {b, c, b, c}) run(model);
+  BOOST_TEST(held(a) == part);
+}
+
 // What the one pins or unloads the other does not see half done: at the end nothing is pinned, nor
 // is room set aside for it.
 BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsFixture) {
