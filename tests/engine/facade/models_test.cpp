@@ -6,6 +6,8 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "engine/base/error.h"
+#include "engine/facade/load_turn.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
@@ -224,6 +226,23 @@ BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsF
   BOOST_TEST(models.resident().empty());
   for (const test::LayersFile& model : {b, c}) models.load(flow(model), "fake:0", true);
   BOOST_TEST(held(b) + held(c) == 2 * kModelBytes);
+}
+
+// As where the one that asks stands on the way of the load.
+BOOST_AUTO_TEST_CASE(who_unloads_or_pins_waits_for_a_load_a_limited_time) {
+  engine::LoadTurns turns;
+  double now = 0;
+  const auto take = [&] {
+    return take_load_turn(turns, {1, 1}, "flux", "fake:0", [&] { return now += 6; });
+  };
+  {
+    const engine::LoadTurns::Turn loads = turns.take({1, 1}, {});
+    BOOST_CHECK_EXCEPTION(take(), engine::Error, [](const engine::Error& error) {
+      return error.code() == engine::Code::cancelled &&
+             std::string(error.what()).starts_with("flux is being loaded on fake:0 now");
+    });
+  }
+  take();
 }
 
 BOOST_FIXTURE_TEST_CASE(unloading_all_keeps_what_is_pinned_and_a_drain_does_not, ModelsFixture) {
