@@ -4,6 +4,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/facade/data.h"
+#include "engine/facade/load_turn.h"
 #include "engine/resources/available_memory.h"
 #include "engine/resources/kept_models.h"
 
@@ -13,7 +14,28 @@ namespace {
 
 engine::MemorySize size_of(const MemorySize& size) { return {size.bytes, size.share}; }
 
+double seconds_of(const std::function<double()>& clock) {
+  return clock ? clock()
+               : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+                     .count();
+}
+
 }  // namespace
+
+engine::LoadTurns::Turn take_load_turn(engine::LoadTurns& turns, const engine::Hash128& model,
+                                       std::string_view name, std::string_view device,
+                                       const std::function<double()>& clock) {
+  constexpr double kPatienceSeconds = 10;
+  const double begun = seconds_of(clock);
+  try {
+    return turns.take(model, [&] { return seconds_of(clock) - begun > kPatienceSeconds; });
+  } catch (const engine::Error& error) {
+    if (error.code() != engine::Code::cancelled) throw;
+    throw engine::Error(engine::Code::cancelled,
+                        engine::cat(name, " is being loaded on ", device,
+                                    " now. Try again when it is there, or cancel what loads it"));
+  }
+}
 
 engine::MemoryPolicy memory_policy_of(const EngineOptions& options) {
   engine::MemoryPolicy policy;
@@ -81,9 +103,8 @@ std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
         models.push_back(each.name);
         if (!is_named(each.name, model)) continue;
         has_model = true;
-        // Behind whoever loads it or pins it now.
-        const engine::LoadTurns::Turn turn =
-            one.weights->load_turns().take(each.model, [] { return false; });
+        const engine::LoadTurns::Turn turn = take_load_turn(
+            one.weights->load_turns(), each.model, each.name, of.name(), data_->options.clock);
         engine::release_model(each.model, std::uint32_t(d), environment);
         one.weights->unload(each.name);
       }
@@ -116,12 +137,7 @@ void Engine::unload_idle() {
 
 void Engine::Data::unload_idle() {
   if (options.idle_seconds <= 0) return;
-  const double now =
-      options.clock
-          ? options.clock()
-          : std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
-                .count();
-  engine::expire(*environment, now, options.idle_seconds);
+  engine::expire(*environment, seconds_of(options.clock), options.idle_seconds);
 }
 
 void Engine::Data::unload_where_idle(const RunStatus& run) {

@@ -9,6 +9,7 @@
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/load_turn.h"
 #include "engine/graph/model.h"
 #include "engine/program/weight_sources.h"
 #include "engine/resources/kept_models.h"
@@ -257,7 +258,8 @@ std::vector<ResidentModel> Models::set_pinned(std::string_view device, std::stri
       for (const engine::ModelWeights& each : on.weights->models()) {
         if (!model.empty() && !is_named(each.name, model)) continue;
         const engine::LoadTurns::Turn turn =
-            on.weights->load_turns().take(each.model, [] { return false; });
+            take_load_turn(on.weights->load_turns(), each.model, each.name,
+                           on.state->device().name(), data.options.clock);
         if (pinned)
           engine::keep_model(each.model, each.name, on.weights->weights_of(each.model), d,
                              environment);

@@ -125,6 +125,19 @@ void WeightStore::release(const Hash128& model) {
   for (auto& [key, entry] : state->entries) release_from(entry, model);
 }
 
+std::map<Hash128, std::uint64_t> WeightStore::kept_of(const Hash128& model) const {
+  const auto state = entries_.lock();
+  const auto found = state->models.find(model);
+  std::map<Hash128, std::uint64_t> weights;
+  if (found == state->models.end()) return weights;
+  for (const Hash128& key : found->second.kept) {
+    const auto entry = state->entries.find(key);
+    const bool is_here = entry != state->entries.end();
+    weights.emplace(key, is_here ? state_.pool().rounded(entry->second.weight->layout.bytes) : 0);
+  }
+  return weights;
+}
+
 std::vector<Hash128> WeightStore::release_kept() {
   std::vector<Hash128> kept;
   {

@@ -115,6 +115,8 @@ class WeightStore {
   // stays for both.
   void keep(const Hash128& model, const std::map<Hash128, std::uint64_t>& weights);
   void release(const Hash128& model);
+  // What keep() was told last, or nothing behind a release(); of what is not here without bytes.
+  std::map<Hash128, std::uint64_t> kept_of(const Hash128& model) const;
   std::vector<Hash128> release_kept();  // all models that are kept; gives them
 
   void drop_unused() { unload(); }

@@ -102,9 +102,14 @@ std::optional<Admission::NoRoom> Admission::keep(const Hash128& model,
 }
 
 void Admission::forget(const Hash128& model, const std::vector<std::uint32_t>& memories) {
+  forget_but({}, model, memories);
+}
+
+void Admission::forget_but(const AdmissionQueue::KeptModel& rest, const Hash128& model,
+                           const std::vector<std::uint32_t>& memories) {
   {
     const auto state = state_.lock();
-    for (const std::uint32_t memory : memories) state->queue.keep(memory, model, {});
+    for (const std::uint32_t memory : memories) state->queue.keep(memory, model, rest);
   }
   admit();
 }

@@ -82,6 +82,9 @@ class Admission {
   std::optional<NoRoom> keep(const Hash128& model, const AdmissionQueue::KeptModel& kept,
                              const std::vector<std::uint32_t>& memories);
   void forget(const Hash128& model, const std::vector<std::uint32_t>& memories);
+  // But for `rest`, some of them, which stay on.
+  void forget_but(const AdmissionQueue::KeptModel& rest, const Hash128& model,
+                  const std::vector<std::uint32_t>& memories);
 
  private:
   // One that has entered. `needs` is counted, and dropped, under its own mutex.

@@ -43,6 +43,16 @@ void release_model(const Hash128& model, std::uint32_t device, Environment& envi
   environment.admission.forget(model, memories_of(device, environment));
 }
 
+void release_model_but(const std::map<Hash128, std::uint64_t>& rest, const Hash128& model,
+                       std::string_view name, std::uint32_t device, Environment& environment) {
+  const MutexLock both(environment.keeping);
+  WeightStore& weights = *environment.devices[device].weights;
+  if (weights.kept_of(model).empty()) return;
+  weights.keep(model, rest);
+  environment.admission.forget_but({std::string(name), rest}, model,
+                                   memories_of(device, environment));
+}
+
 void release_models(std::uint32_t device, Environment& environment) {
   const MutexLock both(environment.keeping);
   for (const Hash128& model : environment.devices[device].weights->release_kept())

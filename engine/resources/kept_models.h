@@ -20,7 +20,11 @@ void keep_model(const Hash128& model, std::string_view name,
                 Environment& environment);
 // It may go again; nothing goes now.
 void release_model(const Hash128& model, std::uint32_t device, Environment& environment);
-// The same of all models there.
+// The same but for some weights, which were kept of it before and stay on; nothing where it has
+// been released meanwhile.
+void release_model_but(const std::map<Hash128, std::uint64_t>& rest, const Hash128& model,
+                       std::string_view name, std::uint32_t device, Environment& environment);
+// All models there may go again.
 void release_models(std::uint32_t device, Environment& environment);
 
 }  // namespace heddle::engine

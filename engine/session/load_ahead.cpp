@@ -56,19 +56,30 @@ void check_room(const std::string& name, std::uint64_t missing, std::uint32_t de
                   "budget of the device, let go of what is pinned there, or take another device"));
 }
 
-// Its place in admission until it is there, and from then on where it is to stay.
+// Its place in admission until it is there, and from then on where it is to stay. Else what was
+// pinned of it before stays as it was.
 class Place {
  public:
-  Place(const Hash128& model, std::uint32_t device, Environment& environment)
-      : model_(model), device_(device), environment_(environment) {}
+  Place(const Hash128& model, const std::string& name, std::map<Hash128, std::uint64_t> weights,
+        std::uint32_t device, Environment& environment)
+      : model_(model),
+        name_(name),
+        before_(environment.devices[device].weights->kept_of(model)),
+        device_(device),
+        environment_(environment) {
+    weights.insert(before_.begin(), before_.end());
+    keep_model(model, name, weights, device, environment);
+  }
   Place(const Place&) = delete;
   ~Place() {
-    if (!stays_) release_model(model_, device_, environment_);
+    if (!stays_) release_model_but(before_, model_, name_, device_, environment_);
   }
   void stay() { stays_ = true; }
 
  private:
   const Hash128 model_;
+  const std::string name_;
+  const std::map<Hash128, std::uint64_t> before_;
   const std::uint32_t device_;
   Environment& environment_;
   bool stays_ = false;
@@ -95,12 +106,7 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
     std::ranges::move(file_parts(source), std::back_inserter(wanted));
   }
   check_room(name, missing, device, environment);
-  const auto models = on.weights->models();
-  const auto known = std::ranges::find(models, model.identity, &ModelWeights::model);
-  const bool is_kept = known != models.end() && known->is_kept();
-  keep_model(model.identity, name, weights, device, environment);
-  Place place(model.identity, device, environment);
-  if (is_kept) place.stay();
+  Place place(model.identity, name, weights, device, environment);
   Reservation claim = on.state->ledger().reserve(missing, name);
   std::vector<Expectation> expected;
   if (HostWeights* const host = on.state->host_weights(); host != nullptr && !wanted.empty())

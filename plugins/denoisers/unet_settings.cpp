@@ -118,8 +118,16 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   sizes.context =
       file.size(names.in_part(*transformer, "transformer_blocks.0.attn2.to_k", "weight"), 1);
   sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
-  if (!names.has("label_emb.0.0")) return sizes;
-  sizes.label = size("label_emb.0.0", 1);
+  constexpr std::int64_t kTaskNumbers = 4;  // of Lotus: sines and cosines of what it is to show
+  constexpr const char* kClasses = "class_embedding.linear_1.weight";  // diffusers' name of these
+  const bool has_label = names.has("label_emb.0.0");
+  if (!has_label && !file.has(kClasses)) return sizes;
+  sizes.label = has_label ? size("label_emb.0.0", 1) : file.size(kClasses, 1);
+  if (sizes.label == kTaskNumbers)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() +
+                    ": a UNet of Lotus, which shows the depth or the normals of a picture instead "
+                    "of drawing one, is not supported. Use a UNet of Stable Diffusion or SDXL.");
   // The refiner's pooled text is as wide as its states, which are CLIP-G's alone.
   const std::int64_t behind = kRefinerNumbers * kUnetSizeWaves;
   sizes.numbers = sizes.label - sizes.context == behind ? kRefinerNumbers : kBaseNumbers;

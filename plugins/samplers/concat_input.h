@@ -31,8 +31,8 @@ struct ConcatPlace {
   Shape grid;
   std::optional<Box> box;
   bool is_negative = false;  // it is the negative conditioning's
-  // Of a run: samples, in the model's units, and noise_mask. What models with the mask first are
-  // shown where the entry has no picture, or no mask.
+  // Of a run: samples, in the model's units, and noise_mask, as NoiseMask has it for each item.
+  // What models with the mask first are shown where the entry has no picture, or no mask.
   Value latent = {};
 };
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is

@@ -44,6 +44,12 @@ void check_patch(const AppliedPatch& patch, const Value& model) {
 
 }  // namespace
 
+bool AppliedPatch::has_hint_of(const AppliedPatch& other) const {
+  const auto same = [](const Value& one, const Value& two) { return one.raw() == two.raw(); };
+  return path == other.path && same(model, other.model) && same(image, other.image) &&
+         same(inpainted, other.inpainted) && same(mask, other.mask) && same(vae, other.vae);
+}
+
 std::vector<AppliedPatch> patches_applied_to(const Value& model) {
   std::vector<AppliedPatch> patches;
   const Value list = model_settings(model).field(kPatches);
@@ -102,10 +108,9 @@ void refuse_with_patches(bool has_windows, bool has_pairs) {
 Tensor PatchHints::hint(const AppliedPatch& patch, const Value& denoiser, const Shape& point) {
   const Shape cells(point.begin() + 2, point.end());
   for (const Made& made : made_)
-    if (made.model.raw() == patch.model.raw() && made.path == patch.path && made.cells == cells)
-      return made.tensor;
+    if (made.cells == cells && made.patch.has_hint_of(patch)) return made.tensor;
   const Tensor tensor = patch_hint(ctx_, patch, denoiser, point, memory_);
-  made_.push_back({patch.model, patch.path, cells, tensor});
+  made_.push_back({patch, cells, tensor});
   return tensor;
 }
 
@@ -129,10 +134,10 @@ bool tell_patches(Constants& constants, std::vector<ToldCall>& calls, const Valu
     if (!shapes) return false;
     constants.push_back({patch.input(), HEDDLE_F32, shapes->hint});
     const bool is_told = std::ranges::any_of(told, [&](const ToldPatch& one) {
-      return one.model.raw() == patch.model.raw() && one.path == patch.path && one.cells == cells;
+      return one.cells == cells && one.patch.has_hint_of(patch);
     });
     if (is_told) continue;
-    told.push_back({patch.model, patch.path, cells});
+    told.push_back({patch, cells});
     const Value encoder = patch.vae.field("encoder");
     if (!encoder.is(HEDDLE_KIND_MODEL)) continue;
     for (const Shape& picture : shapes->pictures) {

@@ -23,6 +23,8 @@ struct AppliedPatch {
   double start_percent = 0.0, end_percent = 1.0;
 
   std::string input() const { return path + ".hint"; }  // of the model
+  // Its blocks, and the values that its hint is made of, are the very same.
+  bool has_hint_of(const AppliedPatch& other) const;
   bool works_at(const NoiseLevels& levels, double sigma) const {
     return range_between(levels, start_percent, end_percent).holds(sigma);
   }
@@ -60,8 +62,7 @@ class PatchHints {
   Tensor hint(const AppliedPatch& patch, const Value& denoiser, const Shape& point);
 
   struct Made {
-    Value model;
-    std::string path;
+    AppliedPatch patch;
     Shape cells;
     Tensor tensor;
   };
@@ -72,8 +73,7 @@ class PatchHints {
 
 // What an earlier call has been told to encode.
 struct ToldPatch {
-  Value model;
-  std::string path;
+  AppliedPatch patch;
   Shape cells;
 };
 // By shapes: adds to the constants of a model, and to the calls those of autoencoders. False where

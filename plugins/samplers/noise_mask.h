@@ -43,6 +43,8 @@ class NoiseMask {
   Tensor before(Context& ctx, const Tensor& x, double sigma);
   // For the level of the last before().
   Tensor after(Context& ctx, const Tensor& denoised) const;
+  // m (items, 1, height, width), f32 in host memory; without steps of differential diffusion.
+  const Tensor& planes() const { return planes_; }
 
  private:
   void set(Context& ctx, std::span<const float> planes, std::pmr::memory_resource& memory);

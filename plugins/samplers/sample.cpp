@@ -225,12 +225,13 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   if (asks(HEDDLE_SAMPLER_NEW_MASK_NOISE) && has_noise_mask(latent))
     mask_noise = upload_noise(
         ctx, latent, initial_noise(job.noise.seed + 1, latent.values.size(), memory), sampling);
-  denoiser.use_mask(NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
-                                  mask_steps_of(settings, run.levels, sampling)));
+  std::optional<NoiseMask> mask = NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
+                                                mask_steps_of(settings, run.levels, sampling));
   Record shown;
   shown.set("samples", value_of(samples));
-  if (has_noise_mask(latent)) shown.set("noise_mask", job.latent.field("noise_mask"));
+  if (mask) shown.set("noise_mask", value_of(mask->planes()));
   denoiser.show(shown.value());
+  denoiser.use_mask(std::move(mask));
   denoiser.open(run.steps);
   NoiseSource draws = asks(HEDDLE_SAMPLER_BROWNIAN)
                           ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)

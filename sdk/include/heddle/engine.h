@@ -217,8 +217,9 @@ HEDDLE_EXPORT int32_t heddle_engine_resume(heddle_engine*, const heddle_run_chec
                                            char** error);
 
 /* Evicts what nobody uses now. device: a name or a kind, NULL: all. model: as the devices tell
- * it, or its first word; NULL: everything, cached values and free memory of pools, too. `bytes`
- * that went back, may be NULL. */
+ * it, or its first word; NULL: everything, cached values and free memory of pools, too. A model
+ * that is being loaded is waited for, ten seconds at most, then fails with HEDDLE_CANCELLED.
+ * `bytes` that went back, may be NULL. */
 HEDDLE_EXPORT int32_t heddle_engine_unload(heddle_engine*, const char* device, const char* model,
                                            uint64_t* bytes, char** error);
 

@@ -360,9 +360,9 @@ class Engine {
   // meanwhile.
   bool drain(std::string_view device, std::optional<std::chrono::milliseconds> wait = {});
 
-  // Evicts what nobody uses now, and gives it back to the device. device: a name or a kind; "":
-  // all. model: as MemoryUsage::owner, or its first word, pinned (models.hpp) or not; "": all but
-  // what is pinned, cached values and free memory of pools, too. Gives the bytes that went back.
+  // Evicts what nobody uses now, and gives the bytes that went back. device: a name or a kind; "":
+  // all. model: as MemoryUsage::owner, or its first word, pinned or not, HEDDLE_CANCELLED where it
+  // is being loaded for 10 s; "": all but what is pinned, cached values and free pool memory, too.
   std::uint64_t unload(std::string_view device = {}, std::string_view model = {});
   // Forgets the results that are kept for later runs, but those in cache_dir. Gives their bytes.
   std::uint64_t drop_cached();

@@ -53,8 +53,9 @@ class Models {
 
   // From now on what is there of the model stays, whoever wants the room, until it is unpinned or
   // unloaded by its name, or the device is drained; load() brings all of it. `model`: as
-  // ResidentModel::name, or its first word; for unpin() empty names all. Throws as load() does, and
-  // HEDDLE_NOT_FOUND for what is not there.
+  // ResidentModel::name, or its first word; for unpin() empty names all. Throws as load() does,
+  // HEDDLE_NOT_FOUND for what is not there, and HEDDLE_CANCELLED where it is being loaded and ten
+  // seconds of EngineOptions::clock were not enough.
   std::vector<ResidentModel> pin(std::string_view device, std::string_view model);
   std::vector<ResidentModel> unpin(std::string_view device, std::string_view model);
 

@@ -6,6 +6,8 @@
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
+#include "engine/base/error.h"
+#include "engine/facade/load_turn.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
@@ -176,6 +178,26 @@ BOOST_FIXTURE_TEST_CASE(what_comes_of_a_pinned_part_may_go, ModelsFixture) {
   BOOST_TEST(models.load(flow(a), "fake:0", true).at(0).bytes_pinned == kModelBytes);
 }
 
+// A load that pins nothing, and one that fails, leave what was pinned as it was.
+BOOST_FIXTURE_TEST_CASE(a_load_of_a_pinned_part_pins_no_more_of_it_unasked, ModelsFixture) {
+  models.load(flow(a), "fake:0");
+  for (const test::LayersFile& model : {b, c}) run(model);  // some of the first one goes for them
+  const std::uint64_t part = models.pin("fake:0", name_of(a)).at(0).bytes_pinned;
+  BOOST_TEST_REQUIRE(part < kModelBytes);
+  const auto pinned = [&] {
+    for (const ResidentModel& each : models.resident())
+      if (each.is_pinned) return each.bytes_pinned;
+    return std::uint64_t{0};
+  };
+  control->fail_weight(0, 1);
+  refusal([&] { models.load(flow(a), "fake:0", true); });
+  BOOST_TEST(pinned() == part);
+  BOOST_TEST(models.load(flow(a), "fake:0").at(0).bytes == kModelBytes);
+  BOOST_TEST(pinned() == part);
+  for (const test::LayersFile& model : {b, c, b, c}) run(model);
+  BOOST_TEST(held(a) == part);
+}
+
 // What the one pins or unloads the other does not see half done: at the end nothing is pinned, nor
 // is room set aside for it.
 BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsFixture) {
@@ -204,6 +226,23 @@ BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsF
   BOOST_TEST(models.resident().empty());
   for (const test::LayersFile& model : {b, c}) models.load(flow(model), "fake:0", true);
   BOOST_TEST(held(b) + held(c) == 2 * kModelBytes);
+}
+
+// As where the one that asks stands on the way of the load.
+BOOST_AUTO_TEST_CASE(who_unloads_or_pins_waits_for_a_load_a_limited_time) {
+  engine::LoadTurns turns;
+  double now = 0;
+  const auto take = [&] {
+    return take_load_turn(turns, {1, 1}, "flux", "fake:0", [&] { return now += 6; });
+  };
+  {
+    const engine::LoadTurns::Turn loads = turns.take({1, 1}, {});
+    BOOST_CHECK_EXCEPTION(take(), engine::Error, [](const engine::Error& error) {
+      return error.code() == engine::Code::cancelled &&
+             std::string(error.what()).starts_with("flux is being loaded on fake:0 now");
+    });
+  }
+  take();
 }
 
 BOOST_FIXTURE_TEST_CASE(unloading_all_keeps_what_is_pinned_and_a_drain_does_not, ModelsFixture) {

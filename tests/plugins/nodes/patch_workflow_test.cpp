@@ -55,6 +55,31 @@ struct PatchWorkflows {
             .positive = "in.qwen_one",
             .negative = "in.qwen_two"};
   }
+  // Two models with one patch each, out of one file, the negative one with a picture of its own.
+  static PatchedFlow of_two_models(const std::string& negative_picture) {
+    const auto applied = [](const std::string& name, const std::string& picture) {
+      return node_of(name, "ZImageFunControlnet",
+                     cat(R"("model": ["model", 0], "model_patch": ["file", 0], "vae": ["vae", 0],
+                         "strength": 0.7, "image": [")",
+                         picture, R"(", 0])"));
+    };
+    return {
+        .nodes = cat(
+            node_of("file", "ModelPatchLoader", R"("name": "alone.safetensors")"),
+            applied("applied", "hint"), applied("other", negative_picture),
+            node_of("guider", "DualModelGuider",
+                    R"("model": ["applied", 0], "model_negative": ["other", 0], "cfg": 3.0,
+                            "positive": ["one", 0], "negative": ["two", 0])"),
+            node_of("noise", "RandomNoise", R"("noise_seed": 7)"),
+            node_of("method", "KSamplerSelect", R"("sampler_name": "euler")"),
+            node_of(
+                "levels", "BasicScheduler",
+                R"("model": ["applied", 0], "scheduler": "simple", "steps": 2, "denoise": 1.0)"),
+            node_of("guided", "SamplerCustomAdvanced",
+                    R"("noise": ["noise", 0], "guider": ["guider", 0], "sampler": ["method", 0],
+                            "sigmas": ["levels", 0], "latent_image": ["empty", 0])"),
+            node_of("guided_seen", "test.look", R"("value": ["guided", 0])"))};
+  }
   static void says(const std::string& text, std::initializer_list<const char*> words) {
     for (const char* word : words)
       BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
@@ -79,6 +104,17 @@ BOOST_AUTO_TEST_CASE(a_part_is_drawn_anew_by_a_patch_without_refiners) {
                                      ["hint", 0], "mask": ["hint", 1], "start_percent": 0,
                                      "end_percent": 1)")}),
           "fun.inpainted");
+}
+
+BOOST_AUTO_TEST_CASE(each_of_two_models_sees_the_picture_of_its_own_patch) {
+  const auto guided = [&](const char* negative_picture) {
+    engine.emplace(options());
+    return engine
+        ->start(engine->parse(of_two_models(negative_picture).text()), {{}, {"guided.output"}})
+        .wait()
+        .floats("guided.output", "samples");
+  };
+  BOOST_TEST(relative_error(guided("turned"), guided("hint")) > 1e-3);
 }
 
 // What is not given is grey.

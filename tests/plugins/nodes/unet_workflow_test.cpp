@@ -278,6 +278,32 @@ BOOST_AUTO_TEST_CASE(what_is_inside_a_mask_is_drawn_anew) {
   BOOST_TEST(error < kTolerance, "relative error " << error);
 }
 
+// Stretched, and repeated for further items: as the sampler keeps the rest of the picture by it.
+BOOST_AUTO_TEST_CASE(the_model_is_shown_the_mask_that_the_sampler_draws_by) {
+  write("inpaint");
+  const std::string masks =
+      given("wide", "test.image", "inpaint_drawn.pixels") +
+      node("square", "ImageScale", R"("image": ["wide", 0], "upscale_method": "nearest-exact",
+           "width": 48, "height": 48, "crop": "center")") +
+      node("rest", "ImageInvert", R"("image": ["square", 0])") +
+      node("both", "ImageBatch", R"("image1": ["square", 0], "image2": ["rest", 0])") +
+      node("fitted", "ImageScale", R"("image": ["both", 0], "upscale_method": "bilinear",
+           "width": 10, "height": 6, "crop": "disabled")") +
+      node("four", "ImageBatch", R"("image1": ["fitted", 0], "image2": ["fitted", 0])") +
+      node("items", "RepeatLatentBatch", R"("samples": ["empty", 0], "amount": 4)") +
+      node("held", "SetLatentNoiseMask", R"("samples": ["items", 0], "mask": ["mask", 0])");
+  const auto drawn = [&](const char* picture) {
+    const std::string mask = cat(R"("channel": "red", "image": [")", picture, R"(", 0])");
+    return run_whole("{" + masks + loader() + texts() + node("mask", "ImageToMask", mask) +
+                         drawing(sampler("7.0", "euler", "normal", 2) +
+                                 R"(, "latent_image": ["held", 0])") +
+                         "}",
+                     {"drawn.LATENT"})
+        .floats("drawn.LATENT", "samples");
+  };
+  BOOST_TEST(relative_error(drawn("both"), drawn("four")) < kTolerance);
+}
+
 BOOST_AUTO_TEST_CASE(a_picture_is_drawn_by_another) {
   write("pix2pix");
   check(given("pixels", "test.image", "inpaint_drawn.pixels") + loader() +
