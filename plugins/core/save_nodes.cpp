@@ -48,8 +48,8 @@ void VAESave::execute(Context& ctx) {
 void CheckpointSave::execute(Context& ctx) {
   std::vector<SavedTensor> tensors;
   add_tensors(ctx[model], "model.diffusion_model.", tensors);
-  add_encoders(ctx[clip], "text_encoders.", ".transformer.", tensors);
-  add_vae(ctx[vae], "vae.", tensors);
+  add_encoders_beside(ctx[model], ctx[clip], tensors);
+  add_vae_beside(ctx[model], ctx[vae], tensors);
   save<CheckpointSave>(ctx, ctx[filename_prefix], tensors);
 }
 

@@ -1,5 +1,6 @@
 #include "saved_tensors.h"
 
+#include <cstring>
 #include <set>
 
 #include <heddle/diffusion/module_names.h>
@@ -40,6 +41,37 @@ bool is_of_model(const std::string& tensor) {
          !tensor.starts_with("model_patch.") && !tensor.ends_with(".position_ids");
 }
 
+// Where Stable Diffusion 1.x and 2.x, SDXL and its refiner have a text encoder, `names` being all
+// of them; empty for others.
+std::string classic_prefix(const std::string& name, const std::set<std::string>& names) {
+  const bool has_g = names.count("clip_g") != 0;
+  if (name == "clip_l")
+    return has_g ? "conditioner.embedders.0.transformer." : "cond_stage_model.transformer.";
+  if (name == "clip_h") return "cond_stage_model.model.";
+  if (name == "clip_g")
+    return names.count("clip_l") != 0 ? "conditioner.embedders.1.model."
+                                      : "conditioner.embedders.0.model.";
+  return "";
+}
+
+// An encoder under the prefix above. ComfyUI looks for "text_model." in CLIP-L's names, which not
+// every version of transformers writes; under the prefixes of OpenCLIP's it reads OpenCLIP's names,
+// and those of transformers behind "transformer.".
+void add_classic(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all) {
+  const Checkpoint file = model_checkpoint(model);
+  const bool is_open = file.sub("transformer.resblocks.").size() > 0,
+             is_of_open = prefix.ends_with(".model.");
+  const std::string before = is_of_open && !is_open && file.sub("transformer.").size() == 0
+                                 ? prefix + "transformer."
+                                 : prefix;
+  const std::size_t first = all.size();
+  add_tensors(model, before, all);
+  for (std::size_t i = first; i < all.size(); ++i)
+    for (const char* inner : {"embeddings.", "encoder.", "final_layer_norm."})
+      if (all[i].name.compare(before.size(), std::strlen(inner), inner) == 0)
+        all[i].name.insert(before.size(), "text_model.");
+}
+
 }  // namespace
 
 void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all) {
@@ -76,6 +108,30 @@ void add_encoders(const Value& clip, const std::string& before, const std::strin
     add_tensors(encoder.field("model"), before + encoder.get<std::string>("name", "") + behind,
                 all);
   }
+}
+
+void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all) {
+  if (model_family(model) != "unet")
+    return add_encoders(clip, "text_encoders.", ".transformer.", all);
+  const Value list = encoders_in(clip);
+  std::set<std::string> names;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    names.insert(list.item(i).get<std::string>("name", ""));
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const std::string name = list.item(i).get<std::string>("name", ""),
+                      prefix = classic_prefix(name, names);
+    if (prefix.empty())
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "clip: a checkpoint of Stable Diffusion has no place for the "
+                  "text encoder " +
+                      name + ". Save it with CLIPSave.");
+    add_classic(list.item(i).field("model"), prefix, all);
+  }
+}
+
+void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all) {
+  const std::string family = model_family(model);
+  add_vae(vae, family == "unet" || family == "sd3" ? "first_stage_model." : "vae.", all);
 }
 
 Shape shape_of(const SavedTensor& tensor) {

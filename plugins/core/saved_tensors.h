@@ -22,6 +22,11 @@ Value encoders_in(const Value& clip);
 void add_encoders(const Value& clip, const std::string& before, const std::string& behind,
                   std::vector<SavedTensor>& all);
 
+// A checkpoint's text encoders and its autoencoder, where files with this diffusion model have
+// them.
+void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all);
+void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all);
+
 // That the tensor has in a file.
 Shape shape_of(const SavedTensor& tensor);
 
