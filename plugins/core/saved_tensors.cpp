@@ -134,6 +134,22 @@ void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTenso
   add_vae(vae, family == "unet" || family == "sd3" ? "first_stage_model." : "vae.", all);
 }
 
+bool add_training_marks(const Value& model, std::vector<SavedTensor>& all) {
+  const Value settings = model_settings(model);
+  if (model_family(model) != "unet" || !settings.has("size_numbers")) return true;
+  const auto sampling = settings.get<std::string>("sampling", ""),
+             table = settings.get<std::string>("noise_table", "");
+  std::vector<const char*> marks;
+  const bool is_velocity = sampling == "v_prediction",
+             is_discrete = table == "discrete" || table == "discrete_zero_snr";
+  if (is_velocity && is_discrete) marks.push_back("v_pred");
+  if (is_velocity && table == "discrete_zero_snr") marks.push_back("ztsnr");
+  if (sampling == "edm" && settings.has("latent_means")) marks = {"edm_mean", "edm_std"};
+  const std::vector<Part> nothing{{all.front().parts.front().tensor, 0, 0}};
+  for (const char* mark : marks) all.push_back({mark, model, nothing, {0}});
+  return !(is_velocity && table == "continuous_edm");
+}
+
 Shape shape_of(const SavedTensor& tensor) {
   if (!tensor.shape.empty()) return tensor.shape;
   const Checkpoint file = model_checkpoint(tensor.model);

@@ -27,6 +27,11 @@ void add_encoders(const Value& clip, const std::string& before, const std::strin
 void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all);
 void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all);
 
+// What tells ComfyUI and CheckpointLoaderSimple how an SDXL is to be sampled: empty tensors beside
+// it ("v_pred", "ztsnr", "edm_mean", "edm_std"). `all` begins with this model's. False: it is
+// sampled over noise levels that none of these tells of.
+bool add_training_marks(const Value& model, std::vector<SavedTensor>& all);
+
 // That the tensor has in a file.
 Shape shape_of(const SavedTensor& tensor);
 

@@ -1,5 +1,5 @@
-// Checkpoints of Stable Diffusion and SDXL that are saved: under the names of these kinds;
-// loaded again they draw the same.
+// Checkpoints of Stable Diffusion and SDXL that are saved: under the names of these kinds, with
+// what says how they were trained; loaded again they draw the same.
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
 #include "tests/plugins/nodes/node_fixture.h"
@@ -25,7 +25,7 @@ struct SavedUnets : NodeFixture {
       checkpoint.push_back(std::move(tensor));
     }
   }
-  void write(const std::string& kind) {
+  void write(const std::string& kind, const std::vector<const char*>& marks = {}) {
     std::vector<FileTensor> unet = unet_model(kind);
     name_unet_as_original(unet, kind == "sd1" ? 2 : 1, "model.diffusion_model.");
     add("", std::move(unet));
@@ -38,6 +38,7 @@ struct SavedUnets : NodeFixture {
     }
     if (kind == "refiner")
       add("", as_open_clip(unet_model("clip_g"), "conditioner.embedders.0.model."));
+    for (const char* mark : marks) checkpoint.push_back({mark, "F32", {0}, ""});
     write_safetensors(folder / "out/checkpoints/given.safetensors", checkpoint);
   }
   static std::string node(const std::string& name, const std::string& type,
@@ -106,6 +107,28 @@ BOOST_AUTO_TEST_CASE(encoders_with_the_names_of_transformers_are_found_again) {
   BOOST_TEST(names_in(kSaved).count("cond_stage_model.model.transformer.text_model."
                                     "final_layer_norm.weight") == 1);
   BOOST_TEST((picture(kSaved) == given));
+}
+
+// What ModelSamplingDiscrete says is kept, too.
+BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept) {
+  using Marks = std::vector<const char*>;
+  for (const Marks& marks :
+       {Marks{"v_pred"}, Marks{"v_pred", "ztsnr"}, Marks{"edm_mean", "edm_std"}}) {
+    checkpoint.clear();
+    std::filesystem::remove(folder / "out/checkpoints" / kSaved);
+    write("sdxl", marks);
+    const std::vector<float> given = picture("given.safetensors", saving());
+    BOOST_TEST((names_in(kSaved) == names_in("given.safetensors")), marks.back());
+    BOOST_TEST((picture(kSaved) == given), marks.back());
+  }
+  checkpoint.clear();
+  std::filesystem::remove(folder / "out/checkpoints" / kSaved);
+  write("sdxl");
+  picture("given.safetensors",
+          node("other", "ModelSamplingDiscrete",
+               R"("model": ["model", 0], "sampling": "v_prediction", "zsnr": true)") +
+              saving("other"));
+  BOOST_TEST((names_in(kSaved).count("v_pred") == 1 && names_in(kSaved).count("ztsnr") == 1));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
