@@ -23,6 +23,10 @@ void save(Context& ctx, const std::string& prefix, const std::vector<SavedTensor
 // With what says how it was trained.
 void add_denoiser(Context& ctx, const Value& model, std::vector<SavedTensor>& all) {
   add_tensors(model, "model.diffusion_model.", all);
+  if (model_settings(model).field("model_patches").count() > 0)
+    ctx.warn(
+        "model: the model patches on it are no part of what is saved, as in ComfyUI. Load "
+        "them from their own files behind the loader of what is saved.");
   if (!add_training_marks(model, all))
     ctx.warn(
         "model: files do not say of a model that it predicts velocities over continuous "

@@ -41,6 +41,18 @@ bool is_of_model(const std::string& tensor) {
          !tensor.starts_with("model_patch.") && !tensor.ends_with(".position_ids");
 }
 
+// A layer that a LoRA makes wider has no place in the file of the narrower model.
+void require_own_width(const Value& model) {
+  const Value settings = model_settings(model),
+              wider = settings.field("widened_config").field("widened");
+  if (wider.count() == 0) return;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "model: the LoRA '" + wider.item(0).get<std::string>("file", "") +
+                  "' makes its layer " + settings.get<std::string>("widens", "") +
+                  " wider, which is not saved. Save the model without this LoRA, and load the LoRA "
+                  "behind the loader of what is saved.");
+}
+
 // Where Stable Diffusion 1.x and 2.x, SDXL and its refiner have a text encoder, `names` being all
 // of them; empty for others.
 std::string classic_prefix(const std::string& name, const std::set<std::string>& names) {
@@ -75,6 +87,7 @@ void add_classic(const Value& model, const std::string& prefix, std::vector<Save
 }  // namespace
 
 void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all) {
+  require_own_width(model);
   const Checkpoint file = model_checkpoint(model);
   std::set<std::string> taken;  // names, and tensors that have one
   for (SavedTensor& saved : original_tensors(model, file)) {

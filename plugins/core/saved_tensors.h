@@ -9,7 +9,8 @@
 
 namespace heddle::loaders {
 
-// All of a model's, each with this in front of its name.
+// All of a model's, each with this in front of its name. Throws HEDDLE_UNSUPPORTED for one with a
+// layer that a LoRA makes wider.
 void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all);
 
 // Of an autoencoder: both sides are of one file; one that only decodes has no encoder. Throws
