@@ -55,14 +55,16 @@ struct SavedUnets : NodeFixture {
                     R"(], "vae": ["model", 2], "filename_prefix": "checkpoints/saved")"));
   }
   // A picture by the model of a file.
-  std::vector<float> picture(const std::string& file, const std::string& more = "") {
-    const std::string flow = cat(
-        "{", loader(file), more,
-        node("one", "CLIPTextEncode", R"("text": "a photo of a cat", "clip": ["model", 1])"),
-        node("two", "CLIPTextEncode", R"("text": "", "clip": ["model", 1])"),
-        node("empty", "EmptyLatentImage", R"("width": 32, "height": 32, "batch_size": 1)"),
-        R"("drawn": )", ksampler(R"("steps": 2)"), ", ",
-        node("out", "VAEDecode", R"("samples": ["drawn", 0], "vae": ["model", 2])"), kLook, "}");
+  std::vector<float> picture(const std::string& file, const std::string& more = "",
+                             const std::string& vae = R"(["model", 2])",
+                             const std::string& sampler = R"("steps": 2)") {
+    const std::string flow =
+        cat("{", loader(file), more,
+            node("one", "CLIPTextEncode", R"("text": "a photo of a cat", "clip": ["model", 1])"),
+            node("two", "CLIPTextEncode", R"("text": "", "clip": ["model", 1])"),
+            node("empty", "EmptyLatentImage", R"("width": 32, "height": 32, "batch_size": 1)"),
+            R"("drawn": )", ksampler(sampler), ", ",
+            node("out", "VAEDecode", cat(R"("samples": ["drawn", 0], "vae": )", vae)), kLook, "}");
     const std::vector<float> found = run_whole(flow, {"out.IMAGE"}).floats("out.IMAGE", "");
     for (const std::string& warning : warnings) BOOST_TEST(warning == "");
     return found;
@@ -129,6 +131,28 @@ BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept) {
                R"("model": ["model", 0], "sampling": "v_prediction", "zsnr": true)") +
               saving("other"));
   BOOST_TEST((names_in(kSaved).count("v_pred") == 1 && names_in(kSaved).count("ztsnr") == 1));
+}
+
+// Playground's latents have statistics of their own, whatever file the autoencoder is of.
+BOOST_AUTO_TEST_CASE(an_autoencoder_of_its_own_file_takes_the_models_statistics) {
+  write("sdxl", {"edm_mean", "edm_std"});
+  write_safetensors(folder / "models/vae/alone.safetensors", unet_model("vae"));
+  const std::string alone = node("vae", "VAELoader", R"("vae_name": "alone.safetensors")");
+  const auto differ = [&](const std::string& sampler, const auto& encoding) {
+    const std::vector<float> own =
+        picture("given.safetensors", encoding(R"(["model", 2])"), R"(["model", 2])", sampler);
+    return relative_error(
+        picture("given.safetensors", alone + encoding(R"(["vae", 0])"), R"(["vae", 0])", sampler),
+        own);
+  };
+  BOOST_TEST(differ(R"("steps": 2)", [](const char*) { return ""; }) == 0);
+  const double error =
+      differ(R"("steps": 2, "denoise": 0.5, "latent_image": ["encoded", 0])", [&](const char* vae) {
+        return node("grey", "EmptyImage",
+                    R"("width": 32, "height": 32, "batch_size": 1, "color": 8421631)") +
+               node("encoded", "VAEEncode", cat(R"("pixels": ["grey", 0], "vae": )", vae));
+      });
+  BOOST_TEST(error < 1e-5, "relative error " << error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
