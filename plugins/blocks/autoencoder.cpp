@@ -99,9 +99,15 @@ Tensor samples_of(const Value& latent, const Autoencoder& autoencoder) {
 Tensor raw_of(Context& ctx, const Tensor& samples, const Value& latent,
               const Autoencoder& autoencoder) {
   if (!latent.get<bool>("scaled", false)) return ops::contiguous(ctx, samples);
-  if (!autoencoder.means.empty())
-    return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, autoencoder.deviations)),
-                    by_channel(ctx, autoencoder.means));
+  const auto restored = [&](const std::vector<float>& means, const std::vector<float>& deviations) {
+    return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, deviations)),
+                    by_channel(ctx, means));
+  };
+  const std::vector<float> means = floats_of(latent.field("latent_means")),
+                           deviations = floats_of(latent.field("latent_deviations"));
+  if (std::int64_t(means.size()) == samples.size(1) && means.size() == deviations.size())
+    return restored(means, deviations);
+  if (!autoencoder.means.empty()) return restored(autoencoder.means, autoencoder.deviations);
   // The model knows better than an autoencoder whose file tells nothing.
   const double scale = latent.get<double>("scale", autoencoder.scale),
                shift = latent.get<double>("shift", autoencoder.shift);

@@ -1,6 +1,7 @@
 #include "lora_application.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include <heddle/joined_model.hpp>
 
@@ -57,12 +58,14 @@ Value LoraApplication::widened(const Value& model, const Patch& product) const {
   const std::string prefix = "widened." + std::to_string(before.count()) + ".";
   std::vector<Value> all;
   for (std::uint32_t i = 0; i < before.count(); ++i) all.push_back(before.item(i));
-  all.push_back(Record()
-                    .set("prefix", value_of(prefix))
-                    .set("down", value_of(product.down.substr(behind)))
-                    .set("up", value_of(product.up.substr(behind)))
-                    .set("strength", value_of(product.scale))
-                    .value());
+  all.push_back(
+      Record()
+          .set("prefix", value_of(prefix))
+          .set("down", value_of(product.down.substr(behind)))
+          .set("up", value_of(product.up.substr(behind)))
+          .set("strength", value_of(product.scale))
+          .set("file", value_of(std::filesystem::path(lora_.file.path()).filename().string()))
+          .value());
   const Value config = Record(built_of).set("widened", list_of(all)).value();
   const Value joined =
       joined_model(model, lora_.file.sub(product.up.substr(0, behind)), prefix, config);

@@ -20,11 +20,25 @@ void save(Context& ctx, const std::string& prefix, const std::vector<SavedTensor
             ".safetensors");
 }
 
+// With what says how it was trained.
+void add_denoiser(Context& ctx, const Value& model, std::vector<SavedTensor>& all) {
+  add_tensors(model, "model.diffusion_model.", all);
+  if (model_settings(model).field("model_patches").count() > 0)
+    ctx.warn(
+        "model: the model patches on it are no part of what is saved, as in ComfyUI. Load "
+        "them from their own files behind the loader of what is saved.");
+  if (!add_training_marks(model, all))
+    ctx.warn(
+        "model: files do not say of a model that it predicts velocities over continuous "
+        "noise levels, as far as heddle writes them. Link ModelSamplingContinuousEDM behind "
+        "the loader of what is saved.");
+}
+
 }  // namespace
 
 void ModelSave::execute(Context& ctx) {
   std::vector<SavedTensor> tensors;
-  add_tensors(ctx[model], "model.diffusion_model.", tensors);
+  add_denoiser(ctx, ctx[model], tensors);
   save<ModelSave>(ctx, ctx[filename_prefix], tensors);
 }
 
@@ -47,9 +61,9 @@ void VAESave::execute(Context& ctx) {
 
 void CheckpointSave::execute(Context& ctx) {
   std::vector<SavedTensor> tensors;
-  add_tensors(ctx[model], "model.diffusion_model.", tensors);
-  add_encoders(ctx[clip], "text_encoders.", ".transformer.", tensors);
-  add_vae(ctx[vae], "vae.", tensors);
+  add_denoiser(ctx, ctx[model], tensors);
+  add_encoders_beside(ctx[model], ctx[clip], tensors);
+  add_vae_beside(ctx[model], ctx[vae], tensors);
   save<CheckpointSave>(ctx, ctx[filename_prefix], tensors);
 }
 

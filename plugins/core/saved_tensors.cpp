@@ -1,5 +1,6 @@
 #include "saved_tensors.h"
 
+#include <cstring>
 #include <set>
 
 #include <heddle/diffusion/module_names.h>
@@ -40,9 +41,53 @@ bool is_of_model(const std::string& tensor) {
          !tensor.starts_with("model_patch.") && !tensor.ends_with(".position_ids");
 }
 
+// A layer that a LoRA makes wider has no place in the file of the narrower model.
+void require_own_width(const Value& model) {
+  const Value settings = model_settings(model),
+              wider = settings.field("widened_config").field("widened");
+  if (wider.count() == 0) return;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "model: the LoRA '" + wider.item(0).get<std::string>("file", "") +
+                  "' makes its layer " + settings.get<std::string>("widens", "") +
+                  " wider, which is not saved. Save the model without this LoRA, and load the LoRA "
+                  "behind the loader of what is saved.");
+}
+
+// Where Stable Diffusion 1.x and 2.x, SDXL and its refiner have a text encoder, `names` being all
+// of them; empty for others.
+std::string classic_prefix(const std::string& name, const std::set<std::string>& names) {
+  const bool has_g = names.count("clip_g") != 0;
+  if (name == "clip_l")
+    return has_g ? "conditioner.embedders.0.transformer." : "cond_stage_model.transformer.";
+  if (name == "clip_h") return "cond_stage_model.model.";
+  if (name == "clip_g")
+    return names.count("clip_l") != 0 ? "conditioner.embedders.1.model."
+                                      : "conditioner.embedders.0.model.";
+  return "";
+}
+
+// An encoder under the prefix above. ComfyUI looks for "text_model." in CLIP-L's names, which not
+// every version of transformers writes; under the prefixes of OpenCLIP's it reads OpenCLIP's names,
+// and those of transformers behind "transformer.".
+void add_classic(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all) {
+  const Checkpoint file = model_checkpoint(model);
+  const bool is_open = file.sub("transformer.resblocks.").size() > 0,
+             is_of_open = prefix.ends_with(".model.");
+  const std::string before = is_of_open && !is_open && file.sub("transformer.").size() == 0
+                                 ? prefix + "transformer."
+                                 : prefix;
+  const std::size_t first = all.size();
+  add_tensors(model, before, all);
+  for (std::size_t i = first; i < all.size(); ++i)
+    for (const char* inner : {"embeddings.", "encoder.", "final_layer_norm."})
+      if (all[i].name.compare(before.size(), std::strlen(inner), inner) == 0)
+        all[i].name.insert(before.size(), "text_model.");
+}
+
 }  // namespace
 
 void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all) {
+  require_own_width(model);
   const Checkpoint file = model_checkpoint(model);
   std::set<std::string> taken;  // names, and tensors that have one
   for (SavedTensor& saved : original_tensors(model, file)) {
@@ -76,6 +121,46 @@ void add_encoders(const Value& clip, const std::string& before, const std::strin
     add_tensors(encoder.field("model"), before + encoder.get<std::string>("name", "") + behind,
                 all);
   }
+}
+
+void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all) {
+  if (model_family(model) != "unet")
+    return add_encoders(clip, "text_encoders.", ".transformer.", all);
+  const Value list = encoders_in(clip);
+  std::set<std::string> names;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    names.insert(list.item(i).get<std::string>("name", ""));
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const std::string name = list.item(i).get<std::string>("name", ""),
+                      prefix = classic_prefix(name, names);
+    if (prefix.empty())
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "clip: a checkpoint of Stable Diffusion has no place for the "
+                  "text encoder " +
+                      name + ". Save it with CLIPSave.");
+    add_classic(list.item(i).field("model"), prefix, all);
+  }
+}
+
+void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all) {
+  const std::string family = model_family(model);
+  add_vae(vae, family == "unet" || family == "sd3" ? "first_stage_model." : "vae.", all);
+}
+
+bool add_training_marks(const Value& model, std::vector<SavedTensor>& all) {
+  const Value settings = model_settings(model);
+  if (model_family(model) != "unet" || !settings.has("size_numbers")) return true;
+  const auto sampling = settings.get<std::string>("sampling", ""),
+             table = settings.get<std::string>("noise_table", "");
+  std::vector<const char*> marks;
+  const bool is_velocity = sampling == "v_prediction",
+             is_discrete = table == "discrete" || table == "discrete_zero_snr";
+  if (is_velocity && is_discrete) marks.push_back("v_pred");
+  if (is_velocity && table == "discrete_zero_snr") marks.push_back("ztsnr");
+  if (sampling == "edm" && settings.has("latent_means")) marks = {"edm_mean", "edm_std"};
+  const std::vector<Part> nothing{{all.front().parts.front().tensor, 0, 0}};
+  for (const char* mark : marks) all.push_back({mark, model, nothing, {0}});
+  return !(is_velocity && table == "continuous_edm");
 }
 
 Shape shape_of(const SavedTensor& tensor) {

@@ -9,7 +9,8 @@
 
 namespace heddle::loaders {
 
-// All of a model's, each with this in front of its name.
+// All of a model's, each with this in front of its name. Throws HEDDLE_UNSUPPORTED for one with a
+// layer that a LoRA makes wider.
 void add_tensors(const Value& model, const std::string& prefix, std::vector<SavedTensor>& all);
 
 // Of an autoencoder: both sides are of one file; one that only decodes has no encoder. Throws
@@ -21,6 +22,16 @@ Value encoders_in(const Value& clip);
 // Of all of them, each with its name ("clip_l") between these in front.
 void add_encoders(const Value& clip, const std::string& before, const std::string& behind,
                   std::vector<SavedTensor>& all);
+
+// A checkpoint's text encoders and its autoencoder, where files with this diffusion model have
+// them.
+void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all);
+void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all);
+
+// What tells ComfyUI and CheckpointLoaderSimple how an SDXL is to be sampled: empty tensors beside
+// it ("v_pred", "ztsnr", "edm_mean", "edm_std"). `all` begins with this model's. False: it is
+// sampled over noise levels that none of these tells of.
+bool add_training_marks(const Value& model, std::vector<SavedTensor>& all);
 
 // That the tensor has in a file.
 Shape shape_of(const SavedTensor& tensor);

@@ -1,5 +1,7 @@
 #include "text_nodes.h"
 
+#include <algorithm>
+
 #include <heddle/model.hpp>
 
 #include "encode.h"
@@ -41,12 +43,21 @@ Value language_stopped_at(Context& ctx, const Value& encoder, std::int64_t layer
       .value();
 }
 
+// As ComfyUI counts them: of OpenCLIP's H as published. Files of diffusers end before its last
+// layer, which Stable Diffusion 2.x does not read.
+std::int64_t stop_in_file(const Value& encoder, std::int64_t stop) {
+  constexpr std::int64_t kLayersOfH = 24;
+  const auto layers = model_settings(encoder.field("model")).get<std::int64_t>("layers", 0);
+  if (encoder.get<std::string>("name", "") != "clip_h" || layers >= kLayersOfH) return stop;
+  return std::min<std::int64_t>(-1, stop + kLayersOfH - layers);
+}
+
 // Stable Diffusion 1.x and 2.x read a layer's states under the final norm. What joins several
 // encoders takes them without.
 Value clip_stopped_at(Context& ctx, const Value& encoder, std::int64_t stop) {
   const Value config = encoder.field("config");
   Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
-  changed.set("normed_layer", value_of(stop));
+  changed.set("normed_layer", value_of(stop_in_file(encoder, stop)));
   return Record(encoder)
       .set("model", rebuilt_model(ctx, encoder.field("model"), changed.value()))
       .value();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string_view>
 
 #include <heddle/host_memory.hpp>
@@ -62,21 +63,57 @@ void scale(Latent& latent, const LatentFormat& format) {
   }
 }
 
+// The units that a latent tells of; none where it does not.
+std::optional<LatentFormat> told_units(const Latent& latent) {
+  LatentFormat from;
+  const Value means = latent.record.field("latent_means"),
+              deviations = latent.record.field("latent_deviations");
+  if (means.count() > 0 && std::int64_t(means.count()) == latent.shape[1] &&
+      means.count() == deviations.count()) {
+    for (std::uint32_t i = 0; i < means.count(); ++i)
+      from.units.push_back({1 / deviations.item(i).as<double>(), means.item(i).as<double>()});
+    return from;
+  }
+  if (!latent.record.has("scale")) return std::nullopt;
+  from.units = {{latent.record.get<double>("scale", 1), latent.record.get<double>("shift", 0)}};
+  return from;
+}
+
 // From the units that a latent tells of to the model's, where both are known.
 void rescale(Latent& latent, const LatentFormat& format) {
-  if (!format.is_told || !latent.record.has("scale")) return;
-  const LatentFormat::Units &to = format.of(0), from{latent.record.get<double>("scale", to.scale),
-                                                     latent.record.get<double>("shift", to.shift)};
-  if ((from.scale == to.scale && from.shift == to.shift) || from.scale == 0) return;
-  for (float& value : latent.values)
-    value = float((double(value) / from.scale + from.shift - to.shift) * to.scale);
+  const std::optional<LatentFormat> told = told_units(latent);
+  if (!told || (!format.is_told && format.units.size() == 1)) return;
+  const std::int64_t channels = latent.shape[1];
+  const std::size_t size = latent.item_count() / std::size_t(channels);
+  float* value = latent.values.data();
+  for (std::int64_t plane = 0; plane < latent.items() * channels; ++plane, value += size) {
+    const LatentFormat::Units &from = told->of(plane % channels), &to = format.of(plane % channels);
+    if ((from.scale == to.scale && from.shift == to.shift) || from.scale == 0) continue;
+    for (std::size_t i = 0; i < size; ++i)
+      value[i] = float((double(value[i]) / from.scale + from.shift - to.shift) * to.scale);
+  }
 }
+
+constexpr std::string_view kUnitKeys[] = {"scale", "shift", "latent_means", "latent_deviations"};
 
 // What the samples of a run are scaled by: as the model tells, or else as whoever made the latent.
 Value with_units(const Value& latent, const LatentFormat& format) {
-  Record record(latent);
-  if (format.is_told)
+  Record record;
+  const bool is_by_channel = format.units.size() > 1, is_known = format.is_told || is_by_channel;
+  for (std::uint32_t i = 0; i < latent.count(); ++i)
+    if (const std::string_view key = latent.key(i);
+        !is_known || !std::ranges::count(kUnitKeys, key))
+      record.set(latent.key(i), latent.item(i));
+  if (is_by_channel) {
+    std::vector<Value> means, deviations;
+    for (const LatentFormat::Units& units : format.units) {
+      means.push_back(value_of(units.shift));
+      deviations.push_back(value_of(1 / units.scale));
+    }
+    record.set("latent_means", list_of(means)).set("latent_deviations", list_of(deviations));
+  } else if (format.is_told) {
     record.set("scale", value_of(format.of(0).scale)).set("shift", value_of(format.of(0).shift));
+  }
   return record.value();
 }
 

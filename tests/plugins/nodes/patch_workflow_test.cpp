@@ -210,6 +210,19 @@ BOOST_AUTO_TEST_CASE(patches_rest_one_by_one) {
   BOOST_TEST(relative_error(two(begin, begin), all) > 0.01);
 }
 
+BOOST_AUTO_TEST_CASE(who_saves_a_patched_model_is_told_that_patches_are_left_out) {
+  PatchedFlow flow = of_picture();
+  flow.nodes +=
+      node_of("save", "ModelSave", R"("model": ["applied", 0], "filename_prefix": "patched")");
+  engine.emplace(options());
+  std::string told;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.kind == heddle::Event::Kind::warning) told += event.text;
+  };
+  engine->start(engine->parse(flow.text()), {observe, {}}).wait();
+  says(told, {"model patches", "no part of what is saved"});
+}
+
 BOOST_AUTO_TEST_CASE(diffsynth_beside_qwen_image_draws_what_pytorch_draws) {
   compare(drawn(of_qwen("qwen_edges", "0.7")), "qwen.edges");
   compare(drawn(of_qwen("qwen_inpaint", R"(0.9, "mask": ["hint", 1])")), "qwen.inpainted");

@@ -1,7 +1,6 @@
 // Stable Diffusion 1.x, 2.x, SDXL and its refiner from the prompt to the picture, out of
 // checkpoints as they were published, over models whose weights follow from their names, against
-// PyTorch
-// (../goldens/make_unet_goldens.py).
+// PyTorch (../goldens/make_unet_goldens.py).
 #include "engine/base/text.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/unet_models.h"
@@ -211,6 +210,33 @@ BOOST_AUTO_TEST_CASE(the_first_from_a_checkpoint_equals_pytorch) {
 BOOST_AUTO_TEST_CASE(the_second_from_a_checkpoint_equals_pytorch) {
   write("sd2");
   check(loader() + texts() + drawing(sampler("5.0", "dpmpp_2m", "karras")), "sd2_drawn");
+}
+
+// Files of diffusers lack its last layer, which counts all the same.
+BOOST_AUTO_TEST_CASE(layers_of_open_clip_h_are_counted_as_published) {
+  std::vector<FileTensor> tensors = without_projection("clip_h");
+  write_file("text_encoders/whole", tensors);
+  std::erase_if(tensors, [](const FileTensor& tensor) {
+    return tensor.name.find("encoder.layers.23.") != std::string::npos;
+  });
+  write_file("text_encoders/cut", tensors);
+  const auto states = [this](const std::string& file, int stop) {
+    return run_whole(
+               "{" +
+                   node("clip", "CLIPLoader",
+                        cat(R"("clip_name": ")", file,
+                            R"(.safetensors", "type": "stable_diffusion")")) +
+                   node("stopped", "CLIPSetLastLayer",
+                        cat(R"("clip": ["clip", 0], "stop_at_clip_layer": )", stop)) +
+                   text("one", "a cat", R"(["stopped", 0])") +
+                   node("first", "test.first", R"("list": ["one", 0])") +
+                   R"("look": {"class_type": "test.look", "inputs": {"value": ["first", 0]}}})",
+               {"first.value"})
+        .floats("first.value", "cross_attn");
+  };
+  for (const int stop : {-2, -5, -24})
+    BOOST_TEST((states("cut", stop) == states("whole", stop)), stop);
+  BOOST_TEST((states("cut", -2) != states("cut", -3)));
 }
 
 BOOST_AUTO_TEST_CASE(sdxl_from_a_checkpoint_equals_pytorch) {

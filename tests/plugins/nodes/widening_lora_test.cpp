@@ -120,6 +120,18 @@ BOOST_AUTO_TEST_CASE(what_a_widened_model_calls_is_told_before_it) {
       "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
 }
 
+BOOST_AUTO_TEST_CASE(a_widened_model_is_not_saved) {
+  heddle::Engine saving(options_for({"cpu:0"}));
+  const std::string refused = engine_refusal([&] {
+    saving
+        .start(saving.parse(cat("{", loaded("flux"), lora(),
+                                R"(, "save": {"class_type": "ModelSave", "inputs": {
+        "model": ["used", 0], "filename_prefix": "wide"}}})")))
+        .wait();
+  });
+  BOOST_TEST(refused.find("the LoRA 'depth.safetensors'") != std::string::npos, refused);
+}
+
 BOOST_AUTO_TEST_CASE(dividing_a_widened_model_keeps_its_bytes_or_nearly_its_numbers) {
   hold([&](const std::string& hints) { return flow("flux", lora(), hints); },
        {"layers", "data", "cfg"}, {"sequence", "tensor"}, 1500 << 10);

@@ -10,8 +10,8 @@
  *   samples       tensor (B, C, h, w) f32. Of pictures with their sound: a list of two tensors,
  *                 and so is noise_mask; only nodes that take the two apart read it
  *   scaled        bool, absent means false: in the autoencoder's own ("raw") units. True: in those
- *                 that the denoiser reads, (raw - shift) * scale; the floats scale and shift beside
- *                 it are these two numbers, where whoever made the latent knew them
+ *                 that the denoiser reads, (raw - shift) * scale, or by latent_means and
+ *                 latent_deviations as in MODEL: beside it, where whoever made the latent knew them
  *   noise_mask    tensor (B, H, W) or (B, 1, H, W) f32, optional: 1 is drawn anew, 0 is kept
  *   batch_index   list of ints, optional: which item of a batch each item was, for its noise
  *
