@@ -202,6 +202,7 @@ BOOST_AUTO_TEST_CASE(a_diffusers_folder_draws_as_single_files_do) {
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   add_models();
   heddle::EngineOptions options = engine_options();
+  options.compute[heddle::test::test_device_kind()] = "f32";
   options.model_dirs = {folder / "models"};
   options.output_dir = folder / "told";
   heddle::Engine::Data told(options);

@@ -29,6 +29,7 @@ struct ControlWorkflows {
   }
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = engine_options();
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     options.input_dir = control_folder();
     options.output_dir = folder / "out";

@@ -40,6 +40,7 @@ struct EditFixture {
   }
   EngineOptions options() const {
     EngineOptions options = engine_options();
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     options.input_dir = edit_folder();
     options.output_dir = folder / "out";

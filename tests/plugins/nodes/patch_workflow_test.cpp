@@ -22,6 +22,7 @@ struct PatchWorkflows {
 
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = engine_options();
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     options.input_dir = tests_folder() / "plugins/goldens/control";
     options.output_dir = folder / "out";
