@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_default_counts_where_the_others_leave_something) {
 BOOST_AUTO_TEST_CASE(what_areas_and_times_ask_of_the_model_is_told_before) {
   NodeFixture models;
   heddle::EngineOptions options = heddle::test::engine_options();
-  options.compute[test_device_kind()] = "f32";
+  options.compute[heddle::test::test_device_kind()] = "f32";
   options.model_dirs.push_back(models.folder / "models");
   // With a patch that has a text of its own, too.
   const std::string third =

@@ -15,7 +15,7 @@ struct InferFixture {
 
   heddle::EngineOptions options() const {
     heddle::EngineOptions options = heddle::test::engine_options();
-    options.compute[test_device_kind()] = "f32";
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs.push_back(nodes.folder / "models");
     options.output_dir = nodes.folder / "told";
     return options;

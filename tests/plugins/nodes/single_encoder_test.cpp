@@ -67,7 +67,7 @@ struct SingleEncoders : NodeFixture {
   }
   heddle::EngineOptions options_again() const {
     heddle::EngineOptions options = heddle::test::engine_options();
-    options.compute[test_device_kind()] = "f32";
+    options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
     return options;
   }

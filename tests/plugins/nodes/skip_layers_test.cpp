@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(two_models_see_a_side_each) {
 BOOST_AUTO_TEST_CASE(what_is_asked_of_several_models_is_told_before) {
   NodeFixture models;
   heddle::EngineOptions options = heddle::test::engine_options();
-  options.compute[test_device_kind()] = "f32";
+  options.compute[heddle::test::test_device_kind()] = "f32";
   options.model_dirs.push_back(models.folder / "models");
   const std::string encoded =
       R"({"model": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
