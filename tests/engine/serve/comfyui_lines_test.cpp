@@ -45,10 +45,11 @@ BOOST_AUTO_TEST_CASE(each_statement_has_its_test) {
     }
     const auto [at, is_new] = files.try_emplace(parts[1]);
     if (is_new) at->second = text_of_file(heddle::engine::cat(HEDDLE_SOURCE_DIR "/", parts[1]));
+    const std::string& text = at->second;
     const auto has = [&](const std::string& word) {
-      return at->second.find(word + parts[2] + ",") != std::string::npos ||
-             at->second.find(word + parts[2] + ")") != std::string::npos ||
-             at->second.find(word + parts[2] + "(") != std::string::npos;
+      return text.find(word + parts[2] + ",") != std::string::npos ||
+             text.find(word + parts[2] + ")") != std::string::npos ||
+             text.find(word + parts[2] + "(") != std::string::npos;
     };
     BOOST_TEST((has("TEST_CASE(") || has("def ")), line);
     ++held;
