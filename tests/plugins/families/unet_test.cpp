@@ -74,7 +74,9 @@ BOOST_AUTO_TEST_CASE(the_noise_equals_diffusers) {
 
 BOOST_AUTO_TEST_CASE(original_names_and_a_prefix_give_the_same_bytes) {
   const std::pair<const char*, int> kinds[] = {{"sd1", 2}, {"sd2", 1}, {"sdxl", 1}, {"refiner", 1}};
-  for (const auto& [kind, layers] : kinds) {
+  for (const auto& [name, count] : kinds) {
+    const char* const kind = name;
+    const int layers = count;
     const std::string golden_of = std::string(kind) + "_odd";
     const auto bytes = [&](auto&& change) {
       return call(file(kind, change), golden_of).floats("model.outputs", "out.1");
@@ -200,7 +202,8 @@ BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_read_up_to_the_first_gap)
       {"down_blocks.2000000000.x", "'down_blocks.2.resnets.0.conv1.weight'"},
       {"down_blocks.1.resnets.2000000000.x", "'down_blocks.1.resnets.2.conv1.weight'"},
       {"up_blocks.2000000000.x", "more stages upwards than downwards"}};
-  for (const auto& [stray, why] : strays) {
+  for (const auto& [name, why] : strays) {
+    const char* const stray = name;
     const auto path = file("sd1", [&](std::vector<FileTensor>& tensors) {
       if (std::string(stray).find("put_") != std::string::npos) name_unet_as_original(tensors, 2);
       tensors.push_back({stray, "F32", {0}});
