@@ -101,8 +101,7 @@ Value with_units(const Value& latent, const LatentFormat& format) {
   Record record;
   const bool is_by_channel = format.units.size() > 1, is_known = format.is_told || is_by_channel;
   for (std::uint32_t i = 0; i < latent.count(); ++i)
-    if (const std::string_view key = latent.key(i);
-        !is_known || !std::ranges::count(kUnitKeys, key))
+    if (const std::string key = latent.key(i); !is_known || !std::ranges::count(kUnitKeys, key))
       record.set(latent.key(i), latent.item(i));
   if (is_by_channel) {
     std::vector<Value> means, deviations;
