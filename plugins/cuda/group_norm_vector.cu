@@ -16,7 +16,8 @@ constexpr int kThreads = 256;
 constexpr int kEach = 4;  // pixels that a thread has on their way
 constexpr int kBlocksEach =
     4;  // on a multiprocessor at a time: more on their way, in all, than with kEach of 8
-constexpr int kMostChannels = 2048;  // a piece of eight for each thread
+constexpr int kManyThreads = 320;    // where there are more pieces of a pixel than kThreads
+constexpr int kMostChannels = 2560;  // a piece of eight for each thread
 constexpr int kMostGroups = 2048;
 constexpr std::int64_t kParts =
     1024;  // runs enough to keep a GPU busy; longer ones have less to put together
@@ -37,7 +38,7 @@ struct Place {
   bool works;
   __device__ explicit Place(const Groups& g)
       : pieces(g.channels / kLanes),
-        rows(kThreads / pieces),
+        rows(static_cast<int>(blockDim.x) / pieces),
         piece(static_cast<int>(threadIdx.x) % pieces),
         row(static_cast<int>(threadIdx.x) / pieces),
         works(row < rows) {}
@@ -105,10 +106,10 @@ struct Sums {
 
 // grid: (parts, N). From the last run to the first: what was written last is still near, and what
 // is read last is what normalise() reads first.
-template <Lies kLies>
-__global__ void __launch_bounds__(kThreads, kBlocksEach)
+template <Lies kLies, int kBlock>
+__global__ void __launch_bounds__(kBlock, kBlocksEach)
     part_statistics(const __grid_constant__ Groups g) {
-  __shared__ float2 lanes[kThreads * kLanes];  // (rows, channels): mean, squares
+  __shared__ float2 lanes[kBlock * kLanes];  // (rows, channels): mean, squares
   const Place place(g);
   const std::int64_t part = gridDim.x - 1 - std::int64_t{blockIdx.x};
   const Run run(g, part);
@@ -132,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
                       max(mine.squares[i] - mine.sums[i] * (mine.sums[i] / count), 0.0f));
   }
   __syncthreads();
-  for (int c = threadIdx.x; c < g.channels; c += kThreads) {
+  for (int c = threadIdx.x; c < g.channels; c += kBlock) {
     Statistics all{0, 0, 0};
     for (int row = 0; row < place.rows; ++row)
       all.join({pixels_of(row), lanes[row * g.channels + c].x, lanes[row * g.channels + c].y});
@@ -141,7 +142,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksEach)
   __syncthreads();
   const int width = g.channels / g.groups;
   float2* to = g.parts_at + (std::int64_t{blockIdx.y} * g.parts + part) * g.groups;
-  for (int group = threadIdx.x; group < g.groups; group += kThreads) {
+  for (int group = threadIdx.x; group < g.groups; group += kBlock) {
     Statistics all{0, 0, 0};
     for (int i = 0; i < width; ++i)
       all.join({static_cast<float>(here), lanes[group * width + i].x, lanes[group * width + i].y});
@@ -195,9 +196,8 @@ __device__ void normalise_pixels(const Groups& g, const Place& place, const Run&
 }
 
 // grid: (parts, N)
-template <Lies kLies, int kActivation>
-__global__ void __launch_bounds__(kThreads, kBlocksEach)
-    normalise(const __grid_constant__ Groups g) {
+template <Lies kLies, int kActivation, int kBlock>
+__global__ void __launch_bounds__(kBlock, kBlocksEach) normalise(const __grid_constant__ Groups g) {
   const Place place(g);
   if (!place.works) return;
   const int width = g.channels / g.groups, column = place.piece * kLanes;
@@ -227,9 +227,12 @@ struct VectorGroupNorm {
   static constexpr const char* name = "vector";
   static void check(const heddle_op_call& call) { cpu::check_group_norm(call); }
 
+  static int threads(std::int64_t channels) {
+    return channels > kThreads * kLanes ? kManyThreads : kThreads;
+  }
   static std::int64_t part_pixels(const heddle_tensor_info& info) {
-    const std::int64_t once =
-        kThreads / (info.shape[3] / kLanes) * kEach;  // what a block has on its way together
+    const std::int64_t once = threads(info.shape[3]) / (info.shape[3] / kLanes) *
+                              kEach;  // what a block has on its way together
     const std::int64_t all = info.shape[0] * info.shape[1] * info.shape[2];
     return once * std::clamp<std::int64_t>(all / (once * kParts), 1, 16);
   }
@@ -275,22 +278,29 @@ struct VectorGroupNorm {
                    memory,
                    memory + whole.shape[0] * count * a.groups};
     const dim3 grid(static_cast<unsigned>(count), static_cast<unsigned>(whole.shape[0]));
+    if (threads(whole.shape[3]) == kThreads)
+      launch_by_type<kThreads>(stream, g, grid);
+    else
+      launch_by_type<kManyThreads>(stream, g, grid);
+  }
+  template <int kBlock>
+  static void launch_by_type(Stream& stream, const Groups& g, dim3 grid) {
     const Lies lies = how_lies(g.x);
     if (lies == Lies::kBf16 && how_lies(g.out) == lies)
-      launch<Lies::kBf16>(stream, g, grid);
+      launch<Lies::kBf16, kBlock>(stream, g, grid);
     else if (lies == Lies::kF16 && how_lies(g.out) == lies)
-      launch<Lies::kF16>(stream, g, grid);
+      launch<Lies::kF16, kBlock>(stream, g, grid);
     else
-      launch<Lies::kAnyhow>(stream, g, grid);
+      launch<Lies::kAnyhow, kBlock>(stream, g, grid);
   }
-  template <Lies kLies>
+  template <Lies kLies, int kBlock>
   static void launch(Stream& stream, const Groups& g, dim3 grid) {
-    part_statistics<kLies><<<grid, kThreads, 0, stream.raw()>>>(g);
+    part_statistics<kLies, kBlock><<<grid, kBlock, 0, stream.raw()>>>(g);
     whole_statistics<<<grid.y* static_cast<unsigned>(g.groups), kThreads, 0, stream.raw()>>>(g);
     if (g.activation == HEDDLE_ACT_SILU)
-      normalise<kLies, HEDDLE_ACT_SILU><<<grid, kThreads, 0, stream.raw()>>>(g);
+      normalise<kLies, HEDDLE_ACT_SILU, kBlock><<<grid, kBlock, 0, stream.raw()>>>(g);
     else
-      normalise<kLies, -1><<<grid, kThreads, 0, stream.raw()>>>(g);
+      normalise<kLies, -1, kBlock><<<grid, kBlock, 0, stream.raw()>>>(g);
   }
 };
 

@@ -38,8 +38,10 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kVectorModulatedNorm,
     &kVectorNormRope,
     &kVectorGatedAdd,
+    &kVectorGatedActivation,
     &kFewConv2d,
     &kPointConv2d,
+    &kUnfoldedConv2d,
     &kVectorGroupNorm,
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnAttention,

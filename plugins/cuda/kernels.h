@@ -17,11 +17,13 @@ extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
 extern const heddle_kernel kMatmulLinear, kWidenedLinear;       // linear.cu: cuBLASLt
 extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
-    kVectorNormRope;                          // norm_vector.cu
-extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu
-extern const heddle_kernel kVectorGatedAdd;   // gated_add_vector.cu
-extern const heddle_kernel kFewConv2d;        // conv_few.cu
-extern const heddle_kernel kPointConv2d;      // conv_point.cpp: cuBLASLt
+    kVectorNormRope;                                // norm_vector.cu
+extern const heddle_kernel kVectorGroupNorm;        // group_norm_vector.cu
+extern const heddle_kernel kVectorGatedAdd;         // gated_add_vector.cu
+extern const heddle_kernel kVectorGatedActivation;  // gated_activation_vector.cu
+extern const heddle_kernel kFewConv2d;              // conv_few.cu
+extern const heddle_kernel kPointConv2d;            // conv_point.cpp: cuBLASLt
+extern const heddle_kernel kUnfoldedConv2d;         // conv_unfold.cu: cuBLASLt
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

@@ -5,6 +5,7 @@
 
 #include "kernels.h"
 #include "norm_narrow.cuh"
+#include "norm_warp.cuh"
 
 namespace heddle::cuda {
 
@@ -153,6 +154,8 @@ struct RowNorm : Vector {
                        pieces = (width + kThreads * kLanes - 1) / (kThreads * kLanes);
     if (kNorm == Norm::kRms && width <= kNarrowRowLimit)
       return narrow_rms_norm(stream, row, rows, width);
+    if (kNorm == Norm::kLayer && width <= kWarpRowLimit)
+      return warp_layer_norm(stream, row, rows, width);
     const Lies lies = how_lies(row.x);
     if (lies == Lies::kBf16) return launch_pieces<kNorm, Lies::kBf16>(stream, row, rows, pieces);
     // The norm of denoisers, whose sums are in f32.
