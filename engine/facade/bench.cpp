@@ -122,7 +122,7 @@ struct Span {
   double begin = 0, end = 0;  // seconds
 };
 struct Trace {
-  std::vector<Span> blocks;  // by their begin
+  std::vector<Span> steps;  // of each device that takes part, by their begin
   std::uint64_t moved_bytes = 0;
 };
 
@@ -137,32 +137,27 @@ Trace read_trace(const std::filesystem::path& file) {
     if (name == "process_name") devices[process] = event.find("args")->find("name")->as_string();
     const Json* const kind = event.find("cat");
     if (kind == nullptr) continue;
-    if (kind->as_string() == "block")
-      trace.blocks.push_back({devices[process], name, number_in(event, "ts") * 1e-6,
-                              (number_in(event, "ts") + number_in(event, "dur")) * 1e-6});
+    if (kind->as_string() == "step")
+      trace.steps.push_back({devices[process], name, number_in(event, "ts") * 1e-6,
+                             (number_in(event, "ts") + number_in(event, "dur")) * 1e-6});
     else if (const Json* args = event.find("args");
              args != nullptr && (kind->as_string() == "transfer" || kind->as_string() == "page-in"))
       trace.moved_bytes += std::uint64_t(number_in(*args, "bytes"));
   }
-  std::ranges::stable_sort(trace.blocks, {}, &Span::begin);
+  std::ranges::stable_sort(trace.steps, {}, &Span::begin);
   return trace;
 }
 
-// A step lasts from its first block to the next step's; the last one to the end of its last block.
-// The first block is the first of those that come as often as there are steps: others are computed
-// once, and count in a single step.
-std::vector<double> step_seconds(const std::vector<Span>& blocks, unsigned steps) {
-  std::map<std::pair<std::string, std::string>, std::vector<double>> begins;
-  for (const Span& block : blocks) begins[{block.device, block.name}].push_back(block.begin);
-  const std::vector<double>* first = nullptr;
-  for (const auto& [name, times] : begins)
-    if (times.size() == steps && (first == nullptr || times.front() < first->front()))
-      first = &times;
+// A step lasts from its begin on the device that begins first to the next one's; the last one to
+// its end on the device that ends last.
+std::vector<double> step_seconds(const std::vector<Span>& steps) {
   std::vector<double> seconds;
-  if (first == nullptr) return seconds;
-  const double end = std::ranges::max(blocks, {}, &Span::end).end;
-  for (std::size_t i = 0; i < first->size(); ++i)
-    seconds.push_back((i + 1 < first->size() ? (*first)[i + 1] : end) - (*first)[i]);
+  if (steps.empty()) return seconds;
+  std::vector<double> begins;
+  for (const Span& step : steps)
+    if (step.device == steps.front().device) begins.push_back(step.begin);
+  begins.push_back(std::ranges::max(steps, {}, &Span::end).end);
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) seconds.push_back(begins[i + 1] - begins[i]);
   return seconds;
 }
 
@@ -270,17 +265,18 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     Trace trace;
     for (unsigned run = 0; run < runs; ++run) {
       flow.set(what.vary, std::to_string(run + 2));
-      results = results_of(bench, engine.start(flow, {.fetch = {what.output}, .trace = file}));
+      results = results_of(
+          bench, engine.start(flow, {.fetch = {what.output}, .trace = file, .trace_steps = true}));
       trace = read_trace(file);
-      const std::vector<double> seconds = step_seconds(trace.blocks, what.steps);
+      const std::vector<double> seconds = step_seconds(trace.steps);
       report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
     }
     report.median_seconds = median(report.step_seconds);
     report.moved_bytes = trace.moved_bytes / std::max(1u, what.steps);
     report.first_seconds = std::max(0.0, cold - report.median_seconds * what.steps);
-    for (const Span& block : trace.blocks)
-      if (std::ranges::find(report.devices, block.device) == report.devices.end())
-        report.devices.push_back(block.device);
+    for (const Span& step : trace.steps)
+      if (std::ranges::find(report.devices, step.device) == report.devices.end())
+        report.devices.push_back(step.device);
     std::ranges::sort(report.devices);
     const std::vector<DeviceInfo> devices = engine.devices();
     for (const DeviceInfo& device : devices) {

@@ -138,7 +138,9 @@ engine::RunResult execute_traced(engine::RunRequest& request, engine::Environmen
                                  Teller& teller, Run::Data& run) {
   const std::filesystem::path& path = run.options.trace;
   if (path.empty()) return engine::execute(request, environment, teller, run.status->control);
-  engine::Timeline timeline(environment.devices, &environment.device_service);
+  engine::Timeline timeline(
+      environment.devices, &environment.device_service,
+      run.options.trace_steps ? engine::Timeline::Detail::steps : engine::Timeline::Detail::blocks);
   request.timeline = &timeline;
   try {
     engine::RunResult result = engine::execute(request, environment, teller, run.status->control);

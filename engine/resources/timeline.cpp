@@ -17,7 +17,9 @@ constexpr const char* kRowNames[] = {"compute", "copy in", "copy out"};
 
 }  // namespace
 
-Timeline::Timeline(const std::vector<RunDevice>& devices, const DeviceService* service) {
+Timeline::Timeline(const std::vector<RunDevice>& devices, const DeviceService* service,
+                   Detail detail)
+    : detail_(detail) {
   // Twice: what is recorded when all devices are idle marks the same moment on all of them.
   for (const RunDevice& device : devices) device.state->settle();
   std::vector<Base> recorded;

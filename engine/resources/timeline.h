@@ -23,17 +23,23 @@ struct TimelineSpan {
   std::string process;  // a device, or "host"
   std::string thread;   // "compute", "copy in", "copy out", "host", "disk", "disk 2"
   std::string name;
-  std::string kind;           // "node", "block", "transfer", "page-in", "read"
+  std::string kind;           // "node", "block", "step", "transfer", "page-in", "read"
   double begin = 0, end = 0;  // seconds since the start of the run
   std::uint64_t bytes = 0;
 };
 
 class Timeline {
  public:
+  // What it shows of a step of a model: every block, which are then launched one by one, or all of
+  // it.
+  enum class Detail { blocks, steps };
+
   // Waits for all devices, which have to outlive it. One that has failed and cannot be waited for
   // has no spans: others may be used all the same.
   // `service`: nor has one that is disabled, which is to hold nothing; nullptr: none is.
-  explicit Timeline(const std::vector<RunDevice>& devices, const DeviceService* service = nullptr);
+  explicit Timeline(const std::vector<RunDevice>& devices, const DeviceService* service = nullptr,
+                    Detail detail = Detail::blocks);
+  bool has_blocks() const { return detail_ == Detail::blocks; }
 
   double now() const { return std::chrono::duration<double>(Clock::now() - began_).count(); }
 
@@ -71,6 +77,7 @@ class Timeline {
   };
   std::optional<double> seconds(const DeviceState& device, const Event& event) const;
 
+  const Detail detail_;
   std::vector<Base> bases_;
   Clock::time_point began_;
   Guarded<State> state_;

@@ -15,6 +15,10 @@ namespace heddle::engine {
 
 namespace {
 
+bool shows_blocks(const SessionContext& context) {
+  return context.timeline != nullptr && context.timeline->has_blocks();
+}
+
 // Files the launches of one block after another in the timeline, if there is one: a span begins at
 // a block's first launch and ends before whatever is no launch, so that waiting for transfers is no
 // part of it.
@@ -24,7 +28,7 @@ class BlockTrace {
 
   void block(std::uint32_t index) { block_ = index; }
   void before_launch() {
-    if (view_.context.timeline == nullptr || begin_) return;
+    if (!shows_blocks(view_.context) || begin_) return;
     begin_.emplace(state().device());
     state().record(*begin_);
   }
@@ -49,6 +53,33 @@ class BlockTrace {
   std::optional<Event> begin_;
 };
 
+// Files a whole step in a timeline that shows no blocks: on each device that computes some, from
+// what it enqueues first to what it enqueues last.
+class StepTrace {
+ public:
+  explicit StepTrace(const SessionView& view) : view_(view) {
+    if (view.context.timeline == nullptr || view.context.timeline->has_blocks()) return;
+    for (const SessionPlan::Block& block : view.plan.blocks) begins_.try_emplace(block.device_slot);
+    for (auto& [device_slot, begin] : begins_) {
+      begin.emplace(view.state(device_slot).device());
+      view.state(device_slot).record(*begin);
+    }
+  }
+  void end() {
+    for (auto& [device_slot, begin] : begins_) {
+      DeviceState& state = view_.state(device_slot);
+      Event end(state.device());
+      state.record(end);
+      view_.context.timeline->add(state, StreamRow::compute, "step", "step", std::move(*begin),
+                                  std::move(end), 0);
+    }
+  }
+
+ private:
+  const SessionView& view_;
+  std::map<std::uint32_t, std::optional<Event>> begins_;  // by device slot
+};
+
 }  // namespace
 
 std::vector<Value> PreparedSession::step(std::uint32_t index,
@@ -64,7 +95,9 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   if (is_last) expected_pages_ = expect_pages({Phase::per_step}, UseOrder::once);
   first_pages_are_here_ = false;
   if (may_record) capture_step();
+  StepTrace trace(view_);
   run(Phase::per_step, is_last);
+  trace.end();
   ++steps_enqueued_;
   first_pages_are_here_ = !is_last;
   std::vector<Value> results = collect_outputs();
@@ -115,7 +148,7 @@ void PreparedSession::capture_step() {
   for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots)
     devices.push_back(&device_slot.state->device());
   const auto grain =
-      view_.context.timeline == nullptr ? SessionGraphs::Grain::step : SessionGraphs::Grain::block;
+      shows_blocks(view_.context) ? SessionGraphs::Grain::block : SessionGraphs::Grain::step;
   graphs_ = std::make_unique<SessionGraphs>(
       view_.plan, devices, grain,
       [&](std::uint32_t op, Stream& stream) {

@@ -269,9 +269,9 @@ struct StartOptions {
   std::uint64_t writes_after = 0;
   bool partly = false;  // of a workflow with errors, run the outputs that can run, as ComfyUI does;
                         // check() tells the others. Throws where none can
-  bool previews = false;  // the observer gets pictures of work under way; they take time
-  std::filesystem::path
-      trace;  // write a timeline of the run here, in Chrome's trace format; empty: none
+  bool previews = false;        // the observer gets pictures of work under way; they take time
+  std::filesystem::path trace;  // a timeline goes there, in Chrome's trace format; empty: none
+  bool trace_steps = false;     // with whole steps instead of blocks: as fast as without it
   // Of runs that wait for memory the one with the highest begins first. Where those that hold it
   // have a lower one, as few as will do are paused and released, and go on when there is room.
   int priority = 0;

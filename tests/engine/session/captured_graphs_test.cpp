@@ -193,6 +193,21 @@ BOOST_AUTO_TEST_CASE(a_timeline_shows_blocks_all_the_same) {
       BOOST_TEST(seen[engine::cat("layer.", l, " branch ", branch)] == kSteps);
 }
 
+BOOST_AUTO_TEST_CASE(a_timeline_of_steps_leaves_them_whole) {
+  LayersModel layers(kFakes);
+  engine::Timeline timeline(layers.runs.environment().devices, nullptr,
+                            engine::Timeline::Detail::steps);
+  const Done plain = step_through(kWays[1], kInOrder, kFakes, nullptr, &layers),
+             watched = step_through(kWays[1], kInOrder, kFakes, &timeline, &layers);
+  BOOST_TEST((watched.bytes == plain.bytes));
+  BOOST_TEST(watched.captured_graphs == plain.captured_graphs);
+  std::map<std::string, std::size_t> seen;
+  for (const engine::TimelineSpan& span : timeline.finish()) ++seen[span.kind + " " + span.process];
+  BOOST_TEST(seen["step fake:0"] == kSteps);
+  BOOST_TEST(seen["step fake:1"] == kSteps);
+  BOOST_TEST(seen["block fake:0"] == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(streamed_weights_and_replays_go_together) {
   const std::uint64_t all = engine::kNoLimit - 1;
   LayersModel layers(kFakes, "{}", 96, 24);
