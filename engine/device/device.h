@@ -166,6 +166,10 @@ class Device {
   heddle_link link(const Device* peer) const;
 
   bool can_capture() const { return extensions_.capture != nullptr; }
+  // Whether what two streams launch may stand in one captured graph, and so run at the same time.
+  bool captures_other_streams() const {
+    return can_capture() && extensions_.capture->keeps_other_streams != 0;
+  }
 
   // Whether the device has made what it makes at its first work; nothing is known of one that does
   // not tell.

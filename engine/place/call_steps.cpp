@@ -78,7 +78,8 @@ SessionSetup session_setup(const CallSpec& call, const CallPlacement& placement,
   for (const std::uint32_t d : devices) {
     const DeviceFacts& device = topology.devices[d];
     setup.devices.push_back({device.name, device.compute, device.host_visible,
-                             session_budget(device), prices.rates(d)});
+                             session_budget(device), prices.rates(d),
+                             device.captures_other_streams});
   }
   setup.are_peers = [&prices, devices](std::uint32_t a, std::uint32_t b) {
     return prices.link(devices[a], devices[b]).kind == LinkFacts::Kind::peer;

@@ -30,6 +30,7 @@ struct DeviceFacts {
   std::string left_out;  // why nothing new is placed here: it has failed; empty: it may be used
   bool pins = false;     // host memory can be pinned for copies to it
   std::string uuid = {}, pci_address = {};  // by which people may name it; empty: none
+  bool captures_other_streams = false;      // two branches of a model can run on it at a time
 };
 
 inline DeviceNames names_of(const DeviceFacts& device) {

@@ -299,7 +299,8 @@ Topology topology_of(const std::vector<RunDevice>& devices) {
                                 {},
                                 d.has_pinned() && !d.host_visible(),
                                 d.names().uuid,
-                                d.names().pci_address});
+                                d.names().pci_address,
+                                d.captures_other_streams()});
   }
   update_available(topology, devices);
   for (std::size_t from = 0; from <= devices.size(); ++from)

@@ -9,6 +9,7 @@ namespace heddle::engine {
 struct Lifetime {
   std::uint64_t bytes = 0;
   std::uint32_t first = 0, last = 0;  // steps, inclusive, during which the bytes are needed
+  std::int32_t lane = -1;  // pieces of two lanes share no byte, whenever they live; -1: of none
 };
 
 struct Layout {

@@ -136,7 +136,13 @@ void SessionBuilder::await(std::uint32_t transfer, Phase phase) {
 
 SessionPlan SessionBuilder::finish() {
   insert_transfers();
-  lay_out_session(plan_, std::move(uses_), spec_.device_slots.size());
+  // Two branches at a time pay off where neither fills the device, and such branches take little.
+  constexpr std::uint64_t kMostLaneBytes = std::uint64_t{256} << 20, kShareOfBudget = 32;
+  std::vector<std::uint64_t> lane_bytes;
+  for (const SessionSpec::DeviceSlot& slot : spec_.device_slots)
+    lane_bytes.push_back(
+        slot.captures_other_streams ? std::min(kMostLaneBytes, slot.budget / kShareOfBudget) : 0);
+  lay_out_session(plan_, std::move(uses_), lane_bytes);
   page_session(graph_, spec_, plan_);
   return std::move(plan_);
 }

@@ -1,6 +1,8 @@
 #include "engine/program/session_memory.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "engine/program/layout.h"
 
@@ -20,7 +22,47 @@ void StorageUse::add(Phase phase, std::uint32_t at) {
   last_phase = std::max(last_phase, int(phase));
 }
 
-void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t device_slots) {
+namespace {
+
+// By storage: the lane of the branches that use it; -1: several, or none.
+std::vector<std::int32_t> storage_lanes(const SessionPlan& plan) {
+  constexpr std::int32_t kUnused = -2;
+  std::vector<std::int32_t> lanes(plan.storages.size(), kUnused);
+  const auto use = [&](std::int32_t storage, std::uint32_t branch) {
+    if (storage < 0) return;
+    const auto lane = std::int32_t(lane_of(branch));
+    std::int32_t& known = lanes[storage];
+    known = known == kUnused || known == lane ? lane : -1;
+  };
+  const auto use_all = [&](const PlannedOp& op) {
+    for (const auto* list : {&op.op.in, &op.op.out})
+      for (const Operand& o : *list) use(o.storage, op.branch);
+    use(op.workspace, op.branch);
+  };
+  for (const PlannedOp& op : plan.ops) use_all(op);
+  for (const SliceCopy& slice : plan.slices) use_all(slice.copy);
+  for (std::int32_t& lane : lanes) lane = std::max(lane, -1);
+  return lanes;
+}
+
+// The pieces by lane where that takes little more room.
+Layout lay_out_lanes(std::vector<Lifetime> pieces, std::uint64_t more_bytes, bool& has_lanes) {
+  std::vector<Lifetime> together = pieces;
+  std::set<std::int32_t> lanes;
+  for (Lifetime& piece : together) lanes.insert(std::exchange(piece.lane, -1));
+  lanes.erase(-1);
+  Layout layout = lay_out(together, kAlignment);
+  if (more_bytes == 0 || lanes.size() < 2) return layout;
+  Layout apart = lay_out(pieces, kAlignment);
+  has_lanes = apart.bytes <= layout.bytes + more_bytes;
+  return has_lanes ? apart : layout;
+}
+
+}  // namespace
+
+void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses,
+                     const std::vector<std::uint64_t>& lane_bytes) {
+  const std::size_t device_slots = lane_bytes.size();
   plan.arenas.assign(device_slots, {});
   for (const SessionPlan::Output& output :
        plan.outputs) {  // outputs live to the end of their phase, or beyond it
@@ -48,13 +90,18 @@ void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_
     storage.offset = end;
     end += (storage.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
+  const std::vector<std::int32_t> lanes = storage_lanes(plan);
   for (std::size_t device_slot = 0; device_slot < device_slots; ++device_slot)
-    for (const auto& members :
-         shared[device_slot]) {  // the phases run one after another, so they share one arena
+    for (std::size_t phase = 0; phase < shared[device_slot].size(); ++phase) {
+      // The phases run one after another, so they share one arena.
+      const std::vector<std::int32_t>& members = shared[device_slot][phase];
       std::vector<Lifetime> lifetimes;
       for (const std::int32_t s : members)
-        lifetimes.push_back({plan.storages[s].bytes, uses[s].first, uses[s].last});
-      const Layout layout = lay_out(lifetimes, kAlignment);
+        lifetimes.push_back({plan.storages[s].bytes, uses[s].first, uses[s].last, lanes[s]});
+      const bool has_steps = phase == std::size_t(Phase::per_step);
+      const Layout layout =
+          lay_out_lanes(std::move(lifetimes), has_steps ? lane_bytes[device_slot] : 0,
+                        plan.arenas[device_slot].has_lanes);
       for (std::size_t i = 0; i < members.size(); ++i)
         plan.storages[members[i]].offset = layout.offsets[i];
       plan.arenas[device_slot].scratch_bytes =

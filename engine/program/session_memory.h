@@ -18,8 +18,10 @@ struct StorageUse {
   void add(Phase phase, std::uint32_t at);
 };
 
-// Sets kind and offset of the storages, and the sizes of the arenas. REQUIRES: one use for each
-// storage.
-void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses, std::size_t device_slots);
+// Sets kind and offset of the storages, and the sizes of the arenas. `lane_bytes`: by device slot,
+// by how much its scratch memory may grow so that branches have lanes of their own. REQUIRES: one
+// use for each storage.
+void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses,
+                     const std::vector<std::uint64_t>& lane_bytes);
 
 }  // namespace heddle::engine

@@ -55,6 +55,7 @@ struct SessionSpec {
     DeviceRates rates;
     std::uint32_t peers =
         0;  // kernels of device slots with an equal number, other than 0, read each other's memory
+    bool captures_other_streams = false;  // two lanes of branches can run at the same time
   };
   std::vector<DeviceSlot> device_slots{{"device", HEDDLE_F32, 0}};
   std::uint32_t home =
@@ -87,6 +88,10 @@ struct ChosenKernel {
   std::uint64_t workspace_bytes = 0;
 };
 using ChooseKernel = std::function<ChosenKernel(std::uint32_t device_slot, const heddle_op_call&)>;
+
+// Branches that a device computes at the same time are divided among so many lanes.
+inline constexpr std::uint32_t kLanes = 2;
+constexpr std::uint32_t lane_of(std::uint32_t branch) { return branch % kLanes; }
 
 struct SessionBranch {
   std::uint32_t set = 0;
@@ -200,6 +205,7 @@ struct SessionPlan {
   std::vector<Output> outputs;
   struct Arenas {
     std::uint64_t persistent_bytes = 0, scratch_bytes = 0, staging_ring_bytes = 0;
+    bool has_lanes = false;  // branches of two lanes (lane_of()) share no scratch memory
   };
   std::vector<Arenas> arenas;  // by device slot
   // By device slot, where there is a budget.

@@ -44,7 +44,8 @@ SessionSpec session_spec(SessionSetup setup) {
   for (std::uint32_t d = 0; d < setup.devices.size(); ++d) {
     SessionDevice& device = setup.devices[d];
     spec.device_slots.push_back({std::move(device.name), device.compute,
-                                 device.host_visible ? 0 : d + 1, device.budget, device.rates});
+                                 device.host_visible ? 0 : d + 1, device.budget, device.rates, 0,
+                                 device.captures_other_streams});
   }
   if (setup.are_peers) mark_peers(spec, spec.placement.devices.size(), setup.are_peers);
   spec.donors = std::move(setup.donors);

@@ -20,6 +20,7 @@ struct SessionDevice {
   bool host_visible = false;  // all such devices share their memory
   std::uint64_t budget = kNoLimit;
   DeviceRates rates;
+  bool captures_other_streams = false;
 };
 
 // How a device lays out a weight, and the bytes of it. `device`: of SessionSetup::devices.

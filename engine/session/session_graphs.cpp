@@ -7,6 +7,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/program/concurrent_ops.h"
 
 namespace heddle::engine {
 
@@ -52,25 +53,67 @@ std::vector<std::vector<std::uint32_t>> find_segments(const SessionPlan& plan,
   return found;
 }
 
+// Two streams of one device whose launches are kept in one graph: nobody has to wait while they are
+// recorded.
+class Recorder {
+ public:
+  explicit Recorder(const Device& device) : device_(device), main_(device) {}
+
+  // `ops`: of the plan.
+  std::unique_ptr<CapturedGraph> record(const SessionPlan& plan,
+                                        const std::vector<std::uint32_t>& ops,
+                                        const SessionGraphs::Launch& launch) {
+    const bool has_lanes = device_.captures_other_streams() &&
+                           plan.arenas[plan.ops[ops.front()].device_slot].has_lanes;
+    if (!has_lanes)
+      return main_.capture([&] {
+        for (const std::uint32_t op : ops) launch(op, main_);
+      });
+    if (side_ == nullptr) side_ = std::make_unique<Stream>(device_);
+    const std::vector<ConcurrentOp> lanes = concurrent_ops(plan, ops);
+    // By op: reached when it is done, where the other lane waits for it.
+    std::vector<std::optional<Event>> done(ops.size());
+    for (const ConcurrentOp& one : lanes)
+      if (one.after >= 0 && !done[one.after]) done[one.after].emplace(device_);
+    Event begun(device_), ended(device_);
+    return main_.capture([&] {
+      main_.record(begun);
+      side_->wait_for(begun);
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        Stream& stream = lanes[i].lane == 0 ? main_ : *side_;
+        if (lanes[i].after >= 0) stream.wait_for(*done[lanes[i].after]);
+        launch(ops[i], stream);
+        if (done[i]) stream.record(*done[i]);
+      }
+      side_->record(ended);
+      main_.wait_for(ended);
+    });
+  }
+
+ private:
+  const Device& device_;
+  Stream main_;
+  std::unique_ptr<Stream> side_;
+};
+
 }  // namespace
 
 SessionGraphs::SessionGraphs(const SessionPlan& plan, std::span<const Device* const> device_slots,
                              Grain grain, const Launch& launch, const Take& take) {
   const std::vector<SessionAction>& actions = plan.phases[int(Phase::per_step)];
   held_.resize(actions.size(), false);
-  // Streams of its own: nobody has to wait while launches are recorded.
-  std::vector<std::unique_ptr<Stream>> streams(device_slots.size());
+  std::vector<std::unique_ptr<Recorder>> recorders(device_slots.size());
   for (const std::vector<std::uint32_t>& launches :
        find_segments(plan, device_slots.size(), grain)) {
     const std::uint32_t device_slot = plan.ops[actions[launches.front()].index].device_slot;
     const Device& device = *device_slots[device_slot];
     if (!device.can_capture()) continue;
-    std::unique_ptr<Stream>& stream = streams[device_slot];
+    std::unique_ptr<Recorder>& recorder = recorders[device_slot];
+    std::vector<std::uint32_t> ops;
+    for (const std::uint32_t i : launches) ops.push_back(actions[i].index);
     try {
-      if (stream == nullptr) stream = std::make_unique<Stream>(device);
-      auto captured_graph = stream->capture([&] {
-        for (const std::uint32_t i : launches) launch(actions[i].index, *stream);
-      });
+      if (recorder == nullptr) recorder = std::make_unique<Recorder>(device);
+      auto captured_graph = recorder->record(plan, ops, launch);
       TakenBytes taken;
       if (const std::uint64_t bytes = captured_graph->bytes(); bytes > 0)
         taken = take(device_slot, bytes);

@@ -20,7 +20,8 @@ SessionPlan plan_within_budgets(const SessionDeviceSlots& device_slots, const Ca
   for (std::uint32_t p = 0; p < device_slots.device_slots.size(); ++p)
     setup.devices.push_back({device(p).name(), device(p).compute(), device(p).host_visible(),
                              device_slots.device_slots[p].budget,
-                             device_slots.device_slots[p].rates});
+                             device_slots.device_slots[p].rates,
+                             device(p).captures_other_streams()});
   setup.are_peers = [&](std::uint32_t a, std::uint32_t b) {
     return device(a).link(&device(b)).kind == HEDDLE_LINK_PEER;
   };

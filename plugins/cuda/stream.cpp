@@ -99,7 +99,7 @@ Stream::~Stream() {
 }
 
 Failures& Stream::failures() {
-  if (is_capturing_)
+  if (is_capturing())
     device::fail(HEDDLE_UNSUPPORTED, "what may fail on the device cannot be recorded");
   if (failures_ == nullptr) failures_ = std::make_shared<Failures>(device_);
   return *failures_;
@@ -109,11 +109,15 @@ Failures& Stream::failures() {
 void Stream::begin_capture() {
   device_.check(cudaStreamBeginCapture(raw_, cudaStreamCaptureModeRelaxed),
                 "cudaStreamBeginCapture");
-  is_capturing_ = true;
+}
+
+bool Stream::is_capturing() const {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  return cudaStreamIsCapturing(raw_, &status) == cudaSuccess &&
+         status != cudaStreamCaptureStatusNone;
 }
 
 cudaGraph_t Stream::end_capture() {
-  is_capturing_ = false;
   cudaGraph_t graph = nullptr;
   device_.check(cudaStreamEndCapture(raw_, &graph), "cudaStreamEndCapture");
   return graph;

@@ -85,7 +85,8 @@ class Stream {
   void begin_capture();
   // Throws unsupported for what cannot be kept; the capture is ended all the same.
   cudaGraph_t end_capture();
-  bool is_capturing() const { return is_capturing_; }
+  // By itself, or since it waits for an event of a stream that is.
+  bool is_capturing() const;
 
   void record(Event& event);
   void wait_for(const Event& event);
@@ -95,7 +96,6 @@ class Stream {
   cudaStream_t raw_ = nullptr;
   std::shared_ptr<Failures> failures_;
   std::vector<Before> others_;
-  bool is_capturing_ = false;
 };
 
 // Blocks until the event is reached. Throws the first failure before it.

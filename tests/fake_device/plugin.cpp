@@ -320,7 +320,9 @@ constexpr heddle_device_capture kCapture = {.begin = capture_begin,
                                             .end = capture_end,
                                             .replay = replay,
                                             .free = captured_graph_free,
-                                            .bytes = captured_graph_bytes};
+                                            .bytes = captured_graph_bytes,
+                                            .keeps_other_streams = 0,
+                                            .reserved = 0};
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};

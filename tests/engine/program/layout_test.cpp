@@ -13,7 +13,8 @@ using heddle::engine::Lifetime;
 namespace {
 
 bool overlap(const Lifetime& a, const Lifetime& b) {
-  return a.first <= b.last && b.first <= a.last;
+  const bool are_apart = a.lane >= 0 && b.lane >= 0 && a.lane != b.lane;
+  return are_apart || (a.first <= b.last && b.first <= a.last);
 }
 
 // No two pieces that live at the same time share a byte, and every piece lies inside the arena.
@@ -67,6 +68,16 @@ BOOST_AUTO_TEST_CASE(each_piece_is_at_the_lowest_offset_that_is_free) {
     BOOST_TEST(lay_out(pieces, 64).offsets == plain_offsets(pieces),
                boost::test_tools::per_element());
   }
+}
+
+BOOST_AUTO_TEST_CASE(pieces_of_two_lanes_share_nothing_and_those_of_none_what_is_free) {
+  std::mt19937 random(7);
+  std::vector<Lifetime> pieces;
+  for (std::uint32_t i = 0; i < 150; ++i)
+    pieces.push_back({64 * (1 + random() % 50), i, i + 3, std::int32_t(i % 3) - 1});
+  const Layout layout = lay_out(pieces, 64);
+  check(pieces, layout);
+  BOOST_TEST(layout.offsets == plain_offsets(pieces), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_chain_needs_room_for_two) {

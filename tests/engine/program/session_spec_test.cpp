@@ -14,7 +14,7 @@ using namespace heddle::engine;
 
 namespace {
 
-constexpr std::int64_t kWidth = 512;
+constexpr std::int64_t kSide = 512;
 constexpr std::uint64_t kItem = 2;  // bytes of f16 and bf16
 
 struct DividedCall {
@@ -23,13 +23,13 @@ struct DividedCall {
 
   // A layer whose weight is divided along an axis.
   explicit DividedCall(std::int32_t axis) {
-    const Value plain = test::chain_model(folder / "chain.safetensors", 1, kWidth, {});
+    const Value plain = test::chain_model(folder / "chain.safetensors", 1, kSide, {});
     auto model = std::make_shared<Model>(*get_model(*plain));
     Graph graph = *model->graph;
-    graph.nodes[0].shards = {{axis, {{kWidth, 64}}}};
+    graph.nodes[0].shards = {{axis, {{kSide, 64}}}};
     model->graph = std::make_shared<const Graph>(std::move(graph));
     call = test::shape_call(make_value(std::shared_ptr<const Model>(std::move(model))),
-                            {.tokens = 64, .steps = 2, .sets = 1}, kWidth);
+                            {.tokens = 64, .steps = 2, .sets = 1}, kSide);
   }
 
   SessionSetup setup() const {
@@ -56,7 +56,7 @@ BOOST_AUTO_TEST_CASE(a_weight_is_what_the_load_of_the_call_counts) {
   BOOST_TEST_REQUIRE((here && counted));
   BOOST_TEST(here->dtype == counted->dtype);
   BOOST_TEST(same_shape(*here, *counted));
-  BOOST_TEST(spec.weight_bytes(0, 0, 0, kWholeWeight) == kItem * kWidth * kWidth);
+  BOOST_TEST(spec.weight_bytes(0, 0, 0, kWholeWeight) == kItem * kSide * kSide);
   BOOST_TEST(spec.file_bytes(0, 0, kWholeWeight) == file_bytes(model, model.graph->nodes[0], 0));
 }
 
@@ -65,10 +65,10 @@ BOOST_AUTO_TEST_CASE(each_of_a_group_has_its_part_of_the_file) {
   const DividedCall by_rows(0), by_columns(1);
   const SessionSpec rows = session_spec(by_rows.setup()),
                     columns = session_spec(by_columns.setup());
-  BOOST_TEST(rows.weight(0, 0, 0, 0)->shape[0] == kWidth / 4);
-  BOOST_TEST(rows.weight(1, 0, 0, 1)->shape[0] == kWidth * 3 / 4);
-  BOOST_TEST(rows.file_bytes(0, 0, 1) == kItem * kWidth * kWidth * 3 / 4);
-  BOOST_TEST(columns.weight(1, 0, 0, 1)->shape[1] == kWidth * 3 / 4);
+  BOOST_TEST(rows.weight(0, 0, 0, 0)->shape[0] == kSide / 4);
+  BOOST_TEST(rows.weight(1, 0, 0, 1)->shape[0] == kSide * 3 / 4);
+  BOOST_TEST(rows.file_bytes(0, 0, 1) == kItem * kSide * kSide * 3 / 4);
+  BOOST_TEST(columns.weight(1, 0, 0, 1)->shape[1] == kSide * 3 / 4);
   BOOST_TEST(columns.file_bytes(0, 0, 1) == 0u);
 }
 

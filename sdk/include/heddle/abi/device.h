@@ -195,6 +195,11 @@ typedef struct heddle_device_capture {
   heddle_status* (*replay)(heddle_stream*, heddle_captured_graph*);
   void (*free)(heddle_captured_graph*);      /* after the replays are done */
   uint64_t (*bytes)(heddle_captured_graph*); /* [any] of the device's memory that it takes, about */
+  /* Not 0: what another stream of the device launches behind an event of the recorded one is kept,
+   * too, and replays run it beside the other launches. The recorded stream has to wait for an event
+   * of the other one before end. */
+  int32_t keeps_other_streams;
+  int32_t reserved;
 } heddle_device_capture;
 
 /* The ways to other devices of the kind, and to host memory (peer NULL). Without it they follow
