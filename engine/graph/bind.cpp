@@ -9,6 +9,7 @@
 #include "engine/graph/bind_advice.h"
 #include "engine/graph/bind_faults.h"
 #include "engine/graph/dag.h"
+#include "engine/graph/dynamic_inputs.h"
 #include "engine/graph/lacking.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
@@ -113,7 +114,23 @@ class Binder {
     }
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
       if (!given[p]) node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, p);
+    if (node.type->has(HEDDLE_NODE_ANY_INPUT)) check_dynamic(i);
     if (node.type->validator() != nullptr) judged_.push_back(i);
+  }
+
+  void check_dynamic(NodeIndex i) {
+    const auto received = [&](const Link& link) -> std::optional<std::string_view> {
+      const auto from = by_id_.find(link.node);
+      if (from == by_id_.end() || types_[from->second] == nullptr) return std::nullopt;
+      const NodeType& type = *types_[from->second];
+      const auto* slot = std::get_if<std::uint32_t>(&link.output);
+      const auto port = slot != nullptr ? std::optional(*slot)
+                                        : type.find_output(std::get<std::string>(link.output));
+      return port && *port < type.output_count() ? std::optional(type.output(*port).type)
+                                                 : std::nullopt;
+    };
+    for (DynamicFault& f : dynamic_faults(*types_[i], workflow_.nodes[i], received, catalog_))
+      faults_.report({i, f.given, f.input}, f.text, std::move(f.error));
   }
 
   // Validators are asked when all links are known.
