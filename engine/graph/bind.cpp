@@ -7,7 +7,9 @@
 
 #include "engine/base/text.h"
 #include "engine/graph/bind_advice.h"
+#include "engine/graph/bind_faults.h"
 #include "engine/graph/dag.h"
+#include "engine/graph/dynamic_inputs.h"
 #include "engine/graph/lacking.h"
 #include "engine/graph/lists.h"
 #include "engine/graph/literal.h"
@@ -24,10 +26,11 @@ namespace heddle::engine {
 namespace {
 
 using Severity = Problem::Severity;
-constexpr NodeIndex kNowhere = kGraphInputs;  // the node of a fault that belongs to none
 
 // Nodes are numbered as in the workflow until those are left out that no sink needs.
 class Binder {
+  using Place = BindFaults::Place;
+
  public:
   Binder(const Workflow& workflow, const Catalog& catalog, const GivenValues& values,
          std::uint64_t prompt_limit)
@@ -36,7 +39,8 @@ class Binder {
         values_(values),
         prompt_limit_(prompt_limit),
         literals_(catalog),
-        advice_(workflow, catalog, types_) {}
+        advice_(workflow, catalog, types_),
+        faults_(workflow) {}
 
   Bound bind() {
     const auto count = static_cast<NodeIndex>(workflow_.nodes.size());
@@ -59,7 +63,7 @@ class Binder {
     const std::vector<NodeIndex> wanted = find_sinks();
     std::vector<NodeIndex> order = topological_order(dag_);
     if (order.size() < count) report_cycles();
-    Verdict verdict = judge(std::move(faults_), workflow_, dag_, wanted);
+    Verdict verdict = judge(faults_.take(), workflow_, dag_, wanted);
     const bool can_run = !verdict.sinks.empty();
     const std::vector<NodeIndex>& sinks = can_run ? verdict.sinks : wanted;
     const auto grows = [&](NodeIndex i) { return can_run && types_[i]->has(HEDDLE_NODE_EXPANDS); };
@@ -70,42 +74,6 @@ class Binder {
   }
 
  private:
-  // One input of one node, for messages.
-  struct Place {
-    NodeIndex node;
-    const WorkflowInput* input;  // nullptr: not given
-    std::string_view name;
-  };
-
-  std::string at(std::uint32_t line, std::uint32_t column) const {
-    return line == 0 ? cat(workflow_.name, ": ")
-                     : cat(workflow_.name, ":", line, ":", column, ": ");
-  }
-  std::string shown(NodeIndex i) const {
-    return cat(quote(workflow_.nodes[i].id), " (", workflow_.nodes[i].class_type, ")");
-  }
-
-  void report(NodeIndex i, std::string_view what, Json error,
-              Fault::Reach reach = Fault::Reach::node) {
-    const WorkflowNode& node = workflow_.nodes[i];
-    faults_.push_back({i, Severity::error, reach, cat(at(node.line, node.column), "node ", what),
-                       std::move(error)});
-  }
-  void report(const Place& place, std::string_view what, Json error,
-              Severity severity = Severity::error) {
-    const WorkflowNode& node = workflow_.nodes[place.node];
-    const bool given = place.input != nullptr;
-    faults_.push_back({place.node, severity, Fault::Reach::node,
-                       cat(!given                      ? at(node.line, node.column)
-                           : place.input->from.empty() ? at(place.input->line, place.input->column)
-                                                       : cat(place.input->from, ": "),
-                           "node ", shown(place.node), ", input ", quote(place.name), ": ", what),
-                       std::move(error)});
-  }
-  void report_other(const Place& place, std::string_view what) {
-    report(place, what, other_error(place.name, cat(place.name, " - ", what)));
-  }
-
   std::vector<std::string_view> ids() const {
     std::vector<std::string_view> names;
     for (const WorkflowNode& node : workflow_.nodes) names.emplace_back(node.id);
@@ -127,9 +95,10 @@ class Binder {
       return;
     }
     if (node.type->has(HEDDLE_NODE_BLOCK))
-      report(i,
-             cat(shown(i), " is a block: it belongs into a model, not into a workflow. Remove it."),
-             unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
+      faults_.report(i,
+                     cat(faults_.shown(i),
+                         " is a block: it belongs into a model, not into a workflow. Remove it."),
+                     unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
     node.inputs.resize(node.type->input_count());
     boost::container::small_vector<bool, 16> given(node.type->input_count(), false);
     take_values(i, node, given);
@@ -145,7 +114,23 @@ class Binder {
     }
     for (std::uint32_t p = 0; p < node.type->input_count(); ++p)
       if (!given[p]) node.inputs[p] = bind_absent({i, nullptr, node.type->input(p).name}, p);
+    if (node.type->has(HEDDLE_NODE_ANY_INPUT)) check_dynamic(i);
     if (node.type->validator() != nullptr) judged_.push_back(i);
+  }
+
+  void check_dynamic(NodeIndex i) {
+    const auto received = [&](const Link& link) -> std::optional<std::string_view> {
+      const auto from = by_id_.find(link.node);
+      if (from == by_id_.end() || types_[from->second] == nullptr) return std::nullopt;
+      const NodeType& type = *types_[from->second];
+      const auto* slot = std::get_if<std::uint32_t>(&link.output);
+      const auto port = slot != nullptr ? std::optional(*slot)
+                                        : type.find_output(std::get<std::string>(link.output));
+      return port && *port < type.output_count() ? std::optional(type.output(*port).type)
+                                                 : std::nullopt;
+    };
+    for (DynamicFault& f : dynamic_faults(*types_[i], workflow_.nodes[i], received, catalog_))
+      faults_.report({i, f.given, f.input}, f.text, std::move(f.error));
   }
 
   // Validators are asked when all links are known.
@@ -154,8 +139,9 @@ class Binder {
       for (JudgedFault& f : faults_of_validator(graph_.nodes[i], types_, catalog_, literals_)) {
         const std::vector<WorkflowInput>& given = workflow_.nodes[i].inputs;
         const auto input = std::ranges::find(given, f.input, &WorkflowInput::name);
-        report({i, input == given.end() ? nullptr : &*input, f.input}, f.text, std::move(f.error));
-        faults_.back().lacks = std::move(f.lacks);
+        faults_.report({i, input == given.end() ? nullptr : &*input, f.input}, f.text,
+                       std::move(f.error));
+        faults_.last().lacks = std::move(f.lacks);
       }
   }
 
@@ -168,7 +154,7 @@ class Binder {
         given[*port] = true;
         node.inputs[*port] = at->second;
         if (const auto fault = node.type->check(*port).fault_of(*at->second, &catalog_))
-          report_other({i, nullptr, at->first.second}, *fault);
+          faults_.report_other({i, nullptr, at->first.second}, *fault);
         else
           check_prompt({i, nullptr, at->first.second}, node.type->input(*port), *at->second);
       } else {
@@ -186,52 +172,56 @@ class Binder {
   }
 
   void report_unknown_class(NodeIndex i) {
-    report(i,
-           cat(quote(workflow_.nodes[i].id), ": ",
-               advice_.for_unknown_class(workflow_.nodes[i].class_type)),
-           unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
-    faults_.back().lacks = lacking_class(workflow_.nodes[i].class_type);
+    faults_.report(i,
+                   cat(quote(workflow_.nodes[i].id), ": ",
+                       advice_.for_unknown_class(workflow_.nodes[i].class_type)),
+                   unknown_class_error(workflow_.nodes[i]), Fault::Reach::workflow);
+    faults_.last().lacks = lacking_class(workflow_.nodes[i].class_type);
     for (const WorkflowInput& input : workflow_.nodes[i].inputs) {
       if (!names_missing_model(input, workflow_, catalog_)) continue;
       const std::string& file = std::get<Json>(input.value).as_string();
-      report({i, &input, input.name},
-             cat("there is no file ", quote(file),
-                 " in any model folder. Put it into the one that this class reads."),
-             {});
-      faults_.back().lacks = lacking_file("*", file);
-      faults_.back().reach = Fault::Reach::workflow;
+      faults_.report({i, &input, input.name},
+                     cat("there is no file ", quote(file),
+                         " in any model folder. Put it into the one that this class reads."),
+                     {});
+      faults_.last().lacks = lacking_file("*", file);
+      faults_.last().reach = Fault::Reach::workflow;
     }
   }
 
   Binding bind_input(const Place& place, std::uint32_t p, const WorkflowInput& input) {
     const heddle_port& port = types_[place.node]->input(p);
+    if (input.is_bad_link) {
+      report_bad_link(place);
+      return {};
+    }
     if (const Link* link = std::get_if<Link>(&input.value)) {
       const std::optional<Source> source = link_to(place, *link, Severity::error);
       if (!source) return {};
       const NodeType& type = *types_[source->node];
       const heddle_port& output = type.output(source->port);
       if (accepts(port, output.type) || types_[place.node]->judges_links()) return *source;
-      report(place,
-             cat("expects ", chooses(port) ? "a choice (COMBO)" : port.type, ", got ", output.type,
-                 " from ", quote(link->node), " output ", source->port, " (", output.name, "). ",
-                 advice_.for_mismatch(place.node, *source, port)),
-             type_error(port, output.type, *link, catalog_));
+      faults_.report(place,
+                     cat("expects ", chooses(port) ? "a choice (COMBO)" : port.type, ", got ",
+                         output.type, " from ", quote(link->node), " output ", source->port, " (",
+                         output.name, "). ", advice_.for_mismatch(place.node, *source, port)),
+                     type_error(port, output.type, *link, catalog_));
       return {};
     }
     const Json& literal = std::get<Json>(input.value);
     if (!takes_literals(port)) {
       if (literal.is_null() && is_optional(port)) return {};
-      report(place,
-             cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
-                 advice_.for_missing(place.node, port.type)),
-             literal_error(port, literal, catalog_));
+      faults_.report(place,
+                     cat("expects a link to ", port.type, ", got ", shown_literal(literal), ". ",
+                         advice_.for_missing(place.node, port.type)),
+                     literal_error(port, literal, catalog_));
       return {};
     }
     if (literal.is_null() && is_optional(port) && port.widget == nullptr) return {};
     const Literal read = literals_.read(port, types_[place.node]->check(p), literal);
     if (const LiteralFault* fault = std::get_if<LiteralFault>(&read)) {
-      report(place, fault->text, literal_error(port, literal, catalog_));
-      faults_.back().lacks = fault->lacks;
+      faults_.report(place, fault->text, literal_error(port, literal, catalog_));
+      faults_.last().lacks = fault->lacks;
       return {};
     }
     Binding value = std::get<Value>(read);
@@ -240,7 +230,8 @@ class Binder {
   }
 
   void check_prompt(const Place& place, const heddle_port& port, const heddle_value& value) {
-    if (const auto fault = prompt_fault(port, value, prompt_limit_)) report_other(place, *fault);
+    if (const auto fault = prompt_fault(port, value, prompt_limit_))
+      faults_.report_other(place, *fault);
   }
 
   Binding bind_absent(const Place& place, std::uint32_t p) {
@@ -249,16 +240,16 @@ class Binder {
     if (is_hidden(port)) return {};
     if (const std::optional<Literal>& literal = literals_.default_of(port, type.check(p))) {
       if (const Value* value = std::get_if<Value>(&*literal)) return *value;
-      report_other(place, std::get<LiteralFault>(*literal).text);
+      faults_.report_other(place, std::get<LiteralFault>(*literal).text);
       return {};
     }
     if (is_optional(port)) return {};
-    report(place,
-           port.widget != nullptr
-               ? cat("it is required and has no default. ", advice_for_choosing(*port.widget))
-               : cat("it is required: nothing is linked to it. ",
-                     advice_.for_missing(place.node, port.type)),
-           missing_error(port.name));
+    faults_.report(place,
+                   port.widget != nullptr ? cat("it is required and has no default. ",
+                                                advice_for_choosing(*port.widget))
+                                          : cat("it is required: nothing is linked to it. ",
+                                                advice_.for_missing(place.node, port.type)),
+                   missing_error(port.name));
     return {};
   }
 
@@ -267,10 +258,11 @@ class Binder {
     const bool wanted = type.has(HEDDLE_NODE_ANY_INPUT);
     if (!wanted) {
       const std::string guess = advice_.guess(place.name, [&] { return input_names(type); });
-      report(place, cat("the class has no such input.", guess, " It is ignored."), {},
-             Severity::warning);
+      faults_.report(place, cat("the class has no such input.", guess, " It is ignored."), {},
+                     Severity::warning);
     }
     const Link* link = std::get_if<Link>(&place.input->value);
+    if (place.input->is_bad_link && wanted) report_bad_link(place);
     if (link == nullptr) return from_json(std::get<Json>(place.input->value));
     const std::optional<Source> source =
         link_to(place, *link, wanted ? Severity::error : Severity::warning);
@@ -283,10 +275,10 @@ class Binder {
     const auto found = by_id_.find(link.node);
     if (found == by_id_.end()) {
       const std::string guess = advice_.guess(link.node, [&] { return ids(); });
-      report(place,
-             cat("is linked to ", quote(link.node), ", but there is no such node.", guess,
-                 " Link it to a node of this workflow."),
-             dangling(place, link, false), severity);
+      faults_.report(place,
+                     cat("is linked to ", quote(link.node), ", but there is no such node.", guess,
+                         " Link it to a node of this workflow."),
+                     dangling(place, link, false), severity);
       return std::nullopt;
     }
     const NodeIndex from = found->second;
@@ -295,28 +287,38 @@ class Binder {
     const NodeType& type = *types_[from];
     if (const auto* slot = std::get_if<std::uint32_t>(&link.output)) {
       if (*slot < type.output_count()) return Source{from, *slot};
-      report(place,
-             cat("is linked to output ", *slot, " of ", shown(from),
-                 ", which has no such output. Outputs: ", outputs_of(type), "."),
-             dangling(place, link, true), severity);
+      faults_.report(place,
+                     cat("is linked to output ", *slot, " of ", faults_.shown(from),
+                         ", which has no such output. Outputs: ", outputs_of(type), "."),
+                     dangling(place, link, true), severity);
       return std::nullopt;
     }
     const std::string& name = std::get<std::string>(link.output);
     if (const std::optional<std::uint32_t> output = type.find_output(name))
       return Source{from, *output};
     const std::string guess = advice_.guess(name, [&] { return output_names(type); });
-    report(place,
-           cat("is linked to output ", quote(name), " of ", shown(from),
-               ", which has none of that name.", guess, " Outputs: ", outputs_of(type), "."),
-           dangling(place, link, true), severity);
+    faults_.report(
+        place,
+        cat("is linked to output ", quote(name), " of ", faults_.shown(from),
+            ", which has none of that name.", guess, " Outputs: ", outputs_of(type), "."),
+        dangling(place, link, true), severity);
     return std::nullopt;
   }
 
-  Json dangling(const Place& place, const Link& link, bool has_node) const {
+  const heddle_port* port_of(const Place& place) const {
     const NodeTypeRef& type = types_[place.node];
     const auto port = type == nullptr ? std::nullopt : type->find_input(place.name);
-    return dangling_error(port ? &type->input(*port) : nullptr, place.name, link, has_node,
-                          is_sink(place.node), catalog_);
+    return port ? &type->input(*port) : nullptr;
+  }
+  Json dangling(const Place& place, const Link& link, bool has_node) const {
+    return dangling_error(port_of(place), place.name, link, has_node, is_sink(place.node),
+                          catalog_);
+  }
+  void report_bad_link(const Place& place) {
+    const Json& array = std::get<Json>(place.input->value);
+    faults_.report(
+        place, bad_link_text(array),
+        bad_link_error(port_of(place), place.name, array, is_sink(place.node), catalog_));
   }
 
   bool is_sink(NodeIndex i) const {
@@ -324,18 +326,14 @@ class Binder {
            !(i < in_body_.size() && in_body_[i]);
   }
 
-  void report_whole(std::string_view what) {
-    faults_.push_back({kNowhere, Severity::error, Fault::Reach::workflow, cat(at(0, 0), what), {}});
-  }
-
   std::vector<NodeIndex> find_sinks() {
     std::vector<NodeIndex> sinks;
     for (NodeIndex i = 0; i < dag_.node_count; ++i)
       if (is_sink(i)) sinks.push_back(i);
-    if (sinks.empty()) report_whole(advice_.for_no_sink());
+    if (sinks.empty()) faults_.report_whole(advice_.for_no_sink());
     std::vector<std::string> problems;
     std::vector<NodeIndex> wanted = wanted_sinks(workflow_, std::move(sinks), problems);
-    for (const std::string& problem : problems) report_whole(problem);
+    for (const std::string& problem : problems) faults_.report_whole(problem);
     return wanted;
   }
 
@@ -343,9 +341,10 @@ class Binder {
     for (const std::vector<NodeIndex>& cycle : cycles(dag_)) {
       std::vector<const WorkflowNode*> nodes;
       for (const NodeIndex i : cycle) nodes.push_back(&workflow_.nodes[i]);
-      report(cycle.front(), cat(shown(cycle.front()), " ", advice_.for_cycle(cycle)),
-             cycle_error(nodes));
-      faults_.back().also.assign(cycle.begin() + 1, cycle.end());
+      faults_.report(cycle.front(),
+                     cat(faults_.shown(cycle.front()), " ", advice_.for_cycle(cycle)),
+                     cycle_error(nodes));
+      faults_.last().also.assign(cycle.begin() + 1, cycle.end());
     }
   }
 
@@ -362,9 +361,9 @@ class Binder {
     };
     for (const LoopFault& f : engine::bind_loops(graph_, in_body_)) {
       const WorkflowNode& node = workflow_.nodes[f.nodes.front()];
-      faults_.push_back({f.nodes.front(), Severity::error, Fault::Reach::node,
-                         cat(at(node.line, node.column), f.text),
-                         loop_error(f.type, f.text, ids(f.nodes), ids(f.ends))});
+      faults_.add({f.nodes.front(), Severity::error, Fault::Reach::node,
+                   cat(faults_.at(node.line, node.column), f.text),
+                   loop_error(f.type, f.text, ids(f.nodes), ids(f.ends))});
     }
     dag_.edges = links_of(graph_);
   }
@@ -379,7 +378,7 @@ class Binder {
   boost::unordered_flat_map<std::string_view, NodeIndex> by_id_;
   Dag dag_;
   Graph graph_;
-  std::vector<Fault> faults_;
+  BindFaults faults_;
   std::vector<NodeIndex> judged_;  // nodes with validators
   std::vector<bool> in_body_;      // of a loop; empty: there are none
 };

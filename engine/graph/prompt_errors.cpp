@@ -91,6 +91,23 @@ Json choice_error(const heddle_port& input, const Json& literal, const Catalog& 
                     std::move(extra));
 }
 
+// What Python would raise; the check of a sink ends otherwise than that of other nodes.
+Json raised_error(Json extra, std::string_view text, std::string_view type, Json link,
+                  bool is_sink) {
+  extra.set("exception_message", text).set("exception_type", type);
+  extra.set("traceback", Json::array()).set("linked_node", std::move(link));
+  return is_sink ? make_error("exception_during_validation", "Exception when validating node", text,
+                              std::move(extra))
+                 : make_error("exception_during_inner_validation",
+                              "Exception when validating inner node", text, std::move(extra));
+}
+
+Json extra_of(const heddle_port* input, std::string_view name, const Catalog& catalog) {
+  if (input != nullptr) return extra_of(*input, catalog);
+  Json extra = Json::object();
+  return std::move(extra.set("input_name", name));
+}
+
 // The number as the input's type has it; nothing: it is none.
 std::optional<Json> number_of(std::string_view type, const Json& literal) {
   if (type == "FLOAT") {
@@ -113,10 +130,11 @@ Json unknown_class_error(const WorkflowNode& node) {
                     cat("Node ID '#", node.id, "'"), std::move(extra));
 }
 
-Json missing_error(std::string_view input) {
+Json missing_error(std::string_view input, std::string_view shown) {
   Json extra = Json::object();
   extra.set("input_name", input);
-  return make_error("required_input_missing", "Required input is missing", input, std::move(extra));
+  return make_error("required_input_missing", "Required input is missing",
+                    shown.empty() ? input : shown, std::move(extra));
 }
 
 Json type_error(const heddle_port& input, std::string_view received, const Link& link,
@@ -133,17 +151,38 @@ Json type_error(const heddle_port& input, std::string_view received, const Link&
 Json dangling_error(const heddle_port* input, std::string_view name, const Link& link,
                     bool has_node, bool is_sink, const Catalog& catalog) {
   const std::string text = has_node ? "tuple index out of range" : cat("'", link.node, "'");
+  return raised_error(extra_of(input, name, catalog), text, has_node ? "IndexError" : "KeyError",
+                      link_json(link), is_sink);
+}
+
+Json bad_link_error(const heddle_port* input, std::string_view name, const Json& array,
+                    bool is_sink, const Catalog& catalog) {
+  Json extra = extra_of(input, name, catalog);
+  if (array.size() != 2) {
+    extra.set("received_value", array);
+    return make_error("bad_linked_input",
+                      "Bad linked input, must be a length-2 list of [node_id, slot_index]", name,
+                      std::move(extra));
+  }
+  const Json &node = array.at(std::size_t{0}), &slot = array.at(std::size_t{1});
+  if (node.is_array() || node.is_object())
+    return raised_error(std::move(extra), cat("unhashable type: '", python_type(node), "'"),
+                        "TypeError", array, is_sink);
+  if (!node.is_string() && !node.is_integer())
+    return raised_error(std::move(extra), python_text(node), "KeyError", array, is_sink);
+  if (slot.is_integer() || slot.is_bool())
+    return raised_error(std::move(extra), "tuple index out of range", "IndexError", array, is_sink);
+  return raised_error(std::move(extra),
+                      cat("tuple indices must be integers or slices, not ",
+                          slot.is_number() ? "float" : python_type(slot)),
+                      "TypeError", array, is_sink);
+}
+
+Json dynamic_error(std::string_view input, std::string_view text) {
   Json extra = Json::object();
-  if (input != nullptr)
-    extra = extra_of(*input, catalog);
-  else
-    extra.set("input_name", name);
-  extra.set("exception_message", text).set("exception_type", has_node ? "IndexError" : "KeyError");
-  extra.set("traceback", Json::array()).set("linked_node", link_json(link));
-  return is_sink ? make_error("exception_during_validation", "Exception when validating node", text,
-                              std::move(extra))
-                 : make_error("exception_during_inner_validation",
-                              "Exception when validating inner node", text, std::move(extra));
+  extra.set("input_name", input);
+  return make_error("invalid_dynamic_input", "Invalid dynamic input", cat(input, ": ", text),
+                    std::move(extra));
 }
 
 Json literal_error(const heddle_port& input, const Json& literal, const Catalog& catalog) {

@@ -16,8 +16,8 @@ namespace heddle::engine {
 // A class that is not there: about the whole prompt.
 Json unknown_class_error(const WorkflowNode& node);
 
-// Required, and not given.
-Json missing_error(std::string_view input);
+// Required, and not given. `shown`: what it is called there, where not by its whole name.
+Json missing_error(std::string_view input, std::string_view shown = {});
 
 // A link from an output of the type `received`.
 Json type_error(const heddle_port& input, std::string_view received, const Link& link,
@@ -27,6 +27,13 @@ Json type_error(const heddle_port& input, std::string_view received, const Link&
 // `is_sink`: the node that holds the link is one.
 Json dangling_error(const heddle_port* input, std::string_view name, const Link& link,
                     bool has_node, bool is_sink, const Catalog& catalog);
+
+// An array that is no link, [node, output]; the rest as above.
+Json bad_link_error(const heddle_port* input, std::string_view name, const Json& array,
+                    bool is_sink, const Catalog& catalog);
+
+// What is wrong with an input of dynamic ones as a whole; `text` says it.
+Json dynamic_error(std::string_view input, std::string_view text);
 
 // A literal that bind() refuses.
 Json literal_error(const heddle_port& input, const Json& literal, const Catalog& catalog);

@@ -18,6 +18,7 @@ Json input_to_json(const WorkflowInput& input) {
     return array;
   }
   const Json& literal = std::get<Json>(input.value);
+  if (input.is_bad_link) return literal;
   if (!literal.is_array() && literal.find("__value__") == nullptr) return literal;
   return std::move(Json::object().set("__value__", literal));
 }

@@ -27,7 +27,8 @@ struct WorkflowInput {
   std::string name;
   std::variant<Json, Link> value;  // a literal ({"__value__": [...]} is unwrapped), or a link
   std::uint32_t line = 0, column = 0;
-  std::string from = {};  // who gave it after the text was read, for messages; empty: unknown
+  std::string from = {};     // who gave it after the text was read, for messages; empty: unknown
+  bool is_bad_link = false;  // the value is an array that is no link: bind() refuses it
 };
 
 struct WorkflowNode {

@@ -323,41 +323,30 @@ class Parser {
       input.name = member.key;
       input.line = member.value.line();
       input.column = member.value.column();
-      if (member.value.is_array()) {
-        input.value = link_of(member, where);
-      } else if (const Json* wrapped = member.value.find("__value__")) {
-        input.value.emplace<Json>(*wrapped);
+      if (!member.value.is_array()) {
+        const Json* wrapped = member.value.find("__value__");
+        input.value.emplace<Json>(wrapped == nullptr ? member.value : *wrapped);
+      } else if (std::optional<Link> link = link_of(member.value)) {
+        input.value = *std::move(link);
       } else {
         input.value.emplace<Json>(member.value);
+        input.is_bad_link = true;
       }
     }
   }
 
-  Link link_of(const Json::Member& member, const Where& where) {
-    const std::vector<Json>& array = member.value.as_array();
-    const auto input = [&] { return cat(where(), "input ", quote(member.key), ": "); };
-    Link link{"", 0u};
-    if (array.size() != 2) {
-      report(member.value,
-             cat(input(), "an array is a link [node, output], got ", member.value.describe(),
-                 ". Write a list as {\"__value__\": [...]}."));
-      return link;
-    }
-    if (array[0].is_string()) {
-      link.node = array[0].as_string();
-    } else if (array[0].is_integer()) {
-      link.node = write_json(array[0]);
-    } else {
-      report(array[0], cat(input(), "a link begins with a node's id, got ", array[0].describe(),
-                           ". Write a list as {\"__value__\": [...]}."));
-    }
-    if (array[1].is_string()) {
-      link.output = array[1].as_string();
-    } else if (const std::optional<std::uint32_t> slot = slot_of(array[1])) {
+  // Nothing: bind() says what is wrong with it, as other outputs may run all the same.
+  static std::optional<Link> link_of(const Json& array) {
+    if (array.size() != 2) return std::nullopt;
+    const Json &node = array.at(std::size_t{0}), &output = array.at(std::size_t{1});
+    if (!node.is_string() && !node.is_integer()) return std::nullopt;
+    Link link{node.is_string() ? node.as_string() : write_json(node), 0u};
+    if (output.is_string()) {
+      link.output = output.as_string();
+    } else if (const std::optional<std::uint32_t> slot = slot_of(output)) {
       link.output = *slot;
     } else {
-      report(array[1], cat(input(), "a link ends with an output's number (from 0) or name, got ",
-                           array[1].describe(), "."));
+      return std::nullopt;
     }
     return link;
   }

@@ -64,21 +64,6 @@ std::vector<std::string> ids_at(const Json& body, std::string_view key) {
   throw Refused{json_response(answer, 400)};
 }
 
-Json bad_link_error(const std::string& type, const Json::Member& input,
-                    const heddle::Engine& engine) {
-  const Json info = parse_json(engine.object_info(type), "object_info");
-  Json error = Json::object(), extra = Json::object(), config;
-  for (const char* group : {"required", "optional"})
-    if (const Json* const known = info.find(type))
-      if (const Json* const of_group = known->at("input").find(group))
-        if (const Json* const found = of_group->find(input.key)) config = *found;
-  extra.set("input_name", input.key).set("input_config", std::move(config));
-  error.set("type", "bad_linked_input");
-  error.set("message", "Bad linked input, must be a length-2 list of [node_id, slot_index]");
-  error.set("details", input.key);
-  return std::move(error.set("extra_info", std::move(extra.set("received_value", input.value))));
-}
-
 void require_classes(const Json& prompt) {
   for (const Json::Member& node : prompt.members()) {
     const Json* type = node.value.find("class_type");
@@ -94,26 +79,6 @@ void require_classes(const Json& prompt) {
                       "missing."),
                   cat("Node ID '#", node.key, "'"), std::move(extra));
   }
-}
-
-// An array is a link, of a node and a slot: one of another length refuses all.
-void require_links(const Json& prompt, const heddle::Engine& engine) {
-  Json faulty = Json::object();
-  for (const Json::Member& node : prompt.members()) {
-    const Json* const inputs = node.value.find("inputs");
-    Json errors = Json::array();
-    if (inputs != nullptr && inputs->is_object())
-      for (const Json::Member& input : inputs->members())
-        if (input.value.is_array() && input.value.size() != 2)
-          errors.push(bad_link_error(text_at(node.value, "class_type"), input, engine));
-    if (errors.size() == 0) continue;
-    Json entry = Json::object();
-    entry.set("errors", std::move(errors)).set("dependent_outputs", Json::array());
-    faulty.set(node.key, std::move(entry.set("class_type", text_at(node.value, "class_type"))));
-  }
-  if (faulty.size() > 0)
-    refuse_prompt("prompt_outputs_failed_validation", "Prompt outputs failed validation", "",
-                  Json::object(), std::move(faulty));
 }
 
 std::string id_of(const Json& body) {
@@ -210,7 +175,6 @@ Json check_prompt(const ServiceParts& parts, const Caller& caller, NewJob& job) 
   checked.targets = job.targets;
   heddle::Engine::Problems problems;
   try {
-    require_links(parse_json(job.prompt, "prompt"), engine);
     problems = engine.check(engine.parse(workflow_text(checked), "prompt"));
   } catch (const EngineError& error) {
     refuse_prompt("invalid_prompt", "Cannot execute because the prompt cannot be read",

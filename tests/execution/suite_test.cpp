@@ -209,8 +209,8 @@ void run_case(const Json& one, const std::string& devices) {
   }
 }
 
-const char* const kTables[] = {"blockers", "lists",      "lazy",  "caching", "inputs", "expansion",
-                               "loops",    "validators", "types", "running", "targets"};
+const char* const kTables[] = {"blockers", "lists",      "lazy",  "caching", "inputs",  "expansion",
+                               "loops",    "validators", "types", "running", "targets", "dynamic"};
 
 }  // namespace
 

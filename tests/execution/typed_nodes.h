@@ -71,6 +71,40 @@ struct Sum {
   }
 };
 
+// Has inputs of each dynamic kind, and tells what it gets of them.
+struct Grows {
+  static constexpr heddle::Widget kRows{
+      .extra = R"({"template": {"required": {"x": ["FLOAT", {"min": 0, "max": 2}]},
+                   "optional": {"y": ["INT", {"default": 1}]}}, "min": 1, "max": 3})",
+      .type = "COMFY_DYNAMICGROUP_V3"};
+  static constexpr heddle::Widget kSockets{
+      .extra = R"({"template": {"input": {"required": {"item": ["FLOAT,INT", {}]}},
+                   "prefix": "item", "min": 1, "max": 3}})",
+      .type = "COMFY_AUTOGROW_V3"};
+  static constexpr heddle::Widget kModes{
+      .extra = R"({"options": [{"key": "plain", "inputs": {"required": {}}},
+        {"key": "sized", "inputs": {"required": {"width": ["INT", {"min": 1, "max": 64}],
+          "fit": ["COMBO", {"options": ["crop", "pad"]}],
+          "from": ["STRING", {}],
+          "more": ["COMFY_DYNAMICCOMBO_V3", {"options": [{"key": "deep", "inputs": {"required": {
+            "level": ["INT", {}]}}}]}]}}}]})",
+      .type = "COMFY_DYNAMICCOMBO_V3"};
+  static constexpr Info info{"t.Grows", 1, "", "t", "", HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<Value> rows{"rows", kRows};
+  static constexpr Input<Value> items{"items", kSockets};
+  static constexpr Input<Value> mode{"mode", kModes};
+  static constexpr Output<std::string> out{"out"};
+  static constexpr auto ports = heddle::ports(rows, items, mode, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    const auto& io = heddle::service<heddle_io_service>();
+    std::string names;
+    for (std::uint32_t i = 0; i < io.extra_count(ctx.raw()); ++i)
+      names += std::string(names.empty() ? "" : " ") + io.extra_name(ctx.raw(), i);
+    ctx[out] = names;
+  }
+};
+
 // 0 to count - 1.
 struct Count {
   static constexpr Info info{"t.Count", 1, "", "t"};

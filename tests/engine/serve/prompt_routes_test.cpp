@@ -86,7 +86,7 @@ BOOST_FIXTURE_TEST_CASE(what_cannot_run_is_refused_in_comfyuis_words, Serving) {
 }
 
 BOOST_FIXTURE_TEST_CASE(what_cannot_be_read_is_an_invalid_prompt, Serving) {
-  for (const char* node : {R"({"class_type": "t.Show", "inputs": {"value": [1.5, 0]}})",
+  for (const char* node : {R"({"class_type": "t.Show", "inputs": {}, "device": 5})",
                            R"({"class_type": "t.Show", "inputs": 5})"}) {
     const Reply reply = post("/prompt", engine::cat("{\"prompt\": {\"1\": ", node, "}}"));
     BOOST_TEST(error_type(reply) == "invalid_prompt");
@@ -126,6 +126,25 @@ BOOST_FIXTURE_TEST_CASE(outputs_that_are_right_run_beside_wrong_ones, Serving) {
   BOOST_TEST(entry.at("status").at("status_str").as_string() == "success");
   BOOST_TEST(engine::write_json(entry.at("outputs")) == "{\"2\":{\"text\":[4]}}");
   BOOST_TEST(engine::write_json(entry.at("prompt").at(4)) == "[\"2\"]");
+}
+
+// Whatever is wrong with an input refuses what depends on it, and nothing else.
+BOOST_FIXTURE_TEST_CASE(a_bad_input_refuses_only_what_depends_on_it, Serving) {
+  for (const char* inputs : {R"("value": ["1", 0, 1])", R"("value": [])", R"("value": [null, 0])",
+                             R"("value": ["1", -1])", R"("value": ["9", 0])"}) {
+    const Reply reply =
+        post("/prompt",
+             engine::cat(R"({"prompt": {"1": {"class_type": "t.Number", "inputs": {"value": 4}}, )",
+                         R"("2": {"class_type": "t.Show", "inputs": {"value": ["1", 0]}}, )",
+                         R"("3": {"class_type": "t.Gate", "inputs": {)", inputs, "}}, ",
+                         R"("4": {"class_type": "t.Show", "inputs": {"value": ["3", 0]}}}})"));
+    BOOST_TEST_REQUIRE(reply.status == 200, inputs << ": " << reply.body);
+    const Json errors = reply.json().at("node_errors");
+    BOOST_TEST(errors.size() == 1u, inputs);
+    BOOST_TEST(engine::write_json(errors.at("3").at("dependent_outputs")) == "[\"4\"]", inputs);
+    const Json entry = ended(reply.json().at("prompt_id").as_string());
+    BOOST_TEST(engine::write_json(entry.at("outputs")) == "{\"2\":{\"text\":[4]}}", inputs);
+  }
 }
 
 BOOST_FIXTURE_TEST_CASE(the_outputs_that_are_wanted_run_alone, Serving) {

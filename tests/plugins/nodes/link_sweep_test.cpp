@@ -157,9 +157,11 @@ struct SweepFixture {
     return std::nullopt;
   }
 
-  // The sockets that have to be there of one that grows: "images.image0".
+  // What has to be there of one that grows: "images.image0", or that has rows: "loras.0.lora_name".
   std::vector<std::pair<std::string, std::string>> grown(const heddle_port& port) {
     std::vector<std::pair<std::string, std::string>> sockets;
+    if (port.name == std::string_view("loras"))  // a row that is not enabled
+      return {{"loras.0.lora_name", "\"none\""}, {"loras.0.enabled", "false"}};
     if (port.type != std::string_view("COMFY_AUTOGROW_V3")) return sockets;
     const engine::Json pattern = engine::parse_json(port.widget->extra, port.name).at("template");
     const engine::Json* prefix = pattern.find("prefix");

@@ -158,8 +158,9 @@ BOOST_AUTO_TEST_CASE(truth_is_python_s) {
   BOOST_TEST(combined("ComfyAndNode", R"("values.value0": 1, "values.value1": 0)") == "False");
   BOOST_TEST(combined("ComfyOrNode", R"("values.value0": 0, "values.value1": 2.5)") == "True");
   BOOST_TEST(combined("ComfyOrNode", R"("values.value0": 0)") == "False");
-  BOOST_TEST(combined("ComfyAndNode", "") == "True");
-  BOOST_TEST(combined("ComfyOrNode", "") == "False");
+  for (const char* type : {"ComfyAndNode", "ComfyOrNode"})  // the first one has to be there
+    BOOST_TEST(has_text(refused(node(type, R"("values.value1": 1)")),
+                        "input 'values.value0': it is required"));
 }
 
 BOOST_AUTO_TEST_CASE(the_first_value_that_is_there_is_passed) {
