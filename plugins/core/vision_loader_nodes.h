@@ -36,7 +36,7 @@ struct ControlNetLoader {
                              1,
                              "Load ControlNet Model",
                              "loaders",
-                             "A ControlNet: of FLUX.1, Qwen-Image, Stable Diffusion 3.",
+                             "A ControlNet: of FLUX.1, Qwen-Image, Stable Diffusion.",
                              kLoader};
   static constexpr Input<std::string> control_net_name{"control_net_name",
                                                        Widget{.source = "controlnet"}};

@@ -32,6 +32,7 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
-              UnetDown, UnetUp, UnetOut, Modules, BenchShapes)
+              UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual,
+              Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -51,22 +51,35 @@ std::string diffusers_module(const UnetPart& part, std::string_view module) {
          (table.empty() ? std::string(module) : std::string(look_up(table, module).parts[0]));
 }
 
+bool has_all(const Checkpoint& file, const std::string& prefix,
+             std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (!file.has(prefix + name)) return false;
+  return true;
+}
+
 }  // namespace
 
 std::optional<UnetNames> UnetNames::find(const Checkpoint& file) {
-  const auto has_all = [&](const std::string& prefix, std::initializer_list<const char*> names) {
-    for (const char* name : names)
-      if (!file.has(prefix + name)) return false;
-    return true;
-  };
   // A ControlNet has no "out", and of diffusers' names no "up_blocks".
   if (const auto prefix = blocks::prefix_before(file, "input_blocks.0.0.weight"))
-    if (has_all(*prefix,
+    if (has_all(file, *prefix,
                 {"time_embed.0.weight", "out.2.weight", "output_blocks.0.0.in_layers.2.weight"}))
       return UnetNames(file, false, *prefix);
   if (const auto prefix = blocks::prefix_before(file, "time_embedding.linear_1.weight"))
-    if (has_all(*prefix,
+    if (has_all(file, *prefix,
                 {"conv_in.weight", "conv_out.weight", "up_blocks.0.resnets.0.conv1.weight"}))
+      return UnetNames(file, true, *prefix);
+  return std::nullopt;
+}
+
+std::optional<UnetNames> UnetNames::find_control(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(file, "zero_convs.0.0.weight"))
+    if (has_all(file, *prefix,
+                {"input_blocks.0.0.weight", "time_embed.0.weight", "input_hint_block.0.weight"}))
+      return UnetNames(file, false, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "controlnet_cond_embedding.conv_in.weight"))
+    if (has_all(file, *prefix, {"conv_in.weight", "time_embedding.linear_1.weight"}))
       return UnetNames(file, true, *prefix);
   return std::nullopt;
 }

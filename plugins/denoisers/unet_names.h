@@ -29,6 +29,9 @@ class UnetNames {
  public:
   // Layout, prefix and stages of this file; nothing when it holds no such model.
   static std::optional<UnetNames> find(const Checkpoint& file);
+  // The same of a ControlNet, which has no way up: "zero_convs.0.0.weight" in its place, or of
+  // diffusers' names "controlnet_cond_embedding.conv_in.weight".
+  static std::optional<UnetNames> find_control(const Checkpoint& file);
 
   // Behind the first convolution, which is the first of them, too, and has no parts.
   const std::vector<UnetStage>& inputs() const { return inputs_; }
@@ -41,6 +44,7 @@ class UnetNames {
   std::string in_part(const UnetPart& part, std::string_view module, const char* kind) const;
   bool has(std::string_view module) const { return file_.has(top(module, "weight")); }
   const std::string& prefix() const { return prefix_; }
+  bool is_diffusers() const { return is_diffusers_; }
 
   // Every module by each of its names, whichever layout the file has; `kind` is "weight" or "bias".
   using Visit = std::function<void(const std::string& module, const char* kind,

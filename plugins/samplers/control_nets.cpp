@@ -44,6 +44,24 @@ bool goes_round(const Value& model) {
 
 }  // namespace
 
+Shape ControlPlace::shape(const Shape& point) const {
+  Shape shape{point[0], point[2], point[3], channels};
+  for (std::int64_t k = 0; k < halvings; ++k)
+    for (const std::size_t side : {1, 2}) shape[side] = (shape[side] + 1) / 2;
+  return shape;
+}
+
+std::vector<ControlPlace> control_places(const Value& model) {
+  std::vector<ControlPlace> places;
+  const Value told = model_settings(model).field("control_places");
+  for (std::uint32_t i = 0; i < told.count(); ++i) {
+    const Value place = told.item(i);
+    places.push_back(
+        {told.key(i), place.item(0).as<std::int64_t>(), place.item(1).as<std::int64_t>()});
+  }
+  return places;
+}
+
 std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
                                        double sigma) {
   std::vector<ControlCall> calls;
@@ -86,6 +104,13 @@ std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls,
         "the residuals");
     shapes.push_back({stream.input, HEDDLE_F32, shape});
   }
+  for (const ControlPlace& place : control_places(denoiser))
+    if (std::ranges::any_of(calls, [&](const ControlCall& call) {
+          return std::ranges::find(call.members, set, &ControlCall::Member::set) !=
+                     call.members.end() &&
+                 std::ranges::count(control_places(call.model), place) > 0;
+        }))
+      shapes.push_back({place.input, HEDDLE_F32, place.shape(point)});
   return shapes;
 }
 
@@ -117,9 +142,7 @@ Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
 
 Value ControlNets::constants_of(const Asked& asked, const Control& control) {
   check_controls(asked.entry, asked.denoiser);
-  const ConcatPlace place{.items = asked.point.front(),
-                          .grid = Shape(asked.point.begin() + 2, asked.point.end()),
-                          .box = {}};
+  const ConcatPlace place{.items = asked.point.front(), .grid = asked.grid, .box = {}};
   const Value read = samplers::constants_of(ctx_, asked.entry, control.model, place);
   Record constants(read);
   if (model_settings(control.model).get<bool>("zero_pooled", false) && read.has("y")) {
@@ -194,6 +217,28 @@ std::vector<Value> ControlNets::results_of(Call& call, std::uint32_t index,
   return call.session->step(index, seen);
 }
 
+void ControlNets::keep_placed(const Control& control, const Value& results,
+                              std::vector<Sum>& sums) {
+  for (const ControlPlace& place : control_places(control.model)) {
+    auto sum = std::ranges::find(sums, place.input, &Sum::input);
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {place.input, {}});
+    sum->terms.push_back({control.strength, held(results.field(place.input.c_str()).as<Tensor>())});
+  }
+}
+
+// As many terms at once as the op takes.
+Tensor ControlNets::total(const Sum& sum) {
+  constexpr std::size_t kMost = 4;
+  std::vector<ops::Term> terms = sum.terms;
+  while (terms.size() > kMost) {
+    const auto end = terms.begin() + kMost;
+    const Tensor first = ops::combine(ctx_, {terms.begin(), end});
+    terms.erase(terms.begin(), end);
+    terms.insert(terms.begin(), {1.0, first});
+  }
+  return ops::combine(ctx_, terms);
+}
+
 Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
   std::vector<std::int64_t> counts;
   for (const Made& one : made) counts.push_back(std::int64_t(one.parts.size()));
@@ -240,9 +285,12 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
   // By stream, then by set.
   std::array<std::vector<std::vector<Made>>, kStreams.size()> made;
   for (auto& of_sets : made) of_sets.resize(inputs.size());
+  std::vector<std::vector<Sum>> placed(inputs.size());
   for (Call& call : calls_) {
     if (call.session == nullptr) open_sessions(call);
     const std::vector<Value> results = results_of(call, index, inputs);
+    for (std::size_t m = 0; m < results.size(); ++m)
+      keep_placed(call.asked.members[m].control, results[m], placed[call.asked.members[m].set]);
     for (std::size_t m = 0; m < results.size(); ++m)
       for (std::size_t s = 0; s < kStreams.size(); ++s) {
         const ControlCall::Member& member = call.asked.members[m];
@@ -257,6 +305,12 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
         if (!one.parts.empty()) made[s][member.set].push_back(std::move(one));
       }
     if (one_at_a_time_) call.close();
+  }
+  for (std::size_t set = 0; set < inputs.size(); ++set) {
+    if (placed[set].empty()) continue;
+    Record with(inputs[set]);
+    for (const Sum& sum : placed[set]) with.set(sum.input, value_of(total(sum)));
+    inputs[set] = with.value();
   }
   for (std::size_t s = 0; s < kStreams.size(); ++s)
     for (std::size_t set = 0; set < inputs.size(); ++set)

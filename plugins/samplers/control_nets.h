@@ -13,6 +13,7 @@
 
 #include <heddle/host_memory.hpp>
 #include <heddle/infer.hpp>
+#include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
 #include "control_hint.h"
@@ -35,6 +36,18 @@ struct ControlCall {
 std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
                                        double sigma);
 
+// Where the residuals of a model stand, or where those that a denoiser takes do: an input each (the
+// setting "control_places", plugins/denoisers/unet_control.h). None where they are those of
+// streams.
+struct ControlPlace {
+  std::string input;
+  std::int64_t halvings = 0, channels = 0;
+  // (B, h, w, C), for a point (B, C', H, W).
+  Shape shape(const Shape& point) const;
+  bool operator==(const ControlPlace&) const = default;
+};
+std::vector<ControlPlace> control_places(const Value& model);
+
 // (B, S, D) of the denoiser's streams for a point (B, C, h, w).
 Shape token_shape(const Value& denoiser, const Shape& point);
 // What a denoiser is given of one set's calls, by input name, for a point of this shape (B, C, h,
@@ -55,6 +68,7 @@ class ControlNets {
   struct Asked {
     Value entry, denoiser;
     Shape point;  // (B, C, h, w) that it sees
+    Shape grid;   // (h, w) of the whole latent
   };
   // A stretch of evaluations, at these levels. Calls autoencoders; throws what check_controls()
   // throws.
@@ -93,7 +107,14 @@ class ControlNets {
     Hint hint;
     Tensor tensor;
   };
+  // What is added at one input of the denoiser.
+  struct Sum {
+    std::string input;
+    std::vector<ops::Term> terms;
+  };
   void open_sessions(Call& call);
+  void keep_placed(const Control& control, const Value& results, std::vector<Sum>& sums);
+  Tensor total(const Sum& sum);
   void add_now(std::uint32_t index, std::vector<Value>& inputs);
   Tensor held(const Tensor& part);
   std::vector<Value> with_tokens(Call& call, std::uint32_t index, std::vector<Value> points);

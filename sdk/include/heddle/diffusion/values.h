@@ -68,7 +68,10 @@
  *                 ControlNets of this width, in so many blocks of two streams, and of one, as its
  *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
  *                 record, optional: the configuration of a model, built by its family, that makes
- *                 "tokens" (B, S, width) of x, what its first block reads
+ *                 "tokens" (B, S, width) of x, what its first block reads. control_places, a
+ *                 record, optional: it takes residuals at inputs of these names (1|B, h, w, C), of
+ *                 which each is a list: how often the latent's sides are halved there, rounded up,
+ *                 and C
  *   patched_width  int, optional: it takes model patches whose tokens are so wide; patched_config,
  *                 a record: what it was built of. model_patches, a list of records, optional: those
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
@@ -123,7 +126,8 @@
  *                 are left out where little changes
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
  *               i32 where it knows several kinds of hints, "tokens" where it begins with what its
- *               denoiser makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width);
+ *               denoiser makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width),
+ *               or outputs named as the inputs of control_places, which it has, too;
  *               union_type (int), optional: the mode. Settings of its model: controls (text: the
  *               denoiser's family); control_width, control_doubles, control_singles, control_modes,
  *               hint_channels (ints: one more than latent_channels: a mask); latent_scale and so on

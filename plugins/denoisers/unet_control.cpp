@@ -1,0 +1,86 @@
+#include "unet_control.h"
+
+#include <heddle/ops.hpp>
+
+#include "control.h"
+#include "plugins/blocks/slots.h"
+#include "plugins/blocks/wide.h"
+
+namespace heddle::denoisers {
+
+void UnetControlled::execute(Context& ctx) {
+  ctx[out] = ctx.has(residual) ? ops::add(ctx, ctx[hidden], ctx[residual]) : ctx[hidden];
+}
+
+void UnetHinted::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[hidden], ctx[hint]); }
+
+void UnetResidual::execute(Context& ctx) {
+  constexpr heddle_conv2d_attrs kPixel{{1, 1}, {0, 0, 0, 0}};
+  ctx[out] = blocks::wide_conv2d(ctx, ctx[hidden], ctx[weight], ctx[bias], kPixel);
+}
+
+// Original files number the activations between the filters, too.
+std::string UnetControlBuilder::filter(std::size_t index) const {
+  constexpr std::size_t kLast = std::size(ControlHintFilters::weights) - 1;
+  if (!names_.is_diffusers())
+    return names_.prefix() + "input_hint_block." + std::to_string(2 * index);
+  const std::string embedding = names_.prefix() + "controlnet_cond_embedding.";
+  if (index == 0) return embedding + "conv_in";
+  if (index == kLast) return embedding + "conv_out";
+  return embedding + "blocks." + std::to_string(index - 1);
+}
+
+Source UnetControlBuilder::add_hint(const Source& hidden, const UnetGrid& grid) const {
+  using B = ControlHintFilters;
+  Block block = graph_.add<B>("embed.filters");
+  block.link(B::hint, graph_.input("hint", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH))
+      .set(B::pixels_first, true);
+  blocks::Slots slots(file_, block, "embed.filters");
+  std::int64_t channels = 3;
+  for (std::size_t i = 0; i < std::size(B::weights); ++i) {
+    const std::string module = filter(i);
+    const bool is_last = i + 1 == std::size(B::weights);
+    const std::int64_t made = is_last ? grid.channels : file_.size(module + ".weight", 0);
+    slots.fill(B::weights[i], module + ".weight", {made, channels, 3, 3});
+    slots.fill(B::biases[i], module + ".bias", {made});
+    channels = made;
+  }
+  Block sum = graph_.add<UnetHinted>("embed.hinted");
+  sum.link(UnetHinted::hidden, hidden).link(UnetHinted::hint, block[B::out]);
+  return sum[UnetHinted::out];
+}
+
+void UnetControlBuilder::add_residual(int index, const Source& hidden, const UnetGrid& grid) {
+  const std::string number = std::to_string(index);
+  add_output(
+      "output." + number,
+      names_.is_diffusers() ? "controlnet_down_blocks." + number : "zero_convs." + number + ".0",
+      hidden, grid);
+}
+
+void UnetControlBuilder::add_middle(const Source& hidden, const UnetGrid& grid) {
+  add_output("middle", names_.is_diffusers() ? "controlnet_mid_block" : "middle_block_out.0",
+             hidden, grid);
+}
+
+void UnetControlBuilder::add_output(const std::string& name, const std::string& module,
+                                    const Source& hidden, const UnetGrid& grid) {
+  using B = UnetResidual;
+  const std::string path = name + ".residual", output = "control." + name;
+  Block block = graph_.add<B>(path);
+  block.link(B::hidden, hidden);
+  blocks::Slots slots(file_, block, path);
+  const std::string tensor = names_.prefix() + module;
+  slots.fill(B::weight, tensor + ".weight", {grid.channels, grid.channels, 1, 1});
+  slots.fill(B::bias, tensor + ".bias", {grid.channels});
+  graph_.output(output.c_str(), block[B::out]);
+  places_.add(output, grid);
+}
+
+void UnetControlBuilder::add_settings() const {
+  graph_.setting("controls", std::string("unet"));
+  graph_.setting("hint_pixels", true);
+  places_.tell(graph_);
+}
+
+}  // namespace heddle::denoisers

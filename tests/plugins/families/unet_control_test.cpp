@@ -1,0 +1,163 @@
+// ControlNets of Stable Diffusion and SDXL with weights that follow from their names, and UNets
+// that are given residuals, through the engine, against diffusers (make_unet_control_goldens.py).
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/golden_files.h"
+#include "tests/support/model_probe.h"
+#include "tests/support/temporary_folder.h"
+#include "tests/support/unet_controls.h"
+
+using namespace heddle::test;
+
+namespace {
+
+constexpr double kUnetControlTolerance = 1e-5;
+constexpr int kControlSteps = 2;
+constexpr std::size_t kKept = 17;  // every 17th number of a residual is in the goldens
+
+struct UnetControlFixture {
+  ModelProbe probe;
+  TemporaryFolder temporary;
+  TensorFile expected{tests_folder() / "plugins/goldens/unet_control/expected.safetensors"};
+
+  std::filesystem::path file(const std::vector<FileTensor>& tensors) const {
+    const std::filesystem::path path = temporary / "model.safetensors";
+    write_safetensors(path, tensors);
+    return path;
+  }
+  // What the generator gives the models of a kind in a shape; residuals by name and shape.
+  std::filesystem::path inputs(
+      const std::string& kind, const std::string& shape,
+      const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& residuals = {}) const {
+    const bool is_square = shape == "square", is_xl = kind == "sdxl";
+    const std::string name = kind + "_" + shape + ".";
+    const std::int64_t batch = is_square ? 2 : 1, height = is_square ? 8 : 5,
+                       width = is_square ? 8 : 11;
+    std::vector<FileTensor> tensors{
+        given_tensor(name + "x", {batch, 4, height, width}),
+        given_tensor(name + "context", {1, 5, is_xl ? 128 : 64}),
+        given_tensor(name + "hint", {1, 3, 8 * height, 8 * width}),
+        given_tensor(name + "y", {1, 64}),
+        {name + "timestep", "F32", {kControlSteps}, bytes_of_floats({999, 431})}};
+    std::vector<float> sizes;
+    const FileTensor drawn = given_tensor(name + "sizes", {1, 6});
+    for (int i = 0; i < 6; ++i)
+      sizes.push_back(100 * reinterpret_cast<const float*>(drawn.bytes.data())[i]);
+    tensors.push_back({name + "sizes", "F32", {1, 6}, bytes_of_floats(sizes)});
+    for (const auto& [residual, its_shape] : residuals)
+      tensors.push_back(given_tensor(name + residual, its_shape));
+    const std::filesystem::path path = temporary / "inputs.safetensors";
+    write_safetensors(path, tensors);
+    return path;
+  }
+  heddle::Results call(const std::vector<FileTensor>& model, const char* role,
+                       const std::filesystem::path& tensors, const std::string& name) {
+    return probe.call({file(model), role, "", tensors, name + "."});
+  }
+  std::vector<float> rows(const std::string& golden, int step) const {
+    const std::vector<float> all = expected.floats(golden);
+    const auto row = std::ptrdiff_t(all.size() / kControlSteps);
+    return {all.begin() + row * step, all.begin() + row * (step + 1)};
+  }
+  void compare(const std::vector<float>& found, const std::string& golden, int step) const {
+    const double error = relative_error(found, rows(golden, step));
+    BOOST_TEST_MESSAGE(golden << ", step " << step << ": relative error " << error);
+    BOOST_TEST(error < kUnetControlTolerance, golden << ", step " << step << ": " << error);
+  }
+  static std::vector<float> kept(const std::vector<float>& all) {
+    std::vector<float> some;
+    for (std::size_t i = 0; i < all.size(); i += kKept) some.push_back(all[i]);
+    return some;
+  }
+  static std::vector<std::string> residuals(int count) {
+    std::vector<std::string> names{"control.middle"};
+    for (int i = 0; i < count; ++i) names.push_back("control.output." + std::to_string(i));
+    return names;
+  }
+  static void says(const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  }
+};
+
+struct UnetControlKind {
+  const char* name;
+  int stages, layers;
+};
+constexpr UnetControlKind kUnetControlKinds[] = {{"sd1", 6, 2}, {"sd2", 4, 1}, {"sdxl", 6, 1}};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(unet_control_nets, UnetControlFixture)
+
+BOOST_AUTO_TEST_CASE(residuals_equal_diffusers) {
+  for (const UnetControlKind& kind : kUnetControlKinds)
+    for (const char* shape : {"square", "odd"}) {
+      const std::string name = std::string(kind.name) + "_" + shape;
+      const heddle::Results results =
+          call(unet_control(kind.name), "control_net", inputs(kind.name, shape), name);
+      for (const std::string& residual : residuals(kind.stages))
+        for (int step = 0; step < kControlSteps; ++step)
+          compare(kept(results.floats("model.outputs", residual + "." + std::to_string(step))),
+                  name + "." + residual, step);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(unets_with_residuals_equal_diffusers) {
+  for (const UnetControlKind& kind : kUnetControlKinds)
+    for (const char* shape : {"square", "odd"}) {
+      const std::string name = std::string(kind.name) + "_" + shape;
+      const heddle::Results made =
+          call(unet_control(kind.name), "control_net", inputs(kind.name, shape), name);
+      std::vector<std::pair<std::string, std::vector<std::int64_t>>> given;
+      for (const std::string& residual : residuals(kind.stages)) {
+        std::vector<std::int64_t> its = made.shape("model.outputs", residual + ".0");
+        if (residual == "control.output.0") its[0] = 1;  // the same for all items
+        given.emplace_back(residual, its);
+      }
+      const heddle::Results results =
+          call(unet_model(kind.name), "diffusion_model", inputs(kind.name, shape, given), name);
+      for (int step = 0; step < kControlSteps; ++step)
+        compare(results.floats("model.outputs", "out." + std::to_string(step)), name + ".out",
+                step);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(original_names_of_control_nets_give_the_same_bytes) {
+  for (const UnetControlKind& kind : kUnetControlKinds) {
+    const std::string name = std::string(kind.name) + "_odd";
+    const auto bytes = [&](const std::vector<FileTensor>& model) {
+      return call(model, "control_net", inputs(kind.name, "odd"), name)
+          .floats("model.outputs", "control.middle.1");
+    };
+    const std::vector<float> same = bytes(unet_control(kind.name));
+    for (const char* prefix : {"", "control_model."}) {
+      std::vector<FileTensor> tensors = unet_control(kind.name);
+      name_control_as_original(tensors, kind.layers, prefix);
+      BOOST_TEST(bytes(tensors) == same, kind.name << ", '" << prefix << "'");
+    }
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_control_net_of_a_unet_says_what_samplers_need) {
+  const auto settings = [&](const char* kind) {
+    return call(unet_control(kind), "control_net", inputs(kind, "odd"), std::string(kind) + "_odd")
+        .text("model.settings");
+  };
+  says(settings("sd1"), {R"("controls":"unet")", R"("hint_pixels":true)", R"("context_width":64)",
+                         R"("control.output.5":[1,64])", R"("control.middle":[1,64])"});
+  says(settings("sdxl"), {R"("size_numbers":6)", R"("pooled_width":64)"});
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_filter_of_a_control_net_is_named) {
+  for (const char* name :
+       {"controlnet_down_blocks.3.weight", "controlnet_cond_embedding.blocks.2.bias",
+        "down_blocks.1.resnets.0.conv1.weight"}) {
+    std::vector<FileTensor> tensors = unet_control("sd1");
+    std::erase_if(tensors, [&](const FileTensor& tensor) { return tensor.name == name; });
+    says(engine_refusal([&] { call(tensors, "control_net", inputs("sd1", "odd"), "sd1_odd"); }),
+         {"model.safetensors", name});
+  }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,189 @@
+// Stable Diffusion and SDXL with ControlNets, from the prompt to the picture, over models whose
+// weights follow from their names, against PyTorch (../goldens/make_unet_control_goldens.py), and
+// on several devices and with little memory.
+#include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/plugins/nodes/infer_check.h"
+#include "tests/plugins/nodes/unet_fixture.h"
+#include "tests/support/unet_controls.h"
+
+using namespace heddle::test;
+using heddle::engine::cat;
+
+namespace {
+
+struct UnetControlWorkflow : UnetWorkflow {
+  UnetControlWorkflow() {
+    expected = TensorFile(tests_folder() / "plugins/goldens/unet_control/expected.safetensors");
+    write_safetensors(folder / "picture.safetensors", {given_tensor("picture", {2, 30, 44, 3})});
+  }
+  void add_control(const std::string& name) const {
+    write_file("controlnet/" + name, unet_control(name));
+  }
+  std::string picture() const {
+    return node(
+        "hint", "test.image",
+        cat(R"("path": ")", (folder / "picture.safetensors").string(), R"(", "name": "picture")"));
+  }
+  // One that is known before a run.
+  static std::string grey() {
+    return node("hint", "EmptyImage",
+                R"("width": 44, "height": 30, "batch_size": 2, "color": 8421504)");
+  }
+  static std::string net(const std::string& name, const std::string& as = "net") {
+    return node(as, "ControlNetLoader", cat(R"("control_net_name": ")", name, R"(.safetensors")"));
+  }
+  static std::string applied(const std::string& name, const std::string& from,
+                             const std::string& numbers, const std::string& hint = "hint") {
+    const bool is_text = from == "text";
+    return node(name, "ControlNetApplyAdvanced",
+                cat(R"("positive": [")", is_text ? "one" : from, R"(", 0], "negative": [")",
+                    is_text ? "two" : from, R"(", )", is_text ? 0 : 1,
+                    R"(], "control_net": ["net", 0], "image": [")", hint, R"(", 0], )", numbers));
+  }
+  static constexpr const char* kFromApplied =
+      R"(, "positive": ["applied", 0], "negative": ["applied", 1])";
+  // Two hints at once, one of them half the way, three items.
+  std::string two_hints(const std::string& hint) const {
+    return loader() + texts() + net("sd1") + hint +
+           node("turned", "ImageFlip",
+                R"("image": ["hint", 0], "flip_method": "y-axis: horizontally")") +
+           node("three", "EmptyLatentImage", R"("width": 80, "height": 48, "batch_size": 3)") +
+           applied("once", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+           applied("applied", "once", R"("strength": 0.2, "start_percent": 0, "end_percent": 0.5)",
+                   "turned") +
+           drawing(sampler("7.0", "euler", "normal") + kFromApplied +
+                   R"(, "latent_image": ["three", 0])");
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(unet_control_workflows, UnetControlWorkflow)
+
+BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch) {
+  write("sd1");
+  add_control("sd1");
+  check(two_hints(picture()), "sd1_controlled");
+  heddle::EngineOptions again = engine_options();
+  again.model_dirs = {folder / "models"};
+  heddle::Engine::Data data{again};
+  check_inference(data, "{" + two_hints(grey()) + "}");
+}
+
+BOOST_AUTO_TEST_CASE(a_control_net_of_sdxl_equals_pytorch) {
+  write("sdxl");
+  add_control("sdxl");
+  check(loader() + texts() + net("sdxl") + picture() +
+            applied("applied", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+            drawing(sampler("6.0", "dpmpp_2m", "karras") + kFromApplied),
+        "sdxl_controlled");
+}
+
+BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_runs) {
+  write("sdxl");
+  for (const char* kind : {"sd1", "sd2", "sdxl"}) add_control(kind);
+  const auto refusal = [&](const std::string& kind) {
+    const std::string flow =
+        "{" + loader() + texts() + net(kind) + grey() +
+        applied("applied", "text", R"("strength": 1, "start_percent": 0, "end_percent": 1)") +
+        drawing(sampler("6.0", "euler", "normal") + kFromApplied) + "}";
+    return engine_refusal([&] { engine.plan(engine.parse(flow)); });
+  };
+  const auto says = [](const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  };
+  says(refusal("sd1"), {"texts of width 64", "those of width 128", "made for this model"});
+  // Of other sizes, with texts of the same width.
+  std::vector<FileTensor> other = unet_control("sd1");
+  for (FileTensor& tensor : other)
+    if (tensor.name.ends_with("attn2.to_k.weight") || tensor.name.ends_with("attn2.to_v.weight"))
+      tensor = seeded_tensor(tensor.name, {tensor.shape[0], 128});
+  write_file("controlnet/other", other);
+  says(refusal("other"), {"'control.output.2' has 32 channels at 1/1", "takes 32 channels at 1/2",
+                          "made for this model"});
+  // What is no ControlNet, and a ControlNet in the place of a model.
+  write_file("controlnet/whole", unet_model("sdxl"));
+  says(refusal("whole"),
+       {"whole.safetensors", "a diffusion model (unet), not a ControlNet", "UNETLoader"});
+  write_file("diffusion_models/net", unet_control("sdxl"));
+  says(engine_refusal([&] {
+         engine.plan(engine.parse(
+             "{" +
+             node("unet", "UNETLoader",
+                  R"("unet_name": "net.safetensors", "weight_dtype": "default")") +
+             R"("look": {"class_type": "test.look", "inputs": {"value": ["unet", 0]}}})"));
+       }),
+       {"a ControlNet (unet-control), not a diffusion model", "ControlNetLoader"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+namespace {
+
+struct PlacedUnetControl : UnetControlWorkflow {
+  const heddle::test::FakeControl control;
+
+  heddle::EngineOptions options_for(std::vector<std::string> devices,
+                                    std::uint64_t budget = 0) const {
+    const std::string kind = devices.front().substr(0, devices.front().find(':'));
+    heddle::EngineOptions options = engine_options();
+    if (kind == "fake") options.plugin_dirs.push_back(kFakePlugin);
+    if (budget > 0) options.budgets = {{devices.front(), heddle::MemorySize{budget}}};
+    options.devices = std::move(devices);
+    options.compute = {{kind, "f32"}};
+    options.reference_kernels = true;
+    options.model_dirs = {folder / "models"};
+    options.output_dir = folder / "placed";
+    return options;
+  }
+  static std::vector<float> draw(heddle::EngineOptions options, const std::string& flow) {
+    heddle::Engine engine(std::move(options));
+    return engine.start(engine.parse(flow), {{}, {"drawn.LATENT"}})
+        .wait()
+        .floats("drawn.LATENT", "samples");
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(unet_control_placed, PlacedUnetControl)
+
+BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes) {
+  const char* const kind = "sd1";
+  write_file("diffusion_models/unet", unet_model(kind));
+  add_control(kind);
+  write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 64}),
+                                                   seeded_tensor("in.two.cross_attn", {1, 4, 64})});
+  const auto given_text = [&](const char* name) {
+    return node(name, "test.conditioning",
+                cat(R"("path": ")", (folder / "texts.safetensors").string(), R"(", "prefix": "in.)",
+                    name, R"(", "option": "")"));
+  };
+  const auto flow = [&](const std::string& hints) {
+    return "{" +
+           node("model", "UNETLoader",
+                R"("unet_name": "unet.safetensors", "weight_dtype": "default")") +
+           given_text("one") + given_text("two") + net(kind) + picture() +
+           applied("applied", "text",
+                   R"("strength": 0.3, "start_percent": 0, "end_percent": 0.6)") +
+           node("empty", "EmptyLatentImage", R"("width": 72, "height": 40, "batch_size": 2)") +
+           node(
+               "drawn", "KSampler",
+               R"("model": ["model", 0], "seed": 1, "steps": 2, "cfg": 2.0, "sampler_name": "euler",
+                "scheduler": "normal", "latent_image": ["empty", 0], "denoise": 1.0)" +
+                   std::string(kFromApplied) + hints) +
+           R"("look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}}})";
+  };
+  const std::vector<float> alone = draw(options_for({"cpu:0"}), flow(""));
+  BOOST_TEST(alone.size() == 2u * 4 * 5 * 9);
+  for (const char* mode : {"layers", "data", "cfg"})
+    BOOST_TEST(
+        (alone == draw(options_for({"fake:0", "fake:1"}),
+                       flow(cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")")))),
+        mode);
+  BOOST_TEST((alone == draw(options_for({"fake:0"}, 2 << 20), flow(""))), "little memory");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
