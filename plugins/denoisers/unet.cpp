@@ -50,7 +50,7 @@ class UnetBuilder {
 
   // A ControlNet ends behind the middle.
   void run_control(UnetControlBuilder& control) {
-    begin();
+    begin(&control);
     UnetGrid grid{d_.channels, 0};
     Source hidden = control.add_hint(embed_latent(), grid);
     walk_down(hidden, grid,
@@ -69,11 +69,11 @@ class UnetBuilder {
     UnetGrid grid;
   };
 
-  void begin() {
+  void begin(const UnetControlBuilder* control = nullptr) {
     x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     if (d_.context > 0) context_ = graph_.input("context", kConstant);
-    vector_ = embed_vector(timestep);
+    vector_ = embed_vector(timestep, control ? control->add_kinds(d_.vector) : std::nullopt);
   }
 
   // The way down, of which the first stage is there already, and the middle. Calls
@@ -133,10 +133,11 @@ class UnetBuilder {
     return file_.size(names_.in_part(part, module, "weight"), 0);
   }
 
-  Source embed_vector(const Source& timestep) {
+  Source embed_vector(const Source& timestep, const std::optional<Source>& more) {
     using B = UnetVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
+    if (more) block.link(B::more, *more);
     Filler fill = filler(block, "embed.vector");
     fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
     fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});

@@ -5,6 +5,7 @@
 #include "control.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
+#include "unet_union.h"
 
 namespace heddle::denoisers {
 
@@ -45,9 +46,18 @@ Source UnetControlBuilder::add_hint(const Source& hidden, const UnetGrid& grid) 
     slots.fill(B::biases[i], module + ".bias", {made});
     channels = made;
   }
+  Source hint = block[B::out];
+  if (const auto kinds = UnetUnion::find(file_, names_.prefix()))
+    hint = UnetUnion(file_, *kinds, names_.prefix(), graph_).changed_hint(hint, grid.channels);
   Block sum = graph_.add<UnetHinted>("embed.hinted");
-  sum.link(UnetHinted::hidden, hidden).link(UnetHinted::hint, block[B::out]);
+  sum.link(UnetHinted::hidden, hidden).link(UnetHinted::hint, hint);
   return sum[UnetHinted::out];
+}
+
+std::optional<Source> UnetControlBuilder::add_kinds(std::int64_t vector) const {
+  const auto kinds = UnetUnion::find(file_, names_.prefix());
+  if (!kinds) return std::nullopt;
+  return UnetUnion(file_, *kinds, names_.prefix(), graph_).embedded_kinds(vector);
 }
 
 void UnetControlBuilder::add_residual(int index, const Source& hidden, const UnetGrid& grid) {
@@ -80,6 +90,8 @@ void UnetControlBuilder::add_output(const std::string& name, const std::string& 
 void UnetControlBuilder::add_settings() const {
   graph_.setting("controls", std::string("unet"));
   graph_.setting("hint_pixels", true);
+  if (const auto kinds = UnetUnion::find(file_, names_.prefix()))
+    graph_.setting("control_modes", *kinds);
   places_.tell(graph_);
 }
 

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include <heddle/model.hpp>
@@ -80,6 +81,9 @@ class UnetControlBuilder {
   UnetControlBuilder(const Checkpoint& file, const UnetNames& names, Blocks& graph)
       : file_(file), names_(names), graph_(graph) {}
 
+  // Of a ControlNet for several kinds of hints what their inputs add to the timestep's embedding
+  // (unet_union.h), `vector` wide; of others nothing.
+  std::optional<Source> add_kinds(std::int64_t vector) const;
   // "embed.filters", "embed.hinted": hidden (B, h, w, C) with what the file's filters make of the
   // input "hint" (1|B, 3, 8 h, 8 w).
   Source add_hint(const Source& hidden, const UnetGrid& grid) const;

@@ -38,6 +38,12 @@ std::size_t residual_at(std::int64_t at, std::int64_t places, std::int64_t count
   return std::size_t(std::min(at / ((places + count - 1) / count), count - 1));
 }
 
+std::vector<float> kinds_of(const Control& control) {
+  std::vector<float> kinds(std::size_t(number_in(control.model, "control_modes")), 0.0f);
+  if (control.mode) kinds.at(std::size_t(*control.mode)) = 1.0f;
+  return kinds;
+}
+
 bool goes_round(const Value& model) {
   return model_settings(model).get<bool>("control_cycles", false);
 }
@@ -151,6 +157,11 @@ Value ControlNets::constants_of(const Asked& asked, const Control& control) {
     constants.set("y", value_of(zeros));
   }
   constants.set(kHint, value_of(hint_for(control, asked.point)));
+  if (model_takes(control.model, kKinds)) {
+    const std::vector<float> kinds = kinds_of(control);
+    constants.set(kKinds,
+                  value_of(ctx_.upload({std::int64_t(kinds.size())}, HEDDLE_F32, kinds.data())));
+  }
   if (control.mode && number_in(control.model, "control_modes") > 0) {
     const auto mode = checked_cast<std::int32_t>(*control.mode, "the kind of hint");
     constants.set(kMode, value_of(ctx_.upload({1}, HEDDLE_I32, &mode)));

@@ -49,6 +49,11 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse("this ControlNet (" + model_family(control.model) +
            ") begins with what its model makes of the latent, and this model (" + family +
            ") does not give that. Load a ControlNet that was made for this model.");
+  const auto modes = settings.get<std::int64_t>("control_modes", 0);
+  if (control.mode && modes > 0 && *control.mode >= modes)
+    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
+           kUnionTypes[*control.mode + 1] +
+           "' is none of them. Choose another type in SetUnionControlNetType.");
   if (settings.get<bool>("hint_pixels", false)) return;
   if (!control.vae)
     refuse("this ControlNet (" + model_family(control.model) +
@@ -64,11 +69,6 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse(
         "this ControlNet is for inpainting and reads a mask. Apply it by "
         "ControlNetInpaintingAliMamaApply.");
-  const auto modes = settings.get<std::int64_t>("control_modes", 0);
-  if (control.mode && modes > 0 && *control.mode >= modes)
-    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
-           kUnionTypes[*control.mode + 1] +
-           "' is none of them. Choose another type in SetUnionControlNetType.");
   const auto channels = control.vae.get<std::int64_t>("channels", 0);
   if (channels != 0 && channels != latent)
     refuse("the ControlNet reads latents of " + std::to_string(latent) +

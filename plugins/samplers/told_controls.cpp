@@ -27,8 +27,9 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   const std::optional<HintShapes> hint = hint_shapes(control, place.grid, place.items);
   if (!constants || !hint) return {};
   constants->push_back({kHint, HEDDLE_F32, hint->latent});
-  if (control.mode && model_settings(control.model).get<std::int64_t>("control_modes", 0) > 0)
-    constants->push_back({kMode, HEDDLE_I32, {1}});
+  const auto kinds = model_settings(control.model).get<std::int64_t>("control_modes", 0);
+  if (model_takes(control.model, kKinds)) constants->push_back({kKinds, HEDDLE_F32, {kinds}});
+  if (control.mode && kinds > 0) constants->push_back({kMode, HEDDLE_I32, {1}});
   const bool is_told = std::ranges::any_of(hints, [&](const ToldHint& told) {
     return told.model.raw() == control.model.raw() && told.place == control.place &&
            told.vae.raw() == control.vae.raw() && told.pixels == hint->pixels;
