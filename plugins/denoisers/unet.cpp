@@ -6,6 +6,7 @@
 
 #include "flux_blocks.h"
 #include "plugins/blocks/slots.h"
+#include "unet_lora_control.h"
 #include "unet_names.h"
 #include "unet_settings.h"
 
@@ -303,6 +304,23 @@ bool is_of_videos(const Checkpoint& file) {
   return false;
 }
 
+// The ControlNet that the UNet and a file of factors, joined to its own, make.
+void build_lora_control(const Checkpoint& file, UnetNames names, const UnetSizes& sizes,
+                        Blocks& graph) {
+  if (sizes.more > 0)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": a ControlNet that is a LoRA reads a latent of " +
+                    std::to_string(sizes.latent) + " channels, and this UNet " +
+                    std::to_string(sizes.latent + sizes.more) +
+                    ". Use a UNet that draws from text alone, or a whole ControlNet.");
+  names.prefer(kControlLoraPrefix);
+  UnetControlBuilder control(file, kControlLoraPrefix, false, graph);
+  UnetBuilder(file, names, sizes, graph).run_control(control);
+  control.add_settings();
+  add_text_settings(sizes, graph);
+  add_lora_targets(file, names, graph);
+}
+
 }  // namespace
 
 int Unet::match(const Checkpoint& file, const Value&) {
@@ -315,6 +333,8 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no UNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
+  if (!config.get<std::string>("control_lora", "").empty())
+    return build_lora_control(file, *names, sizes, graph);
   UnetBuilder(file, *names, sizes, graph).run();
   add_unet_settings(file, config, *names, sizes, graph);
 }
@@ -329,7 +349,7 @@ void UnetControl::build(const Checkpoint& file, const Value&, Blocks& graph) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no ControlNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
-  UnetControlBuilder control(file, *names, graph);
+  UnetControlBuilder control(file, names->prefix(), names->is_diffusers(), graph);
   UnetBuilder(file, *names, sizes, graph).run_control(control);
   control.add_settings();
   add_text_settings(sizes, graph);

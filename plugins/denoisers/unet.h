@@ -38,7 +38,8 @@ struct Unet {
                                  "UNets of Stable Diffusion 1.x, 2.x and SDXL"};
   static int match(const Checkpoint& file, const Value& config);
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
-  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats).
+  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). control_lora, a text: the file of such a
+  // ControlNet (unet_lora_control.h) is joined to the model's, and its graph is made.
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 

@@ -23,15 +23,14 @@ void UnetResidual::execute(Context& ctx) {
 // Original files number the activations between the filters, too.
 std::string UnetControlBuilder::filter(std::size_t index) const {
   constexpr std::size_t kLast = std::size(ControlHintFilters::weights) - 1;
-  if (!names_.is_diffusers())
-    return names_.prefix() + "input_hint_block." + std::to_string(2 * index);
-  const std::string embedding = names_.prefix() + "controlnet_cond_embedding.";
+  if (!is_diffusers_) return prefix_ + "input_hint_block." + std::to_string(2 * index);
+  const std::string embedding = prefix_ + "controlnet_cond_embedding.";
   if (index == 0) return embedding + "conv_in";
   if (index == kLast) return embedding + "conv_out";
   return embedding + "blocks." + std::to_string(index - 1);
 }
 
-Source UnetControlBuilder::add_hint(const Source& hidden, const UnetGrid& grid) const {
+Source UnetControlBuilder::add_filters(std::int64_t channels_out) const {
   using B = ControlHintFilters;
   Block block = graph_.add<B>("embed.filters");
   block.link(B::hint, graph_.input("hint", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH))
@@ -41,36 +40,38 @@ Source UnetControlBuilder::add_hint(const Source& hidden, const UnetGrid& grid) 
   for (std::size_t i = 0; i < std::size(B::weights); ++i) {
     const std::string module = filter(i);
     const bool is_last = i + 1 == std::size(B::weights);
-    const std::int64_t made = is_last ? grid.channels : file_.size(module + ".weight", 0);
+    const std::int64_t made = is_last ? channels_out : file_.size(module + ".weight", 0);
     slots.fill(B::weights[i], module + ".weight", {made, channels, 3, 3});
     slots.fill(B::biases[i], module + ".bias", {made});
     channels = made;
   }
-  Source hint = block[B::out];
-  if (const auto kinds = UnetUnion::find(file_, names_.prefix()))
-    hint = UnetUnion(file_, *kinds, names_.prefix(), graph_).changed_hint(hint, grid.channels);
+  return block[B::out];
+}
+
+Source UnetControlBuilder::add_hint(const Source& hidden, const UnetGrid& grid) const {
+  Source hint = add_filters(grid.channels);
+  if (const auto kinds = UnetUnion::find(file_, prefix_))
+    hint = UnetUnion(file_, *kinds, prefix_, graph_).changed_hint(hint, grid.channels);
   Block sum = graph_.add<UnetHinted>("embed.hinted");
   sum.link(UnetHinted::hidden, hidden).link(UnetHinted::hint, hint);
   return sum[UnetHinted::out];
 }
 
 std::optional<Source> UnetControlBuilder::add_kinds(std::int64_t vector) const {
-  const auto kinds = UnetUnion::find(file_, names_.prefix());
+  const auto kinds = UnetUnion::find(file_, prefix_);
   if (!kinds) return std::nullopt;
-  return UnetUnion(file_, *kinds, names_.prefix(), graph_).embedded_kinds(vector);
+  return UnetUnion(file_, *kinds, prefix_, graph_).embedded_kinds(vector);
 }
 
 void UnetControlBuilder::add_residual(int index, const Source& hidden, const UnetGrid& grid) {
   const std::string number = std::to_string(index);
-  add_output(
-      "output." + number,
-      names_.is_diffusers() ? "controlnet_down_blocks." + number : "zero_convs." + number + ".0",
-      hidden, grid);
+  add_output("output." + number,
+             is_diffusers_ ? "controlnet_down_blocks." + number : "zero_convs." + number + ".0",
+             hidden, grid);
 }
 
 void UnetControlBuilder::add_middle(const Source& hidden, const UnetGrid& grid) {
-  add_output("middle", names_.is_diffusers() ? "controlnet_mid_block" : "middle_block_out.0",
-             hidden, grid);
+  add_output("middle", is_diffusers_ ? "controlnet_mid_block" : "middle_block_out.0", hidden, grid);
 }
 
 void UnetControlBuilder::add_output(const std::string& name, const std::string& module,
@@ -80,7 +81,7 @@ void UnetControlBuilder::add_output(const std::string& name, const std::string& 
   Block block = graph_.add<B>(path);
   block.link(B::hidden, hidden);
   blocks::Slots slots(file_, block, path);
-  const std::string tensor = names_.prefix() + module;
+  const std::string tensor = prefix_ + module;
   slots.fill(B::weight, tensor + ".weight", {grid.channels, grid.channels, 1, 1});
   slots.fill(B::bias, tensor + ".bias", {grid.channels});
   graph_.output(output.c_str(), block[B::out]);
@@ -90,8 +91,7 @@ void UnetControlBuilder::add_output(const std::string& name, const std::string& 
 void UnetControlBuilder::add_settings() const {
   graph_.setting("controls", std::string("unet"));
   graph_.setting("hint_pixels", true);
-  if (const auto kinds = UnetUnion::find(file_, names_.prefix()))
-    graph_.setting("control_modes", *kinds);
+  if (const auto kinds = UnetUnion::find(file_, prefix_)) graph_.setting("control_modes", *kinds);
   places_.tell(graph_);
 }
 

@@ -18,8 +18,6 @@
 #include <heddle/model.hpp>
 #include <heddle/node.hpp>
 
-#include "unet_names.h"
-
 namespace heddle::denoisers {
 
 // hidden (B, h, w, C), residual (1|B, h, w, C), optional -> their sum.
@@ -77,9 +75,9 @@ class UnetControlPlaces {
 // call's thread.
 class UnetControlBuilder {
  public:
-  // All outlive this object.
-  UnetControlBuilder(const Checkpoint& file, const UnetNames& names, Blocks& graph)
-      : file_(file), names_(names), graph_(graph) {}
+  // What it adds has these names in the file, under the prefix. All outlive this object.
+  UnetControlBuilder(const Checkpoint& file, std::string prefix, bool is_diffusers, Blocks& graph)
+      : file_(file), prefix_(std::move(prefix)), is_diffusers_(is_diffusers), graph_(graph) {}
 
   // Of a ControlNet for several kinds of hints what their inputs add to the timestep's embedding
   // (unet_union.h), `vector` wide; of others nothing.
@@ -87,6 +85,8 @@ class UnetControlBuilder {
   // "embed.filters", "embed.hinted": hidden (B, h, w, C) with what the file's filters make of the
   // input "hint" (1|B, 3, 8 h, 8 w).
   Source add_hint(const Source& hidden, const UnetGrid& grid) const;
+  // "embed.filters" alone: (1|B, h, w, C).
+  Source add_filters(std::int64_t channels_out) const;
   // The outputs "control.output.<index>" and "control.middle".
   void add_residual(int index, const Source& hidden, const UnetGrid& grid);
   void add_middle(const Source& hidden, const UnetGrid& grid);
@@ -98,7 +98,8 @@ class UnetControlBuilder {
                   const UnetGrid& grid);
 
   const Checkpoint& file_;
-  const UnetNames& names_;
+  const std::string prefix_;
+  const bool is_diffusers_;
   Blocks& graph_;
   UnetControlPlaces places_;
 };

@@ -5,6 +5,7 @@
 
 #include "module_table.h"
 #include "plugins/blocks/slots.h"
+#include "unet_lora_control.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -58,11 +59,21 @@ bool has_all(const Checkpoint& file, const std::string& prefix,
   return true;
 }
 
+// Of a file that a ControlNet's is joined to: the model's own.
+std::optional<std::string> prefix_of_model(const Checkpoint& file, const std::string& tail) {
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string name = file.name(i);
+    if (name.ends_with(tail) && !name.starts_with(kControlLoraPrefix))
+      return name.substr(0, name.size() - tail.size());
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<UnetNames> UnetNames::find(const Checkpoint& file) {
   // A ControlNet has no "out", and of diffusers' names no "up_blocks".
-  if (const auto prefix = blocks::prefix_before(file, "input_blocks.0.0.weight"))
+  if (const auto prefix = prefix_of_model(file, "input_blocks.0.0.weight"))
     if (has_all(file, *prefix,
                 {"time_embed.0.weight", "out.2.weight", "output_blocks.0.0.in_layers.2.weight"}))
       return UnetNames(file, false, *prefix);
@@ -94,6 +105,13 @@ UnetNames::UnetNames(const Checkpoint& file, bool is_diffusers, std::string pref
 
 std::string UnetNames::stored(const std::string& original, const std::string& diffusers) const {
   return prefix_ + (is_diffusers_ ? diffusers : original);
+}
+
+std::string UnetNames::chosen(const std::string& original, const std::string& diffusers,
+                              const char* kind) const {
+  if (!preferred_.empty())
+    if (const std::string name = preferred_ + original + "." + kind; file_.has(name)) return name;
+  return stored(original, diffusers) + "." + kind;
 }
 
 bool UnetNames::has_module(const std::string& original, const std::string& diffusers,
@@ -206,13 +224,12 @@ void UnetNames::read_diffusers() {
 
 std::string UnetNames::top(std::string_view module, const char* kind) const {
   const Module& row = look_up(kUnetTop, module);
-  return stored(std::string(module), row.parts[0]) + "." + kind;
+  return chosen(std::string(module), row.parts[0], kind);
 }
 
 std::string UnetNames::in_part(const UnetPart& part, std::string_view module,
                                const char* kind) const {
-  return stored(part.original + "." + std::string(module), diffusers_module(part, module)) + "." +
-         kind;
+  return chosen(part.original + "." + std::string(module), diffusers_module(part, module), kind);
 }
 
 template <class Each>

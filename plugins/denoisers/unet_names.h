@@ -44,6 +44,8 @@ class UnetNames {
   std::string in_part(const UnetPart& part, std::string_view module, const char* kind) const;
   bool has(std::string_view module) const { return file_.has(top(module, "weight")); }
   const std::string& prefix() const { return prefix_; }
+  // From now on tensors that the file has under this prefix by the original names come before.
+  void prefer(std::string prefix) { preferred_ = std::move(prefix); }
   bool is_diffusers() const { return is_diffusers_; }
 
   // Every module by each of its names, whichever layout the file has; `kind` is "weight" or "bias".
@@ -66,13 +68,15 @@ class UnetNames {
   bool has_module(const std::string& original, const std::string& diffusers,
                   const char* tail) const;
   std::string stored(const std::string& original, const std::string& diffusers) const;
+  std::string chosen(const std::string& original, const std::string& diffusers,
+                     const char* kind) const;
   // Calls visit(original, diffusers, tensor) for all modules, without ".weight" and ".bias".
   template <class Each>
   void each(Each&& visit) const;
 
   Checkpoint file_;
   bool is_diffusers_;
-  std::string prefix_;
+  std::string prefix_, preferred_;
   std::vector<UnetStage> inputs_, outputs_;
   UnetStage middle_;
 };

@@ -68,12 +68,14 @@ std::vector<ControlPlace> control_places(const Value& model) {
   return places;
 }
 
-std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
-                                       double sigma) {
+std::vector<ControlCall> control_calls(const std::vector<ControlledEntry>& entries,
+                                       const NoiseLevels& levels, double sigma,
+                                       ControlModels& models) {
   std::vector<ControlCall> calls;
   for (std::size_t set = 0; set < entries.size(); ++set)
-    for (Control& control : controls_of(entries[set])) {
+    for (Control& control : controls_of(entries[set].entry)) {
       if (!range_between(levels, control.start_percent, control.end_percent).holds(sigma)) continue;
+      control.model = models.asked(control.model, entries[set].denoiser);
       auto call = std::ranges::find_if(
           calls, [&](const ControlCall& one) { return one.model.raw() == control.model.raw(); });
       if (call == calls.end()) call = calls.insert(calls.end(), {control.model, {}});
@@ -173,14 +175,14 @@ void ControlNets::open(const std::vector<Asked>& sets, const NoiseLevels& levels
                        std::span<const double> sigmas) {
   close();
   sets_ = sets;
-  std::vector<Value> entries;
-  for (const Asked& asked : sets) entries.push_back(asked.entry);
+  std::vector<ControlledEntry> entries;
+  for (const Asked& asked : sets) entries.push_back({asked.entry, asked.denoiser});
   const Tensor schedule = ctx_.make_host({std::int64_t(sigmas.size())}, HEDDLE_F32);
   for (std::size_t k = 0; k < sigmas.size(); ++k)
     schedule.data<float>()[k] = levels.timestep(float(sigmas[k]));
   schedule_ = Record().set("timestep", value_of(schedule)).value();
   steps_ = checked_cast<std::uint32_t>(sigmas.size(), "steps");
-  for (ControlCall& call : control_calls(entries, levels, sigmas.front())) {
+  for (ControlCall& call : control_calls(entries, levels, sigmas.front(), models_)) {
     std::vector<Value> constants;
     for (const ControlCall::Member& member : call.members)
       constants.push_back(constants_of(sets[member.set], member.control));

@@ -17,6 +17,7 @@
 #include <heddle/session.hpp>
 
 #include "control_hint.h"
+#include "control_models.h"
 #include "guide.h"
 #include "noise_levels.h"
 #include "stretches.h"
@@ -32,9 +33,14 @@ struct ControlCall {
   };
   std::vector<Member> members;
 };
-// `entries`: of the sets. Those whose ControlNets are at work at this level.
-std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
-                                       double sigma);
+// A set's entry, and the denoiser that it is for.
+struct ControlledEntry {
+  Value entry, denoiser;
+};
+// Those whose ControlNets are at work at this level.
+std::vector<ControlCall> control_calls(const std::vector<ControlledEntry>& entries,
+                                       const NoiseLevels& levels, double sigma,
+                                       ControlModels& models);
 
 // Where the residuals of a model stand, or where those that a denoiser takes do: an input each (the
 // setting "control_places", plugins/denoisers/unet_control.h). None where they are those of
@@ -131,6 +137,7 @@ class ControlNets {
   bool one_at_a_time_ = false;
   HostMemory memory_;
   std::vector<Encoded> hints_;
+  ControlModels models_;
 };
 
 }  // namespace heddle::samplers

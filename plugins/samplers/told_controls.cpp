@@ -70,16 +70,17 @@ std::vector<EntryShapes> with_controls_of(const std::vector<EntryShapes>& positi
 
 std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets,
                                           const NoiseLevels& levels, double sigma,
-                                          std::size_t steps, std::vector<ToldHint>& hints) {
-  std::vector<Value> entries;
-  for (const ControlledSet& set : sets) entries.push_back(set.entry->scope);
-  const std::vector<ControlCall> asked = control_calls(entries, levels, sigma);
+                                          std::size_t steps, SharedControls& run) {
+  std::vector<ControlledEntry> entries;
+  for (const ControlledSet& set : sets) entries.push_back({set.entry->scope, set.denoiser});
+  const std::vector<ControlCall> asked = control_calls(entries, levels, sigma, run.models);
   ToldControls told;
   for (const ControlCall& call : asked) {
     ToldCall one{.model = call.model, .steps = steps, .sets = {}};
     for (const ControlCall::Member& member : call.members) {
       const ControlledSet& set = sets[member.set];
-      std::optional<Constants> constants = told_constants(set, member.control, told.calls, hints);
+      std::optional<Constants> constants =
+          told_constants(set, member.control, told.calls, run.hints);
       if (!constants) return {};
       Constants steps_of{{"x", HEDDLE_F32, set.point}};
       if (model_takes(call.model, kTokens))
