@@ -13,6 +13,7 @@
 #include "qwen_patch.h"
 #include "sd3.h"
 #include "unet.h"
+#include "unet_adapter.h"
 #include "unet_lora_control.h"
 #include "unet_union.h"
 #include "zimage.h"
@@ -35,7 +36,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
               UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual,
-              UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint,
-              Modules, BenchShapes)
+              UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet,
+              UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer,
+              UnetUnionHint, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -200,8 +200,9 @@ bool ControlNets::take_turns() {
 }
 
 void ControlNets::open_sessions(Call& call) {
-  call.session =
-      std::make_unique<Session>(ctx_, call.asked.model, call.constants, schedule_, steps_);
+  call.session = std::make_unique<Session>(
+      ctx_, call.asked.model, call.constants,
+      model_takes(call.asked.model, "timestep") ? schedule_ : Value(), steps_);
 }
 
 // What the denoiser makes of the points before its first block. It is opened behind all others, as
@@ -225,7 +226,9 @@ std::vector<Value> ControlNets::results_of(Call& call, std::uint32_t index,
                                            const std::vector<Value>& inputs) {
   std::vector<Value> seen;
   for (const ControlCall::Member& member : call.asked.members)
-    seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
+    seen.push_back(model_takes(call.asked.model, "x")
+                       ? Record().set("x", inputs[member.set].field("x")).value()
+                       : Record().value());
   if (model_takes(call.asked.model, kTokens)) seen = with_tokens(call, index, std::move(seen));
   return call.session->step(index, seen);
 }

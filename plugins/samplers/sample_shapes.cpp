@@ -264,6 +264,12 @@ std::vector<double> sigmas_of(const RunPlan& run) {
   return sigmas;
 }
 
+// Adapters see the same hint at all levels.
+Constants schedule_of(const ToldCall& call) {
+  if (!model_takes(call.model, "timestep")) return {};
+  return {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
+}
+
 }  // namespace
 
 void infer_run(Infer& question, const JobShapes& job) {
@@ -329,7 +335,7 @@ void infer_run(Infer& question, const JobShapes& job) {
       if (call.steps == 0)
         question.call(call.model, call.sets);
       else
-        question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
+        question.call(call.model, call.sets, schedule_of(call),
                       checked_cast<std::uint32_t>(call.steps, "steps"));
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below

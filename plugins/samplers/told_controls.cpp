@@ -82,7 +82,8 @@ std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets
       std::optional<Constants> constants =
           told_constants(set, member.control, told.calls, run.hints);
       if (!constants) return {};
-      Constants steps_of{{"x", HEDDLE_F32, set.point}};
+      Constants steps_of;
+      if (model_takes(call.model, "x")) steps_of.push_back({"x", HEDDLE_F32, set.point});
       if (model_takes(call.model, kTokens))
         steps_of.push_back({kTokens, HEDDLE_F32, token_shape(set.denoiser, set.point)});
       one.sets.push_back({std::move(*constants), std::move(steps_of)});
