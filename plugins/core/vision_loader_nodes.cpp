@@ -1,5 +1,8 @@
 #include "vision_loader_nodes.h"
 
+#include <filesystem>
+#include <string>
+
 #include <heddle/model.hpp>
 
 #include "model_files.h"
@@ -40,8 +43,16 @@ std::uint64_t StyleModelLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, style_model_name);
 }
 
+// As in ComfyUI, ControlNets of shuffled pictures are known by their name: their residuals are
+// means.
 void ControlNetLoader::execute(Context& ctx) {
-  ctx[control_net] = loaded(ctx, "control_net", open_named(ctx, control_net_name));
+  const Checkpoint file = open_named(ctx, control_net_name);
+  const std::string name = std::filesystem::path(file.path()).stem().string();
+  Record config;
+  if (name.ends_with("_shuffle") || name.ends_with("_shuffle_fp16"))
+    config.set("averages", value_of(true));
+  ctx[control_net] =
+      Record().set("model", build_for(ctx, "control_net", file, config.value())).value();
 }
 std::uint64_t ControlNetLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, control_net_name);

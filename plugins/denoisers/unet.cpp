@@ -343,13 +343,14 @@ int UnetControl::match(const Checkpoint& file, const Value&) {
   return UnetNames::find_control(file) && !is_of_videos(file) ? 100 : 0;
 }
 
-void UnetControl::build(const Checkpoint& file, const Value&, Blocks& graph) {
+void UnetControl::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<UnetNames> names = UnetNames::find_control(file);
   if (!names)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no ControlNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
   UnetControlBuilder control(file, names->prefix(), names->is_diffusers(), graph);
+  if (config.get<bool>("averages", false)) control.average();
   UnetBuilder(file, *names, sizes, graph).run_control(control);
   control.add_settings();
   add_text_settings(sizes, graph);

@@ -44,7 +44,8 @@ struct Unet {
 };
 
 // Their ControlNets, of the same inputs but "concat" and with a "hint" (1|B, 3, 8 H, 8 W): all its
-// outputs are residuals. One without transformers reads no text.
+// outputs are residuals. One without transformers reads no text. config: averages, a bool:
+// residuals are means over their pixels.
 struct UnetControl {
   static constexpr Family family{"unet-control", kControlRole, 1,
                                  "ControlNets of Stable Diffusion 1.x, 2.x and SDXL"};

@@ -3,6 +3,7 @@
 #include <heddle/ops.hpp>
 
 #include "control.h"
+#include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
 #include "unet_union.h"
@@ -17,7 +18,31 @@ void UnetHinted::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[hidden], c
 
 void UnetResidual::execute(Context& ctx) {
   constexpr heddle_conv2d_attrs kPixel{{1, 1}, {0, 0, 0, 0}};
-  ctx[out] = blocks::wide_conv2d(ctx, ctx[hidden], ctx[weight], ctx[bias], kPixel);
+  const Tensor x = ctx[hidden];
+  if (!ctx[averages]) {
+    ctx[out] = blocks::wide_conv2d(ctx, x, ctx[weight], ctx[bias], kPixel);
+    return;
+  }
+  // The filter is linear, so that it may come behind the mean.
+  const Tensor mean = mean_of_pixels(ctx, x).reshape({x.size(0), 1, 1, x.size(3)});
+  const Tensor made = blocks::wide_conv2d(ctx, mean, ctx[weight], ctx[bias], kPixel);
+  const Tensor all = ctx.make({x.size(0), x.size(1), x.size(2), made.size(3)}, HEDDLE_F32);
+  ops::fill(ctx, all, 0);
+  ops::add_into(ctx, all, made, all);
+  ctx[out] = all;
+}
+
+// Attention that sees all pixels alike.
+Tensor mean_of_pixels(Context& ctx, const Tensor& picture) {
+  constexpr std::int64_t kHead = 64;
+  const std::int64_t rows = picture.size(0), channels = picture.size(3),
+                     heads = channels % kHead == 0 ? channels / kHead : 1;
+  const Tensor pixels = ops::cast(ctx, picture, ctx.compute())
+                            .reshape({rows, picture.size(1) * picture.size(2), channels});
+  const Tensor split = blocks::split_heads(pixels, heads);
+  const Tensor asked = ctx.make({rows, 1, heads, channels / heads});
+  ops::fill(ctx, asked, 0);
+  return blocks::join_heads(ops::attention(ctx, asked, split, split, {}, 1.0));
 }
 
 // Original files number the activations between the filters, too.
@@ -79,7 +104,7 @@ void UnetControlBuilder::add_output(const std::string& name, const std::string& 
   using B = UnetResidual;
   const std::string path = name + ".residual", output = "control." + name;
   Block block = graph_.add<B>(path);
-  block.link(B::hidden, hidden);
+  block.link(B::hidden, hidden).set(B::averages, averages_);
   blocks::Slots slots(file_, block, path);
   const std::string tensor = prefix_ + module;
   slots.fill(B::weight, tensor + ".weight", {grid.channels, grid.channels, 1, 1});

@@ -42,17 +42,22 @@ struct UnetHinted {
   static void execute(Context& ctx);
 };
 
-// hidden (B, h, w, C) -> (B, h, w, C) f32, by a filter of one pixel.
+// hidden (B, h, w, C) -> (B, h, w, C) f32, by a filter of one pixel. `averages`: its mean over all
+// pixels, everywhere.
 struct UnetResidual {
   static constexpr Info info{"unet.residual", 1,  "UNet ControlNet's residual",
                              "blocks/unet",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<bool> averages{"averages", Widget{}};
   static constexpr Weight weight{"weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"residual"};
-  static constexpr auto ports = heddle::ports(hidden, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, averages, weight, bias, out);
   static void execute(Context& ctx);
 };
+
+// The mean of a picture (B, h, w, C) over its pixels, (B, 1, C).
+Tensor mean_of_pixels(Context& ctx, const Tensor& picture);
 
 // A picture inside: how often its sides are halved, rounded up, from the latent's.
 struct UnetGrid {
@@ -91,6 +96,8 @@ class UnetControlBuilder {
   void add_residual(int index, const Source& hidden, const UnetGrid& grid);
   void add_middle(const Source& hidden, const UnetGrid& grid);
   void add_settings() const;
+  // All residuals are means over their pixels.
+  void average() { averages_ = true; }
 
  private:
   std::string filter(std::size_t index) const;
@@ -102,6 +109,7 @@ class UnetControlBuilder {
   const bool is_diffusers_;
   Blocks& graph_;
   UnetControlPlaces places_;
+  bool averages_ = false;
 };
 
 }  // namespace heddle::denoisers

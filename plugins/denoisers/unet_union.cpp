@@ -2,9 +2,9 @@
 
 #include <heddle/ops.hpp>
 
-#include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
+#include "unet_control.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -17,19 +17,6 @@ void fill_both(blocks::Slots& slots, const Weight& weight, const Weight& bias,
                const std::string& module, const Shape& shape) {
   slots.fill(weight, module + ".weight", shape);
   slots.fill(bias, module + ".bias", {shape.front()});
-}
-
-// (B, h, w, C) -> (B, 1, C): the mean, as attention that sees all alike.
-Tensor mean_of(Context& ctx, const Tensor& hint) {
-  constexpr std::int64_t kHead = 64;
-  const std::int64_t rows = hint.size(0), channels = hint.size(3),
-                     heads = channels % kHead == 0 ? channels / kHead : 1;
-  const Tensor pixels =
-      ops::cast(ctx, hint, ctx.compute()).reshape({rows, hint.size(1) * hint.size(2), channels});
-  const Tensor split = blocks::split_heads(pixels, heads);
-  const Tensor asked = ctx.make({rows, 1, heads, channels / heads});
-  ops::fill(ctx, asked, 0);
-  return blocks::join_heads(ops::attention(ctx, asked, split, split, {}, 1.0));
 }
 
 }  // namespace
@@ -45,7 +32,7 @@ void UnetUnionKinds::execute(Context& ctx) {
 }
 
 void UnetUnionFeature::execute(Context& ctx) {
-  const Tensor mean = mean_of(ctx, ctx[hint]);
+  const Tensor mean = mean_of_pixels(ctx, ctx[hint]);
   if (!ctx.has(mode)) {
     ctx[out] = mean;
     return;

@@ -48,4 +48,28 @@ inline void name_control_as_original(std::vector<FileTensor>& tensors, int layer
   }
 }
 
+// The publisher's names of a T2I-Adapter that has those of diffusers. Full ones count their blocks
+// through, of which a level has two.
+inline void name_adapter_as_published(std::vector<FileTensor>& tensors, bool is_light) {
+  const std::string body = "adapter.body.", resnets = ".resnets.";
+  for (FileTensor& tensor : tensors) {
+    std::string name = tensor.name.substr(std::string("adapter.").size());
+    if (tensor.name.starts_with(body)) {
+      const std::string behind = tensor.name.substr(body.size());
+      const int level = std::stoi(behind);
+      std::string tail = behind.substr(behind.find('.'));
+      int block = is_light ? level : 2 * level;
+      if (tail.starts_with(resnets)) {
+        const std::string inside = tail.substr(resnets.size());
+        const int index = std::stoi(inside);
+        const std::string module = inside.substr(inside.find('.'));
+        tail = is_light ? ".body." + std::to_string(index) + module : module;
+        if (!is_light) block += index;
+      }
+      name = "body." + std::to_string(block) + tail;
+    }
+    tensor.name = name;
+  }
+}
+
 }  // namespace heddle::test

@@ -25,18 +25,24 @@ struct UnetControlFixture {
     write_safetensors(path, tensors);
     return path;
   }
-  // What the generator gives the models of a kind in a shape; residuals by name and shape.
-  std::filesystem::path inputs(
-      const std::string& kind, const std::string& shape,
-      const std::vector<std::pair<std::string, std::vector<std::int64_t>>>& residuals = {}) const {
-    const bool is_square = shape == "square", is_xl = kind == "sdxl";
+  using Shaped = std::pair<std::string, std::vector<std::int64_t>>;
+  // What the generator gives the models of a kind in a shape; residuals by name and shape. `more`
+  // are put beside them.
+  std::filesystem::path inputs(const std::string& kind, const std::string& shape,
+                               const std::vector<Shaped>& residuals = {},
+                               const std::vector<FileTensor>& more = {}) const {
+    const bool is_square = shape == "square", is_odd = shape == "odd";
     const std::string name = kind + "_" + shape + ".";
-    const std::int64_t batch = is_square ? 2 : 1, height = is_square ? 8 : 5,
-                       width = is_square ? 8 : 11;
+    const std::int64_t batch = is_square ? 2 : 1, height = is_odd ? 5 : 8,
+                       width = is_odd ? 11 : (is_square ? 8 : 6),
+                       multiple = kind == "xl" ? 16 : 8;  // of the sides of a hint
+    const auto side = [&](std::int64_t cells) {
+      return (8 * cells + multiple - 1) / multiple * multiple;
+    };
     std::vector<FileTensor> tensors{
         given_tensor(name + "x", {batch, 4, height, width}),
-        given_tensor(name + "context", {1, 5, is_xl ? 128 : 64}),
-        given_tensor(name + "hint", {1, 3, 8 * height, 8 * width}),
+        given_tensor(name + "context", {1, 5, kind == "sdxl" || kind == "union" ? 128 : 64}),
+        given_tensor(name + "hint", {1, 3, side(height), side(width)}),
         given_tensor(name + "y", {1, 64}),
         {name + "timestep", "F32", {kControlSteps}, bytes_of_floats({999, 431})}};
     std::vector<float> sizes;
@@ -46,6 +52,7 @@ struct UnetControlFixture {
     tensors.push_back({name + "sizes", "F32", {1, 6}, bytes_of_floats(sizes)});
     for (const auto& [residual, its_shape] : residuals)
       tensors.push_back(given_tensor(name + residual, its_shape));
+    tensors.insert(tensors.end(), more.begin(), more.end());
     const std::filesystem::path path = temporary / "inputs.safetensors";
     write_safetensors(path, tensors);
     return path;
@@ -56,13 +63,30 @@ struct UnetControlFixture {
   }
   std::vector<float> rows(const std::string& golden, int step) const {
     const std::vector<float> all = expected.floats(golden);
-    const auto row = std::ptrdiff_t(all.size() / kControlSteps);
+    const auto row = std::ptrdiff_t(all.size()) / expected.at(golden).shape.front();
     return {all.begin() + row * step, all.begin() + row * (step + 1)};
   }
   void compare(const std::vector<float>& found, const std::string& golden, int step) const {
     const double error = relative_error(found, rows(golden, step));
     BOOST_TEST_MESSAGE(golden << ", step " << step << ": relative error " << error);
     BOOST_TEST(error < kUnetControlTolerance, golden << ", step " << step << ": " << error);
+  }
+  // The mean of the colours, which the sampler makes for adapters of one channel.
+  FileTensor grey_hint(const std::string& name, const std::string& shape) const {
+    const TensorFile all(inputs(name.substr(0, name.find('_')), shape));
+    const std::vector<float> colours = all.floats(name + ".hint");
+    std::vector<std::int64_t> sides = all.at(name + ".hint").shape;
+    const std::size_t plane = colours.size() / 3;
+    std::vector<float> grey(plane);
+    for (std::size_t i = 0; i < plane; ++i)
+      grey[i] = (colours[i] + colours[i + plane] + colours[i + 2 * plane]) / 3;
+    sides[1] = 1;
+    return {name + ".hint", "F32", sides, bytes_of_floats(grey)};
+  }
+  std::filesystem::path only(const std::vector<FileTensor>& tensors) const {
+    const std::filesystem::path path = temporary / "inputs.safetensors";
+    write_safetensors(path, tensors);
+    return path;
   }
   static std::vector<float> kept(const std::vector<float>& all) {
     std::vector<float> some;
@@ -109,7 +133,7 @@ BOOST_AUTO_TEST_CASE(unets_with_residuals_equal_diffusers) {
       const std::string name = std::string(kind.name) + "_" + shape;
       const heddle::Results made =
           call(unet_control(kind.name), "control_net", inputs(kind.name, shape), name);
-      std::vector<std::pair<std::string, std::vector<std::int64_t>>> given;
+      std::vector<Shaped> given;
       for (const std::string& residual : residuals(kind.stages)) {
         std::vector<std::int64_t> its = made.shape("model.outputs", residual + ".0");
         if (residual == "control.output.0") its[0] = 1;  // the same for all items
@@ -121,6 +145,29 @@ BOOST_AUTO_TEST_CASE(unets_with_residuals_equal_diffusers) {
         compare(results.floats("model.outputs", "out." + std::to_string(step)), name + ".out",
                 step);
     }
+}
+
+BOOST_AUTO_TEST_CASE(averaged_residuals_are_means_over_their_pixels) {
+  const std::filesystem::path model = file(unet_control("sd1")), given = inputs("sd1", "square");
+  const auto made = [&](const char* config) {
+    return probe.call({model, "control_net", config, given, "sd1_square."});
+  };
+  const heddle::Results plain = made(""), averaged = made(R"({"averages": true})");
+  for (const std::string& residual : residuals(6)) {
+    const std::string output = residual + ".0";
+    std::vector<float> wanted = plain.floats("model.outputs", output);
+    const std::vector<std::int64_t> shape = plain.shape("model.outputs", output);
+    const auto channels = std::size_t(shape[3]), item = wanted.size() / std::size_t(shape[0]);
+    for (std::size_t begin = 0; begin < wanted.size(); begin += item)
+      for (std::size_t c = 0; c < channels; ++c) {
+        double sum = 0;
+        for (std::size_t i = c; i < item; i += channels) sum += double(wanted[begin + i]);
+        for (std::size_t i = c; i < item; i += channels)
+          wanted[begin + i] = float(sum / double(item / channels));
+      }
+    const double error = relative_error(averaged.floats("model.outputs", output), wanted);
+    BOOST_TEST(error < kUnetControlTolerance, residual << ": relative error " << error);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(original_names_of_control_nets_give_the_same_bytes) {
@@ -158,6 +205,69 @@ BOOST_AUTO_TEST_CASE(a_missing_filter_of_a_control_net_is_named) {
     says(engine_refusal([&] { call(tensors, "control_net", inputs("sd1", "odd"), "sd1_odd"); }),
          {"model.safetensors", name});
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_union_control_net_told_a_kind_or_none_equals_diffusers) {
+  const auto kinds = [](const std::string& name, bool is_told) {
+    std::vector<FileTensor> tensors{
+        {name + ".kinds", "F32", {4}, bytes_of_floats({0, 0, is_told ? 1.0f : 0.0f, 0})}};
+    const std::int32_t kind = 2;
+    if (is_told)
+      tensors.push_back({name + ".mode",
+                         "I32",
+                         {1},
+                         std::string(reinterpret_cast<const char*>(&kind), sizeof kind)});
+    return tensors;
+  };
+  const std::tuple<const char*, bool, const char*> cases[] = {
+      {"odd", true, "union_odd"}, {"one", true, "union_one"}, {"one", false, "union_one_alone"}};
+  for (const auto& [shape, is_told, golden] : cases) {
+    const std::string name = std::string("union_") + shape;
+    const heddle::Results results = call(unet_control("union"), "control_net",
+                                         inputs("union", shape, {}, kinds(name, is_told)), name);
+    for (const std::string& residual : residuals(6))
+      for (int step = 0; step < kControlSteps; ++step)
+        compare(kept(results.floats("model.outputs", residual + "." + std::to_string(step))),
+                std::string(golden) + "." + residual, step);
+    says(results.text("model.settings"), {R"("control_modes":4)"});
+  }
+}
+
+BOOST_AUTO_TEST_CASE(adapters_equal_diffusers_by_its_names_and_the_publishers) {
+  const std::pair<const char*, std::vector<std::string>> kinds[] = {
+      {"full", {"input.2", "input.5"}},
+      {"light", {"input.2", "input.5"}},
+      {"xl", {"input.3", "input.5", "input.8", "middle"}}};
+  for (const auto& [kind, places] : kinds)
+    for (const char* shape : {"square", "odd"}) {
+      const std::string name = std::string(kind) + "_" + shape;
+      std::vector<FileTensor> told;
+      if (kind == std::string("light")) told.push_back(grey_hint(name, shape));
+      const auto drawn = [&](const std::vector<FileTensor>& model) {
+        return call(model, "control_net", told.empty() ? inputs(kind, shape) : only(told), name);
+      };
+      const heddle::Results results = drawn(unet_control(kind));
+      std::vector<FileTensor> published = unet_control(kind);
+      name_adapter_as_published(published, kind == std::string("light"));
+      const heddle::Results same = drawn(published);
+      for (const std::string& place : places) {
+        const std::string output = "control." + place;
+        const std::vector<float> found = results.floats("model.outputs", output + ".0");
+        compare(kept(found), name + "." + output, 0);
+        BOOST_TEST((found == same.floats("model.outputs", output + ".0")), name << ", " << place);
+      }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_unet_with_residuals_of_adapters_equals_diffusers) {
+  const heddle::Results results =
+      call(unet_model("sd1"), "diffusion_model",
+           inputs("adapted", "square",
+                  {{"control.input.2", {2, 8, 8, 32}}, {"control.input.5", {2, 4, 4, 64}}}),
+           "adapted_square");
+  for (int step = 0; step < kControlSteps; ++step)
+    compare(results.floats("model.outputs", "out." + std::to_string(step)), "adapted_square.out",
+            step);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

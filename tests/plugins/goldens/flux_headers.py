@@ -399,6 +399,20 @@ for file, like, channels in (
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
 
+
+
+def control(file):
+    """What goes with such a UNet."""
+    out = {}
+    for prefix, part in CLASSIC["controls"][file]:
+        for pattern, shape in CLASSIC["parts"][part].items():
+            out.update({prefix + name: ("F16", tuple(shape)) for name in numbered(pattern)})
+    return out
+
+
+for file in CLASSIC["controls"]:
+    FILES[file] = lambda file=file: control(file)
+
 # Qwen-Image Edit has the tensors of Qwen-Image; 2511 says by one more how it shows pictures.
 DRAWS = FILES["diffusion_models/qwen_image_fp8_e4m3fn"]
 for name in ("qwen_image_edit_fp8_e4m3fn", "qwen_image_edit_2509_fp8_e4m3fn"):

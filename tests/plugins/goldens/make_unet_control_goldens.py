@@ -17,11 +17,11 @@ import os
 import sys
 
 import torch
-from diffusers import ControlNetModel
-from diffusers.models.unets.unet_2d_condition import UNet2DConditionOutput
+from diffusers import ControlNetModel, T2IAdapter
 from safetensors.torch import save_file
 
 import make_unet_goldens as unets
+import unet_beside_goldens as beside
 import seeded_weights
 from control_references import resized
 from make_unet_goldens import KINDS, POOLED, SD_SCALE, SDXL_SCALE, SIZES, WIDTHS
@@ -30,7 +30,7 @@ from name_patterns import compressed
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMES = torch.tensor([999.0, 431.0])
-SHAPES = {"square": (2, 8, 8), "odd": (1, 5, 11)}
+SHAPES = {"square": (2, 8, 8), "odd": (1, 5, 11), "one": (1, 8, 6)}
 FILTERS = (8, 12, 16, 24)
 KEPT = 17
 expected, shapes = {}, {}
@@ -59,19 +59,20 @@ def added(inputs, count):
     return {"text_embeds": inputs["y"].expand(count, -1), "time_ids": inputs["sizes"].expand(count, -1)}
 
 
-def make_control(kind, name=None, **more):
-    """`name`: under which its shapes are kept."""
-    config = dict(KINDS[kind]) | more
+def config_of(kind):
+    config = dict(KINDS[kind])
     if kind in SIZES:
         config.update(
             addition_embed_type="text_time",
             addition_time_embed_dim=256,
             projection_class_embeddings_input_dim=POOLED + SIZES[kind] * 256,
         )
-    model = ControlNetModel(
-        cross_attention_dim=WIDTHS.get(kind, 64), conditioning_embedding_out_channels=FILTERS, **config
-    )
-    shapes[name or kind] = seeded_weights.load(model)
+    return config | dict(cross_attention_dim=WIDTHS.get(kind, 64), conditioning_embedding_out_channels=FILTERS)
+
+
+def make_control(kind):
+    model = ControlNetModel(**config_of(kind))
+    shapes[kind] = seeded_weights.load(model)
     return model
 
 
@@ -109,7 +110,7 @@ def keep_residuals(name, rows):
 
 def forward(kind):
     model, unet = make_control(kind), unets.make_unet(kind)
-    for shape in SHAPES:
+    for shape in ("square", "odd"):
         name = f"{kind}_{shape}"
         inputs = told(kind, name)
         x, context = inputs["x"], inputs["context"]
@@ -122,6 +123,39 @@ def forward(kind):
             batch = 1 if key == "control.output.0" else batch
             with_all[key] = given(f"{name}.{key}", batch, height, width, channels).permute(0, 3, 1, 2)
         expected[f"{name}.out"] = torch.stack([drawn(unet, x, time, context, inputs, with_all) for time in TIMES])
+
+
+def forward_union():
+    model, shapes["union"] = beside.make_union(config_of("sdxl"))
+    for shape, kind in (("odd", beside.KIND), ("one", beside.KIND), ("one", None)):
+        name = f"union_{shape}"
+        inputs = told("sdxl", name)
+        x, context, hint = inputs["x"], inputs["context"], inputs["hint"]
+        rows = [
+            beside.union_residuals(model, x, time, context, hint, added(inputs, 1), kind) for time in TIMES
+        ]
+        keep_residuals(name if kind is not None else f"{name}_alone", rows)
+
+
+def forward_adapters():
+    for kind in beside.ADAPTERS:
+        model, shapes[kind] = beside.make_adapter(kind)
+        for shape in ("square", "odd"):
+            hint = told("sd1", f"{kind}_{shape}")["hint"]
+            if kind == "xl":  # of sides that it takes
+                hint = given(f"{kind}_{shape}.hint", 1, 3, *((side + 15) // 16 * 16 for side in hint.shape[2:]))
+            keep_residuals(f"{kind}_{shape}", [beside.features(model, kind, hint)])
+    # The UNets' own part, by residuals that are given.
+    unet = unets.make_unet("sd1")
+    inputs, sums = told("sd1", "adapted_square"), []
+    for place, sides in (("input.2", (8, 8, 32)), ("input.5", (4, 4, 64))):
+        sums.append(given(f"adapted_square.control.{place}", 2, *sides).permute(0, 3, 1, 2))
+    told_all = dict(encoder_hidden_states=inputs["context"].expand(2, -1, -1))
+    rows = []
+    for time in TIMES:
+        residuals = [one.clone() for one in sums]
+        rows.append(unet(inputs["x"], time, down_intrablock_additional_residuals=residuals, **told_all).sample)
+    expected["adapted_square.out"] = torch.stack(rows)
 
 
 def picture():
@@ -143,14 +177,26 @@ class Controlled:
         sums, inputs = {}, {}
         if added_cond_kwargs is not None:
             inputs = {"y": added_cond_kwargs["text_embeds"], "sizes": added_cond_kwargs["time_ids"]}
+        features = []
         for model, strength, hint, last in self.nets:
             if float(time) < last:
                 continue
+            if isinstance(model, T2IAdapter):
+                made = beside.features(model, "full", rows_for(hint, len(x)))
+                features = [strength * each for each in made.values()]
+                continue
             for key, made in residuals_of(model, x, time, encoder_hidden_states, hint, inputs).items():
                 sums[key] = sums.get(key, 0) + strength * made
-        if not sums:
-            return self.unet(x, time, encoder_hidden_states=encoder_hidden_states, added_cond_kwargs=added_cond_kwargs)
-        return UNet2DConditionOutput(drawn(self.unet, x, time, encoder_hidden_states, inputs, sums))
+        downs = [sums[f"control.output.{i}"] for i in range(len(sums) - 1)]
+        return self.unet(
+            x,
+            time,
+            encoder_hidden_states=encoder_hidden_states,
+            added_cond_kwargs=added_cond_kwargs,
+            down_block_additional_residuals=downs or None,
+            mid_block_additional_residual=sums.get("control.middle"),
+            down_intrablock_additional_residuals=features or None,
+        )
 
 
 def draw():
@@ -169,6 +215,19 @@ def draw():
     latent = unets.euler(unets.denoiser(model, *texts, 7.0), noise, levels)
     unets.keep("sd1_controlled", vae, latent[:1], SD_SCALE)
     unets.expected["sd1_controlled.latent"] = latent
+
+    # A ControlNet that is a LoRA of the UNet, and an adapter beside one that is none.
+    unet = unets.make_unet("sd1")
+    lora, shapes["lora"] = beside.make_lora(config_of("sd1"), unet)
+    adapter = beside.make_adapter("full")[0]
+    for name, nets in (
+        ("lora", [(lora, 0.3, hint, 0)]),
+        ("adapted", [(adapter, 0.4, hint, 0)]),
+        ("beside", [(adapter, 0.4, turned, 499.5), (net, 0.3, hint, 0)]),
+    ):
+        model = Controlled(unet, nets)
+        latent = unets.euler(unets.denoiser(model, *texts, 7.0), unets.noised(levels), levels)
+        unets.keep(f"{name}_controlled", vae, latent, SD_SCALE)
 
     sizes = torch.tensor([[48.0, 80, 0, 0, 48, 80]])
     texts = []
@@ -189,6 +248,8 @@ def main(out):
     os.makedirs(out, exist_ok=True)
     for kind in ("sd1", "sd2", "sdxl"):
         forward(kind)
+    forward_union()
+    forward_adapters()
     draw()
     with open(os.path.join(out, "shapes.json"), "w") as file:
         texts = (

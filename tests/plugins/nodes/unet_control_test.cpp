@@ -25,6 +25,13 @@ struct UnetControlWorkflow : UnetWorkflow {
         "hint", "test.image",
         cat(R"("path": ")", (folder / "picture.safetensors").string(), R"(", "name": "picture")"));
   }
+  // What a run calls is told before it.
+  void told_whole(const std::string& nodes) const {
+    heddle::EngineOptions again = engine_options();
+    again.model_dirs = {folder / "models"};
+    heddle::Engine::Data data{again};
+    check_inference(data, "{" + nodes + "}");
+  }
   // One that is known before a run.
   static std::string grey() {
     return node("hint", "EmptyImage",
@@ -65,10 +72,7 @@ BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch) {
   write("sd1");
   add_control("sd1");
   check(two_hints(picture()), "sd1_controlled");
-  heddle::EngineOptions again = engine_options();
-  again.model_dirs = {folder / "models"};
-  heddle::Engine::Data data{again};
-  check_inference(data, "{" + two_hints(grey()) + "}");
+  told_whole(two_hints(grey()));
 }
 
 BOOST_AUTO_TEST_CASE(a_control_net_of_sdxl_equals_pytorch) {
@@ -78,6 +82,51 @@ BOOST_AUTO_TEST_CASE(a_control_net_of_sdxl_equals_pytorch) {
             applied("applied", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
             drawing(sampler("6.0", "dpmpp_2m", "karras") + kFromApplied),
         "sdxl_controlled");
+}
+
+// Its weights are those of the model with products added, also where the model has a LoRA: it is
+// checked against the whole ControlNet that the two make.
+BOOST_AUTO_TEST_CASE(a_control_net_that_is_a_lora_equals_pytorch) {
+  write("sd1");
+  add_control("lora");
+  const std::string flow =
+      loader() + texts() + net("lora") + picture() +
+      applied("applied", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+      drawing(sampler("7.0", "euler", "normal") + kFromApplied);
+  check(flow, "lora_controlled");
+  // By the names of diffusers, too.
+  write_file("diffusion_models/unet", unet_model("sd1"));
+  std::string named =
+      flow + ", " +
+      node("unet", "UNETLoader", R"("unet_name": "unet.safetensors", "weight_dtype": "default")");
+  named = named.substr(0, named.rfind(','));
+  const std::string from = R"("model":["model",0])";
+  BOOST_TEST_REQUIRE(named.find(from) != std::string::npos);
+  check(named.replace(named.find(from), from.size(), R"("model":["unet",0])"), "lora_controlled");
+}
+
+BOOST_AUTO_TEST_CASE(adapters_alone_and_beside_a_control_net_equal_pytorch) {
+  write("sd1");
+  for (const char* name : {"sd1", "full"}) add_control(name);
+  const std::string begin = loader() + texts() + picture() + net("full");
+  const std::string drawn = drawing(sampler("7.0", "euler", "normal") + kFromApplied);
+  check(begin +
+            applied("applied", "text", R"("strength": 0.4, "start_percent": 0, "end_percent": 1)") +
+            drawn,
+        "adapted_controlled");
+  std::string beside =
+      applied("applied", "once", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)");
+  beside.replace(beside.find(R"(["net", 0])"), 10, R"(["other", 0])");
+  const auto both = [&](const std::string& hint) {
+    return loader() + texts() + hint + net("full") + net("sd1", "other") +
+           node("turned", "ImageFlip",
+                R"("image": ["hint", 0], "flip_method": "y-axis: horizontally")") +
+           applied("once", "text", R"("strength": 0.4, "start_percent": 0, "end_percent": 0.5)",
+                   "turned") +
+           beside + drawn;
+  };
+  check(both(picture()), "beside_controlled");
+  told_whole(both(grey()));
 }
 
 BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_runs) {
