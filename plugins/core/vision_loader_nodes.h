@@ -46,6 +46,22 @@ struct ControlNetLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct DiffControlNetLoader {
+  static constexpr Info info{"DiffControlNetLoader",
+                             1,
+                             "Load ControlNet Model (diff)",
+                             "loaders",
+                             "A ControlNet of a UNet out of a file of its differences to it.",
+                             kLoader};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> control_net_name{"control_net_name",
+                                                       Widget{.source = "controlnet"}};
+  static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
+  static constexpr auto ports = heddle::ports(model, control_net_name, control_net);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct UpscaleModelLoader {
   static constexpr Info info{"UpscaleModelLoader",
                              1,

@@ -304,21 +304,23 @@ bool is_of_videos(const Checkpoint& file) {
   return false;
 }
 
-// The ControlNet that the UNet and a file of factors, joined to its own, make.
-void build_lora_control(const Checkpoint& file, UnetNames names, const UnetSizes& sizes,
-                        Blocks& graph) {
+// The ControlNet that the UNet and a file of factors or differences, joined to its own, make.
+void build_lora_control(const Checkpoint& file, const Value& config, UnetNames names,
+                        const UnetSizes& sizes, Blocks& graph) {
+  const auto prefix = config.get<std::string>("control_lora", "");
+  const bool is_difference = config.get<bool>("control_difference", false);
   if (sizes.more > 0)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": a ControlNet that is a LoRA reads a latent of " +
                     std::to_string(sizes.latent) + " channels, and this UNet " +
                     std::to_string(sizes.latent + sizes.more) +
                     ". Use a UNet that draws from text alone, or a whole ControlNet.");
-  names.prefer(kControlLoraPrefix);
-  UnetControlBuilder control(file, kControlLoraPrefix, false, graph);
+  if (!is_difference) names.prefer(prefix);
+  UnetControlBuilder control(file, prefix, false, graph);
   UnetBuilder(file, names, sizes, graph).run_control(control);
   control.add_settings();
   add_text_settings(sizes, graph);
-  add_lora_targets(file, names, graph);
+  add_lora_targets(file, prefix, is_difference, names, graph);
 }
 
 }  // namespace
@@ -334,7 +336,7 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
                 file.path() + ": this is no UNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
   if (!config.get<std::string>("control_lora", "").empty())
-    return build_lora_control(file, *names, sizes, graph);
+    return build_lora_control(file, config, *names, sizes, graph);
   UnetBuilder(file, *names, sizes, graph).run();
   add_unet_settings(file, config, *names, sizes, graph);
 }

@@ -39,7 +39,8 @@ struct Unet {
   static int match(const Checkpoint& file, const Value& config);
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
   // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). control_lora, a text: the file of such a
-  // ControlNet (unet_lora_control.h) is joined to the model's, and its graph is made.
+  // ControlNet (unet_lora_control.h) is joined to the model's under this prefix, and its graph is
+  // made; control_difference, a bool.
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 

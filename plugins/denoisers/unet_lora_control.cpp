@@ -54,15 +54,18 @@ void UnetLoraControl::build(const Checkpoint& file, const Value&, Blocks& graph)
   places.tell(graph);
 }
 
-void add_lora_targets(const Checkpoint& file, const UnetNames& names, Blocks& graph) {
+void add_lora_targets(const Checkpoint& file, const std::string& prefix, bool is_difference,
+                      const UnetNames& names, Blocks& graph) {
+  const std::string own = prefix.substr(std::string(kControlLoraPrefix).size());
   Record targets;
   names.each_original([&](const std::string& tensor, const std::vector<Part>& parts) {
     constexpr std::string_view kWeight = ".weight";
-    if (!tensor.ends_with(kWeight)) return;
-    const std::string module = tensor.substr(0, tensor.size() - kWeight.size()),
-                      factors = kControlLoraPrefix + module;
-    if (file.has(factors + ".up") && file.has(factors + ".down"))
-      targets.set(module, value_of(parts.front().tensor));
+    const Value target = value_of(parts.front().tensor);
+    if (is_difference && file.has(prefix + tensor)) targets.set(own + tensor, target);
+    if (is_difference || !tensor.ends_with(kWeight)) return;
+    const std::string module = tensor.substr(0, tensor.size() - kWeight.size());
+    if (file.has(prefix + module + ".up") && file.has(prefix + module + ".down"))
+      targets.set(own + module, target);
   });
   graph.setting("control_lora_targets", targets.value());
 }

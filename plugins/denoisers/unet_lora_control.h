@@ -6,8 +6,12 @@
 // By itself the file makes its filters alone; its settings tell what the whole is going to be.
 // Whoever knows the UNet joins the file to the UNet's under kControlLoraPrefix, builds the UNet
 // anew with `control_lora` in its configuration, and applies the factors that the setting
-// "control_lora_targets" names: {name of the factors: tensor of the joined file}. Any thread.
+// "control_lora_targets" names: {name of the factors: tensor of the joined file}. A file of
+// differences ("difference" is one of its tensors) is used likewise, with `control_difference`:
+// true and the prefix of its own names behind: its tensors are added to the UNet's. Any thread.
 #pragma once
+
+#include <string>
 
 #include <heddle/model.hpp>
 
@@ -26,7 +30,8 @@ struct UnetLoraControl {
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 
-// Used while the UNet is built anew. `file`: the joined one.
-void add_lora_targets(const Checkpoint& file, const UnetNames& names, Blocks& graph);
+// Used while the UNet is built anew. `file`: the joined one; `prefix`: of the ControlNet's tensors.
+void add_lora_targets(const Checkpoint& file, const std::string& prefix, bool is_difference,
+                      const UnetNames& names, Blocks& graph);
 
 }  // namespace heddle::denoisers

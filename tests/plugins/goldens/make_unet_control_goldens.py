@@ -167,6 +167,19 @@ def rows_for(hint, count):
     return torch.stack([hint[i % len(hint)] for i in range(count)])
 
 
+class UnionOf:
+    """A ControlNet for several kinds of hints as one that is called like any."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __call__(self, x, time, encoder_hidden_states, controlnet_cond, added_cond_kwargs, return_dict):
+        made = beside.union_residuals(
+            self.model, x, time, encoder_hidden_states, controlnet_cond, added_cond_kwargs
+        )
+        return [made[f"control.output.{i}"] for i in range(len(made) - 1)], made["control.middle"]
+
+
 class Controlled:
     """A UNet with ControlNets beside it: (model, strength, hint, timestep below which it rests) each."""
 
@@ -241,6 +254,10 @@ def draw():
     levels = unets.karras(4)
     latent = unets.dpmpp_2m(unets.denoiser(model, *texts, 6.0), unets.noised(levels), levels)
     unets.keep("sdxl_controlled", vae, latent, SDXL_SCALE)
+    union = UnionOf(beside.make_union(config_of("sdxl"))[0])
+    model = Controlled(unets.make_unet("sdxl"), [(union, 0.3, hint, 0)])
+    latent = unets.dpmpp_2m(unets.denoiser(model, *texts, 6.0), unets.noised(levels), levels)
+    unets.keep("union_controlled", vae, latent, SDXL_SCALE)
     expected.update({key: tensor for key, tensor in unets.expected.items() if key.split(".")[0].endswith("_controlled")})
 
 

@@ -75,6 +75,33 @@ BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch) {
   told_whole(two_hints(grey()));
 }
 
+// A file of what a ControlNet differs from the model by makes the ControlNet again.
+BOOST_AUTO_TEST_CASE(a_control_net_of_differences_equals_pytorch) {
+  write("sd1");
+  std::vector<FileTensor> net = unet_control("sd1"), model = unet_model("sd1");
+  name_control_as_original(net, 2);
+  name_unet_as_original(model, 2);
+  for (FileTensor& tensor : net) {
+    for (const FileTensor& of_model : model) {
+      if (of_model.name != tensor.name) continue;
+      auto* const to = reinterpret_cast<float*>(tensor.bytes.data());
+      const auto* const from = reinterpret_cast<const float*>(of_model.bytes.data());
+      for (std::size_t i = 0; i < tensor.bytes.size() / sizeof(float); ++i) to[i] -= from[i];
+    }
+    tensor.name = "control_model." + tensor.name;
+  }
+  net.push_back({"difference", "F32", {1}, bytes_of_floats({1})});
+  write_file("controlnet/sd1", net);
+  std::string flow = two_hints(picture());
+  BOOST_TEST(engine_refusal([&] { check(flow, "sd1_controlled"); }).find("DiffControlNetLoader") !=
+             std::string::npos);
+  const std::string plain = R"("ControlNetLoader", "inputs": {)";
+  BOOST_TEST_REQUIRE(flow.find(plain) != std::string::npos);
+  flow.replace(flow.find(plain), plain.size(),
+               R"("DiffControlNetLoader", "inputs": {"model": ["model", 0], )");
+  check(flow, "sd1_controlled");
+}
+
 BOOST_AUTO_TEST_CASE(a_control_net_of_sdxl_equals_pytorch) {
   write("sdxl");
   add_control("sdxl");
@@ -84,8 +111,7 @@ BOOST_AUTO_TEST_CASE(a_control_net_of_sdxl_equals_pytorch) {
         "sdxl_controlled");
 }
 
-// Its weights are those of the model with products added, also where the model has a LoRA: it is
-// checked against the whole ControlNet that the two make.
+// Its weights are those of the model with products added.
 BOOST_AUTO_TEST_CASE(a_control_net_that_is_a_lora_equals_pytorch) {
   write("sd1");
   add_control("lora");
@@ -103,6 +129,54 @@ BOOST_AUTO_TEST_CASE(a_control_net_that_is_a_lora_equals_pytorch) {
   const std::string from = R"("model":["model",0])";
   BOOST_TEST_REQUIRE(named.find(from) != std::string::npos);
   check(named.replace(named.find(from), from.size(), R"("model":["unet",0])"), "lora_controlled");
+}
+
+// What changes the model's weights changes the ControlNet's, too.
+BOOST_AUTO_TEST_CASE(a_lora_of_the_model_reaches_a_control_net_that_is_a_lora) {
+  write("sd1");
+  add_control("lora");
+  const std::string module = "lora_unet_down_blocks_0_resnets_0_conv1.";
+  write_file("loras/changed", {seeded_tensor(module + "lora_up.weight", {32, 2, 1, 1}),
+                               seeded_tensor(module + "lora_down.weight", {2, 32, 3, 3})});
+  const auto drawn = [&](const char* lora_strength, const char* strength) {
+    const std::string nodes =
+        loader() + texts() + net("lora") + picture() +
+        node("changed", "LoraLoaderModelOnly",
+             cat(R"("model": ["model", 0], "lora_name": "changed.safetensors", "strength_model": )",
+                 lora_strength)) +
+        applied("applied", "text",
+                cat(R"("strength": )", strength, R"(, "start_percent": 0, "end_percent": 1)")) +
+        node("drawn", "KSampler",
+             R"("model": ["changed", 0], "seed": 7, "steps": 1, "cfg": 1.0, "denoise": 1.0,
+                "sampler_name": "euler", "scheduler": "normal", "latent_image": ["empty", 0])" +
+                 std::string(kFromApplied)) +
+        R"("look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}})";
+    return run_whole("{" + nodes + "}", {"drawn.LATENT"}).floats("drawn.LATENT", "samples");
+  };
+  // The model's file with the product in it is the same as its LoRA.
+  const std::vector<float> by_lora = drawn("1.0", "0.3");
+  for (FileTensor& tensor : checkpoint)
+    if (tensor.name == "model.diffusion_model.input_blocks.1.0.in_layers.2.weight")
+      add_product(tensor, seeded_tensor(module + "lora_up.weight", {32, 2, 1, 1}),
+                  seeded_tensor(module + "lora_down.weight", {2, 32, 3, 3}));
+  write_file("checkpoints/drawn", checkpoint);
+  const double error = relative_error(drawn("0.0", "0.3"), by_lora);
+  BOOST_TEST(error < kTolerance, "relative error " << error);
+}
+
+BOOST_AUTO_TEST_CASE(a_union_control_net_by_its_node_equals_pytorch) {
+  write("sdxl");
+  add_control("union");
+  const auto flow = [&](const char* type) {
+    return loader() + texts() + net("union", "all") + picture() +
+           node("net", "SetUnionControlNetType",
+                cat(R"("control_net": ["all", 0], "type": ")", type, "\"")) +
+           applied("applied", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+           drawing(sampler("6.0", "dpmpp_2m", "karras") + kFromApplied);
+  };
+  check(flow("hed/pidi/scribble/ted"), "union_controlled");
+  const std::string beyond = engine_refusal([&] { check(flow("tile"), "union_controlled"); });
+  BOOST_TEST(beyond.find("knows 4 kinds of hints, and 'tile'") != std::string::npos, beyond);
 }
 
 BOOST_AUTO_TEST_CASE(adapters_alone_and_beside_a_control_net_equal_pytorch) {
@@ -200,9 +274,7 @@ struct PlacedUnetControl : UnetControlWorkflow {
 BOOST_FIXTURE_TEST_SUITE(unet_control_placed, PlacedUnetControl)
 
 BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes) {
-  const char* const kind = "sd1";
-  write_file("diffusion_models/unet", unet_model(kind));
-  add_control(kind);
+  write_file("diffusion_models/unet", unet_model("sd1"));
   write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 64}),
                                                    seeded_tensor("in.two.cross_attn", {1, 4, 64})});
   const auto given_text = [&](const char* name) {
@@ -210,7 +282,7 @@ BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes) {
                 cat(R"("path": ")", (folder / "texts.safetensors").string(), R"(", "prefix": "in.)",
                     name, R"(", "option": "")"));
   };
-  const auto flow = [&](const std::string& hints) {
+  const auto flow = [&](const std::string& kind, const std::string& hints) {
     return "{" +
            node("model", "UNETLoader",
                 R"("unet_name": "unet.safetensors", "weight_dtype": "default")") +
@@ -225,14 +297,18 @@ BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes) {
                    std::string(kFromApplied) + hints) +
            R"("look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}}})";
   };
-  const std::vector<float> alone = draw(options_for({"cpu:0"}), flow(""));
-  BOOST_TEST(alone.size() == 2u * 4 * 5 * 9);
-  for (const char* mode : {"layers", "data", "cfg"})
-    BOOST_TEST(
-        (alone == draw(options_for({"fake:0", "fake:1"}),
-                       flow(cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")")))),
-        mode);
-  BOOST_TEST((alone == draw(options_for({"fake:0"}, 2 << 20), flow(""))), "little memory");
+  for (const std::string kind : {"sd1", "lora", "full"}) {
+    add_control(kind);
+    const std::vector<float> alone = draw(options_for({"cpu:0"}), flow(kind, ""));
+    BOOST_TEST(alone.size() == 2u * 4 * 5 * 9);
+    for (const char* mode : {"layers", "data", "cfg"})
+      BOOST_TEST((alone == draw(options_for({"fake:0", "fake:1"}),
+                                flow(kind, cat(R"(, "parallel": ")", mode,
+                                               R"(", "device": "fake:0,fake:1")")))),
+                 kind << ", " << mode);
+    BOOST_TEST((alone == draw(options_for({"fake:0"}, 2 << 20), flow(kind, ""))),
+               kind << ", little memory");
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
