@@ -127,6 +127,15 @@ BOOST_AUTO_TEST_CASE(residuals_equal_diffusers) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(residuals_without_transformers_equal_diffusers) {
+  const heddle::Results results =
+      call(unet_control("small"), "control_net", inputs("small", "odd"), "small_odd");
+  for (const std::string& residual : residuals(6))
+    for (int step = 0; step < kControlSteps; ++step)
+      compare(kept(results.floats("model.outputs", residual + "." + std::to_string(step))),
+              "small_odd." + residual, step);
+}
+
 BOOST_AUTO_TEST_CASE(unets_with_residuals_equal_diffusers) {
   for (const UnetControlKind& kind : kUnetControlKinds)
     for (const char* shape : {"square", "odd"}) {
@@ -184,6 +193,39 @@ BOOST_AUTO_TEST_CASE(original_names_of_control_nets_give_the_same_bytes) {
       BOOST_TEST(bytes(tensors) == same, kind.name << ", '" << prefix << "'");
     }
   }
+}
+
+// Every op of theirs takes what the blocks make of it in 16 bits.
+BOOST_AUTO_TEST_CASE(in_16_bits_they_are_near_diffusers) {
+  ModelProbe narrow("bf16");
+  const auto near = [&](const std::vector<FileTensor>& model, const char* role,
+                        const std::filesystem::path& given, const std::string& name,
+                        const std::string& output, bool is_whole) {
+    const std::vector<float> found = narrow.call({file(model), role, "", given, name + "."})
+                                         .floats("model.outputs", output + ".0");
+    const double error =
+        relative_error(is_whole ? found : kept(found), rows(name + "." + output, 0));
+    BOOST_TEST_MESSAGE(name << ", " << output << " in 16 bits: relative error " << error);
+    BOOST_TEST(error < 0.05, name << ", " << output << ": relative error " << error);
+    BOOST_TEST(error > 1e-4, name << " was not made in 16 bits");
+  };
+  near(unet_control("sdxl"), "control_net", inputs("sdxl", "odd"), "sdxl_odd", "control.output.1",
+       false);
+  const std::int32_t kind = 2;
+  near(unet_control("union"), "control_net",
+       inputs("union", "odd", {},
+              {{"union_odd.kinds", "F32", {4}, bytes_of_floats({0, 0, 1, 0})},
+               {"union_odd.mode",
+                "I32",
+                {1},
+                std::string(reinterpret_cast<const char*>(&kind), sizeof kind)}}),
+       "union_odd", "control.output.1", false);
+  near(unet_control("full"), "control_net", inputs("full", "odd"), "full_odd", "control.input.5",
+       false);
+  near(unet_model("sd1"), "diffusion_model",
+       inputs("adapted", "square",
+              {{"control.input.2", {2, 8, 8, 32}}, {"control.input.5", {2, 4, 4, 64}}}),
+       "adapted_square", "out", true);
 }
 
 BOOST_AUTO_TEST_CASE(a_control_net_of_a_unet_says_what_samplers_need) {

@@ -137,6 +137,17 @@ def forward_union():
         keep_residuals(name if kind is not None else f"{name}_alone", rows)
 
 
+def forward_small():
+    """One without transformers, which reads no text."""
+    plain = dict(down_block_types=(unets.PLAIN,) * 3, mid_block_type="UNetMidBlock2D")
+    model = ControlNetModel(**(config_of("sdxl") | plain))
+    shapes["small"] = seeded_weights.load(model)
+    inputs = told("sdxl", "small_odd")
+    keep_residuals(
+        "small_odd", [residuals_of(model, inputs["x"], time, inputs["context"], inputs["hint"], inputs) for time in TIMES]
+    )
+
+
 def forward_adapters():
     for kind in beside.ADAPTERS:
         model, shapes[kind] = beside.make_adapter(kind)
@@ -266,6 +277,7 @@ def main(out):
     for kind in ("sd1", "sd2", "sdxl"):
         forward(kind)
     forward_union()
+    forward_small()
     forward_adapters()
     draw()
     with open(os.path.join(out, "shapes.json"), "w") as file:
