@@ -49,10 +49,10 @@ HEDDLE_PLUGIN(
     CLIPMergeSubtract, CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply,
     ModelSave, CLIPSave, VAESave, CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly,
     TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, ControlNetLoader,
-    UpscaleModelLoader, ModelPatchLoader, TorchCompileModel, ModelAttentionBackend,
-    ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
-    SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
-    CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-    ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
+    DiffControlNetLoader, UpscaleModelLoader, ModelPatchLoader, TorchCompileModel,
+    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
+    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
+    SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

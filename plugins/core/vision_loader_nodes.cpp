@@ -1,5 +1,10 @@
 #include "vision_loader_nodes.h"
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <heddle/joined_model.hpp>
 #include <heddle/model.hpp>
 
 #include "model_files.h"
@@ -8,12 +13,46 @@
 namespace heddle::loaders {
 namespace {
 
+constexpr const char* kDifference = "difference";
+
 Value loaded(Context& ctx, const char* role, const Checkpoint& file) {
   return Record().set("model", build_for(ctx, role, file, Value())).value();
 }
 
 Checkpoint open_named(Context& ctx, const Input<std::string>& input) {
   return Checkpoint::open(find_file(ctx, input.widget.source, ctx[input]).string());
+}
+
+// As in ComfyUI, ControlNets of shuffled pictures are known by their name: their residuals are
+// means.
+Value control_net_of(Context& ctx, const Checkpoint& file) {
+  const std::string name = std::filesystem::path(file.path()).stem().string();
+  Record config;
+  if (name.ends_with("_shuffle") || name.ends_with("_shuffle_fp16"))
+    config.set("averages", value_of(true));
+  return Record().set("model", build_for(ctx, "control_net", file, config.value())).value();
+}
+
+// Its family builds the ControlNet of both files; then each difference is added to what it is of.
+Value of_differences(const Value& model, const Checkpoint& file) {
+  // Where it looks for the file (plugins/denoisers/unet_lora_control.h).
+  constexpr const char* kJoined = "control_lora.";
+  if (model_family(model) != "unet")
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() +
+                    ": these are differences to a UNet of Stable Diffusion, and the model "
+                    "is of '" +
+                    model_family(model) + "'. Link the model that the ControlNet was made of.");
+  const Record config = Record()
+                            .set("control_lora", value_of(std::string(kJoined) + "control_model."))
+                            .set("control_difference", value_of(true));
+  const Value whole = joined_model(model, file, kJoined, config.value());
+  const Value targets = model_settings(whole).field("control_lora_targets");
+  std::vector<Patch> patches;
+  for (std::uint32_t i = 0; i < targets.count(); ++i)
+    patches.push_back(
+        {.up = targets.key(i), .down = "", .rows = {{targets.item(i).as<std::string>()}}});
+  return Record().set("model", with_patches(whole, file, patches)).value();
 }
 
 }  // namespace
@@ -41,9 +80,24 @@ std::uint64_t StyleModelLoader::fingerprint(Context& ctx) {
 }
 
 void ControlNetLoader::execute(Context& ctx) {
-  ctx[control_net] = loaded(ctx, "control_net", open_named(ctx, control_net_name));
+  const Checkpoint file = open_named(ctx, control_net_name);
+  if (file.has(kDifference))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() +
+                    ": these are the differences of a ControlNet to its model. Load it with "
+                    "DiffControlNetLoader, and link the model there.");
+  ctx[control_net] = control_net_of(ctx, file);
 }
 std::uint64_t ControlNetLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, control_net_name);
+}
+
+void DiffControlNetLoader::execute(Context& ctx) {
+  const Checkpoint file = open_named(ctx, control_net_name);
+  ctx[control_net] =
+      file.has(kDifference) ? of_differences(ctx[model], file) : control_net_of(ctx, file);
+}
+std::uint64_t DiffControlNetLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, control_net_name);
 }
 

@@ -36,12 +36,28 @@ struct ControlNetLoader {
                              1,
                              "Load ControlNet Model",
                              "loaders",
-                             "A ControlNet: of FLUX.1, Qwen-Image, Stable Diffusion 3.",
+                             "A ControlNet: of FLUX.1, Qwen-Image, Stable Diffusion.",
                              kLoader};
   static constexpr Input<std::string> control_net_name{"control_net_name",
                                                        Widget{.source = "controlnet"}};
   static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
   static constexpr auto ports = heddle::ports(control_net_name, control_net);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct DiffControlNetLoader {
+  static constexpr Info info{"DiffControlNetLoader",
+                             1,
+                             "Load ControlNet Model (diff)",
+                             "loaders",
+                             "A ControlNet of a UNet out of a file of its differences to it.",
+                             kLoader};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> control_net_name{"control_net_name",
+                                                       Widget{.source = "controlnet"}};
+  static constexpr Output<Value> control_net{"CONTROL_NET", 0, "", "CONTROL_NET"};
+  static constexpr auto ports = heddle::ports(model, control_net_name, control_net);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

@@ -68,7 +68,7 @@ void ControlHintFilters::execute(Context& ctx) {
     const Tensor made = ops::conv2d(ctx, grid, ctx[weights[i]], ctx[biases[i]], attrs);
     grid = ops::activate(ctx, made, HEDDLE_ACT_SILU);
   }
-  ctx[out] = ops::contiguous(ctx, grid.permute({0, 3, 1, 2}));
+  ctx[out] = ctx[pixels_first] ? grid : ops::contiguous(ctx, grid.permute({0, 3, 1, 2}));
 }
 
 void ControlModes::execute(Context& ctx) {

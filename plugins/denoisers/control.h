@@ -60,12 +60,13 @@ struct ControlHintIn {
   static void execute(Context& ctx);
 };
 
-// hint (1|B, 3, 8 h, 8 w) -> (1|B, C, h, w): eight filters of 3x3, the third, fifth and seventh
-// over every second pixel, with SiLU between them.
+// hint (1|B, 3, 8 h, 8 w) -> (1|B, C, h, w), or of `pixels_first` (1|B, h, w, C): eight filters of
+// 3x3, the third, fifth and seventh over every second pixel, with SiLU between them.
 struct ControlHintFilters {
   static constexpr Info info{"control.hint_filters", 1,  "ControlNet's filters of its hint",
                              "blocks/control",       "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hint{"hint"};
+  static constexpr Input<bool> pixels_first{"pixels_first", Widget{}};
   static constexpr Weight weights[] = {
       Weight("0.weight", HEDDLE_USE_CONV2D), Weight("1.weight", HEDDLE_USE_CONV2D),
       Weight("2.weight", HEDDLE_USE_CONV2D), Weight("3.weight", HEDDLE_USE_CONV2D),
@@ -76,9 +77,9 @@ struct ControlHintFilters {
                                       Weight("6.bias"), Weight("7.bias")};
   static constexpr Output<Tensor> out{"hint"};
   static constexpr auto ports =
-      heddle::ports(hint, weights[0], weights[1], weights[2], weights[3], weights[4], weights[5],
-                    weights[6], weights[7], biases[0], biases[1], biases[2], biases[3], biases[4],
-                    biases[5], biases[6], biases[7], out);
+      heddle::ports(hint, pixels_first, weights[0], weights[1], weights[2], weights[3], weights[4],
+                    weights[5], weights[6], weights[7], biases[0], biases[1], biases[2], biases[3],
+                    biases[4], biases[5], biases[6], biases[7], out);
   static void execute(Context& ctx);
 };
 

@@ -13,6 +13,9 @@
 #include "qwen_patch.h"
 #include "sd3.h"
 #include "unet.h"
+#include "unet_adapter.h"
+#include "unet_lora_control.h"
+#include "unet_union.h"
 #include "zimage.h"
 #include "zimage_patch.h"
 
@@ -32,6 +35,9 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
-              UnetDown, UnetUp, UnetOut, Modules, BenchShapes)
+              UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual,
+              UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet,
+              UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer,
+              UnetUnionHint, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

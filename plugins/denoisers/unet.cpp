@@ -1,7 +1,12 @@
 #include "unet.h"
 
+#include <deque>
+#include <string>
+#include <vector>
+
 #include "flux_blocks.h"
 #include "plugins/blocks/slots.h"
+#include "unet_lora_control.h"
 #include "unet_names.h"
 #include "unet_settings.h"
 
@@ -17,43 +22,89 @@ class UnetBuilder {
       : file_(file), names_(names), d_(sizes), graph_(graph) {}
 
   void run() {
-    x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
-    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
-    context_ = graph_.input("context", kConstant);
-    vector_ = embed_vector(timestep);
+    begin();
     Source hidden = embed_latent();
-    std::int64_t channels = d_.channels;
-    std::vector<std::pair<Source, std::int64_t>> skips{{hidden, channels}};
-    for (std::size_t i = 1; i < names_.inputs().size(); ++i) {
-      const std::string path = "input." + std::to_string(i);
-      for (const UnetPart& part : names_.inputs()[i])
-        add_part(part, path, nullptr, hidden, channels);
-      skips.emplace_back(hidden, channels);
-    }
-    int number = 0;
-    for (const UnetPart& part : names_.middle())
-      add_part(part, "middle." + std::to_string(number++), nullptr, hidden, channels);
+    UnetGrid grid{d_.channels, 0};
+    std::vector<Skip> skips;
+    walk_down(hidden, grid, [&](int index, Source& made) {
+      made = controlled("input." + std::to_string(index), "control.input", index, made, grid);
+      skips.push_back({made, grid});
+    });
+    hidden = controlled("middle", "control.middle", -1, hidden, grid);
     for (std::size_t i = 0; i < names_.outputs().size(); ++i) {
       if (skips.empty())
         throw Error(HEDDLE_INVALID_ARGUMENT,
                     file_.path() +
                         ": the UNet has more stages upwards than downwards. The file is "
                         "damaged.");
-      const auto skip = skips.back();
+      Skip skip = skips.back();
       skips.pop_back();
-      like_ = skips.empty() ? skip.first : skips.back().first;
+      like_ = skips.empty() ? skip.hidden : skips.back().hidden;
       const std::string path = "output." + std::to_string(i);
+      skip.hidden = controlled(path, "control.output", int(skips.size()), skip.hidden, skip.grid);
       for (const UnetPart& part : names_.outputs()[i])
-        add_part(part, path, &skip, hidden, channels);
+        add_part(part, path, &skip, hidden, grid.channels);
     }
-    graph_.output("out", add_final(hidden, channels));
+    graph_.output("out", add_final(hidden, grid.channels));
+    places_.tell(graph_);
+  }
+
+  // A ControlNet ends behind the middle.
+  void run_control(UnetControlBuilder& control) {
+    begin(&control);
+    UnetGrid grid{d_.channels, 0};
+    Source hidden = control.add_hint(embed_latent(), grid);
+    walk_down(hidden, grid,
+              [&](int index, const Source& made) { control.add_residual(index, made, grid); });
+    control.add_middle(hidden, grid);
   }
 
  private:
   static constexpr std::uint32_t kConstant = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH;
+  static constexpr std::uint32_t kChanging =
+      HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH;
   using Kind = UnetPart::Kind;
-  // What a stage of the way up reads of the way down, and its channels.
-  using Skip = std::pair<Source, std::int64_t>;
+  // What a stage of the way up reads of the way down.
+  struct Skip {
+    Source hidden;
+    UnetGrid grid;
+  };
+
+  void begin(const UnetControlBuilder* control = nullptr) {
+    x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
+    const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
+    if (d_.context > 0) context_ = graph_.input("context", kConstant);
+    vector_ = embed_vector(timestep, control ? control->add_kinds(d_.vector) : std::nullopt);
+  }
+
+  // The way down, of which the first stage is there already, and the middle. Calls
+  // behind(index, hidden) after each stage, which may change what the next one reads.
+  template <class Behind>
+  void walk_down(Source& hidden, UnetGrid& grid, Behind&& behind) {
+    behind(0, hidden);
+    for (std::size_t i = 1; i < names_.inputs().size(); ++i) {
+      for (const UnetPart& part : names_.inputs()[i]) {
+        add_part(part, "input." + std::to_string(i), nullptr, hidden, grid.channels);
+        if (part.kind == Kind::down) ++grid.halvings;
+      }
+      behind(int(i), hidden);
+    }
+    int number = 0;
+    for (const UnetPart& part : names_.middle())
+      add_part(part, "middle." + std::to_string(number++), nullptr, hidden, grid.channels);
+  }
+
+  // With the residual of the input "<name>.<index>" (below 0: "<name>"), where a run gives it.
+  Source controlled(const std::string& path, const std::string& name, int index,
+                    const Source& hidden, const UnetGrid& grid) {
+    using B = UnetControlled;
+    inputs_.push_back(index < 0 ? name : name + "." + std::to_string(index));
+    places_.add(inputs_.back(), grid);
+    Block block = graph_.add<B>(path + ".control");
+    block.link(B::hidden, hidden)
+        .link(B::residual, graph_.input(inputs_.back().c_str(), kChanging));
+    return block[B::out];
+  }
 
   // Modules of a part, or, without one, of those outside the stages.
   struct Filler {
@@ -83,10 +134,11 @@ class UnetBuilder {
     return file_.size(names_.in_part(part, module, "weight"), 0);
   }
 
-  Source embed_vector(const Source& timestep) {
+  Source embed_vector(const Source& timestep, const std::optional<Source>& more) {
     using B = UnetVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
+    if (more) block.link(B::more, *more);
     Filler fill = filler(block, "embed.vector");
     fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
     fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});
@@ -128,7 +180,7 @@ class UnetBuilder {
                   std::int64_t& channels) {
     using B = UnetResnet;
     using M = FluxModulation;
-    const std::int64_t in = channels + (skip == nullptr ? 0 : skip->second),
+    const std::int64_t in = channels + (skip == nullptr ? 0 : skip->grid.channels),
                        out = rows(part, "in_layers.2");
     Block modulation = graph_.add<M>(path + ".modulation");
     modulation.link(M::vector, vector_);
@@ -136,7 +188,7 @@ class UnetBuilder {
         .both(M::weight, M::bias, "emb_layers.1", {out, d_.vector});
     Block block = graph_.add<B>(path + ".resnet");
     block.link(B::hidden, hidden).link(B::mod, modulation[M::out]);
-    if (skip != nullptr) block.link(B::skip, skip->first);
+    if (skip != nullptr) block.link(B::skip, skip->hidden);
     Filler fill = filler(block, path + ".resnet", &part);
     fill.both(B::norm1, B::norm1_bias, "in_layers.0", {in});
     fill.both(B::conv1, B::conv1_bias, "in_layers.2", {out, in, 3, 3});
@@ -239,6 +291,8 @@ class UnetBuilder {
   Blocks& graph_;
   Source x_, context_, vector_;
   Source like_;  // of the size that the next step up gives
+  std::deque<std::string> inputs_;
+  UnetControlPlaces places_;
 };
 
 // Models of videos have the same names, and blocks between frames beside.
@@ -248,6 +302,25 @@ bool is_of_videos(const Checkpoint& file) {
         name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
       return true;
   return false;
+}
+
+// The ControlNet that the UNet and a file of factors or differences, joined to its own, make.
+void build_lora_control(const Checkpoint& file, const Value& config, UnetNames names,
+                        const UnetSizes& sizes, Blocks& graph) {
+  const auto prefix = config.get<std::string>("control_lora", "");
+  const bool is_difference = config.get<bool>("control_difference", false);
+  if (sizes.more > 0)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": a ControlNet that is a LoRA reads a latent of " +
+                    std::to_string(sizes.latent) + " channels, and this UNet " +
+                    std::to_string(sizes.latent + sizes.more) +
+                    ". Use a UNet that draws from text alone, or a whole ControlNet.");
+  if (!is_difference) names.prefer(prefix);
+  UnetControlBuilder control(file, prefix, false, graph);
+  UnetBuilder(file, names, sizes, graph).run_control(control);
+  control.add_settings();
+  add_text_settings(sizes, graph);
+  add_lora_targets(file, prefix, is_difference, names, graph);
 }
 
 }  // namespace
@@ -262,8 +335,27 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no UNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
+  if (!config.get<std::string>("control_lora", "").empty())
+    return build_lora_control(file, config, *names, sizes, graph);
   UnetBuilder(file, *names, sizes, graph).run();
   add_unet_settings(file, config, *names, sizes, graph);
+}
+
+int UnetControl::match(const Checkpoint& file, const Value&) {
+  return UnetNames::find_control(file) && !is_of_videos(file) ? 100 : 0;
+}
+
+void UnetControl::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<UnetNames> names = UnetNames::find_control(file);
+  if (!names)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": this is no ControlNet of Stable Diffusion or SDXL");
+  const UnetSizes sizes = unet_sizes(file, *names);
+  UnetControlBuilder control(file, names->prefix(), names->is_diffusers(), graph);
+  if (config.get<bool>("averages", false)) control.average();
+  UnetBuilder(file, *names, sizes, graph).run_control(control);
+  control.add_settings();
+  add_text_settings(sizes, graph);
 }
 
 }  // namespace heddle::denoisers

@@ -11,6 +11,8 @@
 //                                      width (base), or an aesthetic score (refiner)
 //          concat    (1|B, C, H, W)    loop-invariant  models for inpainting: a mask and a latent
 //                                      without what it covers (5); pix2pix: a picture's latent (4)
+//          control.output.<i>, control.middle, control.input.<i>  per step, optional: residuals of
+//                                      models beside it (unet_control.h)
 // Output   out       (B, 4, H, W)      noise, or velocity, in the latent's element type
 //
 // Blocks   embed.vector, input.0.conv, then of each number of the original names
@@ -25,7 +27,9 @@
 
 #include <heddle/model.hpp>
 
+#include "control.h"
 #include "unet_blocks.h"
+#include "unet_control.h"
 
 namespace heddle::denoisers {
 
@@ -34,7 +38,19 @@ struct Unet {
                                  "UNets of Stable Diffusion 1.x, 2.x and SDXL"};
   static int match(const Checkpoint& file, const Value& config);
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
-  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats).
+  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). control_lora, a text: the file of such a
+  // ControlNet (unet_lora_control.h) is joined to the model's under this prefix, and its graph is
+  // made; control_difference, a bool.
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+// Their ControlNets, of the same inputs but "concat" and with a "hint" (1|B, 3, 8 H, 8 W): all its
+// outputs are residuals. One without transformers reads no text. config: averages, a bool:
+// residuals are means over their pixels.
+struct UnetControl {
+  static constexpr Family family{"unet-control", kControlRole, 1,
+                                 "ControlNets of Stable Diffusion 1.x, 2.x and SDXL"};
+  static int match(const Checkpoint& file, const Value& config);
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 

@@ -91,6 +91,7 @@ void UnetVector::execute(Context& ctx) {
     const Tensor text = blocks::wide_linear(ctx, inner, ctx[label_out], ctx[label_out_bias]);
     sum = ops::add(ctx, sum, text.reshape({1, text.size(0), text.size(1)}));
   }
+  if (ctx.has(more)) sum = ops::add(ctx, sum, ctx[more].reshape({1, 1, sum.size(2)}));
   ctx[out] = ops::activate(ctx, sum, HEDDLE_ACT_SILU);
 }
 

@@ -5,6 +5,7 @@
 
 #include "module_table.h"
 #include "plugins/blocks/slots.h"
+#include "unet_lora_control.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -51,22 +52,45 @@ std::string diffusers_module(const UnetPart& part, std::string_view module) {
          (table.empty() ? std::string(module) : std::string(look_up(table, module).parts[0]));
 }
 
+bool has_all(const Checkpoint& file, const std::string& prefix,
+             std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (!file.has(prefix + name)) return false;
+  return true;
+}
+
+// Of a file that a ControlNet's is joined to: the model's own.
+std::optional<std::string> prefix_of_model(const Checkpoint& file, const std::string& tail) {
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string name = file.name(i);
+    if (name.ends_with(tail) && !name.starts_with(kControlLoraPrefix))
+      return name.substr(0, name.size() - tail.size());
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<UnetNames> UnetNames::find(const Checkpoint& file) {
-  const auto has_all = [&](const std::string& prefix, std::initializer_list<const char*> names) {
-    for (const char* name : names)
-      if (!file.has(prefix + name)) return false;
-    return true;
-  };
   // A ControlNet has no "out", and of diffusers' names no "up_blocks".
-  if (const auto prefix = blocks::prefix_before(file, "input_blocks.0.0.weight"))
-    if (has_all(*prefix,
+  if (const auto prefix = prefix_of_model(file, "input_blocks.0.0.weight"))
+    if (has_all(file, *prefix,
                 {"time_embed.0.weight", "out.2.weight", "output_blocks.0.0.in_layers.2.weight"}))
       return UnetNames(file, false, *prefix);
   if (const auto prefix = blocks::prefix_before(file, "time_embedding.linear_1.weight"))
-    if (has_all(*prefix,
+    if (has_all(file, *prefix,
                 {"conv_in.weight", "conv_out.weight", "up_blocks.0.resnets.0.conv1.weight"}))
+      return UnetNames(file, true, *prefix);
+  return std::nullopt;
+}
+
+std::optional<UnetNames> UnetNames::find_control(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(file, "zero_convs.0.0.weight"))
+    if (has_all(file, *prefix,
+                {"input_blocks.0.0.weight", "time_embed.0.weight", "input_hint_block.0.weight"}))
+      return UnetNames(file, false, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "controlnet_cond_embedding.conv_in.weight"))
+    if (has_all(file, *prefix, {"conv_in.weight", "time_embedding.linear_1.weight"}))
       return UnetNames(file, true, *prefix);
   return std::nullopt;
 }
@@ -81,6 +105,13 @@ UnetNames::UnetNames(const Checkpoint& file, bool is_diffusers, std::string pref
 
 std::string UnetNames::stored(const std::string& original, const std::string& diffusers) const {
   return prefix_ + (is_diffusers_ ? diffusers : original);
+}
+
+std::string UnetNames::chosen(const std::string& original, const std::string& diffusers,
+                              const char* kind) const {
+  if (!preferred_.empty())
+    if (const std::string name = preferred_ + original + "." + kind; file_.has(name)) return name;
+  return stored(original, diffusers) + "." + kind;
 }
 
 bool UnetNames::has_module(const std::string& original, const std::string& diffusers,
@@ -193,13 +224,12 @@ void UnetNames::read_diffusers() {
 
 std::string UnetNames::top(std::string_view module, const char* kind) const {
   const Module& row = look_up(kUnetTop, module);
-  return stored(std::string(module), row.parts[0]) + "." + kind;
+  return chosen(std::string(module), row.parts[0], kind);
 }
 
 std::string UnetNames::in_part(const UnetPart& part, std::string_view module,
                                const char* kind) const {
-  return stored(part.original + "." + std::string(module), diffusers_module(part, module)) + "." +
-         kind;
+  return chosen(part.original + "." + std::string(module), diffusers_module(part, module), kind);
 }
 
 template <class Each>

@@ -29,6 +29,9 @@ class UnetNames {
  public:
   // Layout, prefix and stages of this file; nothing when it holds no such model.
   static std::optional<UnetNames> find(const Checkpoint& file);
+  // The same of a ControlNet, which has no way up: "zero_convs.0.0.weight" in its place, or of
+  // diffusers' names "controlnet_cond_embedding.conv_in.weight".
+  static std::optional<UnetNames> find_control(const Checkpoint& file);
 
   // Behind the first convolution, which is the first of them, too, and has no parts.
   const std::vector<UnetStage>& inputs() const { return inputs_; }
@@ -41,6 +44,9 @@ class UnetNames {
   std::string in_part(const UnetPart& part, std::string_view module, const char* kind) const;
   bool has(std::string_view module) const { return file_.has(top(module, "weight")); }
   const std::string& prefix() const { return prefix_; }
+  // From now on tensors that the file has under this prefix by the original names come before.
+  void prefer(std::string prefix) { preferred_ = std::move(prefix); }
+  bool is_diffusers() const { return is_diffusers_; }
 
   // Every module by each of its names, whichever layout the file has; `kind` is "weight" or "bias".
   using Visit = std::function<void(const std::string& module, const char* kind,
@@ -62,13 +68,15 @@ class UnetNames {
   bool has_module(const std::string& original, const std::string& diffusers,
                   const char* tail) const;
   std::string stored(const std::string& original, const std::string& diffusers) const;
+  std::string chosen(const std::string& original, const std::string& diffusers,
+                     const char* kind) const;
   // Calls visit(original, diffusers, tensor) for all modules, without ".weight" and ".bias".
   template <class Each>
   void each(Each&& visit) const;
 
   Checkpoint file_;
   bool is_diffusers_;
-  std::string prefix_;
+  std::string prefix_, preferred_;
   std::vector<UnetStage> inputs_, outputs_;
   UnetStage middle_;
 };

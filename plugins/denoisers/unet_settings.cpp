@@ -107,17 +107,20 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   sizes.channels = size("input_blocks.0.0", 0);
   sizes.waves = size("time_embed.0", 1);
   sizes.vector = size("time_embed.2", 0);
-  sizes.latent = size("out.2", 0);
+  const bool draws = names.has("out.2");
+  sizes.latent = draws ? size("out.2", 0) : size("input_blocks.0.0", 1);
   sizes.more = size("input_blocks.0.0", 1) - sizes.latent;
   const UnetPart* transformer = any_transformer(names);
-  if (transformer == nullptr)
+  if (transformer == nullptr && draws)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() +
                     ": the UNet has no transformers, so no text changes what it draws. "
                     "Use one of Stable Diffusion or SDXL.");
-  sizes.context =
-      file.size(names.in_part(*transformer, "transformer_blocks.0.attn2.to_k", "weight"), 1);
-  sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
+  if (transformer != nullptr) {
+    sizes.context =
+        file.size(names.in_part(*transformer, "transformer_blocks.0.attn2.to_k", "weight"), 1);
+    sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
+  }
   constexpr std::int64_t kTaskNumbers = 4;  // of Lotus: sines and cosines of what it is to show
   constexpr const char* kClasses = "class_embedding.linear_1.weight";  // diffusers' name of these
   const bool has_label = names.has("label_emb.0.0");
@@ -140,6 +143,14 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   return sizes;
 }
 
+void add_text_settings(const UnetSizes& sizes, Blocks& graph) {
+  if (sizes.context > 0) graph.setting("context_width", sizes.context);
+  graph.setting("text_encoder", text_encoder_of(sizes));
+  if (sizes.numbers == 0) return;
+  graph.setting("pooled_width", sizes.label - sizes.numbers * kUnetSizeWaves);
+  graph.setting("size_numbers", sizes.numbers);
+}
+
 void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,
                        const UnetSizes& sizes, Blocks& graph) {
   const auto is_marked = [&](const char* mark) {
@@ -152,13 +163,8 @@ void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNa
   const bool is_playground = is_sdxl && is_marked("edm_mean");
   graph.setting("family", "unet");
   add_latents(sizes, is_playground, graph);
-  graph.setting("context_width", sizes.context);
-  graph.setting("text_encoder", text_encoder_of(sizes));
+  add_text_settings(sizes, graph);
   graph.setting("guidance_embedded", false);
-  if (is_sdxl) {
-    graph.setting("pooled_width", sizes.label - sizes.numbers * kUnetSizeWaves);
-    graph.setting("size_numbers", sizes.numbers);
-  }
   if (sizes.more > 0) graph.setting("concat_channels", sizes.more);
   // Pix2pix was trained with latents in the autoencoder's own units.
   if (sizes.more == sizes.latent && number("edm_vpred.sigma_max", 0) == 0)

@@ -37,6 +37,8 @@ inline constexpr const char* kReferenceTimestep = "reference_timestep";
 // What ControlNets read besides: the hint, and of which kind it is.
 inline constexpr const char* kHint = "hint";
 inline constexpr const char* kMode = "mode";
+// Some are told it as a number for each kind that they know: 1 where it is the hint's.
+inline constexpr const char* kKinds = "kinds";
 // What some read of the point: what their denoiser makes of it before its first block.
 inline constexpr const char* kTokens = "tokens";
 

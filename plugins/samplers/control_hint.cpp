@@ -1,5 +1,6 @@
 #include "control_hint.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <heddle/checked.hpp>
@@ -51,13 +52,19 @@ Tensor as_read(Context& ctx, const Tensor& mean, HintPixels& kept, const LatentF
   return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
 }
 
-blocks::GridSize pixels_of(const Shape& cells, const vae::Autoencoder& autoencoder) {
+// As many as the ControlNet reads for these cells of the latent.
+blocks::GridSize pixels_of(const Shape& cells, const vae::Autoencoder& autoencoder,
+                           const Value& settings) {
   if (cells.size() != 2)
     throw Error(HEDDLE_UNSUPPORTED,
                 "a ControlNet reads the hint of a picture, and the latent is a video's. Give it "
                 "the latent of a picture.");
-  return {checked_product({cells[0], autoencoder.downscale}, "the hint's height"),
-          checked_product({cells[1], autoencoder.downscale}, "the hint's width")};
+  const auto multiple = std::max<std::int64_t>(settings.get<std::int64_t>("hint_multiple", 1), 1);
+  const auto side = [&](std::int64_t count, const char* what) {
+    const std::int64_t pixels = checked_product({count, autoencoder.downscale}, what);
+    return checked_product({(pixels + multiple - 1) / multiple, multiple}, what);
+  };
+  return {side(cells[0], "the hint's height"), side(cells[1], "the hint's width")};
 }
 
 bool reads_pixels(const Value& settings) { return settings.get<bool>("hint_pixels", false); }
@@ -66,6 +73,20 @@ bool reads_pixels(const Value& settings) { return settings.get<bool>("hint_pixel
 // a side.
 Value encoder_of(const Control& control) {
   return reads_pixels(model_settings(control.model)) ? Record().value() : control.vae;
+}
+
+bool is_grey(const Value& settings) { return settings.get<bool>("hint_grey", false); }
+
+// The mean of its colours in their place.
+void make_grey(HintPixels& picture, std::pmr::memory_resource& memory) {
+  std::pmr::vector<float> means(&memory);
+  for (std::size_t i = 0; i < picture.values.size(); i += std::size_t(picture.colours)) {
+    double sum = 0;
+    for (std::int64_t c = 0; c < picture.colours; ++c) sum += picture.values[i + std::size_t(c)];
+    means.push_back(float(sum / double(picture.colours)));
+  }
+  picture.values = std::move(means);
+  picture.colours = 1;
 }
 
 bool reads_mask(const Value& settings) {
@@ -82,11 +103,12 @@ std::optional<HintShapes> hint_shapes(const Control& control, const Shape& cells
   if (!hint || !autoencoder || hint->rank != 4 || cells.size() != 2) return {};
   const Value settings = model_settings(control.model);
   const auto latent = settings.get<std::int64_t>("latent_channels", 0);
-  const blocks::GridSize size = pixels_of(cells, *autoencoder);
+  const blocks::GridSize size = pixels_of(cells, *autoencoder, settings);
   const std::int64_t rows = fitted_rows(hint->shape[0], items);
   if (reads_pixels(settings))
-    return HintShapes{{hint->shape[0], size.height, size.width, autoencoder->colours},
-                      {rows, autoencoder->colours, size.height, size.width}};
+    return HintShapes{
+        {hint->shape[0], size.height, size.width, autoencoder->colours},
+        {rows, is_grey(settings) ? 1 : autoencoder->colours, size.height, size.width}};
   return HintShapes{
       {hint->shape[0], size.height, size.width, autoencoder->colours},
       {rows, settings.get<std::int64_t>("hint_channels", latent), cells[0], cells[1]}};
@@ -103,10 +125,12 @@ Hint read_hint(Context& ctx, const Control& control, const Shape& cells,
     for (float& value : hint.kept.values) value = 1.0f - value;
     black_out(hint.picture, hint.kept, memory);
   }
-  resize(hint.picture, pixels_of(cells, autoencoder), blocks::Resampling::nearest_exact, memory);
+  resize(hint.picture, pixels_of(cells, autoencoder, settings), blocks::Resampling::nearest_exact,
+         memory);
   const auto factor = float(settings.get<double>("hint_factor", 1.0)),
              offset = float(settings.get<double>("hint_offset", 0.0));
   for (float& value : hint.picture.values) value = value * factor + offset;
+  if (is_grey(settings)) make_grey(hint.picture, memory);
   return hint;
 }
 

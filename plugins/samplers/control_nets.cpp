@@ -38,18 +38,44 @@ std::size_t residual_at(std::int64_t at, std::int64_t places, std::int64_t count
   return std::size_t(std::min(at / ((places + count - 1) / count), count - 1));
 }
 
+std::vector<float> kinds_of(const Control& control) {
+  std::vector<float> kinds(std::size_t(number_in(control.model, "control_modes")), 0.0f);
+  if (control.mode) kinds.at(std::size_t(*control.mode)) = 1.0f;
+  return kinds;
+}
+
 bool goes_round(const Value& model) {
   return model_settings(model).get<bool>("control_cycles", false);
 }
 
 }  // namespace
 
-std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
-                                       double sigma) {
+Shape ControlPlace::shape(const Shape& point) const {
+  Shape shape{point[0], point[2], point[3], channels};
+  for (std::int64_t k = 0; k < halvings; ++k)
+    for (const std::size_t side : {1, 2}) shape[side] = (shape[side] + 1) / 2;
+  return shape;
+}
+
+std::vector<ControlPlace> control_places(const Value& model) {
+  std::vector<ControlPlace> places;
+  const Value told = model_settings(model).field("control_places");
+  for (std::uint32_t i = 0; i < told.count(); ++i) {
+    const Value place = told.item(i);
+    places.push_back(
+        {told.key(i), place.item(0).as<std::int64_t>(), place.item(1).as<std::int64_t>()});
+  }
+  return places;
+}
+
+std::vector<ControlCall> control_calls(const std::vector<ControlledEntry>& entries,
+                                       const NoiseLevels& levels, double sigma,
+                                       ControlModels& models) {
   std::vector<ControlCall> calls;
   for (std::size_t set = 0; set < entries.size(); ++set)
-    for (Control& control : controls_of(entries[set])) {
+    for (Control& control : controls_of(entries[set].entry)) {
       if (!range_between(levels, control.start_percent, control.end_percent).holds(sigma)) continue;
+      control.model = models.asked(control.model, entries[set].denoiser);
       auto call = std::ranges::find_if(
           calls, [&](const ControlCall& one) { return one.model.raw() == control.model.raw(); });
       if (call == calls.end()) call = calls.insert(calls.end(), {control.model, {}});
@@ -86,6 +112,13 @@ std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls,
         "the residuals");
     shapes.push_back({stream.input, HEDDLE_F32, shape});
   }
+  for (const ControlPlace& place : control_places(denoiser))
+    if (std::ranges::any_of(calls, [&](const ControlCall& call) {
+          return std::ranges::find(call.members, set, &ControlCall::Member::set) !=
+                     call.members.end() &&
+                 std::ranges::count(control_places(call.model), place) > 0;
+        }))
+      shapes.push_back({place.input, HEDDLE_F32, place.shape(point)});
   return shapes;
 }
 
@@ -117,9 +150,7 @@ Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
 
 Value ControlNets::constants_of(const Asked& asked, const Control& control) {
   check_controls(asked.entry, asked.denoiser);
-  const ConcatPlace place{.items = asked.point.front(),
-                          .grid = Shape(asked.point.begin() + 2, asked.point.end()),
-                          .box = {}};
+  const ConcatPlace place{.items = asked.point.front(), .grid = asked.grid, .box = {}};
   const Value read = samplers::constants_of(ctx_, asked.entry, control.model, place);
   Record constants(read);
   if (model_settings(control.model).get<bool>("zero_pooled", false) && read.has("y")) {
@@ -128,6 +159,11 @@ Value ControlNets::constants_of(const Asked& asked, const Control& control) {
     constants.set("y", value_of(zeros));
   }
   constants.set(kHint, value_of(hint_for(control, asked.point)));
+  if (model_takes(control.model, kKinds)) {
+    const std::vector<float> kinds = kinds_of(control);
+    constants.set(kKinds,
+                  value_of(ctx_.upload({std::int64_t(kinds.size())}, HEDDLE_F32, kinds.data())));
+  }
   if (control.mode && number_in(control.model, "control_modes") > 0) {
     const auto mode = checked_cast<std::int32_t>(*control.mode, "the kind of hint");
     constants.set(kMode, value_of(ctx_.upload({1}, HEDDLE_I32, &mode)));
@@ -139,14 +175,14 @@ void ControlNets::open(const std::vector<Asked>& sets, const NoiseLevels& levels
                        std::span<const double> sigmas) {
   close();
   sets_ = sets;
-  std::vector<Value> entries;
-  for (const Asked& asked : sets) entries.push_back(asked.entry);
+  std::vector<ControlledEntry> entries;
+  for (const Asked& asked : sets) entries.push_back({asked.entry, asked.denoiser});
   const Tensor schedule = ctx_.make_host({std::int64_t(sigmas.size())}, HEDDLE_F32);
   for (std::size_t k = 0; k < sigmas.size(); ++k)
     schedule.data<float>()[k] = levels.timestep(float(sigmas[k]));
   schedule_ = Record().set("timestep", value_of(schedule)).value();
   steps_ = checked_cast<std::uint32_t>(sigmas.size(), "steps");
-  for (ControlCall& call : control_calls(entries, levels, sigmas.front())) {
+  for (ControlCall& call : control_calls(entries, levels, sigmas.front(), models_)) {
     std::vector<Value> constants;
     for (const ControlCall::Member& member : call.members)
       constants.push_back(constants_of(sets[member.set], member.control));
@@ -164,8 +200,9 @@ bool ControlNets::take_turns() {
 }
 
 void ControlNets::open_sessions(Call& call) {
-  call.session =
-      std::make_unique<Session>(ctx_, call.asked.model, call.constants, schedule_, steps_);
+  call.session = std::make_unique<Session>(
+      ctx_, call.asked.model, call.constants,
+      model_takes(call.asked.model, "timestep") ? schedule_ : Value(), steps_);
 }
 
 // What the denoiser makes of the points before its first block. It is opened behind all others, as
@@ -189,9 +226,33 @@ std::vector<Value> ControlNets::results_of(Call& call, std::uint32_t index,
                                            const std::vector<Value>& inputs) {
   std::vector<Value> seen;
   for (const ControlCall::Member& member : call.asked.members)
-    seen.push_back(Record().set("x", inputs[member.set].field("x")).value());
+    seen.push_back(model_takes(call.asked.model, "x")
+                       ? Record().set("x", inputs[member.set].field("x")).value()
+                       : Record().value());
   if (model_takes(call.asked.model, kTokens)) seen = with_tokens(call, index, std::move(seen));
   return call.session->step(index, seen);
+}
+
+void ControlNets::keep_placed(const Control& control, const Value& results,
+                              std::vector<Sum>& sums) {
+  for (const ControlPlace& place : control_places(control.model)) {
+    auto sum = std::ranges::find(sums, place.input, &Sum::input);
+    if (sum == sums.end()) sum = sums.insert(sums.end(), {place.input, {}});
+    sum->terms.push_back({control.strength, held(results.field(place.input.c_str()).as<Tensor>())});
+  }
+}
+
+// As many terms at once as the op takes.
+Tensor ControlNets::total(const Sum& sum) {
+  constexpr std::size_t kMost = 4;
+  std::vector<ops::Term> terms = sum.terms;
+  while (terms.size() > kMost) {
+    const auto end = terms.begin() + kMost;
+    const Tensor first = ops::combine(ctx_, {terms.begin(), end});
+    terms.erase(terms.begin(), end);
+    terms.insert(terms.begin(), {1.0, first});
+  }
+  return ops::combine(ctx_, terms);
 }
 
 Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
@@ -240,9 +301,12 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
   // By stream, then by set.
   std::array<std::vector<std::vector<Made>>, kStreams.size()> made;
   for (auto& of_sets : made) of_sets.resize(inputs.size());
+  std::vector<std::vector<Sum>> placed(inputs.size());
   for (Call& call : calls_) {
     if (call.session == nullptr) open_sessions(call);
     const std::vector<Value> results = results_of(call, index, inputs);
+    for (std::size_t m = 0; m < results.size(); ++m)
+      keep_placed(call.asked.members[m].control, results[m], placed[call.asked.members[m].set]);
     for (std::size_t m = 0; m < results.size(); ++m)
       for (std::size_t s = 0; s < kStreams.size(); ++s) {
         const ControlCall::Member& member = call.asked.members[m];
@@ -257,6 +321,12 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
         if (!one.parts.empty()) made[s][member.set].push_back(std::move(one));
       }
     if (one_at_a_time_) call.close();
+  }
+  for (std::size_t set = 0; set < inputs.size(); ++set) {
+    if (placed[set].empty()) continue;
+    Record with(inputs[set]);
+    for (const Sum& sum : placed[set]) with.set(sum.input, value_of(total(sum)));
+    inputs[set] = with.value();
   }
   for (std::size_t s = 0; s < kStreams.size(); ++s)
     for (std::size_t set = 0; set < inputs.size(); ++set)

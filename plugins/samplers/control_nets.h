@@ -13,9 +13,11 @@
 
 #include <heddle/host_memory.hpp>
 #include <heddle/infer.hpp>
+#include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
 #include "control_hint.h"
+#include "control_models.h"
 #include "guide.h"
 #include "noise_levels.h"
 #include "stretches.h"
@@ -31,9 +33,26 @@ struct ControlCall {
   };
   std::vector<Member> members;
 };
-// `entries`: of the sets. Those whose ControlNets are at work at this level.
-std::vector<ControlCall> control_calls(const std::vector<Value>& entries, const NoiseLevels& levels,
-                                       double sigma);
+// A set's entry, and the denoiser that it is for.
+struct ControlledEntry {
+  Value entry, denoiser;
+};
+// Those whose ControlNets are at work at this level.
+std::vector<ControlCall> control_calls(const std::vector<ControlledEntry>& entries,
+                                       const NoiseLevels& levels, double sigma,
+                                       ControlModels& models);
+
+// Where the residuals of a model stand, or where those that a denoiser takes do: an input each (the
+// setting "control_places", plugins/denoisers/unet_control.h). None where they are those of
+// streams.
+struct ControlPlace {
+  std::string input;
+  std::int64_t halvings = 0, channels = 0;
+  // (B, h, w, C), for a point (B, C', H, W).
+  Shape shape(const Shape& point) const;
+  bool operator==(const ControlPlace&) const = default;
+};
+std::vector<ControlPlace> control_places(const Value& model);
 
 // (B, S, D) of the denoiser's streams for a point (B, C, h, w).
 Shape token_shape(const Value& denoiser, const Shape& point);
@@ -55,6 +74,7 @@ class ControlNets {
   struct Asked {
     Value entry, denoiser;
     Shape point;  // (B, C, h, w) that it sees
+    Shape grid;   // (h, w) of the whole latent
   };
   // A stretch of evaluations, at these levels. Calls autoencoders; throws what check_controls()
   // throws.
@@ -93,7 +113,14 @@ class ControlNets {
     Hint hint;
     Tensor tensor;
   };
+  // What is added at one input of the denoiser.
+  struct Sum {
+    std::string input;
+    std::vector<ops::Term> terms;
+  };
   void open_sessions(Call& call);
+  void keep_placed(const Control& control, const Value& results, std::vector<Sum>& sums);
+  Tensor total(const Sum& sum);
   void add_now(std::uint32_t index, std::vector<Value>& inputs);
   Tensor held(const Tensor& part);
   std::vector<Value> with_tokens(Call& call, std::uint32_t index, std::vector<Value> points);
@@ -110,6 +137,7 @@ class ControlNets {
   bool one_at_a_time_ = false;
   HostMemory memory_;
   std::vector<Encoded> hints_;
+  ControlModels models_;
 };
 
 }  // namespace heddle::samplers

@@ -7,6 +7,23 @@ namespace {
 
 void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "control_net: " + why); }
 
+// Residuals that have an input each: all of them have to be there, in the same sizes.
+void check_places(const Value& made, const Value& taken) {
+  const auto text = [](const Value& place) {
+    return std::to_string(place.item(1).as<std::int64_t>()) + " channels at 1/" +
+           std::to_string(std::int64_t{1} << place.item(0).as<std::int64_t>()) + " of its sides";
+  };
+  for (std::uint32_t i = 0; i < made.count(); ++i) {
+    const std::string input = made.key(i);
+    const std::string given = text(made.item(i)),
+                      wanted = taken.has(input.c_str()) ? text(taken.field(input.c_str())) : "";
+    if (given == wanted) continue;
+    refuse("its residual '" + input + "' has " + given + ", and the model takes " +
+           (wanted.empty() ? "none there" : wanted) +
+           ". Load a ControlNet that was made for this model.");
+  }
+}
+
 void check_control(const Control& control, const Value& denoiser) {
   const Value settings = model_settings(control.model), drawn = model_settings(denoiser);
   const std::string family = model_family(denoiser),
@@ -21,10 +38,22 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse("its residuals are " + std::to_string(width) + " wide, the streams of the model (" +
            family + ") " + std::to_string(drawn_width) +
            ". Load a ControlNet that was made for this model.");
+  const auto text = settings.get<std::int64_t>("context_width", 0),
+             drawn_text = drawn.get<std::int64_t>("context_width", 0);
+  if (text != 0 && text != drawn_text)
+    refuse("it reads texts of width " + std::to_string(text) + ", the model (" + family +
+           ") those of width " + std::to_string(drawn_text) +
+           ". Load a ControlNet that was made for this model.");
+  check_places(settings.field("control_places"), drawn.field("control_places"));
   if (model_takes(control.model, "tokens") && !drawn.has("tokens_model"))
     refuse("this ControlNet (" + model_family(control.model) +
            ") begins with what its model makes of the latent, and this model (" + family +
            ") does not give that. Load a ControlNet that was made for this model.");
+  const auto modes = settings.get<std::int64_t>("control_modes", 0);
+  if (control.mode && modes > 0 && *control.mode >= modes)
+    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
+           kUnionTypes[*control.mode + 1] +
+           "' is none of them. Choose another type in SetUnionControlNetType.");
   if (settings.get<bool>("hint_pixels", false)) return;
   if (!control.vae)
     refuse("this ControlNet (" + model_family(control.model) +
@@ -40,11 +69,6 @@ void check_control(const Control& control, const Value& denoiser) {
     refuse(
         "this ControlNet is for inpainting and reads a mask. Apply it by "
         "ControlNetInpaintingAliMamaApply.");
-  const auto modes = settings.get<std::int64_t>("control_modes", 0);
-  if (control.mode && modes > 0 && *control.mode >= modes)
-    refuse("the ControlNet knows " + std::to_string(modes) + " kinds of hints, and '" +
-           kUnionTypes[*control.mode + 1] +
-           "' is none of them. Choose another type in SetUnionControlNetType.");
   const auto channels = control.vae.get<std::int64_t>("channels", 0);
   if (channels != 0 && channels != latent)
     refuse("the ControlNet reads latents of " + std::to_string(latent) +

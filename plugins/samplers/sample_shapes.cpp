@@ -126,7 +126,7 @@ struct ToldWindows {
   // Of the stretch's first evaluation.
   const NoiseLevels* levels = nullptr;
   double sigma = 0;
-  std::vector<ToldHint>* hints = nullptr;     // of the run
+  SharedControls* told = nullptr;             // of the run
   std::vector<ToldPatch>* patches = nullptr;  // of the run
 };
 
@@ -167,7 +167,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
                                               HookStrengths& hooks, const Stretch& stretch,
                                               const ToldWindows& told_windows) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
-  const auto& [schedule, windows, looked_at, levels, sigma, hints, patches] = told_windows;
+  const auto& [schedule, windows, looked_at, levels, sigma, told_run, patches] = told_windows;
   const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
@@ -203,7 +203,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
                           plan.models()[stretch.models[set.list]].model,
                           point_of(job.latent, set.box)});
   std::optional<ToldControls> controls =
-      told_controls(controlled, *levels, sigma, stretch.count, *hints);
+      told_controls(controlled, *levels, sigma, stretch.count, *told_run);
   if (!controls) return {};
   std::vector<ToldCall> calls = std::move(controls->calls);
   std::ranges::move(encodings, std::back_inserter(calls));
@@ -264,6 +264,12 @@ std::vector<double> sigmas_of(const RunPlan& run) {
   return sigmas;
 }
 
+// Adapters see the same hint at all levels.
+Constants schedule_of(const ToldCall& call) {
+  if (!model_takes(call.model, "timestep")) return {};
+  return {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
+}
+
 }  // namespace
 
 void infer_run(Infer& question, const JobShapes& job) {
@@ -298,13 +304,13 @@ void infer_run(Infer& question, const JobShapes& job) {
     std::vector<ToldCall> calls;
     std::size_t most_sets = 0;
     double shown = 0, references = 0;
-    std::vector<ToldHint> hints;
+    SharedControls told_run;
     std::vector<ToldPatch> patches;
     for (const Stretch& stretch : stretches) {
       ToldWindows windows{.looked_at = &looked_at,
                           .levels = &sampling.levels,
                           .sigma = sigmas[stretch.begin],
-                          .hints = &hints,
+                          .told = &told_run,
                           .patches = &patches};
       if (schedule) {
         windows.schedule = &*schedule;
@@ -329,7 +335,7 @@ void infer_run(Infer& question, const JobShapes& job) {
       if (call.steps == 0)
         question.call(call.model, call.sets);
       else
-        question.call(call.model, call.sets, {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}},
+        question.call(call.model, call.sets, schedule_of(call),
                       checked_cast<std::uint32_t>(call.steps, "steps"));
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below

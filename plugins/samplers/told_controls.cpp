@@ -27,8 +27,9 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   const std::optional<HintShapes> hint = hint_shapes(control, place.grid, place.items);
   if (!constants || !hint) return {};
   constants->push_back({kHint, HEDDLE_F32, hint->latent});
-  if (control.mode && model_settings(control.model).get<std::int64_t>("control_modes", 0) > 0)
-    constants->push_back({kMode, HEDDLE_I32, {1}});
+  const auto kinds = model_settings(control.model).get<std::int64_t>("control_modes", 0);
+  if (model_takes(control.model, kKinds)) constants->push_back({kKinds, HEDDLE_F32, {kinds}});
+  if (control.mode && kinds > 0) constants->push_back({kMode, HEDDLE_I32, {1}});
   const bool is_told = std::ranges::any_of(hints, [&](const ToldHint& told) {
     return told.model.raw() == control.model.raw() && told.place == control.place &&
            told.vae.raw() == control.vae.raw() && told.pixels == hint->pixels;
@@ -69,18 +70,20 @@ std::vector<EntryShapes> with_controls_of(const std::vector<EntryShapes>& positi
 
 std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets,
                                           const NoiseLevels& levels, double sigma,
-                                          std::size_t steps, std::vector<ToldHint>& hints) {
-  std::vector<Value> entries;
-  for (const ControlledSet& set : sets) entries.push_back(set.entry->scope);
-  const std::vector<ControlCall> asked = control_calls(entries, levels, sigma);
+                                          std::size_t steps, SharedControls& run) {
+  std::vector<ControlledEntry> entries;
+  for (const ControlledSet& set : sets) entries.push_back({set.entry->scope, set.denoiser});
+  const std::vector<ControlCall> asked = control_calls(entries, levels, sigma, run.models);
   ToldControls told;
   for (const ControlCall& call : asked) {
     ToldCall one{.model = call.model, .steps = steps, .sets = {}};
     for (const ControlCall::Member& member : call.members) {
       const ControlledSet& set = sets[member.set];
-      std::optional<Constants> constants = told_constants(set, member.control, told.calls, hints);
+      std::optional<Constants> constants =
+          told_constants(set, member.control, told.calls, run.hints);
       if (!constants) return {};
-      Constants steps_of{{"x", HEDDLE_F32, set.point}};
+      Constants steps_of;
+      if (model_takes(call.model, "x")) steps_of.push_back({"x", HEDDLE_F32, set.point});
       if (model_takes(call.model, kTokens))
         steps_of.push_back({kTokens, HEDDLE_F32, token_shape(set.denoiser, set.point)});
       one.sets.push_back({std::move(*constants), std::move(steps_of)});

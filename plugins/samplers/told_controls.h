@@ -23,14 +23,19 @@ struct ToldHint {
   std::size_t place = 0;
   Shape pixels;
 };
+// What the stretches of a run share.
+struct SharedControls {
+  std::vector<ToldHint> hints;
+  ControlModels models;
+};
 struct ToldControls {
   std::vector<ToldCall> calls;       // of autoencoders and ControlNets
   std::vector<Constants> residuals;  // of each set
 };
-// Of a stretch of `steps` evaluations that begins at this level; `hints`: of the run. None where an
-// entry lacks something.
+// Of a stretch of `steps` evaluations that begins at this level; None where an entry lacks
+// something.
 std::optional<ToldControls> told_controls(const std::vector<ControlledSet>& sets,
                                           const NoiseLevels& levels, double sigma,
-                                          std::size_t steps, std::vector<ToldHint>& hints);
+                                          std::size_t steps, SharedControls& run);
 
 }  // namespace heddle::samplers

@@ -56,12 +56,14 @@ def make(folder, name, root):
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(png(256, 192))
         return True
-    key = f"{SAME.get(folder, folder)}/{name.removesuffix('.safetensors')}"
+    # What a file is read as follows from its content, so that a .ckpt may be one of these, too.
+    stem, _, ending = name.rpartition(".")
+    key = f"{SAME.get(folder, folder)}/{stem}"
     tensors = flux_headers.FILES.get(key)
-    if tensors is None or not name.endswith(".safetensors"):
+    if tensors is None or ending not in ("safetensors", "ckpt", "pth"):
         return False
     with contextlib.redirect_stdout(io.StringIO()):
-        flux_headers.write(str(root / "models" / (key + ".safetensors")), tensors())
+        flux_headers.write(str(root / "models" / f"{key}.{ending}"), tensors())
     return True
 
 

@@ -230,4 +230,51 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_classic_checkpoints) {
   }
 }
 
+// What goes with classic checkpoints. Of factors of a LoRA the denoiser says whose they are.
+BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_control_nets_of_classic_checkpoints) {
+  const heddle::engine::Json classic = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
+  BOOST_TEST(classic.at("controls").members().size() == 8u);
+  const auto add_part = [&](std::vector<FileTensor>& tensors, const std::string& prefix,
+                            const std::string& part) {
+    for (const auto& row : classic.at("parts").at(part).members())
+      for (const std::string& name : numbered(row.key)) {
+        std::vector<std::int64_t> shape;
+        for (const heddle::engine::Json& size : row.value.as_array())
+          shape.push_back(size.as_int64());
+        tensors.push_back({prefix + name, "F16", shape});
+      }
+  };
+  for (const auto& wanted : classic.at("controls").members()) {
+    std::vector<FileTensor> tensors;
+    for (const heddle::engine::Json& part : wanted.value.as_array())
+      add_part(tensors, part.as_array().at(0).as_string(), part.as_array().at(1).as_string());
+    const std::filesystem::path path = folder / "control.safetensors";
+    write_header_only(path, tensors);
+    const heddle::engine::Checkpoint file = heddle::engine::open_checkpoint(path);
+    std::set<std::string> names = taken(file, {"control_net"});
+    if (file.find("lora_controlnet") != nullptr) {
+      names.insert("lora_controlnet");
+      std::vector<FileTensor> denoiser;
+      add_part(denoiser, "", "sdxl");
+      write_header_only(folder / "model.safetensors", denoiser);
+      const heddle::engine::Value config = heddle::engine::from_json(
+          heddle::engine::parse_json(R"({"control_lora": "control_lora."})", "config"));
+      const heddle::engine::Checkpoint joined =
+          heddle::engine::open_checkpoint(folder / "model.safetensors").join(file, "control_lora.");
+      for (const std::string& name : taken(joined, {"diffusion_model"}, config.get()))
+        if (name.starts_with("control_lora.")) names.insert(name.substr(13));
+      const heddle::engine::Value model = heddle::engine::build_model(
+          *plugins.catalog, "diffusion_model", joined, config.get(), {});
+      const heddle::engine::Json settings =
+          heddle::engine::to_json(*heddle::engine::get_model(*model)->settings);
+      for (const auto& target : settings.at("control_lora_targets").members())
+        for (const char* factor : {".up", ".down"}) names.insert(target.key + factor);
+    }
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST(names.count(tensor.name) == 1u,
+                 wanted.key << ": nobody takes '" << tensor.name << "'");
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -389,6 +389,7 @@ def classic(file, channels=4):
 for file, like, channels in (
     ("v1-5-pruned-emaonly-fp16", "v1-5-pruned-emaonly-fp16", 4),
     ("v1-5-pruned-emaonly", "v1-5-pruned-emaonly-fp16", 4),
+    ("Anything-V3.0", "v1-5-pruned-emaonly-fp16", 4),
     ("sd-v1-5-inpainting", "v1-5-pruned-emaonly-fp16", 9),
     ("v2-1_768-ema-pruned", "v2-1_768-ema-pruned", 4),
     ("512-inpainting-ema", "v2-1_768-ema-pruned", 9),
@@ -398,6 +399,23 @@ for file, like, channels in (
     ("sd_xl_refiner_1.0", "sd_xl_refiner_1.0", 4),
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
+
+
+
+def control(file):
+    """What goes with such a UNet."""
+    out = {}
+    for prefix, part in CLASSIC["controls"][file]:
+        for pattern, shape in CLASSIC["parts"][part].items():
+            out.update({prefix + name: ("F16", tuple(shape)) for name in numbered(pattern)})
+    return out
+
+
+for file in CLASSIC["controls"]:
+    FILES[file] = lambda file=file: control(file)
+FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
+    name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)
+}
 
 # Qwen-Image Edit has the tensors of Qwen-Image; 2511 says by one more how it shows pictures.
 DRAWS = FILES["diffusion_models/qwen_image_fp8_e4m3fn"]

@@ -1,11 +1,11 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
-refiner, by the names that ComfyUI's examples give them.
+refiner, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, and T2I-Adapters.
 
     make_unet_files.py
 
 Needs torch, diffusers and transformers from PyPI: models of the published configurations are made on PyTorch's meta
 device, which holds no weights, and named as the checkpoints name them. "parts": {part: {name: shape}}, where each
-"{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}. Position_ids are I64, all else is
+"{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}; "controls": {file: [[prefix, part]]}. Position_ids are I64, all else is
 F16. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
 """
 
@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKL, UNet2DConditionModel
+from diffusers import AutoencoderKL, ControlNetModel, ControlNetUnionModel, T2IAdapter, UNet2DConditionModel
 from transformers import CLIPTextConfig, CLIPTextModelWithProjection
 
 import original_names
@@ -102,6 +102,62 @@ def unet(kind):
     return {original(name, shapes): shape for name, shape in shapes.items()}
 
 
+def original_control(name, names):
+    """The original name of a ControlNet's tensor, and whether its UNet has it, too."""
+    for here, there in (
+        (r"controlnet_mid_block\.", "middle_block_out.0."),
+        (r"controlnet_down_blocks\.(\d+)\.", r"zero_convs.\1.0."),
+        (r"controlnet_cond_embedding\.conv_in\.", "input_hint_block.0."),
+        (r"controlnet_cond_embedding\.conv_out\.", "input_hint_block.14."),
+    ):
+        if re.match(here, name):
+            return re.sub(here, there, name), False
+    found = re.match(r"controlnet_cond_embedding\.blocks\.(\d+)\.(.*)", name)
+    if found:
+        return f"input_hint_block.{2 + 2 * int(found[1])}.{found[2]}", False
+    return original(name, names), True
+
+
+def control_net(kind):
+    return shapes_of(ControlNetModel(conditioning_embedding_out_channels=(16, 32, 96, 256), **UNETS[kind]))
+
+
+def original_control_net(kind):
+    shapes = control_net(kind)
+    return {original_control(name, shapes)[0]: shape for name, shape in shapes.items()}
+
+
+def union(kind):
+    """What it has besides."""
+    plain = control_net(kind)
+    model = ControlNetUnionModel(conditioning_embedding_out_channels=(16, 32, 96, 256), **UNETS[kind])
+    return {name: shape for name, shape in shapes_of(model).items() if name not in plain}
+
+
+def control_lora(kind, rank=128):
+    """Factors of all matrices and filters that the UNet has, too."""
+    shapes, out = control_net(kind), {"lora_controlnet": [0]}
+    for name, shape in shapes.items():
+        there, is_shared = original_control(name, shapes)
+        if is_shared and len(shape) > 1:
+            module = there.removesuffix(".weight")
+            out[f"{module}.up"] = [shape[0], rank, *([1] * (len(shape) - 2))]
+            out[f"{module}.down"] = [rank, *shape[1:]]
+        else:
+            out[there] = shape
+    return out
+
+
+def adapter_of_publisher():
+    """Levels of two blocks each, counted through."""
+    out = {}
+    for name, shape in shapes_of(T2IAdapter()).items():
+        name = name.removeprefix("adapter.")
+        name = re.sub(r"body\.(\d+)\.resnets\.(\d+)", lambda found: f"body.{2 * int(found[1]) + int(found[2])}", name)
+        out[re.sub(r"body\.(\d+)\.in_conv", lambda found: f"body.{2 * int(found[1])}.in_conv", name)] = shape
+    return out
+
+
 def clip(width, layers, activation):
     heads = width // 64
     config = CLIPTextConfig(
@@ -177,6 +233,12 @@ def main():
     with torch.device("meta"):
         parts = {kind: unet(kind) for kind in UNETS}
         parts |= {"clip_l": clip_l(), "clip_h": open_clip(1024, 24), "clip_g": open_clip(1280, 32), "vae": autoencoder()}
+        parts |= {f"control_{kind}": original_control_net(kind) for kind in ("sd1", "sd2")}
+        parts |= {"control_sdxl": control_net("sdxl"), "union_sdxl": union("sdxl"), "lora_sdxl": control_lora("sdxl")}
+        parts |= {
+            "adapter_sd1": adapter_of_publisher(),
+            "adapter_sdxl": shapes_of(T2IAdapter(adapter_type="full_adapter_xl", downscale_factor=16)),
+        }
     encoders = {
         "v1-5-pruned-emaonly-fp16": ("sd1", {"cond_stage_model.transformer.": "clip_l"}),
         "v2-1_768-ema-pruned": ("sd2", {"cond_stage_model.model.": "clip_h"}),
@@ -187,6 +249,16 @@ def main():
         f"checkpoints/{name}": {"model.diffusion_model.": kind, "first_stage_model.": "vae", **texts}
         for name, (kind, texts) in encoders.items()
     }
+    controls = {
+        "control_scribble": [["control_model.", "control_sd1"]],
+        "control_v11p_sd15_scribble_fp16": [["", "control_sd1"]],
+        "control_v11p_sd21_canny": [["", "control_sd2"]],
+        "diffusers_xl_canny_full": [["", "control_sdxl"]],
+        "controlnet-union-sdxl-1.0": [["", "control_sdxl"], ["", "union_sdxl"]],
+        "control-lora-canny-rank128": [["", "lora_sdxl"]],
+        "t2iadapter_canny_sd15v2": [["", "adapter_sd1"]],
+        "t2i-adapter_diffusers_xl_canny": [["", "adapter_sdxl"]],
+    }
     for file, told in files.items():
         print(file, sum(len(parts[part]) for part in told.values()))
 
@@ -195,7 +267,8 @@ def main():
 
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "unet_files.json"), "w") as file:
         texts = ",\n".join(f'  "{part}": {{\n{rows(compressed(shapes))}\n  }}' for part, shapes in parts.items())
-        file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }}\n}}\n')
+        controls = {f"controlnet/{name}": told for name, told in controls.items()}
+        file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }},\n "controls": {{\n{rows(controls)}\n }}\n}}\n')
 
 
 if __name__ == "__main__":

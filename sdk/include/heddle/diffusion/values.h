@@ -68,7 +68,10 @@
  *                 ControlNets of this width, in so many blocks of two streams, and of one, as its
  *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
  *                 record, optional: the configuration of a model, built by its family, that makes
- *                 "tokens" (B, S, width) of x, what its first block reads
+ *                 "tokens" (B, S, width) of x, what its first block reads. control_places, a
+ *                 record, optional: it takes residuals at inputs of these names (1|B, h, w, C), of
+ *                 which each is a list: how often the latent's sides are halved there, rounded up,
+ *                 and C
  *   patched_width  int, optional: it takes model patches whose tokens are so wide; patched_config,
  *                 a record: what it was built of. model_patches, a list of records, optional: those
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
@@ -122,15 +125,22 @@
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
- *               i32 where it knows several kinds of hints, "tokens" where it begins with what its
- *               denoiser makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width);
+ *               i32 where it knows several kinds of hints, or also "kinds" (control_modes) f32,
+ *               1 for the hint's and 0 for others, "tokens" where it begins with what its denoiser
+ *               makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width), or outputs
+ *               named as the inputs of control_places, which it has, too;
  *               union_type (int), optional: the mode. Settings of its model: controls (text: the
  *               denoiser's family); control_width, control_doubles, control_singles, control_modes,
  *               hint_channels (ints: one more than latent_channels: a mask); latent_scale and so on
  *               as of a MODEL, of hints; zero_pooled (bool): it is told a pooled text of zeros;
  *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
- *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; control_cycles (bool): of
- *               n residuals block i adds that of i mod n, not each in a stretch of blocks
+ *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; hint_grey (bool): means
+ *               over their colours; hint_multiple (int): sides are completed to multiples of it;
+ *               control_lora (text): the file is a LoRA of its denoiser, whose family builds the
+ *               ControlNet of both, joined under this prefix, with control_lora in the
+ *               configuration, and tells in the setting control_lora_targets which factors of the
+ *               file are for which tensor; control_cycles (bool): of n residuals block i adds that
+ *               of i mod n, not each in a stretch of blocks
  * UPSCALE_MODEL  record: model (MODEL): image (B, H, W, in_channels), 0 to 1 -> image (B, scale H,
  *               scale W, out_channels). Settings of its model: these three; minimum and multiple of
  *               the sides that it takes (ints)

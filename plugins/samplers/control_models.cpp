@@ -1,0 +1,36 @@
+#include "control_models.h"
+
+#include <string>
+
+#include <heddle/joined_model.hpp>
+
+namespace heddle::samplers {
+namespace {
+
+Value lora_of(const Value& net, const std::string& prefix, const Value& denoiser) {
+  const Checkpoint file = model_checkpoint(net);
+  const Value whole =
+      joined_model(denoiser, file, prefix, Record().set("control_lora", value_of(prefix)).value());
+  const Value targets = model_settings(whole).field("control_lora_targets");
+  std::vector<Patch> patches;
+  for (std::uint32_t i = 0; i < targets.count(); ++i) {
+    const std::string module = targets.key(i);
+    patches.push_back({.up = module + ".up",
+                       .down = module + ".down",
+                       .scale = 1,
+                       .rows = {{targets.item(i).as<std::string>()}}});
+  }
+  return with_patches(whole, file, patches);
+}
+
+}  // namespace
+
+Value ControlModels::asked(const Value& net, const Value& denoiser) {
+  const auto prefix = model_settings(net).get<std::string>("control_lora", "");
+  if (prefix.empty()) return net;
+  for (const Made& made : made_)
+    if (made.net.raw() == net.raw() && made.denoiser.raw() == denoiser.raw()) return made.model;
+  return made_.emplace_back(net, denoiser, lora_of(net, prefix, denoiser)).model;
+}
+
+}  // namespace heddle::samplers
