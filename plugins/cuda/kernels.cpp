@@ -14,6 +14,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kActivation,
     &kGatedActivation,
     &kLeakyRelu,
+    &kRsqrt,
     &kGatedAdd,
     &kLayerNorm,
     &kRmsNorm,
@@ -39,6 +40,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kVectorNormRope,
     &kVectorGatedAdd,
     &kFewConv2d,
+    &kDepthwiseConv2d,
     &kPointConv2d,
     &kVectorGroupNorm,
 #if defined(HEDDLE_WITH_CUDNN)

@@ -7,7 +7,7 @@ namespace heddle::cuda {
 
 extern const heddle_kernel kCopy, kFill;  // copy.cu
 extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation,
-    kGatedAdd, kLeakyRelu;  // elementwise.cu
+    kGatedAdd, kLeakyRelu, kRsqrt;  // elementwise.cu
 extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
@@ -21,6 +21,7 @@ extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNor
 extern const heddle_kernel kVectorGroupNorm;  // group_norm_vector.cu
 extern const heddle_kernel kVectorGatedAdd;   // gated_add_vector.cu
 extern const heddle_kernel kFewConv2d;        // conv_few.cu
+extern const heddle_kernel kDepthwiseConv2d;  // conv_depthwise.cu
 extern const heddle_kernel kPointConv2d;      // conv_point.cpp: cuBLASLt
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
