@@ -1,6 +1,8 @@
 // plugins/upscalers/plugin.cpp - the plugin of models that make pictures larger: a list of
 // families and their blocks.
 #include "compact.h"
+#include "dat.h"
+#include "dat_blocks.h"
 #include "esrgan.h"
 #include "frame_blocks.h"
 #include "plugins/upscalers/upscale_nodes.h"
@@ -14,7 +16,8 @@ namespace heddle::upscalers {
 
 HEDDLE_PLUGIN("org.heddle.upscalers", "0.1.0", Esrgan, EsrganIn, EsrganDense, EsrganTrunk,
               EsrganUpsample, EsrganOut, Compact, CompactLayer, CompactOut, Span, SpanIn, SpanConv,
-              SpanOut, SwinIr, Hat, FrameIn, FrameJoin, FrameConv, FrameOut, SwinLayer,
-              OverlapLayer, RelativePlaces, ShiftMasks, ImageUpscaleWithModel, UpscalerBench)
+              SpanOut, SwinIr, Hat, Dat, DatBias, DatIn, DatWindows, DatChannels, DatOut, FrameIn,
+              FrameJoin, FrameConv, FrameOut, SwinLayer, OverlapLayer, RelativePlaces, ShiftMasks,
+              ImageUpscaleWithModel, UpscalerBench)
 
 }  // namespace heddle::upscalers

@@ -9,7 +9,7 @@ namespace heddle::upscalers {
 namespace {
 
 constexpr int kSpanBlocks = 6;
-constexpr double kColours = 255;  // no file tells it
+constexpr double kColourRange = 255;  // no file tells it
 // The border is widened, too: there is the bias of the first of three.
 constexpr heddle_conv2d_attrs kBorder{{1, 1}, {1, 1, 1, 1}}, kInside{{1, 1}, {0, 0, 0, 0}};
 
@@ -96,8 +96,9 @@ class SpanBuilder {
 void SpanIn::execute(Context& ctx) {
   const Tensor pixels = ops::cast(ctx, ctx[image], HEDDLE_F32);
   const Tensor seen =
-      ctx[norm] ? scaled(ctx, ops::add(ctx, pixels, colour_mean(ctx, pixels.size(3), -1)), kColours)
-                : pixels;
+      ctx[norm]
+          ? scaled(ctx, ops::add(ctx, pixels, colour_mean(ctx, pixels.size(3), -1)), kColourRange)
+          : pixels;
   ctx[out] = ops::cast(ctx, seen, ctx.compute());
 }
 

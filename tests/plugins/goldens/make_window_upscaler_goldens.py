@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what spandrel makes with small upscalers that attend to themselves: SPAN, SwinIR, HAT.
+"""Writes what spandrel makes with small upscalers that attend to themselves: SPAN, SwinIR, HAT, DAT.
 
     make_window_upscaler_goldens.py [OUT]        (default: window_upscalers/ beside this file)
 
@@ -22,6 +22,7 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 from spandrel import ModelLoader
+from spandrel.architectures.DAT import DAT
 from spandrel.architectures.HAT import HAT
 from spandrel.architectures.SPAN import SPAN
 from spandrel.architectures.SwinIR import SwinIR
@@ -32,6 +33,7 @@ torch.set_grad_enabled(False)
 DERIVED = re.compile(r"relative_position_index|attn_mask|eval_conv|rpe_biases|num_batches_tracked")
 SWIN = {"embed_dim": 12, "depths": [2, 2], "num_heads": [2, 3], "mlp_ratio": 2.0, "window_size": 8}
 HATS = {"embed_dim": 12, "compress_ratio": 3, "squeeze_factor": 4, "mlp_ratio": 2.0, "num_feat": 16}
+DATS = {"embed_dim": 32, "expansion_factor": 2.0}
 
 # {name: (class, arguments, sizes)}
 MODELS = {
@@ -46,6 +48,9 @@ MODELS = {
     "hat_x2": (HAT, HATS | {"depths": [3, 2], "num_heads": [2, 3], "window_size": 8, "upscale": 2, "upsampler": "pixelshuffle"}, [(16, 24), (9, 11)]),
     "hat_wide_x3": (HAT, HATS | {"depths": [2], "num_heads": [2], "window_size": 16, "upscale": 3, "upsampler": "pixelshuffle",
                                  "resi_connection": "identity", "patch_norm": False, "qkv_bias": False}, [(16, 16), (9, 17)]),
+    "dat_x2": (DAT, DATS | {"depth": [3, 2], "num_heads": [4, 2], "split_size": [4, 8], "upscale": 2}, [(16, 24), (9, 13)]),
+    "dat_light_x3": (DAT, DATS | {"depth": [3], "num_heads": [2], "split_size": [8, 8], "upscale": 3, "qkv_bias": False,
+                                  "resi_connection": "3conv", "upsampler": "pixelshuffledirect"}, [(8, 16), (11, 7)]),
 }
 
 

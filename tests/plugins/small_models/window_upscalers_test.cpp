@@ -15,16 +15,30 @@ namespace {
 
 constexpr double kWindowTolerance = 1e-5;
 
+// The distances of tokens in a window of DAT, which tell its sides.
+FileTensor distances(int height, int width) {
+  std::vector<float> numbers;
+  for (int y = 1 - height; y < height; ++y)
+    for (int x = 1 - width; x < width; ++x) numbers.insert(numbers.end(), {float(y), float(x)});
+  return {"layers.0.blocks.0.attn.attns.0.rpe_biases",
+          "F32",
+          {std::int64_t(numbers.size() / 2), 2},
+          bytes_of_floats(numbers)};
+}
+
 struct WindowUpscalerFixture {
   ModelProbe probe;
   TemporaryFolder temporary;
   const std::filesystem::path folder = tests_folder() / "plugins/goldens/window_upscalers";
 
-  void compare(const std::string& family, const std::string& name) {
+  void compare(const std::string& family, const std::string& name,
+               const std::vector<FileTensor>& added = {}) {
     const std::filesystem::path golden = folder / (family + ".safetensors"),
                                 file = temporary / (name + ".pth");
     const TensorFile expected{golden};
-    write_pytorch(file, seeded_model(name, false, "window_upscalers"), "params_ema");
+    std::vector<FileTensor> tensors = seeded_model(name, false, "window_upscalers");
+    tensors.insert(tensors.end(), added.begin(), added.end());
+    write_pytorch(file, tensors, "params_ema");
     for (const std::string size : {".0", ".1"}) {
       const heddle::Results results = probe.call({file, "upscaler", "", golden, name + size + "."});
       const double error = relative_error(results.floats("model.outputs", "image.0"),
@@ -58,6 +72,11 @@ BOOST_AUTO_TEST_CASE(swinir_enlarges_in_all_ways_of_its_files) {
 
 BOOST_AUTO_TEST_CASE(hat_makes_what_spandrel_makes) {
   for (const char* name : {"hat_x2", "hat_wide_x3"}) compare("hat", name);
+}
+
+BOOST_AUTO_TEST_CASE(dat_makes_what_spandrel_makes) {
+  compare("dat", "dat_x2", {distances(4, 8)});
+  compare("dat", "dat_light_x3", {distances(8, 8)});
 }
 
 BOOST_AUTO_TEST_CASE(files_that_do_not_fit_are_refused) {
