@@ -11,12 +11,12 @@
 namespace heddle::upscalers {
 namespace {
 
-std::string layer_of(int i) { return "layers." + std::to_string(i); }
-std::string block_of(int i, int j) { return layer_of(i) + ".blocks." + std::to_string(j); }
+std::string dat_group(int i) { return "layers." + std::to_string(i); }
+std::string dat_block(int i, int j) { return dat_group(i) + ".blocks." + std::to_string(j); }
 
 // Of a window of height x width: the least distances stand first in this table, the largest last.
 WindowSize window_of(const Checkpoint& file) {
-  const std::string name = block_of(0, 0) + ".attn.attns.0.rpe_biases";
+  const std::string name = dat_block(0, 0) + ".attn.attns.0.rpe_biases";
   const std::int64_t rows = file.size(name, 0);
   std::vector<double> numbers(std::size_t(rows * file.size(name, 1)));
   check(service<heddle_checkpoint_service>().numbers(
@@ -49,9 +49,9 @@ class DatBuilder {
     const int layers = blocks::layer_count(file_, "layers.");
     for (int i = 0; i < layers; ++i) {
       const Source base = hidden;
-      const int depth = blocks::layer_count(file_, layer_of(i) + ".blocks.");
+      const int depth = blocks::layer_count(file_, dat_group(i) + ".blocks.");
       for (int j = 0; j < depth; ++j) hidden = add_layer(i, j, hidden);
-      hidden = frame_.join(layer_of(i) + ".join", layer_of(i) + ".conv", "", hidden, base);
+      hidden = frame_.join(dat_group(i) + ".join", dat_group(i) + ".conv", "", hidden, base);
     }
     hidden = frame_.join("join", "conv_after_body", "norm", hidden, start.hidden);
     frame_.end("dat", style, start, hidden);
@@ -82,7 +82,7 @@ class DatBuilder {
   }
 
   Source add_layer(int i, int j, const Source& hidden) {
-    const std::string module = block_of(i, j), path = layer_of(i) + "." + std::to_string(j);
+    const std::string module = dat_block(i, j), path = dat_group(i) + "." + std::to_string(j);
     using I = DatIn;
     Block in = graph_.add<I>(path + ".in");
     in.link(I::hidden, hidden);
@@ -113,7 +113,7 @@ class DatBuilder {
   }
 
   Source add_windows(int i, int j, const Source& qkv) {
-    const std::string module = block_of(i, j), path = layer_of(i) + "." + std::to_string(j);
+    const std::string module = dat_block(i, j), path = dat_group(i) + "." + std::to_string(j);
     const std::string name = module + ".attn.attns.0.pos.pos3.2.weight";
     const std::int64_t heads = file_.size(name, 0);
     check_heads(name, heads, width_ / 2);
@@ -220,7 +220,7 @@ class DatBuilder {
 }  // namespace
 
 int Dat::match(const Checkpoint& file, const Value&) {
-  const std::string block = block_of(0, 0);
+  const std::string block = dat_block(0, 0);
   return file.has("conv_first.weight") && file.has("before_RG.1.weight") &&
                  file.has(block + ".ffn.sg.conv.weight") &&
                  file.has(block + ".attn.attns.0.rpe_biases") &&

@@ -12,8 +12,8 @@ namespace {
 constexpr double kFeatureSlope = 0.01;  // of what stands before the enlarging: PyTorch's default
 constexpr double kLateSlope = 0.2;
 
-void fill_conv(const Checkpoint& file, Block& block, const std::string& path, const Weight& filter,
-               const Weight& bias, const std::string& module) {
+void fill_filter(const Checkpoint& file, Block& block, const std::string& path,
+                 const Weight& filter, const Weight& bias, const std::string& module) {
   const std::string name = module + ".weight";
   const std::int64_t out = file.size(name, 0), side = file.size(name, 2);
   blocks::Slots slots(file, block, path);
@@ -45,7 +45,7 @@ FrameStart Frame::begin(const FrameStyle& style) {
       .set(I::multiple, style.window * style.unshuffle)
       .set(I::unshuffle, style.unshuffle)
       .set(I::range, style.range);
-  fill_conv(file_, in, "in", I::conv, I::conv_bias, module);
+  fill_filter(file_, in, "in", I::conv, I::conv_bias, module);
   if (!style.norm.empty())
     fill_norm(file_, in, "in", I::norm, I::norm_bias, style.norm,
               file_.size(module + ".weight", 0));
@@ -61,11 +61,11 @@ Source Frame::join(const std::string& path, const std::string& module, const std
     fill_norm(file_, block, path, J::norm, J::norm_bias, norm, file_.size(norm + ".weight", 0));
   const bool three = has(module + ".0");
   if (three) {
-    fill_conv(file_, block, path, J::first, J::first_bias, module + ".0");
-    fill_conv(file_, block, path, J::point, J::point_bias, module + ".2");
+    fill_filter(file_, block, path, J::first, J::first_bias, module + ".0");
+    fill_filter(file_, block, path, J::point, J::point_bias, module + ".2");
   }
   if (three || !may_lack || has(module))
-    fill_conv(file_, block, path, J::conv, J::conv_bias, three ? module + ".4" : module);
+    fill_filter(file_, block, path, J::conv, J::conv_bias, three ? module + ".4" : module);
   return block[J::out];
 }
 
@@ -74,7 +74,7 @@ Source Frame::conv(const std::string& path, const std::string& module, const Sou
   using C = FrameConv;
   Block block = graph_.add<C>(path);
   block.link(C::hidden, hidden).set(C::slope, slope).set(C::scale, scale);
-  fill_conv(file_, block, path, C::conv, C::conv_bias, module);
+  fill_filter(file_, block, path, C::conv, C::conv_bias, module);
   return block[C::out];
 }
 
@@ -103,7 +103,7 @@ Source Frame::nearest(const Source& hidden, std::int64_t& scale) {
     const std::string path = "up." + std::to_string(i - 1);
     Block up = graph_.add<U>(path);
     up.link(U::hidden, x);
-    fill_conv(file_, up, path, U::conv, U::conv_bias, "conv_up" + std::to_string(i));
+    fill_filter(file_, up, path, U::conv, U::conv_bias, "conv_up" + std::to_string(i));
     x = up[U::out];
     scale *= 2;
   }
@@ -138,7 +138,7 @@ void Frame::end(const char* family, const FrameStyle& style, const FrameStart& s
       .set(O::shuffle, factor)
       .set(O::range, style.range);
   if (!features && !direct) out.link(O::pixels, start.pixels);
-  fill_conv(file_, out, "out", O::conv, O::conv_bias, last);
+  fill_filter(file_, out, "out", O::conv, O::conv_bias, last);
   graph_.output("image", out[O::out]);
   add_settings(graph_, family,
                {.scale = scale,

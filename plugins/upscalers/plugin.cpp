@@ -5,6 +5,7 @@
 #include "dat_blocks.h"
 #include "esrgan.h"
 #include "frame_blocks.h"
+#include "plksr.h"
 #include "plugins/upscalers/upscale_nodes.h"
 #include "plugins/upscalers/upscaler_bench.h"
 #include "span.h"
@@ -16,8 +17,8 @@ namespace heddle::upscalers {
 
 HEDDLE_PLUGIN("org.heddle.upscalers", "0.1.0", Esrgan, EsrganIn, EsrganDense, EsrganTrunk,
               EsrganUpsample, EsrganOut, Compact, CompactLayer, CompactOut, Span, SpanIn, SpanConv,
-              SpanOut, SwinIr, Hat, Dat, DatBias, DatIn, DatWindows, DatChannels, DatOut, FrameIn,
-              FrameJoin, FrameConv, FrameOut, SwinLayer, OverlapLayer, RelativePlaces, ShiftMasks,
-              ImageUpscaleWithModel, UpscalerBench)
+              SpanOut, SwinIr, Hat, Dat, DatBias, DatIn, DatWindows, DatChannels, DatOut, Plksr,
+              PlkIn, PlkLayer, FrameIn, FrameJoin, FrameConv, FrameOut, SwinLayer, OverlapLayer,
+              RelativePlaces, ShiftMasks, ImageUpscaleWithModel, UpscalerBench)
 
 }  // namespace heddle::upscalers

@@ -13,7 +13,7 @@ constexpr double kColourRange = 255;  // no file tells it
 // The border is widened, too: there is the bias of the first of three.
 constexpr heddle_conv2d_attrs kBorder{{1, 1}, {1, 1, 1, 1}}, kInside{{1, 1}, {0, 0, 0, 0}};
 
-std::string block_of(int i) { return "block_" + std::to_string(i); }
+std::string span_block(int i) { return "block_" + std::to_string(i); }
 
 class SpanBuilder {
  public:
@@ -32,9 +32,9 @@ class SpanBuilder {
     Source x = first, early, late;
     for (int i = 1; i <= kSpanBlocks; ++i) {
       const Source base = x;
-      late = conv(block_of(i) + ".c1_r", x, width_, true, nullptr);
-      const Source middle = conv(block_of(i) + ".c2_r", late, width_, true, nullptr);
-      x = conv(block_of(i) + ".c3_r", middle, width_, false, &base);
+      late = conv(span_block(i) + ".c1_r", x, width_, true, nullptr);
+      const Source middle = conv(span_block(i) + ".c2_r", late, width_, true, nullptr);
+      x = conv(span_block(i) + ".c3_r", middle, width_, false, &base);
       if (i == 1) early = x;
     }
     finish(first, conv("conv_2", x, width_, false, nullptr), early, late);

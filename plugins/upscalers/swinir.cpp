@@ -8,9 +8,9 @@
 namespace heddle::upscalers {
 namespace {
 
-std::string layer_of(int i) { return "layers." + std::to_string(i); }
-std::string block_of(int i, int j) {
-  return layer_of(i) + ".residual_group.blocks." + std::to_string(j);
+std::string swin_layer(int i) { return "layers." + std::to_string(i); }
+std::string swin_block(int i, int j) {
+  return swin_layer(i) + ".residual_group.blocks." + std::to_string(j);
 }
 
 class SwinBuilder {
@@ -25,11 +25,11 @@ class SwinBuilder {
     const int layers = blocks::layer_count(file_, "layers.");
     for (int i = 0; i < layers; ++i) {
       const Source base = hidden;
-      const int depth = blocks::layer_count(file_, layer_of(i) + ".residual_group.blocks.");
+      const int depth = blocks::layer_count(file_, swin_layer(i) + ".residual_group.blocks.");
       for (int j = 0; j < depth; ++j) hidden = add_layer(i, j, hidden);
       if (reach_ > 0) hidden = add_overlap(i, hidden);
-      hidden =
-          frame_.join(layer_of(i) + ".join", layer_of(i) + ".conv", "", hidden, base, reach_ > 0);
+      hidden = frame_.join(swin_layer(i) + ".join", swin_layer(i) + ".conv", "", hidden, base,
+                           reach_ > 0);
     }
     hidden = frame_.join("join", "conv_after_body", "norm", hidden, start.hidden, reach_ > 0);
     frame_.end(family, style, start, hidden);
@@ -47,13 +47,13 @@ class SwinBuilder {
     return root;
   }
   std::int64_t window_side() const {
-    return (distances(block_of(0, 0) + ".attn.relative_position_bias_table") + 1) / 2;
+    return (distances(swin_block(0, 0) + ".attn.relative_position_bias_table") + 1) / 2;
   }
 
   // What all layers read.
   void add_places() {
     const std::string overlap =
-        layer_of(0) + ".residual_group.overlap_attn.relative_position_bias_table";
+        swin_layer(0) + ".residual_group.overlap_attn.relative_position_bias_table";
     ids_ = places("places", side_, side_, 2 * side_ - 1, side_ - 1, false);
     using M = ShiftMasks;
     Block masks = graph_.add<M>("masks");
@@ -81,7 +81,7 @@ class SwinBuilder {
 
   Source add_layer(int i, int j, const Source& hidden) {
     using L = SwinLayer;
-    const std::string module = block_of(i, j), path = layer_of(i) + "." + std::to_string(j);
+    const std::string module = swin_block(i, j), path = swin_layer(i) + "." + std::to_string(j);
     Block block = graph_.add<L>(path);
     block.link(L::hidden, hidden).link(L::ids, ids_).set(L::window, side_);
     if (j % 2 == 1 && side_ > 1) block.link(L::masks, masks_);
@@ -106,8 +106,8 @@ class SwinBuilder {
 
   Source add_overlap(int i, const Source& hidden) {
     using O = OverlapLayer;
-    const std::string module = layer_of(i) + ".residual_group.overlap_attn",
-                      path = layer_of(i) + ".overlap";
+    const std::string module = swin_layer(i) + ".residual_group.overlap_attn",
+                      path = swin_layer(i) + ".overlap";
     Block block = graph_.add<O>(path);
     block.link(O::hidden, hidden).link(O::ids, overlap_ids_).set(O::window, side_);
     block.set(O::reach, reach_);
@@ -167,7 +167,7 @@ void refuse_places(const Checkpoint& file) {
 }  // namespace
 
 int SwinIr::match(const Checkpoint& file, const Value&) {
-  const std::string block = block_of(0, 0);
+  const std::string block = swin_block(0, 0);
   return file.has(block + ".norm1.weight") && file.has(block + ".mlp.fc1.bias") &&
                  file.has(block + ".attn.relative_position_bias_table") &&
                  !file.has(block + ".conv_block.cab.0.weight") &&
@@ -195,8 +195,8 @@ void SwinIr::build(const Checkpoint& file, const Value&, Blocks& graph) {
 }
 
 int Hat::match(const Checkpoint& file, const Value&) {
-  return file.has(block_of(0, 0) + ".conv_block.cab.3.attention.1.weight") &&
-                 file.has(layer_of(0) +
+  return file.has(swin_block(0, 0) + ".conv_block.cab.3.attention.1.weight") &&
+                 file.has(swin_layer(0) +
                           ".residual_group.overlap_attn.relative_position_bias_table") &&
                  file.has("conv_first.weight") && file.has("conv_last.weight")
              ? 100

@@ -16,11 +16,11 @@ struct Layers {
   std::int64_t width, heads, features;
   int groups, depth;
 };
-constexpr Layers kPublished{180, 6, 64, 6, 6}, kSmall{24, 2, 8, 1, 2};
+constexpr Layers kPublishedLayers{180, 6, 64, 6, 6}, kSmallLayers{24, 2, 8, 1, 2};
 
 // Norms, attention and MLP of SwinIR and HAT, with a table for `distances` along each side.
-void attention(const UpscalerTensors& tensors, const std::string& block, const std::string& attn,
-               const Layers& size, std::int64_t distances) {
+void layer_attention(const UpscalerTensors& tensors, const std::string& block,
+                     const std::string& attn, const Layers& size, std::int64_t distances) {
   const std::int64_t width = size.width;
   tensors.norm(block + ".norm1", width);
   tensors.add(attn + ".relative_position_bias_table", {distances * distances, size.heads}, 0,
@@ -40,7 +40,8 @@ void shuffled_end(const UpscalerTensors& tensors, const Layers& size) {
   tensors.conv("conv_last", kColours, features);
 }
 
-void running(const UpscalerTensors& tensors, const std::string& module, std::int64_t width) {
+void running_norm_of(const UpscalerTensors& tensors, const std::string& module,
+                     std::int64_t width) {
   tensors.norm(module, width);
   tensors.add(module + ".running_mean", {width}, 0, kSpread);
   tensors.add(module + ".running_var", {width}, 1, 0);
@@ -56,12 +57,12 @@ void dat_layer(const UpscalerTensors& tensors, const std::string& block, const L
   tensors.matrix(attn + "proj", width, width);
   tensors.add(attn + "dwconv.0.weight", {width, 1, 3, 3}, 0, 1.0 / 3);
   tensors.add(attn + "dwconv.0.bias", {width}, 0, kSpread);
-  running(tensors, attn + "dwconv.1", width);
+  running_norm_of(tensors, attn + "dwconv.1", width);
   tensors.conv(attn + "channel_interaction.1", width / 8, width, 1);
-  running(tensors, attn + "channel_interaction.2", width / 8);
+  running_norm_of(tensors, attn + "channel_interaction.2", width / 8);
   tensors.conv(attn + "channel_interaction.4", width, width / 8, 1);
   tensors.conv(attn + "spatial_interaction.0", width / 16, width, 1);
-  running(tensors, attn + "spatial_interaction.1", width / 16);
+  running_norm_of(tensors, attn + "spatial_interaction.1", width / 16);
   tensors.conv(attn + "spatial_interaction.3", 1, width / 16, 1);
   if (by_channel) tensors.add(attn + "temperature", {size.heads, 1, 1}, 1, 0);
   for (int i = 0; i < 2 && !by_channel; ++i) {
@@ -149,13 +150,13 @@ void span_tensors(const UpscalerTensors& tensors, bool is_small) {
 
 void swinir_tensors(const UpscalerTensors& tensors, bool is_small) {
   constexpr std::int64_t kWindow = 8;
-  const Layers size = is_small ? kSmall : kPublished;
+  const Layers size = is_small ? kSmallLayers : kPublishedLayers;
   tensors.conv("conv_first", size.width, kColours);
   tensors.norm("patch_embed.norm", size.width);
   for (int i = 0; i < size.groups; ++i) {
     for (int j = 0; j < size.depth; ++j) {
       const std::string block = numbered("layers.", i) + numbered(".residual_group.blocks.", j);
-      attention(tensors, block, block + ".attn", size, 2 * kWindow - 1);
+      layer_attention(tensors, block, block + ".attn", size, 2 * kWindow - 1);
     }
     tensors.conv(numbered("layers.", i) + ".conv", size.width, size.width);
   }
@@ -169,7 +170,7 @@ void swinir_tensors(const UpscalerTensors& tensors, bool is_small) {
 
 void hat_tensors(const UpscalerTensors& tensors, bool is_small) {
   constexpr std::int64_t kWindow = 16, kReach = 24;
-  const Layers size = is_small ? kSmall : kPublished;
+  const Layers size = is_small ? kSmallLayers : kPublishedLayers;
   const std::int64_t narrow = size.width / 3, few = is_small ? 2 : 6;
   tensors.conv("conv_first", size.width, kColours);
   tensors.norm("patch_embed.norm", size.width);
@@ -177,13 +178,14 @@ void hat_tensors(const UpscalerTensors& tensors, bool is_small) {
     const std::string group = numbered("layers.", i) + ".residual_group.";
     for (int j = 0; j < size.depth; ++j) {
       const std::string block = group + numbered("blocks.", j);
-      attention(tensors, block, block + ".attn", size, 2 * kWindow - 1);
+      layer_attention(tensors, block, block + ".attn", size, 2 * kWindow - 1);
       tensors.conv(block + ".conv_block.cab.0", narrow, size.width);
       tensors.conv(block + ".conv_block.cab.2", size.width, narrow);
       tensors.conv(block + ".conv_block.cab.3.attention.1", few, size.width, 1);
       tensors.conv(block + ".conv_block.cab.3.attention.3", size.width, few, 1);
     }
-    attention(tensors, group + "overlap_attn", group + "overlap_attn", size, kWindow + kReach - 1);
+    layer_attention(tensors, group + "overlap_attn", group + "overlap_attn", size,
+                    kWindow + kReach - 1);
     tensors.conv(numbered("layers.", i) + ".conv", size.width, size.width);
   }
   tensors.norm("norm", size.width);
@@ -192,7 +194,7 @@ void hat_tensors(const UpscalerTensors& tensors, bool is_small) {
 }
 
 void dat_tensors(const UpscalerTensors& tensors, bool is_small) {
-  const Layers size = is_small ? Layers{32, 4, 8, 1, 3} : kPublished;
+  const Layers size = is_small ? Layers{32, 4, 8, 1, 3} : kPublishedLayers;
   tensors.conv("conv_first", size.width, kColours);
   tensors.norm("before_RG.1", size.width);
   for (int i = 0; i < size.groups; ++i) {

@@ -64,7 +64,7 @@ Tensor places(Context& ctx, const WindowSize& window, std::int64_t columns) {
                             {1, ops::contiguous(ctx, grid.slice(1, 2, 3))}});
 }
 
-double scale_of(const Tensor& queries) { return 1 / std::sqrt(double(queries.size(3))); }
+double score_scale(const Tensor& queries) { return 1 / std::sqrt(double(queries.size(3))); }
 
 }  // namespace
 
@@ -127,7 +127,8 @@ void attend_in_windows(Context& ctx, const Tensor& qkv, const WindowAttention& h
       const Tensor parts = split(windows, 3, how.heads);
       const Tensor queries = picked(parts, 0);
       const Tensor made =
-          ops::attention(ctx, queries, picked(parts, 1), picked(parts, 2), added, scale_of(queries))
+          ops::attention(ctx, queries, picked(parts, 1), picked(parts, 2), added,
+                         score_scale(queries))
               .reshape({batch, y.windows, x.windows, window.height, window.width, channels});
       for (const Stretch& rows : y.stretches)
         for (const Stretch& columns : x.stretches)
@@ -157,7 +158,7 @@ Tensor attend_to_overlaps(Context& ctx, const Tensor& qkv, std::int64_t heads, s
   const Tensor seen = ops::contiguous(ctx, wide.view(overlapping, 0));
   const Tensor asked = picked(split(queries, 1, heads), 0), parts = split(seen, 2, heads);
   const Tensor made =
-      ops::attention(ctx, asked, picked(parts, 0), picked(parts, 1), bias, scale_of(asked))
+      ops::attention(ctx, asked, picked(parts, 0), picked(parts, 1), bias, score_scale(asked))
           .reshape(queries.shape());
   const Tensor out = ctx.make({batch, height, width, channels});
   ops::copy_into(ctx, made, by_window(out, rows, columns));

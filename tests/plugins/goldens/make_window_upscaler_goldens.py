@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes what spandrel makes with small upscalers that attend to themselves: SPAN, SwinIR, HAT, DAT.
+"""Writes what spandrel makes with small upscalers that attend to themselves: SPAN, SwinIR, HAT, DAT, PLKSR.
 
     make_window_upscaler_goldens.py [OUT]        (default: window_upscalers/ beside this file)
 
@@ -24,6 +24,7 @@ from safetensors.torch import save_file
 from spandrel import ModelLoader
 from spandrel.architectures.DAT import DAT
 from spandrel.architectures.HAT import HAT
+from spandrel.architectures.PLKSR import PLKSR, RealPLKSR
 from spandrel.architectures.SPAN import SPAN
 from spandrel.architectures.SwinIR import SwinIR
 
@@ -51,6 +52,10 @@ MODELS = {
     "dat_x2": (DAT, DATS | {"depth": [3, 2], "num_heads": [4, 2], "split_size": [4, 8], "upscale": 2}, [(16, 24), (9, 13)]),
     "dat_light_x3": (DAT, DATS | {"depth": [3], "num_heads": [2], "split_size": [8, 8], "upscale": 3, "qkv_bias": False,
                                   "resi_connection": "3conv", "upsampler": "pixelshuffledirect"}, [(8, 16), (11, 7)]),
+    "plksr_x2": (PLKSR, {"dim": 16, "n_blocks": 2, "upscaling_factor": 2, "kernel_size": 9}, [(8, 12), (5, 7)]),
+    "plksr_real_x4": (RealPLKSR, {"dim": 16, "n_blocks": 2, "upscaling_factor": 4, "kernel_size": 17}, [(6, 9), (3, 5)]),
+    "plksr_normed_x2": (RealPLKSR, {"dim": 16, "n_blocks": 2, "upscaling_factor": 2, "kernel_size": 5, "layer_norm": True, "use_ea": False},
+                        [(8, 12), (5, 7)]),
 }
 
 
@@ -71,7 +76,7 @@ def load(name):
 
 
 def family_of(name):
-    return MODELS[name][0].__name__.lower()
+    return MODELS[name][0].__name__.lower().removeprefix("real")
 
 
 def main():

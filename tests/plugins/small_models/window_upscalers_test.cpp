@@ -79,6 +79,13 @@ BOOST_AUTO_TEST_CASE(dat_makes_what_spandrel_makes) {
   compare("dat", "dat_light_x3", {distances(8, 8)});
 }
 
+BOOST_AUTO_TEST_CASE(plksr_makes_what_spandrel_makes) {
+  for (const char* name : {"plksr_x2", "plksr_real_x4", "plksr_normed_x2"}) compare("plksr", name);
+  std::vector<FileTensor> sampled = seeded_model("plksr_real_x4", false, "window_upscalers");
+  sampled.push_back(seeded_tensor("to_img.init_pos", {1, 32, 1, 1}));
+  BOOST_TEST(refusal(sampled).find("this PLKSR has 'to_img.init_pos'") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(files_that_do_not_fit_are_refused) {
   const auto changed = [&](const std::string& name, std::vector<std::int64_t> shape) {
     std::vector<FileTensor> tensors = seeded_model("swin_shuffle_x2", false, "window_upscalers");
