@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/device/examined_call.h"
 #include "engine/device/kernel_table.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -15,63 +15,6 @@
 namespace heddle::engine {
 
 namespace {
-
-// The call under examination, with the words that checks are written in.
-class Examined {
- public:
-  explicit Examined(const heddle_op_call& call) : call_(call) {}
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw Error(Code::invalid_argument, cat(call_.op, ": ", what, " (", describe(call_), ")"));
-  }
-  void require(bool holds, std::string_view what) const {
-    if (!holds) fail(std::string(what));
-  }
-  // in: how many operands at least and at most; those from `least` on may be absent.
-  void operands(std::uint32_t least, std::uint32_t most, std::uint32_t out) const {
-    if (call_.in_count < least || call_.in_count > most || call_.out_count != out)
-      fail(cat("takes ", least, least == most ? "" : cat(" to ", most), " inputs and ", out,
-               " outputs"));
-    for (std::uint32_t i = 0; i < least; ++i)
-      if (call_.in[i] == nullptr) fail(cat("input ", i, " is absent"));
-    for (std::uint32_t i = 0; i < out; ++i)
-      if (call_.out[i] == nullptr) fail(cat("output ", i, " is absent"));
-  }
-  template <class Attrs>
-  const Attrs& attrs() const {
-    if (call_.attrs == nullptr || call_.attrs_size != sizeof(Attrs))
-      fail(cat("wants ", sizeof(Attrs), " bytes of attributes, got ", call_.attrs_size));
-    return *static_cast<const Attrs*>(call_.attrs);
-  }
-  const heddle_tensor_info* in(std::uint32_t i) const {
-    return i < call_.in_count && call_.in[i] != nullptr ? &call_.in[i]->info : nullptr;
-  }
-  const heddle_tensor_info& out(std::uint32_t i = 0) const { return call_.out[i]->info; }
-  void rank(const heddle_tensor_info& t, std::uint32_t rank, std::string_view name) const {
-    if (t.rank != rank) fail(cat("the ", name, " has ", t.rank, " axes, not ", rank));
-  }
-  // Size of an axis; negative ones count from the end.
-  std::int64_t size(const heddle_tensor_info& t, int axis) const {
-    const int a = axis < 0 ? int(t.rank) + axis : axis;
-    if (a < 0 || a >= int(t.rank)) fail("an operand has too few axes");
-    return t.shape[a];
-  }
-  void equal(std::int64_t a, std::int64_t b, std::string_view what) const {
-    if (a != b) fail(cat(what, ": ", a, " and ", b, " differ"));
-  }
-  void vector(std::uint32_t i, std::int64_t length, std::string_view name) const {
-    if (const auto* t = in(i)) {
-      rank(*t, 1, name);
-      equal(t->shape[0], length, cat("the ", name, "'s length"));
-    }
-  }
-  void same(const heddle_tensor_info& a, const heddle_tensor_info& b, std::string_view what) const {
-    if (!same_shape(a, b)) fail(cat(what, " differ"));
-  }
-
- private:
-  const heddle_op_call& call_;
-};
 
 void check_broadcast(const Examined& e) {
   e.operands(2, 2, 1);
@@ -142,26 +85,44 @@ void check_attention(const Examined& e) {
   e.require(cap >= 0 && std::isfinite(cap), "the cap is neither 0 nor a positive number");
 }
 
+// The sides of a picture that a filter has gone over.
+void check_filtered(const Examined& e, const std::int64_t* filter) {
+  const auto &x = *e.in(0), &o = e.out();
+  const auto& a = e.attrs<heddle_conv2d_attrs>();
+  e.require(a.stride[0] > 0 && a.stride[1] > 0, "a stride is not positive");
+  for (const std::int32_t p : a.padding) e.require(p >= 0, "a padding is negative");
+  e.equal(x.shape[0], o.shape[0], "the batch sizes");
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[2 + d] - filter[d];
+    e.require(padded >= 0, "the filter is larger than the padded input");
+    e.equal(o.shape[1 + d], padded / a.stride[d] + 1,
+            d == 0 ? "the output's height" : "the output's width");
+  }
+}
+
 void check_conv2d(const Examined& e) {
   e.operands(2, 4, 1);
   const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
   e.rank(x, 4, "input");
   e.rank(w, 4, "weight");
   e.rank(o, 4, "output");
-  const auto& a = e.attrs<heddle_conv2d_attrs>();
-  e.require(a.stride[0] > 0 && a.stride[1] > 0, "a stride is not positive");
-  for (const std::int32_t p : a.padding) e.require(p >= 0, "a padding is negative");
   e.equal(x.shape[3], w.shape[1], "the input's and the weight's channels");
   e.equal(o.shape[3], w.shape[0], "the output's and the weight's channels");
-  e.equal(x.shape[0], o.shape[0], "the batch sizes");
-  for (int d = 0; d < 2; ++d) {
-    const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[2 + d] - w.shape[2 + d];
-    e.require(padded >= 0, "the filter is larger than the padded input");
-    e.equal(o.shape[1 + d], padded / a.stride[d] + 1,
-            d == 0 ? "the output's height" : "the output's width");
-  }
+  check_filtered(e, w.shape + 2);
   e.vector(2, w.shape[0], "bias");
   if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
+}
+
+void check_depthwise_conv2d(const Examined& e) {
+  e.operands(2, 3, 1);
+  const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
+  e.rank(x, 4, "input");
+  e.rank(w, 3, "weight");
+  e.rank(o, 4, "output");
+  e.equal(x.shape[3], w.shape[2], "the input's and the weight's channels");
+  e.equal(o.shape[3], w.shape[2], "the output's and the weight's channels");
+  check_filtered(e, w.shape);
+  e.vector(2, w.shape[2], "bias");
 }
 
 void check_norm_rope(const Examined& e) {
@@ -336,6 +297,11 @@ const std::map<std::string_view, Check>& checks() {
          e.attrs<heddle_activation_attrs>();
        }},
       {HEDDLE_OP_LEAKY_RELU, check_leaky_relu},
+      {HEDDLE_OP_RSQRT,
+       [](const Examined& e) {
+         e.operands(1, 1, 1);
+         e.same(*e.in(0), e.out(), "the shapes");
+       }},
       {HEDDLE_OP_GATED_ACTIVATION, check_gated_activation},
       {HEDDLE_OP_LAYER_NORM, [](const Examined& e) { check_norm(e, true); }},
       {HEDDLE_OP_RMS_NORM, [](const Examined& e) { check_norm(e, false); }},
@@ -350,6 +316,7 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_ATTENTION, check_attention},
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_CONV2D, check_conv2d},
+      {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},
       {HEDDLE_OP_GROUP_NORM, check_group_norm},
       {HEDDLE_OP_UPSAMPLE_NEAREST, check_upsample_nearest},
   };
@@ -380,6 +347,9 @@ OpCost op_cost(const heddle_op_call& call) {
   } else if (op == HEDDLE_OP_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]);
+  } else if (op == HEDDLE_OP_DEPTHWISE_CONV2D) {
+    const auto& w = call.in[1]->info;
+    cost.flops = 2 * out * double(w.shape[0]) * double(w.shape[1]);
   } else if (op == HEDDLE_OP_ATTENTION) {
     // Two products: (Q x D) (D x K) and (Q x K) (K x E), for each head.
     const auto &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info;

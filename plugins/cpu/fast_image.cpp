@@ -115,6 +115,55 @@ struct Patches {
   }
 };
 
+// Bound by memory: the compiler's own vectors do.
+struct FastDepthwiseConv2d : Fast {
+  static constexpr const char* op = HEDDLE_OP_DEPTHWISE_CONV2D;
+  static void check(const heddle_op_call& call) { check_depthwise_conv2d(call); }
+
+  static void run(const Call& call) {
+    const VectorKernels& vector = call.device().vector();
+    const auto attrs = call.attrs<heddle_conv2d_attrs>();
+    const heddle_view &x = call.in(0), &weight = call.in(1), &out = call.out();
+    const std::int64_t height = out.info.shape[1], width = out.info.shape[2],
+                       channels = out.info.shape[3], down = weight.info.shape[0],
+                       across = weight.info.shape[1];
+    const auto count = static_cast<std::size_t>(channels);
+    auto* taps =
+        call.stream().call_scratch().take<float>(static_cast<std::size_t>(down * across) * count);
+    for (std::int64_t tap = 0; tap < down * across; ++tap)
+      vector.widen(weight.info.dtype,
+                   element(weight, tap / across * weight.info.stride[0] +
+                                       tap % across * weight.info.stride[1]),
+                   channels, taps + tap * channels);
+    const float* bias = vector_of(vector, call.maybe(2), call.stream().call_scratch());
+    call.parallel_for(out.info.shape[0] * height, [&](std::int64_t line, Scratch& scratch) {
+      const std::int64_t item = line / height, h = line % height;
+      auto *sums = scratch.take<float>(count), *pixel = scratch.take<float>(count);
+      for (std::int64_t w = 0; w < width; ++w) {
+        if (bias != nullptr)
+          std::copy(bias, bias + channels, sums);
+        else
+          std::fill(sums, sums + channels, 0.0f);
+        for (std::int64_t tap = 0; tap < down * across; ++tap) {
+          const std::int64_t y = h * attrs.stride[0] - attrs.padding[0] + tap / across,
+                             z = w * attrs.stride[1] - attrs.padding[1] + tap % across;
+          if (y < 0 || y >= x.info.shape[1] || z < 0 || z >= x.info.shape[2]) continue;
+          const std::byte* from =
+              element(x, item * x.info.stride[0] + y * x.info.stride[1] + z * x.info.stride[2]);
+          if (x.info.dtype != HEDDLE_F32) vector.widen(x.info.dtype, from, channels, pixel);
+          const float *values =
+                          x.info.dtype == HEDDLE_F32 ? reinterpret_cast<const float*>(from) : pixel,
+                      *factors = taps + tap * channels;
+          for (std::int64_t c = 0; c < channels; ++c) sums[c] += values[c] * factors[c];
+        }
+        std::byte* to = element(
+            out, item * out.info.stride[0] + h * out.info.stride[1] + w * out.info.stride[2]);
+        vector.narrow(out.info.dtype, sums, channels, to);
+      }
+    });
+  }
+};
+
 struct FastConv2d : Fast {
   static constexpr const char* op = HEDDLE_OP_CONV2D;
   static void check(const heddle_op_call& call) { check_conv2d(call); }
@@ -212,6 +261,7 @@ struct FastConv2d : Fast {
 
 }  // namespace
 
+constexpr heddle_kernel kFastDepthwiseConv2d = kernel_table<FastDepthwiseConv2d>();
 constexpr heddle_kernel kFastConv2d = kernel_table<FastConv2d>();
 
 }  // namespace heddle::cpu

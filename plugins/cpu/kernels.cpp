@@ -12,6 +12,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kReferenceActivation,
     &kReferenceGatedActivation,
     &kReferenceLeakyRelu,
+    &kReferenceRsqrt,
     &kReferenceLayerNorm,
     &kReferenceRmsNorm,
     &kReferenceModulatedNorm,
@@ -25,6 +26,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kReferenceAttention,
     &kReferenceLinear,
     &kReferenceConv2d,
+    &kReferenceDepthwiseConv2d,
     &kReferenceGroupNorm,
     &kReferenceUpsampleNearest,
     &kFastAdd,
@@ -44,6 +46,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastAttention,
     &kFastLinear,
     &kFastConv2d,
+    &kFastDepthwiseConv2d,
 #if defined(HEDDLE_WITH_ONEDNN)
     &kOnednnLinear,
     &kOnednnConv2d,

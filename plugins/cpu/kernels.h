@@ -9,7 +9,7 @@ extern const heddle_kernel kReferenceCopy, kReferenceFill;  // reference_copy.cp
 extern const heddle_kernel kReferenceAdd, kReferenceMul, kReferenceCombine,
     kReferenceScaleClamp;  // reference_elementwise.cpp
 extern const heddle_kernel kReferenceActivation, kReferenceGatedActivation, kReferenceGatedAdd,
-    kReferenceLeakyRelu;
+    kReferenceLeakyRelu, kReferenceRsqrt;
 extern const heddle_kernel kReferenceLayerNorm, kReferenceRmsNorm,
     kReferenceModulatedNorm;  // reference_norm.cpp
 extern const heddle_kernel kReferenceNormRope, kReferenceGroupNorm;
@@ -17,7 +17,7 @@ extern const heddle_kernel kReferenceRopeTable, kReferenceGridIds,
     kReferenceTimestepEmbedding;  // reference_table.cpp
 extern const heddle_kernel kReferenceEmbedding, kReferenceRelativeBucket;
 extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
-extern const heddle_kernel kReferenceLinear, kReferenceConv2d,
+extern const heddle_kernel kReferenceLinear, kReferenceConv2d, kReferenceDepthwiseConv2d,
     kReferenceUpsampleNearest;  // reference_linear.cpp, _image.cpp
 
 extern const heddle_kernel kFastAdd, kFastMul, kFastGatedAdd,
@@ -26,8 +26,8 @@ extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, 
     kFastLeakyRelu;
 extern const heddle_kernel kFastLayerNorm, kFastRmsNorm, kFastModulatedNorm;  // fast_norm.cpp
 extern const heddle_kernel kFastNormRope, kFastGroupNorm;
-extern const heddle_kernel kFastAttention, kFastLinear,
-    kFastConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
+extern const heddle_kernel kFastAttention, kFastLinear, kFastConv2d,
+    kFastDepthwiseConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
 
 // In builds with oneDNN only: onednn_linear.cpp, onednn_image.cpp
 extern const heddle_kernel kOnednnLinear, kOnednnConv2d;

@@ -202,6 +202,10 @@ void check_leaky_relu(const heddle_op_call& call) {
     require_broadcasts(*slope, "slope", out);
 }
 
+void check_rsqrt(const heddle_op_call& call) {
+  require_same(need(call, 0, "x"), "x", result(call));
+}
+
 void check_gated_activation(const heddle_op_call& call) {
   require_activation(device::attributes<heddle_activation_attrs>(call).kind);
   const heddle_tensor_info& out = result(call);
@@ -352,6 +356,30 @@ void check_linear(const heddle_op_call& call) {
   require_same(result(call), "out", expected);
 }
 
+namespace {
+
+// The height and width that come out of x under a filter.
+std::pair<std::int64_t, std::int64_t> filtered(const heddle_conv2d_attrs& attrs,
+                                               const heddle_tensor_info& x,
+                                               const heddle_tensor_info& weight,
+                                               const std::int64_t* filter) {
+  std::int64_t size[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    const std::int64_t before = attrs.padding[axis], after = attrs.padding[axis + 2];
+    require(attrs.stride[axis] >= 1 && before >= 0 && after >= 0, "stride is (", attrs.stride[0],
+            ", ", attrs.stride[1], "), padding (", attrs.padding[0], ", ", attrs.padding[1], ", ",
+            attrs.padding[2], ", ", attrs.padding[3],
+            "); strides have to be positive and padding not negative");
+    const std::int64_t room = x.shape[1 + axis] + before + after - filter[axis];
+    require(room >= 0, "the filter ", describe(weight), " is larger than the padded x ",
+            describe(x));
+    size[axis] = room / attrs.stride[axis] + 1;
+  }
+  return {size[0], size[1]};
+}
+
+}  // namespace
+
 void check_conv2d(const heddle_op_call& call) {
   const auto& attrs = device::attributes<heddle_conv2d_attrs>(call);
   const heddle_tensor_info& x = need(call, 0, "x");
@@ -360,23 +388,24 @@ void check_conv2d(const heddle_op_call& call) {
   require_rank(weight, "weight", 4);
   require(x.shape[3] == weight.shape[1], "x is ", describe(x), " (N, H, W, C) and weight ",
           describe(weight), " (O, C, R, S); C has to be equal");
-  std::int64_t size[2];
-  for (int axis = 0; axis < 2; ++axis) {
-    const std::int64_t before = attrs.padding[axis], after = attrs.padding[axis + 2];
-    require(attrs.stride[axis] >= 1 && before >= 0 && after >= 0, "stride is (", attrs.stride[0],
-            ", ", attrs.stride[1], "), padding (", attrs.padding[0], ", ", attrs.padding[1], ", ",
-            attrs.padding[2], ", ", attrs.padding[3],
-            "); strides have to be positive and padding not negative");
-    const std::int64_t room = x.shape[1 + axis] + before + after - weight.shape[2 + axis];
-    require(room >= 0, "the filter ", describe(weight), " is larger than the padded x ",
-            describe(x));
-    size[axis] = room / attrs.stride[axis] + 1;
-  }
-  const std::initializer_list<std::int64_t> expected = {x.shape[0], size[0], size[1],
-                                                        weight.shape[0]};
+  const auto [height, width] = filtered(attrs, x, weight, weight.shape + 2);
+  const std::initializer_list<std::int64_t> expected = {x.shape[0], height, width, weight.shape[0]};
   require_optional(maybe(call, 2, "bias"), "bias", {weight.shape[0]});
   require_optional(maybe(call, 3, "residual"), "residual", expected);
   require_shape(result(call), "out", expected);
+}
+
+void check_depthwise_conv2d(const heddle_op_call& call) {
+  const auto& attrs = device::attributes<heddle_conv2d_attrs>(call);
+  const heddle_tensor_info& x = need(call, 0, "x");
+  const heddle_tensor_info& weight = need(call, 1, "weight");
+  require_rank(x, "x", 4);
+  require_rank(weight, "weight", 3);
+  require(x.shape[3] == weight.shape[2], "x is ", describe(x), " (N, H, W, C) and weight ",
+          describe(weight), " (R, S, C); C has to be equal");
+  const auto [height, width] = filtered(attrs, x, weight, weight.shape);
+  require_optional(maybe(call, 2, "bias"), "bias", {x.shape[3]});
+  require_shape(result(call), "out", {x.shape[0], height, width, x.shape[3]});
 }
 
 void check_group_norm(const heddle_op_call& call) {

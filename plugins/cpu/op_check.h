@@ -16,6 +16,7 @@ void check_combine(const heddle_op_call& call);
 void check_scale_clamp(const heddle_op_call& call);
 void check_activation(const heddle_op_call& call);
 void check_leaky_relu(const heddle_op_call& call);
+void check_rsqrt(const heddle_op_call& call);
 void check_gated_activation(const heddle_op_call& call);
 void check_layer_norm(const heddle_op_call& call);
 void check_rms_norm(const heddle_op_call& call);
@@ -30,6 +31,7 @@ void check_relative_bucket(const heddle_op_call& call);
 void check_attention(const heddle_op_call& call);
 void check_group_norm(const heddle_op_call& call);
 void check_upsample_nearest(const heddle_op_call& call);
+void check_depthwise_conv2d(const heddle_op_call& call);
 
 // These two also take packed weights; a kernel looks at the layout in fits().
 void check_linear(const heddle_op_call& call);

@@ -95,6 +95,14 @@ struct LeakyRelu : Reference {
   }
 };
 
+struct Rsqrt : Reference {
+  static constexpr const char* op = HEDDLE_OP_RSQRT;
+  static void check(const heddle_op_call& call) { check_rsqrt(call); }
+  static void run(const Call& call) {
+    for_each_single(call, [](double x) { return 1 / std::sqrt(x); });
+  }
+};
+
 struct ScaleClamp : Reference {
   static constexpr const char* op = HEDDLE_OP_SCALE_CLAMP;
   static void check(const heddle_op_call& call) { check_scale_clamp(call); }
@@ -160,6 +168,7 @@ constexpr heddle_kernel kReferenceCombine = kernel_table<Combine>();
 constexpr heddle_kernel kReferenceScaleClamp = kernel_table<ScaleClamp>();
 constexpr heddle_kernel kReferenceActivation = kernel_table<Activation>();
 constexpr heddle_kernel kReferenceLeakyRelu = kernel_table<LeakyRelu>();
+constexpr heddle_kernel kReferenceRsqrt = kernel_table<Rsqrt>();
 constexpr heddle_kernel kReferenceGatedActivation = kernel_table<GatedActivation>();
 constexpr heddle_kernel kReferenceGatedAdd = kernel_table<GatedAdd>();
 

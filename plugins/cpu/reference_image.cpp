@@ -1,4 +1,5 @@
-// conv2d/1 and upsample_nearest/1: pictures are (N, H, W, C) with the channels side by side.
+// conv2d/1, depthwise_conv2d/1 and upsample_nearest/1: pictures are (N, H, W, C) with the channels
+// side by side.
 #include <algorithm>
 #include <cstring>
 
@@ -104,6 +105,42 @@ struct Conv2d : Reference {
   }
 };
 
+struct DepthwiseConv2d : Reference {
+  static constexpr const char* op = HEDDLE_OP_DEPTHWISE_CONV2D;
+  static void check(const heddle_op_call& call) { check_depthwise_conv2d(call); }
+  static void run(const Call& call) {
+    const auto attrs = call.attrs<heddle_conv2d_attrs>();
+    const heddle_view &x = call.in(0), &weight = call.in(1), &out = call.out();
+    const std::int64_t height = out.info.shape[1], width = out.info.shape[2],
+                       channels = out.info.shape[3];
+    for_each_row(call, out.info, [&](std::int64_t row, Scratch& scratch) {
+      const std::int64_t item = row / width / height, h = row / width % height, w = row % width;
+      const auto count = static_cast<std::size_t>(channels);
+      auto *pixel = scratch.take<float>(count), *tap = scratch.take<float>(count);
+      auto* sums = scratch.take<double>(count);
+      const float* bias = load_vector(call.maybe(2), scratch);
+      for (std::int64_t c = 0; c < channels; ++c) sums[c] = bias != nullptr ? bias[c] : 0;
+      for (std::int64_t r = 0; r < weight.info.shape[0]; ++r)
+        for (std::int64_t s = 0; s < weight.info.shape[1]; ++s) {
+          const std::int64_t y = h * attrs.stride[0] - attrs.padding[0] + r,
+                             z = w * attrs.stride[1] - attrs.padding[1] + s;
+          if (y < 0 || y >= x.info.shape[1] || z < 0 || z >= x.info.shape[2]) continue;
+          const std::int64_t from =
+              item * x.info.stride[0] + y * x.info.stride[1] + z * x.info.stride[2];
+          load_row(x.info.dtype, element(x, from), channels, 1, pixel);
+          load_row(weight.info.dtype,
+                   element(weight, r * weight.info.stride[0] + s * weight.info.stride[1]), channels,
+                   1, tap);
+          for (std::int64_t c = 0; c < channels; ++c) sums[c] += double{pixel[c]} * tap[c];
+        }
+      for (std::int64_t c = 0; c < channels; ++c) pixel[c] = static_cast<float>(sums[c]);
+      const std::int64_t to =
+          item * out.info.stride[0] + h * out.info.stride[1] + w * out.info.stride[2];
+      store_row(out.info.dtype, pixel, channels, 1, element(out, to));
+    });
+  }
+};
+
 struct UpsampleNearest : Reference {
   static constexpr const char* op = HEDDLE_OP_UPSAMPLE_NEAREST;
   static void check(const heddle_op_call& call) { check_upsample_nearest(call); }
@@ -127,6 +164,7 @@ struct UpsampleNearest : Reference {
 }  // namespace
 
 constexpr heddle_kernel kReferenceConv2d = kernel_table<Conv2d>();
+constexpr heddle_kernel kReferenceDepthwiseConv2d = kernel_table<DepthwiseConv2d>();
 constexpr heddle_kernel kReferenceUpsampleNearest = kernel_table<UpsampleNearest>();
 
 }  // namespace heddle::cpu

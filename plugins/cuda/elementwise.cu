@@ -21,6 +21,9 @@ struct GateValues {
   std::int32_t kind;
   __device__ float operator()(const float* x) const { return activate(kind, x[0]) * x[1]; }
 };
+struct RsqrtValue {
+  __device__ float operator()(const float* x) const { return 1 / sqrtf(x[0]); }
+};
 struct LeakValue {
   float slope;
   __device__ float operator()(const float* x) const { return x[0] > 0 ? x[0] : x[0] * slope; }
@@ -93,6 +96,14 @@ struct LeakyRelu : Plain {
   }
 };
 
+struct Rsqrt : Plain {
+  static constexpr const char* op = HEDDLE_OP_RSQRT;
+  static void check(const heddle_op_call& call) { cpu::check_rsqrt(call); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    map::launch<1>(stream, call, RsqrtValue{});
+  }
+};
+
 struct ScaleClamp : Plain {
   static constexpr const char* op = HEDDLE_OP_SCALE_CLAMP;
   static void check(const heddle_op_call& call) { cpu::check_scale_clamp(call); }
@@ -148,6 +159,7 @@ constexpr heddle_kernel kMul = kernel_table<Mul>();
 constexpr heddle_kernel kActivation = kernel_table<Activation>();
 constexpr heddle_kernel kGatedActivation = kernel_table<GatedActivation>();
 constexpr heddle_kernel kLeakyRelu = kernel_table<LeakyRelu>();
+constexpr heddle_kernel kRsqrt = kernel_table<Rsqrt>();
 constexpr heddle_kernel kScaleClamp = kernel_table<ScaleClamp>();
 constexpr heddle_kernel kGatedAdd = kernel_table<GatedAdd>();
 constexpr heddle_kernel kCombine = kernel_table<Combine>();

@@ -7,7 +7,7 @@ namespace heddle::cuda {
 
 extern const heddle_kernel kCopy, kFill;  // copy.cu
 extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation,
-    kGatedAdd, kLeakyRelu;  // elementwise.cu
+    kGatedAdd, kLeakyRelu, kRsqrt;  // elementwise.cu
 extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
@@ -24,6 +24,7 @@ extern const heddle_kernel kVectorGatedActivation;  // gated_activation_vector.c
 extern const heddle_kernel kFewConv2d;              // conv_few.cu
 extern const heddle_kernel kPointConv2d;            // conv_point.cpp: cuBLASLt
 extern const heddle_kernel kUnfoldedConv2d;         // conv_unfold.cu: cuBLASLt
+extern const heddle_kernel kDepthwiseConv2d;        // conv_depthwise.cu
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

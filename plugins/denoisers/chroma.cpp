@@ -5,6 +5,7 @@
 #include "flux_blocks.h"
 #include "flux_modules.h"
 #include "patches.h"
+#include "preview_factors.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -144,6 +145,7 @@ void add_settings(const StreamSizes& s, Blocks& graph) {
   graph.setting("family", "chroma");
   graph.setting("latent_channels", s.out_width / kPatchArea);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::flux, s.out_width / kPatchArea, graph);
   graph.setting("patch", kPatch);
   graph.setting("guidance_embedded", true);
   graph.setting("default_guidance", 0.0);

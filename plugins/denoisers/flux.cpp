@@ -5,6 +5,7 @@
 #include "control.h"
 #include "flux_modules.h"
 #include "patches.h"
+#include "preview_factors.h"
 #include "widening.h"
 
 namespace heddle::denoisers {
@@ -200,6 +201,7 @@ void add_settings(const Dimensions& d, Blocks& graph) {
   graph.setting("family", "flux");
   graph.setting("latent_channels", d.streams.out_width / kPatchArea);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::flux, d.streams.out_width / kPatchArea, graph);
   graph.setting("patch", std::int64_t{2});
   if (const std::int64_t more = d.streams.in_width + d.beside - d.streams.out_width; more > 0)
     graph.setting("concat_channels", more / kPatchArea);

@@ -4,6 +4,7 @@
 
 #include "flux_blocks.h"
 #include "flux_modules.h"
+#include "preview_factors.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -120,6 +121,7 @@ void add_flux2_settings(const StreamSizes& s, bool is_guided, const Value& confi
   graph.setting("family", "flux2");
   graph.setting("latent_channels", s.out_width);
   graph.setting("latent_downscale", std::int64_t{16});
+  add_preview_factors(LatentKind::flux2, s.out_width, graph);
   graph.setting("patch", kFlux2Streams.patch);
   graph.setting("reference_method", "index");
   graph.setting("reference_step", std::int64_t{10});

@@ -4,6 +4,7 @@
 #include "krea2_names.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
+#include "preview_factors.h"
 #include "rotary_axes.h"
 #include "wan_latent_settings.h"
 #include "zimage_blocks.h"
@@ -257,6 +258,7 @@ void add_settings(const Krea2Sizes& s, Blocks& graph) {
   graph.setting("family", "krea2");
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::wan21, s.channels, graph);
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.states * s.text.width);

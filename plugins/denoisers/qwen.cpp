@@ -7,6 +7,7 @@
 #include "dual_stream.h"
 #include "model_patches.h"
 #include "patches.h"
+#include "preview_factors.h"
 #include "qwen_names.h"
 #include "qwen_patch.h"
 #include "wan_latent_settings.h"
@@ -133,6 +134,7 @@ void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
   graph.setting("family", "qwen-image");
   graph.setting("latent_channels", channels);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::wan21, channels, graph);
   graph.setting("patch", std::int64_t{2});
   if (s.in_width == s.out_width) {
     graph.setting("reference_method", without_noise ? "index_timestep_zero" : "index");

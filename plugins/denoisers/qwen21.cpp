@@ -2,6 +2,7 @@
 
 #include "dual_stream.h"
 #include "plugins/blocks/slots.h"
+#include "preview_factors.h"
 #include "qwen21_names.h"
 #include "rotary_axes.h"
 #include "wan_latent_settings.h"
@@ -184,6 +185,7 @@ void add_settings(const Qwen21Sizes& s, Blocks& graph) {
   graph.setting("family", "qwen-image-2.1");
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{16});
+  add_preview_factors(LatentKind::qwen21, s.channels, graph);
   graph.setting("patch", std::int64_t{1});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);

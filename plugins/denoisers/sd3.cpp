@@ -4,6 +4,7 @@
 #include "dual_stream.h"
 #include "flux_blocks.h"
 #include "patches.h"
+#include "preview_factors.h"
 #include "sd3_names.h"
 
 namespace heddle::denoisers {
@@ -282,6 +283,7 @@ void add_settings(const Sd3Sizes& d, Blocks& graph) {
   graph.setting("family", "sd3");
   graph.setting("latent_channels", d.channels);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::sd3, d.channels, graph);
   graph.setting("latent_scale", kSd3LatentScale);
   graph.setting("latent_shift", kSd3LatentShift);
   graph.setting("patch", kPatch);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "preview_factors.h"
+
 namespace heddle::denoisers {
 namespace {
 
@@ -49,22 +51,6 @@ Value listed(std::initializer_list<double> numbers) {
   return list_of(items);
 }
 
-// What each channel of a latent adds to red, green and blue, from -1 to 1, and the last row to all:
-// the constants of ComfyUI's latent formats, here from 0 to 1.
-using PreviewRow = std::initializer_list<double>;
-Value preview(std::initializer_list<PreviewRow> channels, PreviewRow bias) {
-  std::vector<Value> rows;
-  for (const PreviewRow& row : channels) {
-    std::vector<Value> halves;
-    for (const double number : row) halves.push_back(value_of(number / 2));
-    rows.push_back(list_of(halves));
-  }
-  std::vector<Value> last;
-  for (const double number : bias) last.push_back(value_of((number + 1) / 2));
-  rows.push_back(list_of(last));
-  return list_of(rows);
-}
-
 void add_latents(const UnetSizes& sizes, bool is_playground, Blocks& graph) {
   const bool is_sdxl = sizes.numbers > 0;
   graph.setting("latent_channels", sizes.latent);
@@ -77,17 +63,10 @@ void add_latents(const UnetSizes& sizes, bool is_playground, Blocks& graph) {
     graph.setting("latent_scale", is_sdxl ? kSdxlLatentScale : kSdLatentScale);
     graph.setting("latent_shift", 0.0);
   }
-  if (sizes.latent != 4) return;
-  graph.setting("preview_factors", is_sdxl ? preview({{0.3651, 0.4232, 0.4341},
-                                                      {-0.2533, -0.0042, 0.1068},
-                                                      {0.1076, 0.1111, -0.0362},
-                                                      {-0.3165, -0.2492, -0.2188}},
-                                                     {0.1084, -0.0175, -0.0011})
-                                           : preview({{0.3512, 0.2297, 0.3227},
-                                                      {0.3250, 0.4974, 0.2350},
-                                                      {-0.2829, 0.1762, 0.2721},
-                                                      {-0.2120, -0.2616, -0.7177}},
-                                                     {0, 0, 0}));
+  add_preview_factors(is_playground ? LatentKind::playground
+                      : is_sdxl     ? LatentKind::sdxl
+                                    : LatentKind::sd,
+                      sizes.latent, graph);
 }
 
 const char* text_encoder_of(const UnetSizes& sizes) {

@@ -6,6 +6,7 @@
 #include "model_patches.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
+#include "preview_factors.h"
 #include "zimage_layers.h"
 #include "zimage_names.h"
 #include "zimage_patch.h"
@@ -230,6 +231,7 @@ void add_settings(const ZImageSizes& s, const NextDitKind& kind, Blocks& graph) 
   graph.setting("family", kind.family);
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{8});
+  add_preview_factors(LatentKind::flux, s.channels, graph);
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);

@@ -40,16 +40,40 @@ std::vector<std::uint8_t> PreviewMap::pixels(std::span<const float> latents) con
   return pixels;
 }
 
+namespace {
+
+// (4 channels, height, width), where four channels one after another are a cell of 2 x 2, to
+// (channels, 2 height, 2 width).
+std::vector<float> unpacked(std::span<const float> cells, std::size_t height, std::size_t width) {
+  std::vector<float> latents(cells.size());
+  const std::size_t places = height * width;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const std::size_t channel = i / places, y = i % places / width, x = i % width;
+    const std::size_t row = 2 * y + channel % 4 / 2, column = 2 * x + channel % 2;
+    latents[(channel / 4 * 2 * height + row) * 2 * width + column] = cells[i];
+  }
+  return latents;
+}
+
+}  // namespace
+
 void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
                   std::uint32_t step_count) {
   const Shape shape = latents.shape();
-  if (shape.size() != 4 || std::size_t(shape[1]) != map.channels() || shape[0] == 0) return;
+  if (shape.size() != 4 || shape[0] == 0) return;
+  const bool is_packed = std::size_t(shape[1]) == 4 * map.channels();
+  if (!is_packed && std::size_t(shape[1]) != map.channels()) return;
   HostMemory memory(ctx);
   std::pmr::vector<float> first(std::size_t(latents.count() / shape[0]), &memory);
   read_to<float>(ctx, latents.slice(0, 0, 1), first);
-  const std::vector<std::uint8_t> pixels = map.pixels(first);
-  ctx.preview({sizeof(heddle_preview), checked_cast<std::uint32_t>(shape[3], "width"),
-               checked_cast<std::uint32_t>(shape[2], "height"), step, step_count, pixels.data()});
+  std::vector<float> apart;
+  if (is_packed) apart = unpacked(first, std::size_t(shape[2]), std::size_t(shape[3]));
+  const std::vector<std::uint8_t> pixels =
+      map.pixels(is_packed ? std::span<const float>(apart) : std::span<const float>(first));
+  const std::int64_t side = is_packed ? 2 : 1;
+  ctx.preview({sizeof(heddle_preview), checked_cast<std::uint32_t>(side * shape[3], "width"),
+               checked_cast<std::uint32_t>(side * shape[2], "height"), step, step_count,
+               pixels.data()});
 }
 
 }  // namespace heddle::samplers

@@ -28,7 +28,8 @@ class PreviewMap {
 };
 
 // Shows the first item of (batch, channels, height, width), of step `step` (from 1); waits for it.
-// Does nothing for latents of another kind.
+// Of four times as many channels as the map has, four are a cell of 2 x 2 places. Does nothing for
+// latents of another kind.
 void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
                   std::uint32_t step_count);
 

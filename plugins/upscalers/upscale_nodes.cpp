@@ -9,6 +9,7 @@
 
 #include "plugins/blocks/no_room.h"
 #include "plugins/blocks/tiles.h"
+#include "upscaler_blocks.h"
 #include "upscaler_shape.h"
 
 namespace heddle::upscalers {
@@ -46,26 +47,10 @@ std::int64_t taken(std::int64_t side, const UpscalerShape& shape) {
   return (least + shape.multiple - 1) / shape.multiple * shape.multiple;
 }
 
-// Of the place `at` behind a side of `size`: the pixel that stands there mirrored; where the mirror
-// ends, its last.
-std::int64_t mirrored(std::int64_t at, std::int64_t size) {
-  return std::max<std::int64_t>(2 * size - 2 - at, 0);
-}
-
 // Pixels as the model takes them, with a mirrored edge below and to the right where it wants
 // larger sides.
 Tensor padded(Context& ctx, const Tensor& pixels, const UpscalerShape& shape) {
-  const std::int64_t height = pixels.size(1), width = pixels.size(2);
-  const std::int64_t rows = taken(height, shape), columns = taken(width, shape);
-  if (rows == height && columns == width) return ops::contiguous(ctx, pixels);
-  const Tensor whole = ctx.make({pixels.size(0), rows, columns, pixels.size(3)}, pixels.dtype());
-  ops::copy_into(ctx, pixels, whole.slice(1, 0, height).slice(2, 0, width));
-  const auto copy = [&](int axis, std::int64_t from, std::int64_t to) {
-    ops::copy_into(ctx, whole.slice(axis, from, from + 1), whole.slice(axis, to, to + 1));
-  };
-  for (std::int64_t x = width; x < columns; ++x) copy(2, mirrored(x, width), x);
-  for (std::int64_t y = height; y < rows; ++y) copy(1, mirrored(y, height), y);
-  return whole;
+  return mirrored_to(ctx, pixels, taken(pixels.size(1), shape), taken(pixels.size(2), shape));
 }
 
 // What the model makes of a part of the pictures: (1, s H, s W, C), 0 to 1.

@@ -1,4 +1,4 @@
-// plugins/upscalers/upscaler_bench.h - the shape of Real-ESRGAN's x4plus, as
+// plugins/upscalers/upscaler_bench.h - the shapes of published upscalers, as
 // heddle.field.bench_shapes/0: a picture of noise is made larger. Any thread.
 #pragma once
 

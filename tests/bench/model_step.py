@@ -1,4 +1,4 @@
-"""A step of a published transformer, or a picture of an autoencoder: heddle beside diffusers, on the same GPU, one after the other.
+"""A step of a published transformer, or a picture of an autoencoder or an upscaler: heddle beside diffusers, on the same GPU, one after the other.
 
     python3 tests/bench/model_step.py HEDDLE [--model NAME] [--size WxH] [--steps N] [--device cuda:0]
                                       [--weight-dtype TYPE] [--no-compile] [--products]
@@ -8,12 +8,14 @@ with random weights and inputs of the same shapes; heddle's weights loaded as TY
 ("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
 a share of the others'. A step that is guided has two sets of inputs: two forwards of
 diffusers, or one of a batch of two where its pipeline does so (SD3). flux-vae is decoded once, by diffusers in the order of channels that its
-convolutions like. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
+convolutions like. Upscalers (-x4) are those of spandrel, which is to be installed for them; their --size is that of the picture that
+goes in, and is to be told. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
 replayed as a graph, with nothing between them: what no step can take less than on this card with these libraries. They are those that diffusers'
 forward does; products of fewer than 16 rows are left out, and so are masks. Times are CUDA events' on both sides; the medians of all steps.
 """
 
 import argparse
+import importlib
 import json
 import statistics
 import subprocess
@@ -61,10 +63,23 @@ MODELS = {
         scaling_factor=0.3611, shift_factor=0.1159, use_quant_conv=False, use_post_quant_conv=False)),
 }
 
+SWIN = dict(embed_dim=180, depths=[6] * 6, num_heads=[6] * 6, mlp_ratio=2, upscale=4)
+MODELS |= {
+    name: dict(type="upscaler", family=family, tokens=0, config=config)
+    for name, family, config in (
+        ("esrgan-x4", "ESRGAN", dict(in_nc=3, out_nc=3, num_filters=64, num_blocks=23, scale=4)),
+        ("span-x4", "SPAN", dict(num_in_ch=3, num_out_ch=3, feature_channels=48, upscale=4)),
+        ("swinir-x4", "SwinIR", dict(SWIN, window_size=8, upsampler="nearest+conv")),
+        ("hat-x4", "HAT", dict(SWIN, window_size=16, squeeze_factor=30, num_feat=64)),
+        ("dat-x4", "DAT", dict(embed_dim=180, depth=[6] * 6, num_heads=[6] * 6, split_size=[16, 16], expansion_factor=4.0, upscale=4)),
+    )
+}
+ONE_STEP = ("flux-vae", *(name for name in MODELS if name.endswith("-x4")))
+
 
 def run_heddle(arguments):
     command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--devices", arguments.device, "--json"]
-    if arguments.model != "flux-vae":
+    if arguments.model not in ONE_STEP:
         command += ["--steps", str(arguments.steps), "--weight-dtype", arguments.weight_dtype]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
@@ -75,6 +90,8 @@ def run_heddle(arguments):
 def inputs_of(model, config, width, height, torch):
     """For a picture of width x height tokens; on the default device, in the default type."""
     kind, tokens = model["type"], model["tokens"]
+    if kind == "upscaler":
+        return dict(x=torch.rand(1, 3, 16 * height, 16 * width).to(memory_format=torch.channels_last))
     latent = torch.randn(model.get("batch", 1), config.get("latent_channels", 16), 2 * height, 2 * width)
     if kind == "AutoencoderKL":
         return dict(z=latent.to(memory_format=torch.channels_last), return_dict=False)
@@ -115,12 +132,16 @@ def inputs_of(model, config, width, height, torch):
 
 def make_model(model, torch):
     """The model, its config, and what to call."""
-    import diffusers
+    if model["type"] == "upscaler":
+        made = getattr(importlib.import_module("spandrel.architectures." + model["family"]), model["family"])(**model["config"]).eval()
+        made.config = model["config"]
+    else:
+        import diffusers
 
-    made = getattr(diffusers, model["type"])(**model["config"]).eval()
+        made = getattr(diffusers, model["type"])(**model["config"]).eval()
     for parameter in made.parameters():
         parameter.normal_(0, 0.02)
-    if model["type"] == "UNet2DConditionModel":
+    if model["type"] in ("UNet2DConditionModel", "upscaler"):
         made.to(memory_format=torch.channels_last)
     if model["type"] != "AutoencoderKL":
         return made, made

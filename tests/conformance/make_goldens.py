@@ -252,6 +252,15 @@ def later():
     case("leaky_relu", "leaky_relu/1", [x], [F.leaky_relu(d(x), 0.2).float()], struct.pack("<d", 0.2))
     leaked = torch.where(x > 0, d(x), d(x) * d(slopes))
     case("leaky_relu slopes", "leaky_relu/1", [x, slopes], [leaked.float()], struct.pack("<d", 0))
+    x = rand(2, 3, 19).abs() + 0.01
+    case("rsqrt", "rsqrt/1", [x], [d(x).rsqrt().float()])
+    for name, stride, (down, across) in (("same", 1, (1, 1)), ("half", 2, (2, 0))):
+        x, w, b = rand(2, 7, 6, 13), rand(1 + 2 * down, 1 + 2 * across, 13), rand(13)
+        filters = d(w).permute(2, 0, 1)[:, None]
+        out = F.conv2d(d(x).permute(0, 3, 1, 2), filters, d(b), stride, (down, across), groups=13).permute(0, 2, 3, 1)
+        attrs = struct.pack("<6i", stride, stride, down, across, down, across)
+        case(f"depthwise_conv2d {name}", "depthwise_conv2d/1", [x, w, b], [out.float()], attrs)
+        case(f"depthwise_conv2d {name} no bias", "depthwise_conv2d/1", [x, w, None], [(out - d(b)).float()], attrs)
 
 
 def main():

@@ -147,6 +147,14 @@ void add_activation_cases(Random& random, std::vector<OpCase>& cases) {
                      .in = {slice(dtype, {3, 4, 19})},
                      .out = {HostTensor(dtype, {3, 4, 19})},
                      .attrs = bytes_of(heddle_scale_clamp_attrs{0.5, 0.5, 0, 1})});
+    HostTensor positive = filled(random, HostTensor(dtype, {3, 4, 19}), 2);
+    for (std::int64_t i = 0; i < positive.count(); ++i)
+      positive.set(i, std::abs(positive.get(i)) + 0.01);
+    cases.push_back({.name = label(HEDDLE_OP_RSQRT, type),
+                     .op = HEDDLE_OP_RSQRT,
+                     .in = {std::move(positive)},
+                     .out = {HostTensor(dtype, {3, 4, 19})},
+                     .in_place = true});
     cases.push_back({.name = label(HEDDLE_OP_LEAKY_RELU, device::cat("one slope ", type)),
                      .op = HEDDLE_OP_LEAKY_RELU,
                      .in = {filled(random, HostTensor(dtype, {2, 3, 45}), 2)},

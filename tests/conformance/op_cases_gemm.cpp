@@ -279,10 +279,36 @@ void add_conv_cases(Random& random, std::vector<OpCase>& cases) {
   }
 }
 
+void add_depthwise_cases(Random& random, std::vector<OpCase>& cases) {
+  struct Depthwise {
+    Shape x, filter, out;
+    heddle_conv2d_attrs attrs;
+    bool bias;
+  };
+  const Depthwise table[] = {
+      {{2, 9, 11, 24}, {3, 3, 24}, {2, 9, 11, 24}, kSame, true},
+      {{1, 7, 5, 21}, {5, 3, 21}, {1, 7, 5, 21}, {{1, 1}, {2, 1, 2, 1}}, true},
+      {{2, 10, 9, 16}, {3, 2, 16}, {2, 5, 8, 16}, {{2, 1}, {1, 0, 1, 0}}, false}};
+  for (const Depthwise& one : table)
+    for (heddle_dtype type : kFloats) {
+      OpCase made{.name = device::cat(HEDDLE_OP_DEPTHWISE_CONV2D, " ", device::dtype_name(type),
+                                      " by ", one.filter[0], "x", one.filter[1]),
+                  .op = HEDDLE_OP_DEPTHWISE_CONV2D,
+                  .in = {filled(random, HostTensor::slice(type, one.x, 8)),
+                         filled(random, HostTensor(type, one.filter), 0.3), std::nullopt},
+                  .out = {HostTensor::slice(type, one.out, 8)},
+                  .attrs = bytes_of(one.attrs)};
+      if (one.bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.filter[2]}));
+      if (one.x[0] > 1) made.item_inputs = {0};
+      cases.push_back(std::move(made));
+    }
+}
+
 }  // namespace
 
 void add_image_cases(Random& random, std::vector<OpCase>& cases) {
   add_conv_cases(random, cases);
+  add_depthwise_cases(random, cases);
   // A slice of the channels, as after joining two pictures along them.
   cases.push_back({.name = device::cat(HEDDLE_OP_CONV2D, " slices of channels"),
                    .op = HEDDLE_OP_CONV2D,

@@ -47,7 +47,7 @@ BenchOptions small(const char* model) {
   bench.model = model;
   bench.is_small = true;
   const std::string name = model;  // pictures are decoded and made larger in one step
-  if (name != "flux-vae" && name != "esrgan-x4") bench.steps = 4;
+  if (name != "flux-vae" && !name.ends_with("-x4")) bench.steps = 4;
   return bench;
 }
 
@@ -81,6 +81,10 @@ BOOST_AUTO_TEST_CASE(shapes_hold_as_many_numbers_as_were_published) {
   BOOST_TEST(counts.at("flux-schnell") == 11'891'178'560u);
   BOOST_TEST(counts.at("flux-vae") == 83'819'683u);
   BOOST_TEST(counts.at("qwen-image") == 20'430'401'088u);
+  BOOST_TEST(counts.at("span-x4") == 1'840'488u);
+  BOOST_TEST(counts.at("swinir-x4") == 11'715'559u);
+  BOOST_TEST(counts.at("hat-x4") == 20'772'507u);
+  BOOST_TEST(counts.at("dat-x4") == 14'886'579u);
 }
 
 BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {

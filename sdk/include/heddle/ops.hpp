@@ -104,6 +104,12 @@ inline void leaky_relu_into(Context& ctx, const Tensor& x, const Tensor& slopes,
   HEDDLE_OP_HANDLE(HEDDLE_OP_LEAKY_RELU);
   ctx.op(op, {x.raw(), slopes.raw()}, {out.raw()}, heddle_leaky_relu_attrs{slope});
 }
+inline Tensor rsqrt(Context& ctx, const Tensor& x) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_RSQRT);
+  const Tensor out = ctx.make_like(x);
+  ctx.op(op, {x.raw()}, {out.raw()});
+  return out;
+}
 inline void gated_activation_into(Context& ctx, const Tensor& a, const Tensor& b,
                                   heddle_activation kind, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_GATED_ACTIVATION);
@@ -288,6 +294,17 @@ inline Tensor conv2d(Context& ctx, const Tensor& x, const Tensor& weight, const 
                      const heddle_conv2d_attrs& attrs, const Tensor& residual = {}) {
   const Tensor out = ctx.make(conv2d_shape(x, weight, attrs));
   conv2d_into(ctx, x, weight, bias, attrs, residual, out);
+  return out;
+}
+// Keeps the size: strides of 1, an odd filter (R, S, C) with half of it around the picture. bias
+// may be empty.
+inline Tensor depthwise_conv2d(Context& ctx, const Tensor& x, const Tensor& weight,
+                               const Tensor& bias) {
+  HEDDLE_OP_HANDLE(HEDDLE_OP_DEPTHWISE_CONV2D);
+  const Tensor out = ctx.make(x.shape());
+  const auto down = std::int32_t(weight.size(0) / 2), across = std::int32_t(weight.size(1) / 2);
+  ctx.op(op, {x.raw(), weight.raw(), bias.raw()}, {out.raw()},
+         heddle_conv2d_attrs{{1, 1}, {down, across, down, across}});
   return out;
 }
 inline Tensor group_norm(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,

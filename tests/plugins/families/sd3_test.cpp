@@ -47,6 +47,21 @@ void says(const std::string& text, std::initializer_list<const char*> words) {
 
 BOOST_FIXTURE_TEST_SUITE(sd3, Sd3Fixture)
 
+// The constants of ComfyUI's latent formats, from 0 to 1.
+BOOST_AUTO_TEST_CASE(its_latents_are_previewed_by_their_factors) {
+  const heddle::engine::Json settings = heddle::engine::parse_json(
+      call(file("first"), "first_odd").text("model.settings"), "settings");
+  const std::vector<heddle::engine::Json>& rows = settings.at("preview_factors").as_array();
+  BOOST_TEST_REQUIRE(rows.size() == 17u);
+  const double first[] = {-0.0922, -0.0175, 0.0749}, last[] = {0.2394, 0.2135, 0.1925};
+  for (int c = 0; c < 3; ++c) {
+    BOOST_TEST(rows.front().as_array()[c].as_double() == first[c] / 2,
+               boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(rows.back().as_array()[c].as_double() == (last[c] + 1) / 2,
+               boost::test_tools::tolerance(1e-12));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_velocity_equals_diffusers) {
   for (const std::string kind : {"first", "large", "medium"})
     for (const std::string shape : {"_square", "_odd"}) {

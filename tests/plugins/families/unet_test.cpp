@@ -56,6 +56,21 @@ void unet_says(const std::string& text, std::initializer_list<const char*> words
 
 BOOST_FIXTURE_TEST_SUITE(unet, UnetFixture)
 
+// The constants of ComfyUI's latent formats, from 0 to 1.
+BOOST_AUTO_TEST_CASE(the_latents_are_previewed_by_their_factors) {
+  const heddle::engine::Json settings =
+      heddle::engine::parse_json(call(file("sdxl"), "sdxl_odd").text("model.settings"), "settings");
+  const std::vector<heddle::engine::Json>& rows = settings.at("preview_factors").as_array();
+  BOOST_TEST_REQUIRE(rows.size() == 5u);
+  const double first[] = {0.3651, 0.4232, 0.4341}, last[] = {0.1084, -0.0175, -0.0011};
+  for (int c = 0; c < 3; ++c) {
+    BOOST_TEST(rows.front().as_array()[c].as_double() == first[c] / 2,
+               boost::test_tools::tolerance(1e-12));
+    BOOST_TEST(rows.back().as_array()[c].as_double() == (last[c] + 1) / 2,
+               boost::test_tools::tolerance(1e-12));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(the_noise_equals_diffusers) {
   for (const std::string kind : {"sd1", "sd2", "sdxl", "refiner", "inpaint"})
     for (const std::string shape : {"_square", "_odd"}) {

@@ -18,6 +18,8 @@ struct Seen {
 };
 
 struct PreviewsFixture : heddle::test::NodeFixture {
+  int scale = 1;  // sides of a preview, in those of the latent
+
   // The pipeline's autoencoder with these factors, as JSON; none when empty.
   void set_factors(const std::string& factors) {
     const Json configs = heddle::engine::parse_json(
@@ -45,11 +47,11 @@ struct PreviewsFixture : heddle::test::NodeFixture {
     options.observer = [&](const Event& e) {
       if (e.kind != Event::Kind::preview) return;
       BOOST_TEST(e.node == "drawn");
-      BOOST_TEST(e.preview->width == unsigned{kWidth});
-      BOOST_TEST(e.preview->height == unsigned{kHeight});
+      BOOST_TEST(e.preview->width == unsigned(scale * kWidth));
+      BOOST_TEST(e.preview->height == unsigned(scale * kHeight));
       BOOST_TEST(e.preview->step_count == unsigned{kSteps});
       const std::uint8_t* const pixels = e.preview->pixels;
-      seen.push_back({e.preview->step, {pixels, pixels + 3 * kWidth * kHeight}});
+      seen.push_back({e.preview->step, {pixels, pixels + 3 * scale * scale * kWidth * kHeight}});
     };
     return engine.start(flow, std::move(options)).wait().floats("drawn.LATENT", "samples");
   }
@@ -76,6 +78,26 @@ BOOST_AUTO_TEST_CASE(every_step_is_shown_and_the_last_one_shows_what_was_drawn) 
       BOOST_TEST(std::abs(wanted - float(seen[2].pixels[3 * p + c])) <= 0.51f);
     }
   }
+}
+
+// As FLUX.2's.
+BOOST_AUTO_TEST_CASE(four_channels_of_a_packed_latent_are_four_places) {
+  set_factors("[[0.3, -0.2, 1], [0.5, 0.4, 0]]");
+  scale = 2;
+  std::vector<Seen> seen;
+  const std::vector<float> latent = draw(seen);
+  BOOST_TEST_REQUIRE(seen.size() == std::size_t{kSteps});
+  for (int y = 0; y < 2 * kHeight; ++y)
+    for (int x = 0; x < 2 * kWidth; ++x) {
+      const int channel = y % 2 * 2 + x % 2;
+      const float number = latent[(channel * kHeight + y / 2) * kWidth + x / 2];
+      const float colours[] = {0.5f + 0.3f * number, 0.4f - 0.2f * number, number};
+      for (int c = 0; c < 3; ++c) {
+        const float wanted = 255 * std::min(1.0f, std::max(0.0f, colours[c]));
+        const int at = 3 * (y * 2 * kWidth + x) + c;
+        BOOST_TEST(std::abs(wanted - float(seen.back().pixels[at])) <= 0.51f);
+      }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(

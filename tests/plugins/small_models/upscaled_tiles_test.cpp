@@ -28,9 +28,11 @@ struct UpscaleFixture {
 
   UpscaleFixture() {
     std::filesystem::create_directories(folder / "models/upscale_models");
-    for (const char* name : {"compact_x2", "real_x2"})
-      write_pytorch(folder / "models/upscale_models" / (std::string(name) + ".pth"),
-                    seeded_model(name, false, "upscalers"), "params");
+    for (const char* name : {"compact_x2", "real_x2"}) add_model(name, "upscalers");
+  }
+  void add_model(const std::string& name, const char* of) const {
+    write_pytorch(folder / "models/upscale_models" / (name + ".pth"), seeded_model(name, false, of),
+                  "params");
   }
   EngineOptions options(std::uint64_t budget = 0) const {
     EngineOptions options = fake_engine_options({"fake:0"});
@@ -79,7 +81,10 @@ struct UpscaleFixture {
   }
   void compare(const std::vector<float>& got, const std::string& golden,
                double least = kLeastLikeness) const {
-    const std::vector<float> want = expected.floats(golden);
+    compare(got, expected.floats(golden), golden, least);
+  }
+  static void compare(const std::vector<float>& got, const std::vector<float>& want,
+                      const std::string& golden, double least) {
     BOOST_TEST_REQUIRE(got.size() == want.size());
     double sum = 0;
     for (std::size_t i = 0; i < got.size(); ++i) sum += std::pow(double(got[i]) - want[i], 2);
@@ -105,6 +110,19 @@ BOOST_AUTO_TEST_CASE(tiles_are_put_together_as_comfyui_does) {
 BOOST_AUTO_TEST_CASE(sides_that_a_model_does_not_take_are_mirrored) {
   const Made made = run(flow("real_x2", "odd.png"));
   compare(part(made.image, 0, 10, 14, 1), "odd.out");
+}
+
+BOOST_AUTO_TEST_CASE(transformers_take_pictures_smaller_than_they_were_made_for) {
+  for (const auto& [name, family] :
+       {std::pair{"swin_unshuffled_x2", "swinir"}, std::pair{"hat_x2", "hat"}}) {
+    add_model(name, "window_upscalers");
+    const TensorFile golden{tests_folder() / "plugins/goldens/window_upscalers" /
+                            (std::string(family) + ".safetensors")};
+    const Made made = run(flow(name, "odd.png"));
+    compare(made.pixels, golden.floats(std::string(name) + ".odd.out"), name, kLeastLikeness);
+    heddle::Engine::Data whole(options());
+    check_inference(whole, flow(name, "odd.png"));
+  }
 }
 
 BOOST_AUTO_TEST_CASE(calls_and_shapes_are_told_before_a_run) {

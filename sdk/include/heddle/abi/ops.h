@@ -100,6 +100,9 @@ typedef struct heddle_leaky_relu_attrs {
   double slope;
 } heddle_leaky_relu_attrs;
 
+/* rsqrt/1: x -> out = 1 / sqrt(x), same shapes. In place. */
+#define HEDDLE_OP_RSQRT "rsqrt/1"
+
 /* gated_activation/1: a, b -> out = f(a) * b, same shapes. In place. */
 #define HEDDLE_OP_GATED_ACTIVATION "gated_activation/1" /* attrs: heddle_activation_attrs */
 
@@ -189,6 +192,10 @@ typedef struct heddle_conv2d_attrs {
   int32_t stride[2];  /* height, width            */
   int32_t padding[4]; /* top, left, bottom, right */
 } heddle_conv2d_attrs;
+
+/* depthwise_conv2d/1: x (N, H, W, C), weight (R, S, C), [bias (C)] -> out (N, H', W', C): each
+ * channel by a filter of its own; sizes, strides and padding as conv2d/1 has them. */
+#define HEDDLE_OP_DEPTHWISE_CONV2D "depthwise_conv2d/1" /* attrs: heddle_conv2d_attrs */
 
 /* group_norm/1: x (N, H, W, C), weight (C), bias (C) -> out = f(normalised over H, W and each group
  * of C / groups channels). */

@@ -1,0 +1,15 @@
+// plugins/denoisers/preview_factors.h - how latents of the published autoencoders look without
+// being decoded: the setting "preview_factors" (heddle/diffusion/values.h). Used while a family
+// builds; any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+namespace heddle::denoisers {
+
+enum class LatentKind { sd, sdxl, playground, sd3, flux, flux2, wan21, qwen21 };
+
+// Does nothing where latents have other channels than those of the published models.
+void add_preview_factors(LatentKind kind, std::int64_t channels, Blocks& graph);
+
+}  // namespace heddle::denoisers
