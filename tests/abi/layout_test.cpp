@@ -6,6 +6,7 @@
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/abi/weight_change.h>
 #include <heddle/engine.h>
 #include <boost/test/unit_test.hpp>
 
@@ -214,6 +215,13 @@ AT(heddle_model_service, prefer, 88);
 AT(heddle_model_service, without_blocks, 96);
 AT(heddle_model_service, read, 104);
 SIZE(heddle_joined_model_service, 8);
+SIZE(heddle_weight_change_service, 8);
+SIZE(heddle_weight_change, 48);
+AT(heddle_weight_change, part, 8);
+AT(heddle_weight_change, identity, 16);
+AT(heddle_weight_change, apply, 24);
+AT(heddle_weight_change, self, 32);
+AT(heddle_weight_change, drop, 40);
 SIZE(heddle_device_info, 248);
 AT(heddle_device_info, flops_per_second, 232);
 SIZE(heddle_link, 24);
