@@ -86,6 +86,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
   environment->folders.find = [this](std::string_view folder, std::string_view name) {
     return folders->find(folder, name);
   };
+  environment->folders.places = [this](std::string_view folder) { return folders->places(folder); };
   environment->folders.output = [this](std::string_view kind) { return folders->output(kind); };
   environment->build_model = [this](std::string_view role, const engine::Checkpoint& checkpoint,
                                     const heddle_value* config, const engine::Hints& hints) {

@@ -287,6 +287,21 @@ Checkpoint Checkpoint::scale_to_fp8() const {
   return Checkpoint(std::move(content));
 }
 
+Checkpoint Checkpoint::widen(std::span<const std::string> tensors) const {
+  auto content = std::make_shared<Content>(*content_);
+  for (const std::string& name : tensors) {
+    const auto index = &at(name) - content_->tensors.data();
+    TensorView& view = content->tensors[std::size_t(index)];
+    if (is_block_format(view.dtype))
+      throw Error(Code::unsupported,
+                  cat(path().native(), ": tensor ", quote(name), " is ", dtype_name(view.dtype),
+                      ", to which products alone can be added. Use a file of the model with 8, 16 "
+                      "or 32 bits."));
+    view.is_widened = view.packed != nullptr || (is_f8(view.dtype) && !view.cast);
+  }
+  return Checkpoint(std::move(content));
+}
+
 std::uint64_t Checkpoint::total_bytes() const {
   std::uint64_t bytes = 0;
   for (const TensorView& view : content_->tensors) bytes += view.data.size();

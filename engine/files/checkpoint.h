@@ -33,6 +33,7 @@ struct TensorView {
   bool is_scaled_fp8 = false;                  // Checkpoint::scale_to_fp8()
   // How numbers are made of a row of `data`; nullptr: they are as `dtype` and scale() say.
   std::shared_ptr<const PackedRows> packed = {};
+  bool is_widened = false;  // Checkpoint::widen()
   // Checkpoint::join(): the identity of the checkpoint that it was a tensor of.
   std::optional<Hash128> joined_from = {};
 
@@ -77,6 +78,10 @@ class Checkpoint {
   // As cast() to f8_e4m3, and devices may multiply the matrices in 8 bits: both operands of a
   // product rounded, each row of both with a scale of its own.
   Checkpoint scale_to_fp8() const;
+
+  // The same tensors, of which those named that are quantised are made 16 or 32 bits on their way
+  // to a device, whatever it could multiply. Throws Error(unsupported) for one that is in blocks.
+  Checkpoint widen(std::span<const std::string> tensors) const;
 
   // In the order in which metadata are looked up. As long as this checkpoint or a copy of it lives.
   std::span<const std::shared_ptr<const TensorFile>> files() const;

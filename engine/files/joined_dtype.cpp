@@ -15,13 +15,14 @@ DType matrix_dtype(const TensorView& tensor) {
 }
 
 bool is_patched_beside(const TensorView& tensor, std::int32_t use) {
-  return use == HEDDLE_USE_LINEAR && is_quantised(matrix_dtype(tensor));
+  return use == HEDDLE_USE_LINEAR && is_quantised(matrix_dtype(tensor)) && !tensor.is_widened;
 }
 
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   const TensorView& first = *parts.front();
   if (use == HEDDLE_USE_LINEAR && first.cast) return *first.cast;
   const bool is_matrix = use == HEDDLE_USE_LINEAR;
+  if (std::ranges::any_of(parts, &TensorView::is_widened)) return DType::f32;
   if (std::ranges::any_of(parts, [is_matrix](const TensorView* part) {
         return part->packed != nullptr && !(is_matrix && part->packed->blocks);
       }))

@@ -11,8 +11,9 @@ namespace heddle::engine {
 // The type by which a device is told of tensors that are joined for a use: that of the first one.
 // f32 where they differ and one of them is in blocks or has 8 bits, because no other type holds
 // all of their numbers. Packed rows are matrices in blocks (packed_rows.h); where no block format
-// holds them they are widened on their way to a device: f32, and bf16 for tables of them. The type
-// that its checkpoint casts matrices to, where that was asked for.
+// holds them they are widened on their way to a device: f32, and bf16 for tables of them. So are
+// tensors of Checkpoint::widen(). The type that its checkpoint casts matrices to, where that was
+// asked for.
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use);
 
 // Of 8 bits or in blocks.

@@ -34,6 +34,7 @@ void require_numbers(const TensorView& tensor) {
 // Sums are not rounded to 8 bits or to blocks, and a difference that is no product would take more
 // memory than the whole matrix.
 void require_target(const TensorView& tensor, const WeightPatches::Term& term) {
+  if (tensor.is_widened) return;
   const DType dtype = matrix_dtype(tensor);
   // Packed rows that are widened are rounded once, to what is computed in.
   if (tensor.packed != nullptr && !is_block_format(dtype)) return;
@@ -96,6 +97,7 @@ std::shared_ptr<const WeightPatches> WeightPatches::merge(const WeightPatches* b
   for (const WeightPatch& patch : patches) {
     identity.add(std::string_view(patch.up)).add(std::string_view(patch.down)).add(patch.scale);
     if (patch.keep != 1) identity.add("keep").add(patch.keep);
+    if (patch.change != nullptr) identity.add("change").add(patch.change->identity());
     for (const WeightPatch::Rows& rows : patch.rows)
       identity.add(std::string_view(rows.tensor)).add(rows.begin).add(rows.end);
     result->add(model, other.checkpoint, patch, other.patches);
@@ -110,7 +112,8 @@ void WeightPatches::add(const Checkpoint& model, const Checkpoint& file, const W
             .down = patch.down.empty() ? nullptr : &file.at(patch.down),
             .scale = patch.scale,
             .file = file.identity(),
-            .keep = patch.keep};
+            .keep = patch.keep,
+            .change = patch.change};
   if (term.up != nullptr) require_factors(file, term);
   if (patch.rows.empty())
     throw Error(Code::invalid_argument,
@@ -124,6 +127,10 @@ void WeightPatches::add(const Checkpoint& model, const Checkpoint& file, const W
     if (term.begin < 0 || term.end > rows_of(target) || term.begin > term.end)
       throw Error(Code::invalid_argument,
                   cat(shape_of(target), " has no rows ", term.begin, " to ", term.end));
+    if (term.change != nullptr) {
+      terms_[rows.tensor].push_back(term);
+      return;
+    }
     const std::int64_t last = term.first + term.end - term.begin;
     const TensorView* const wide = term.down == nullptr ? term.up : term.down;
     if (wide != nullptr && (width_of(target) != width_of(*wide) || last > rows_of(*term.up)))
@@ -146,6 +153,10 @@ void WeightPatches::add_patched(const Term& whole, const std::string& tensor,
   terms.push_back(whole);
   for (std::size_t i = 0; i < changes.size(); ++i) {
     Term change = changes[i];
+    if (change.change != nullptr)
+      throw Error(Code::unsupported, cat(shape_of(*whole.up),
+                                         " was changed before by what is no product, so no share "
+                                         "of it can be taken. Save that model first"));
     // Of the rows that `whole` adds to these.
     const std::int64_t first = std::max(change.begin, whole.first);
     const std::int64_t last = std::min(change.end, whole.first + whole.end - whole.begin);
@@ -177,12 +188,26 @@ void WeightPatches::add_to_key(Hasher& key, std::string_view tensor, std::int64_
   for (const Term& term : of(tensor)) {
     const std::int64_t first = std::max(begin, term.begin), last = std::min(end, term.end);
     if (first >= last) continue;
+    if (term.change != nullptr)
+      key.add("change").add(term.change->identity()).add(first - term.begin).add(last - term.begin);
     if (term.keep != 1) key.add("keep").add(term.keep).add(first - begin).add(last - begin);
     if (term.up == nullptr) continue;
     key.add("patch").add(term.file).add(std::string_view(term.up->name)).add(term.scale);
     key.add(first - begin).add(last - begin).add(term.first + first - term.begin);
     if (term.down != nullptr) key.add(std::string_view(term.down->name));
   }
+}
+
+RowRange rows_needed(std::span<const WeightPatches::Term> terms, RowRange rows) {
+  for (bool more = true; more;) {
+    more = false;
+    for (const WeightPatches::Term& term : terms) {
+      if (term.change == nullptr || term.end <= rows.begin || rows.end <= term.begin) continue;
+      more = more || term.begin < rows.begin || rows.end < term.end;
+      rows = {std::min(rows.begin, term.begin), std::max(rows.end, term.end)};
+    }
+  }
+  return rows;
 }
 
 PatchFactors patch_factors(const WeightPatches& patches, std::span<const TensorRows> rows) {

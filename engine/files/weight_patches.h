@@ -18,6 +18,16 @@
 
 namespace heddle::engine {
 
+// A change that is no sum of products: what becomes of rows is made of all of them at once.
+// Immutable; any thread.
+class RowChange {
+ public:
+  virtual ~RowChange() = default;
+  // Changes them where they stand. The same for the same numbers.
+  virtual void apply(std::int64_t rows, std::int64_t width, float* numbers) const = 0;
+  virtual Hash128 identity() const = 0;  // equal for equal changes
+};
+
 // One change of rows of the model's tensors, one after another as `rows` names them: keep * (what
 // stands there) + scale * up * down.
 struct WeightPatch {
@@ -33,6 +43,7 @@ struct WeightPatch {
   double scale = 1;
   std::vector<Rows> rows;
   double keep = 1;  // what stands there counts so much, with what earlier changes made of it
+  std::shared_ptr<const RowChange> change = {};  // in the place of all but one of `rows`
 };
 
 class WeightPatches {
@@ -46,6 +57,7 @@ class WeightPatches {
     double scale = 1;
     Hash128 file;  // the identity of the checkpoint of `up` and `down`
     double keep = 1;
+    std::shared_ptr<const RowChange> change = {};  // of all these rows, in the place of all else
   };
 
   // Those of `before` (nullptr: none), then these: the sum is taken in this order. Throws
@@ -84,6 +96,12 @@ class WeightPatches {
   std::vector<Checkpoint> files_;
   Hash128 identity_;
 };
+
+// Rows [begin, end), and those without which a RowChange of some of them cannot be made.
+struct RowRange {
+  std::int64_t begin = 0, end = 0;
+};
+RowRange rows_needed(std::span<const WeightPatches::Term> terms, RowRange rows);
 
 // Rows [begin, end) of a tensor, as a weight has them.
 struct TensorRows {

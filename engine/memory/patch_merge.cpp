@@ -272,4 +272,63 @@ void merge_patches(const PatchedRows& rows, float* out) {
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
+namespace {
+
+// Of terms that are products: those of `rows`, counted from the first of them.
+std::vector<WeightPatches::Term> terms_within(std::span<const WeightPatches::Term> terms,
+                                              RowRange rows) {
+  std::vector<WeightPatches::Term> within;
+  for (WeightPatches::Term term : terms) {
+    const std::int64_t first = std::max(rows.begin, term.begin),
+                       last = std::min(rows.end, term.end);
+    if (first >= last) continue;
+    term.first += first - term.begin;
+    term.begin = first - rows.begin;
+    term.end = last - rows.begin;
+    within.push_back(term);
+  }
+  return within;
+}
+
+// What these terms make of rows that stand in host memory.
+void add_products(std::vector<float>& numbers, std::int64_t rows,
+                  const std::vector<WeightPatches::Term>& terms) {
+  const std::int64_t width = std::int64_t(numbers.size()) / rows;
+  TensorView view{.name = {}, .dtype = DType::f32, .shape = {rows, width}};
+  view.data = std::as_bytes(std::span(numbers));
+  std::vector<std::int64_t> cuts{0, rows};
+  for (const WeightPatches::Term& term : terms) cuts.insert(cuts.end(), {term.begin, term.end});
+  std::ranges::sort(cuts);
+  std::vector<float> sums(numbers.size());
+  for (std::size_t i = 1; i < cuts.size(); ++i) {
+    if (cuts[i - 1] == cuts[i]) continue;
+    PatchedRows piece{&view, cuts[i - 1], cuts[i], {{0, width}}, {}};
+    for (const WeightPatches::Term& term : terms)
+      if (term.begin <= piece.begin && piece.end <= term.end) piece.terms.push_back(&term);
+    merge_patches(piece, sums.data() + piece.begin * width);
+  }
+  numbers = std::move(sums);
+}
+
+}  // namespace
+
+void merge_changes(const TensorView& tensor, RowRange rows,
+                   std::span<const WeightPatches::Term> terms, float* out) {
+  std::int64_t width = 1;
+  for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) width *= tensor.shape[axis];
+  const std::int64_t count = rows.end - rows.begin;
+  std::vector<float> numbers(std::size_t(count * width));
+  merge_patches({&tensor, rows.begin, rows.end, {{0, width}}, {}}, numbers.data());
+  for (std::size_t at = 0; at < terms.size();) {
+    std::size_t next = at;
+    while (next < terms.size() && terms[next].change == nullptr) ++next;
+    if (next > at) add_products(numbers, count, terms_within(terms.subspan(at, next - at), rows));
+    if (next < terms.size() && terms[next].begin < rows.end && rows.begin < terms[next].end)
+      terms[next].change->apply(terms[next].end - terms[next].begin, width,
+                                numbers.data() + (terms[next].begin - rows.begin) * width);
+    at = next + 1;
+  }
+  std::ranges::copy(numbers, out);
+}
+
 }  // namespace heddle::engine

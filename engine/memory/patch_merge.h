@@ -28,4 +28,9 @@ struct PatchedRows {
 // are computed by several threads, which end before this returns.
 void merge_patches(const PatchedRows& rows, float* out);
 
+// Rows [begin, end), whole, as all terms of the tensor make them, each RowChange among them, too.
+// REQUIRES: what rows_needed() gives.
+void merge_changes(const TensorView& tensor, RowRange rows,
+                   std::span<const WeightPatches::Term> terms, float* out);
+
 }  // namespace heddle::engine

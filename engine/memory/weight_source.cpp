@@ -101,6 +101,31 @@ void add_patched(HostWeight& host, const Piece& piece,
   add(host, shape, DType::f32, bytes, 1);
 }
 
+// Rows that a RowChange changes: of all that it needs, those that are wanted.
+void add_changed(HostWeight& host, const Piece& piece, std::span<const WeightPatches::Term> terms) {
+  const RowRange needed = rows_needed(terms, {piece.begin, piece.end});
+  const std::int64_t width = elements_below(piece.tensor, 1);
+  std::vector<float> whole(std::size_t((needed.end - needed.begin) * width));
+  merge_changes(piece.tensor, needed, terms, whole.data());
+  const std::vector<std::int64_t> shape = piece.shape();
+  const auto bytes = host_bytes(dense_bytes(make_info(HEDDLE_F32, shape)));
+  auto* to = reinterpret_cast<float*>(bytes.get());
+  const std::vector<PatchedRows::Span> spans = piece.spans();
+  for (std::int64_t row = piece.begin; row < piece.end; ++row)
+    for (const PatchedRows::Span& s : spans) {
+      const float* const from = whole.data() + (row - needed.begin) * width;
+      to = std::copy(from + s.begin, from + s.end, to);
+    }
+  add(host, shape, DType::f32, bytes, 1);
+}
+
+// Rows of the file that a part is made of.
+RowRange rows_read(const WeightSource& source, const WeightSource::Part& part) {
+  if (source.patches == nullptr || is_patched_beside(*part.tensor, source.use))
+    return {part.begin, part.end};
+  return rows_needed(source.patches->of(part.tensor->name), {part.begin, part.end});
+}
+
 // Packed rows as a block format.
 void add_blocks(HostWeight& host, const Piece& piece) {
   const TensorView& t = piece.tensor;
@@ -191,7 +216,10 @@ HostWeight host_weight(const WeightSource& source) {
       std::vector<const WeightPatches::Term*> here;
       for (const WeightPatches::Term& term : terms)
         if (term.begin <= piece.begin && piece.end <= term.end) here.push_back(&term);
-      if (here.empty() && !is_packed)
+      const auto is_change = [](const auto* term) { return term->change != nullptr; };
+      if (std::ranges::any_of(here, is_change))
+        add_changed(host, piece, terms);
+      else if (here.empty() && !is_packed)
         add_as_in_file(host, piece);
       else if (is_packed && in_blocks)
         add_blocks(host, piece);
@@ -233,8 +261,10 @@ void detach(HostWeight& host) {
 
 std::vector<FilePart> file_parts(const WeightSource& source) {
   std::vector<FilePart> parts;
-  for (const WeightSource::Part& part : source.parts)
-    parts.push_back(file_part(*part.tensor, part.begin, part.end));
+  for (const WeightSource::Part& part : source.parts) {
+    const RowRange rows = rows_read(source, part);
+    parts.push_back(file_part(*part.tensor, rows.begin, rows.end));
+  }
   return parts;
 }
 
@@ -247,9 +277,9 @@ HostWeight host_weight(const WeightSource& source, const DeviceState& state) {
   for (const WeightSource::Part& part : source.parts) views.push_back(*part.tensor);
   WeightSource leased = source;
   for (std::size_t i = 0; i < views.size(); ++i) {
+    const RowRange rows = rows_read(source, source.parts[i]);
     const std::uint64_t before =
-        file_part(views[i], leased.parts[i].begin, leased.parts[i].end).offset -
-        views[i].file_offset();
+        file_part(views[i], rows.begin, rows.end).offset - views[i].file_offset();
     views[i].data = {lease->data(i) - before, views[i].data.size()};
     views[i].file = lease->file(i);  // the same, perhaps by another opening
     leased.parts[i].tensor = &views[i];

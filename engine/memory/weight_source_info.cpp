@@ -111,6 +111,7 @@ Hash128 WeightSource::key(Hash128 checkpoint) const {
   hasher.add(is_joined ? *parts[0].tensor->joined_from : checkpoint).add(use);
   for (const Part& part : parts) {
     hasher.add(std::string_view(part.tensor->name)).add(part.begin).add(part.end);
+    if (part.tensor->is_widened) hasher.add(std::string_view("widened"));
     if (patches != nullptr && !is_patched_beside(*part.tensor, use))
       patches->add_to_key(hasher, part.tensor->name, part.begin, part.end);
   }

@@ -41,6 +41,7 @@ const void* service(const heddle_host*, const char* name) {
       {HEDDLE_SERVICE_GRAPH, graph_service()},
       {HEDDLE_SERVICE_MODEL, model_service()},
       {HEDDLE_SERVICE_JOINED_MODEL, joined_model_service()},
+      {HEDDLE_SERVICE_WEIGHT_CHANGE, weight_change_service()},
       {HEDDLE_SERVICE_REGISTRY, registry_service()},
   };
   const std::string_view asked = name == nullptr ? "" : name;

@@ -10,6 +10,7 @@
 #include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"
 #include "heddle/abi/send.h"
+#include "heddle/abi/weight_change.h"
 
 namespace heddle::engine {
 
@@ -45,6 +46,7 @@ const heddle_checkpoint_service* checkpoint_service();
 const heddle_graph_service* graph_service();
 const heddle_model_service* model_service();
 const heddle_joined_model_service* joined_model_service();
+const heddle_weight_change_service* weight_change_service();
 const heddle_registry_service* registry_service();
 
 }  // namespace heddle::engine

@@ -28,6 +28,14 @@ const heddle_folders_service* folders_service() {
       },
       [](heddle_ctx* ctx, const char* path, std::uint64_t* hash) {
         return to_status([&] { *hash = ctx->identify_file(text_or_empty(path)); });
+      },
+      [](heddle_ctx* ctx, const char* folder, heddle_value** list) {
+        return to_status([&] {
+          List places;
+          for (std::string& place : ctx->folder_places(text_or_empty(folder)))
+            places.items.push_back(make_value(std::move(place)));
+          *list = const_cast<heddle_value*>(make_value(std::move(places)).release());
+        });
       }};
   return &table;
 }

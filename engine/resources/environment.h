@@ -44,6 +44,7 @@ struct RunDevice {
 struct FolderService {
   std::function<std::string(std::string_view folder, std::string_view name)>
       find;  // throws not_found with the places searched
+  std::function<std::vector<std::string>(std::string_view folder)> places;
   std::function<std::string(std::string_view kind)> output;  // "output", "temp"; made when missing
 };
 

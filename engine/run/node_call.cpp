@@ -267,6 +267,11 @@ std::string NodeCall::find_file(std::string_view folder, std::string_view name) 
   return shared_.environment.folders.find(folder, name);
 }
 
+std::vector<std::string> NodeCall::folder_places(std::string_view folder) {
+  if (!shared_.environment.folders.places) return {};
+  return shared_.environment.folders.places(folder);
+}
+
 std::string NodeCall::output_folder(std::string_view kind) {
   if (!shared_.environment.folders.output)
     throw Error(Code::unsupported, "this engine was given no output folder");

@@ -165,6 +165,7 @@ class NodeCall final : public heddle_ctx {
                     const heddle_value* config) override;
   std::unique_ptr<SessionHandle> open(const SessionRequest& request) override;
   std::string find_file(std::string_view folder, std::string_view name) override;
+  std::vector<std::string> folder_places(std::string_view folder) override;
   // Waits until the run may write.
   std::string output_folder(std::string_view kind) override;
   std::uint64_t identify_file(std::string_view path) override;

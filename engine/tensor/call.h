@@ -78,6 +78,8 @@ struct heddle_ctx {
   virtual std::unique_ptr<heddle::engine::SessionHandle> open(
       const heddle::engine::SessionRequest& request) = 0;
   virtual std::string find_file(std::string_view folder, std::string_view name) = 0;
+  // Where find_file() looks; empty where the call has no files.
+  virtual std::vector<std::string> folder_places(std::string_view) { return {}; }
   virtual std::string output_folder(std::string_view kind) = 0;
   virtual std::uint64_t identify_file(std::string_view path) = 0;
   virtual heddle_completion* defer() = 0;

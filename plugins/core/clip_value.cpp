@@ -108,8 +108,9 @@ std::string missing_text(const Kind& kind, const fs::path& file, const Value& mo
          " in the models folders. " + advice(kind.name);
 }
 
-Record encoder_record(const Kind& kind, const Value& model) {
+Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
   Record record;
+  record.set("embedding_places", places_of(ctx, "embeddings"));
   record.set("name", value_of(kind.name)).set("family", value_of(kind.family)).set("model", model);
   if (kind.name == "clip_g" || kind.name == "clip_h")
     record.set("padding", value_of(kOpenClipPadding));
@@ -198,7 +199,7 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint
   if (!tokenizer) tokenizer = tokenizer_inside(file);
   if (!tokenizer && beside != nullptr) tokenizer = tokenizer_inside(*beside);
   if (!tokenizer) tokenizer = published_tokenizer(kind, model);
-  Record record = encoder_record(kind, model);
+  Record record = encoder_record(ctx, kind, model);
   if (tokenizer)
     record.set("tokenizer", tokenizer);
   else
@@ -226,7 +227,7 @@ Value folder_encoder(Context& ctx, const FolderPart& where) {
                 files.string() +
                     ": there is neither tokenizer.json nor spiece.model nor vocab.json "
                     "with merges.txt. The download is probably incomplete.");
-  Record record = encoder_record(kind, model);
+  Record record = encoder_record(ctx, kind, model);
   record.set("tokenizer", tokenizer).set("config", config);
   if (is_language) {
     add_vision(ctx, record, file, config);

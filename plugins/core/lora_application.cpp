@@ -5,6 +5,8 @@
 
 #include <heddle/joined_model.hpp>
 
+#include "lora_forms.h"
+
 namespace heddle::loaders {
 namespace {
 
@@ -39,6 +41,7 @@ Value LoraApplication::add_to(const Value& model, LoraPlace place, double streng
   if (strength == 0) return model;
   Value changed =
       changes.patches.empty() ? model : with_patches(model, lora_.file, changes.patches);
+  if (!changes.forms.empty()) changed = with_changes(changed, lora_.file, std::move(changes.forms));
   for (const Patch& product : changes.wider) changed = widened(changed, product);
   return changed;
 }
@@ -125,7 +128,15 @@ bool LoraApplication::add_patches(const LoraModule& module, const LoraTargets& t
     (is_wider(patch, model) ? changes.wider : changes.patches).push_back(patch);
   };
   const double scale = strength * alpha_over_rank(module);
-  add(module.up, module.down, scale, "weight");
+  if (has_form(module)) {
+    const std::vector<Part>* rows = targets.find(name, "weight");
+    whole = rows != nullptr;
+    if (rows != nullptr)
+      std::ranges::move(form_changes(lora_, name, module, *rows, model_checkpoint(model), strength),
+                        std::back_inserter(changes.forms));
+  } else {
+    add(module.up, module.down, scale, "weight");
+  }
   add(module.up_bias, "", scale, "bias");
   add(module.difference, "", strength, "weight");
   add(module.bias_difference, "", strength, "bias");

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/weight_change.hpp>
+
 #include "lora_file.h"
 #include "lora_targets.h"
 
@@ -34,7 +36,8 @@ class LoraApplication {
   // the weight has that the model can widen.
   struct Changes {
     std::vector<Patch> patches, wider;
-    std::size_t count() const { return patches.size() + wider.size(); }
+    std::vector<WeightChange> forms;
+    std::size_t count() const { return patches.size() + wider.size() + forms.size(); }
   };
   bool add_patches(const LoraModule& module, const LoraTargets& targets, const std::string& name,
                    double strength, const Value& model, Changes& changes) const;

@@ -44,20 +44,36 @@ constexpr Marker kMarkers[] = {
     {".lora_B.", "bias", &LoraModule::up_bias},
 };
 
-struct Foreign {
-  std::string_view text, kind;
+// Of what is no plain product: by what its factors are called.
+struct FactorSuffix {
+  std::string_view text, factor;
 };
-constexpr Foreign kForeign[] = {
-    {".dora_scale", "DoRA"},
-    {".lora_magnitude_vector", "DoRA"},
-    {".lora_mid.", "LoCon with a middle factor"},
-    {".hada_", "LoHa"},
-    {".lokr_", "LoKr"},
-    {".oft_", "OFT"},
-    {".boft_", "BOFT"},
-    {".a1.weight", "GLoRA"},
-    {".lora_embedding_", "an embedding's LoRA"},
-    {".reshape_weight", "a weight of another shape"},
+constexpr FactorSuffix kFactors[] = {
+    {".hada_w1_a", "hada_w1_a"},
+    {".hada_w1_b", "hada_w1_b"},
+    {".hada_w2_a", "hada_w2_a"},
+    {".hada_w2_b", "hada_w2_b"},
+    {".hada_t1", "hada_t1"},
+    {".hada_t2", "hada_t2"},
+    {".lokr_w1", "lokr_w1"},
+    {".lokr_w1_a", "lokr_w1_a"},
+    {".lokr_w1_b", "lokr_w1_b"},
+    {".lokr_w2", "lokr_w2"},
+    {".lokr_w2_a", "lokr_w2_a"},
+    {".lokr_w2_b", "lokr_w2_b"},
+    {".lokr_t2", "lokr_t2"},
+    {".lora_mid.weight", "lora_mid"},
+    {".oft_blocks", "oft_blocks"},
+    {".rescale", "rescale"},
+    {".a1.weight", "a1"},
+    {".a2.weight", "a2"},
+    {".b1.weight", "b1"},
+    {".b2.weight", "b2"},
+    {".dora_scale", "dora_scale"},
+    {".lora_magnitude_vector", "magnitude"},
+    {".lora_magnitude_vector.weight", "magnitude"},
+    {".lora_magnitude_vector.default.weight", "magnitude"},
+    {".reshape_weight", "reshape_weight"},
 };
 
 struct Prefix {
@@ -86,6 +102,11 @@ constexpr Prefix kPrefixes[] = {
 struct Key {
   std::string module;
   Slot slot = nullptr;
+  std::string factor = {};  // where there is no slot
+
+  std::string& name_in(LoraModule& of) const {
+    return slot != nullptr ? of.*slot : of.factors[factor];
+  }
 };
 
 std::optional<Key> parse(const std::string& key) {
@@ -104,27 +125,24 @@ std::optional<Key> parse(const std::string& key) {
   for (const Suffix& suffix : kSuffixes)
     if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
       return Key{key.substr(0, key.size() - suffix.text.size()), suffix.slot};
+  for (const FactorSuffix& suffix : kFactors)
+    if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
+      return Key{key.substr(0, key.size() - suffix.text.size()), nullptr,
+                 std::string(suffix.factor)};
   return std::nullopt;
 }
 
-void refuse_foreign(const Checkpoint& file) {
+void refuse_embeddings(const Checkpoint& file) {
   std::vector<std::string> keys;
-  std::string kind;
-  for (std::uint32_t i = 0; i < file.size(); ++i) {
-    const std::string key = file.name(i);
-    for (const Foreign& foreign : kForeign) {
-      if (key.find(foreign.text) == std::string::npos) continue;
-      if (kind.empty()) kind = foreign.kind;
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    if (const std::string key = file.name(i); key.find(".lora_embedding_") != key.npos)
       keys.push_back(key);
-      break;
-    }
-  }
   if (!keys.empty())
-    throw Error(HEDDLE_UNSUPPORTED, file.path() + ": " + std::to_string(keys.size()) + " of its " +
-                                        std::to_string(file.size()) +
-                                        " keys are not those of a plain LoRA but of " + kind +
-                                        ", which is not supported: " + some_of(keys) +
-                                        ". Without them the picture would be another one.");
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": " + std::to_string(keys.size()) + " of its " +
+                    std::to_string(file.size()) +
+                    " keys change embeddings, which is not supported: " + some_of(keys) +
+                    ". Without them the picture would be another one.");
 }
 
 void require_whole(const Checkpoint& file, const std::string& name, const LoraModule& module) {
@@ -179,7 +197,7 @@ LoraAddress lora_address(const std::string& module) {
 LoraFile read_lora(const std::string& path) {
   LoraFile result{Checkpoint::open(path), {}, {}};
   const Checkpoint& file = result.file;
-  refuse_foreign(file);
+  refuse_embeddings(file);
   for (std::uint32_t i = 0; i < file.size(); ++i) {
     const std::string key = file.name(i);
     const std::optional<Key> parsed = parse(key);
@@ -188,7 +206,7 @@ LoraFile read_lora(const std::string& path) {
       continue;
     }
     LoraModule& module = result.modules[parsed->module];
-    std::string& name = module.*(parsed->slot);
+    std::string& name = parsed->name_in(module);
     if (!name.empty())
       throw Error(HEDDLE_INVALID_ARGUMENT, path + ": '" + name + "' and '" + key +
                                                "' are two adapters for one module. Save them as "

@@ -19,7 +19,9 @@ struct LoraModule {
   std::string up_bias;   // counts like the product, added to the bias
   std::string difference, bias_difference;  // added as they are
   std::string replacement;                  // in the place of the weight, however strong
-  std::vector<std::string> keys;            // all of these
+  // Those of other kinds (lora_forms.h), by what they are: "hada_w1_a", "dora_scale", ...
+  std::map<std::string, std::string> factors;
+  std::vector<std::string> keys;  // all of these
 };
 
 // Which part of a pipeline a module belongs to.
@@ -37,7 +39,7 @@ struct LoraFile {
   std::vector<std::string> unknown;           // keys that are of no scheme
 };
 
-// Throws unsupported, naming the keys, for files of other kinds (DoRA, LoHa, LoKr, ...), and
+// Throws unsupported, naming the keys, for what changes embeddings, and
 // invalid_argument for half of a product.
 LoraFile read_lora(const std::string& path);
 

@@ -38,6 +38,12 @@ std::uint64_t identity_of(Context& ctx, const fs::path& path) {
 
 }  // namespace
 
+Value places_of(Context& ctx, const char* folder) {
+  heddle_value* list = nullptr;
+  check(service<heddle_folders_service>().places(ctx.raw(), folder, &list));
+  return Value::adopt(list);
+}
+
 fs::path find_file(Context& ctx, const char* folder, const std::string& name) {
   heddle_value* path = nullptr;
   check(ask(ctx, folder, name, &path));

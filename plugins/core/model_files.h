@@ -12,6 +12,9 @@
 
 namespace heddle::loaders {
 
+// Where files of a folder are looked for: a list of texts.
+Value places_of(Context& ctx, const char* folder);
+
 // The path of a name in a model folder ("vae"); fails with the places that were searched.
 std::filesystem::path find_file(Context& ctx, const char* folder, const std::string& name);
 // The same, absent when it is nowhere.

@@ -44,7 +44,9 @@ void ClipEmbed::execute(Context& ctx) {
     throw Error(HEDDLE_INVALID_ARGUMENT, "CLIP has " + std::to_string(table.size(0)) +
                                              " positions, got " + std::to_string(length) +
                                              " tokens. Cut the text into chunks.");
-  const Tensor embedded = blocks::wide_embedding(ctx, ctx[tokens], words);
+  Tensor embedded = blocks::wide_embedding(ctx, ctx[tokens], words);
+  if (ctx.has(vectors))
+    embedded = ops::add(ctx, ops::mul(ctx, embedded, ctx[is_word]), ctx[vectors]);
   ctx[out] = ops::add(ctx, embedded, table.slice(0, 0, length).reshape({1, length, table.size(1)}));
 }
 
@@ -158,6 +160,10 @@ class ClipBuilder {
     Block embed = graph_.add<ClipEmbed>("embed");
     embed.link(ClipEmbed::ids,
                graph_.input("ids", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    constexpr std::uint32_t kOptional =
+        HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH;
+    embed.link(ClipEmbed::vectors, graph_.input("vectors", kOptional))
+        .link(ClipEmbed::is_word, graph_.input("is_word", kOptional));
     blocks::Slots slots(file_, embed, "embed");
     slots.fill(ClipEmbed::tokens, names_.tokens(), {d_.vocabulary, d_.width});
     slots.fill(ClipEmbed::positions, names_.positions(), {d_.positions, d_.width});

@@ -4,6 +4,8 @@
 // Inputs   ids          (B, S) i32  loop-invariant  token ids, S at most as many as positions (77)
 //          eos          (B) i32     loop-invariant  where each row's end token is: the state there
 //                                                   is the pooled one
+//          vectors      (B, S, D)   loop-invariant  optional, with is_word (B, S, 1): what stands
+//                                                   for the token where is_word is 0, else zeros
 // Outputs  last_hidden  (B, S, D)   last layer, or that which the config's normed_layer tells
 //                                   (-1: the last, -2: that before it), after the final norm
 //          penultimate  (B, S, D)   the layer before it, without the final norm
@@ -24,15 +26,18 @@
 
 namespace heddle::encoders {
 
-// ids (B, S) -> hidden (B, S, D): token plus position.
+// ids (B, S) -> hidden (B, S, D): token plus position. Where is_word (B, S, 1) is 0, not 1, the
+// vector (B, S, D) of that place stands for the token; both or none are given.
 struct ClipEmbed {
   static constexpr Info info{"clip.embed",  1,  "CLIP embedding",
                              "blocks/clip", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> ids{"ids"};
+  static constexpr Input<Tensor> vectors{"vectors", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> is_word{"is_word", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight tokens{"tokens", HEDDLE_USE_TABLE};
   static constexpr Weight positions{"positions"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(ids, tokens, positions, out);
+  static constexpr auto ports = heddle::ports(ids, vectors, is_word, tokens, positions, out);
   static void execute(Context& ctx);
 };
 

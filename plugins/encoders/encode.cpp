@@ -33,6 +33,14 @@ Record inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& window
   std::int32_t* to = ids.data<std::int32_t>();
   for (const Window* window : rows) to = std::copy(window->ids.begin(), window->ids.end(), to);
   Record inputs;
+  if (has_vectors(windows)) {
+    const Tensor vectors = ctx.make_host(
+        {batch.rows(), windows.length(), windows.embeddings->reader().width}, HEDDLE_F32);
+    const Tensor is_word = ctx.make_host({batch.rows(), windows.length(), 1}, HEDDLE_F32);
+    windows.embeddings->write(ids.data<std::int32_t>(), batch.rows() * windows.length(),
+                              vectors.data<float>(), is_word.data<float>());
+    inputs.set("vectors", value_of(vectors)).set("is_word", value_of(is_word));
+  }
   inputs.set("ids", value_of(ids));
   if (model_takes(encoder.model(), "unpadded")) {
     const Tensor unpadded = ctx.make_host({windows.unpadded}, HEDDLE_I32);
@@ -139,14 +147,24 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
   return result;
 }
 
-// No file of an embedding is read, so each is one that is not there.
-void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
+// Of those that no encoder has vectors for, and of files that one of them cannot read.
+void warn_of_embeddings(Context& ctx, const std::vector<Asked>& all, const Prompt& prompt) {
   constexpr std::size_t kMostShown = 8;
   std::set<std::string> names;
-  for (const EncoderUse& use : uses) {
+  for (const Asked& asked : all) {
     text::Work work;
-    text::named_embeddings(prompt.of(use.encoder.name()), text::WeightSyntax::kParsed, work,
-                           [&](std::string_view name) { names.emplace(name.substr(0, 100)); });
+    text::named_embeddings(prompt.of(asked.use.encoder.name()), text::WeightSyntax::kParsed, work,
+                           [&](std::string_view name) {
+                             const auto has = [&](const Asked& each) {
+                               return each.windows.embeddings &&
+                                      each.windows.embeddings->has(std::string(name));
+                             };
+                             if (std::ranges::none_of(all, has)) names.emplace(name.substr(0, 100));
+                           });
+    if (asked.windows.embeddings)
+      for (const std::string& reason : asked.windows.embeddings->unfit())
+        ctx.warn("an embedding is left out of what " + asked.use.encoder.name() +
+                 " reads: " + reason);
   }
   if (names.empty()) return;
   std::string listed;
@@ -161,10 +179,13 @@ void warn_of_embeddings(Context& ctx, const std::vector<EncoderUse>& uses, const
            ". These words are left out; the rest is drawn.");
 }
 
-Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt) {
+Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt,
+                 bool warns) {
   Record entry;
   JoinedTexts joined(uses);
-  for (const Asked& asked : ask(uses, prompt, &ctx)) {
+  const std::vector<Asked> all = ask(uses, prompt, &ctx);
+  if (warns) warn_of_embeddings(ctx, all, prompt);
+  for (const Asked& asked : all) {
     const EncoderUse& use = asked.use;
     const Encoded encoded = encode(ctx, asked, prompt);
     if (use.is_joined()) {
@@ -183,10 +204,9 @@ Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt
 }  // namespace
 
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
-  warn_of_embeddings(ctx, encoders_of(clip), prompt);
   std::vector<Value> entries;
   for (const HookedClip& hooked : hooked_clips(clip)) {
-    Record entry = encode_by(ctx, encoders_of(hooked.clip), prompt);
+    Record entry = encode_by(ctx, encoders_of(hooked.clip), prompt, entries.empty());
     for (const auto& [key, value] : fields_of(clip, hooked)) entry.set(key, value);
     entries.push_back(entry.value());
   }

@@ -38,6 +38,12 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
       Infer::Set inputs;
       inputs.constants.push_back({"ids", HEDDLE_I32, {batch.rows(), windows.length()}});
       if (takes_unpadded) inputs.constants.push_back({"unpadded", HEDDLE_I32, {windows.unpadded}});
+      if (has_vectors(windows)) {
+        const std::int64_t width_of_tokens = windows.embeddings->reader().width;
+        inputs.constants.push_back(
+            {"vectors", HEDDLE_F32, {batch.rows(), windows.length(), width_of_tokens}});
+        inputs.constants.push_back({"is_word", HEDDLE_F32, {batch.rows(), windows.length(), 1}});
+      }
       if (has_eos) inputs.constants.push_back({"eos", HEDDLE_I32, {batch.rows()}});
       for (const Infer::Named& input : picture_shapes(use.encoder, windows))
         inputs.constants.push_back(input);

@@ -18,6 +18,10 @@ void copy_part(Context& ctx, const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
+bool has_vectors(const Windows& windows) {
+  return windows.embeddings != nullptr && windows.embeddings->any();
+}
+
 bool are_joined(const std::vector<EncoderUse>& uses) {
   return std::ranges::any_of(uses, &EncoderUse::is_joined);
 }

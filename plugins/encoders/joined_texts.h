@@ -24,6 +24,9 @@ struct Asked {
 std::vector<Asked> ask(const std::vector<EncoderUse>& uses, const Prompt& prompt,
                        const Context* ctx);
 
+// Whether ids of these windows stand for vectors of embeddings.
+bool has_vectors(const Windows& windows);
+
 // Whether the encoders' outputs are joined.
 bool are_joined(const std::vector<EncoderUse>& uses);
 

@@ -72,7 +72,21 @@ heddle_token_windows TextEncoder::rules(std::int64_t least_length) const {
       .padding = checked_cast<std::int32_t>(record_.get<std::int64_t>("padding", -1), "padding"),
       .weights = record_.get<bool>("weights", true) ? 1 : 0,
       .cancelled = nullptr,
-      .cancelled_of = nullptr};
+      .cancelled_of = nullptr,
+      .embedding = nullptr,
+      .embedding_of = nullptr};
+}
+
+std::shared_ptr<PromptEmbeddings> TextEncoder::embeddings() const {
+  std::vector<std::string> places;
+  const Value list = record_.field("embedding_places");
+  for (std::uint32_t i = 0; i < list.count(); ++i) places.push_back(list.item(i).as<std::string>());
+  const Value settings = model_settings(model());
+  const bool takes_vectors = model_takes(model(), "vectors");
+  return std::make_shared<PromptEmbeddings>(
+      std::move(places),
+      PromptEmbeddings::Reader{name_, takes_vectors ? settings.get<std::int64_t>("width", 0) : 0,
+                               settings.get<std::int64_t>("vocabulary", 0)});
 }
 
 std::vector<Window> TextEncoder::pack(const std::string& prompt,
@@ -215,6 +229,13 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     };
     wanted.cancelled_of = const_cast<Context*>(ctx);
   }
+  const std::shared_ptr<PromptEmbeddings> named = embeddings();
+  wanted.embedding_of = named.get();
+  wanted.embedding = [](void* of, heddle_str name, std::int32_t* first) {
+    const text::EmbeddingIds ids = static_cast<PromptEmbeddings*>(of)->find({name.data, name.size});
+    *first = ids.first;
+    return ids.count;
+  };
   Windows all{.rows = pack(prompt, wanted),
               .empty = {},
               .dropped = 0,
@@ -247,6 +268,7 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   const auto is_weighted = [](const Window& window) { return !window.weights.empty(); };
   if (std::any_of(all.rows.begin(), all.rows.end(), is_weighted))
     all.empty = empty_of(all.length());
+  if (named->any() || !named->unfit().empty()) all.embeddings = named;
   place_pictures(given, all);
   all.drops_pictures = given.drops_pictures;
   all.dropped = dropped(all.rows.front().ids);

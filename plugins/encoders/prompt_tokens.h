@@ -10,6 +10,7 @@
 #include <heddle/diffusion/tokenizer.h>
 #include <heddle/model.hpp>
 
+#include "embeddings.h"
 #include "plugins/blocks/resample.h"
 #include "windows.h"
 
@@ -62,6 +63,7 @@ class TextEncoder {
   std::vector<std::int32_t> ends(const std::vector<const Window*>& windows) const;
 
  private:
+  std::shared_ptr<PromptEmbeddings> embeddings() const;
   std::string in_template(const std::string& prompt, const Prompt& given) const;
   void place_pictures(const Prompt& prompt, Windows& windows) const;
   std::int64_t dropped(const std::vector<std::int32_t>& ids) const;

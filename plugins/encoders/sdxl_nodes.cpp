@@ -36,6 +36,10 @@ void CLIPTextEncodeSDXL::execute(Context& ctx) {
                                          {"target_height", value_of(ctx[target_height])}});
 }
 
+std::uint64_t CLIPTextEncodeSDXL::fingerprint(Context& ctx) {
+  return embeddings_fingerprint(ctx, {&text_g, &text_l});
+}
+
 void CLIPTextEncodeSDXL::infer(Infer& question) {
   const auto from = question[clip];
   const auto g = question[text_g], l = question[text_l];
@@ -47,6 +51,10 @@ void CLIPTextEncodeSDXLRefiner::execute(Context& ctx) {
   ctx[conditioning] = with_fields(list, {{"aesthetic_score", value_of(ctx[ascore])},
                                          {"width", value_of(ctx[width])},
                                          {"height", value_of(ctx[height])}});
+}
+
+std::uint64_t CLIPTextEncodeSDXLRefiner::fingerprint(Context& ctx) {
+  return embeddings_fingerprint(ctx, {&text});
 }
 
 void CLIPTextEncodeSDXLRefiner::infer(Infer& question) {

@@ -33,6 +33,7 @@ struct CLIPTextEncodeSDXL {
   static constexpr auto ports = heddle::ports(clip, width, height, crop_w, crop_h, target_width,
                                               target_height, text_g, text_l, conditioning);
   static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
   static void infer(Infer& question);
 };
 
@@ -54,6 +55,7 @@ struct CLIPTextEncodeSDXLRefiner {
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(ascore, width, height, text, clip, conditioning);
   static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
   static void infer(Infer& question);
 };
 

@@ -92,6 +92,10 @@ void CLIPTextEncode::execute(Context& ctx) {
   ctx[conditioning] = encode_prompt(ctx, ctx[clip], {.text = ctx[text], .by_encoder = {}});
 }
 
+std::uint64_t CLIPTextEncode::fingerprint(Context& ctx) {
+  return embeddings_fingerprint(ctx, {&text});
+}
+
 void CLIPTextEncode::infer(Infer& question) {
   const auto from = question[clip];
   const auto prompt = question[text];
@@ -107,6 +111,10 @@ void CLIPTextEncodeFlux::execute(Context& ctx) {
   ctx[conditioning] = list_of(entries);
 }
 
+std::uint64_t CLIPTextEncodeFlux::fingerprint(Context& ctx) {
+  return embeddings_fingerprint(ctx, {&clip_l, &t5xxl});
+}
+
 void CLIPTextEncodeFlux::infer(Infer& question) {
   const auto from = question[clip];
   const auto l = question[clip_l], t5 = question[t5xxl];
@@ -116,6 +124,10 @@ void CLIPTextEncodeFlux::infer(Infer& question) {
 void CLIPTextEncodeSD3::execute(Context& ctx) {
   ctx[conditioning] = encode_prompt(
       ctx, ctx[clip], sd3_prompt(ctx[clip_l], ctx[clip_g], ctx[t5xxl], ctx[empty_padding]));
+}
+
+std::uint64_t CLIPTextEncodeSD3::fingerprint(Context& ctx) {
+  return embeddings_fingerprint(ctx, {&clip_l, &clip_g, &t5xxl});
 }
 
 void CLIPTextEncodeSD3::infer(Infer& question) {

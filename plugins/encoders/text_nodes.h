@@ -21,6 +21,7 @@ struct CLIPTextEncode {
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(text, clip, conditioning);
   static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
   static void infer(Infer& question);
 };
 
@@ -40,6 +41,7 @@ struct CLIPTextEncodeFlux {
   static constexpr Output<Value> conditioning{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(clip, clip_l, t5xxl, guidance, conditioning);
   static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
   static void infer(Infer& question);
 };
 
@@ -64,6 +66,7 @@ struct CLIPTextEncodeSD3 {
   static constexpr auto ports =
       heddle::ports(clip, clip_l, clip_g, t5xxl, empty_padding, conditioning);
   static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
   static void infer(Infer& question);
 };
 

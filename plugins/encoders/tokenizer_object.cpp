@@ -96,11 +96,19 @@ heddle_status* windows(void* self, heddle_str prompt, const heddle_token_windows
       text::Work work;
       if (wanted.cancelled != nullptr)
         work = text::Work([&] { return wanted.cancelled(wanted.cancelled_of) != 0; });
-      text::token_windows(tokenizer, {prompt.data, prompt.size},
-                          rules_of(tokenizer, wanted, padding), syntax, work,
-                          [&](const text::WindowToken& token) {
-                            push(to, std::uint32_t(token.window), token.id, token.weight);
-                          });
+      text::FindEmbedding find;
+      if (wanted.embedding != nullptr)
+        find = [&](std::string_view name) {
+          text::EmbeddingIds ids;
+          ids.count = wanted.embedding(wanted.embedding_of, {name.data(), name.size()}, &ids.first);
+          return ids;
+        };
+      text::token_windows(
+          tokenizer, {prompt.data, prompt.size}, rules_of(tokenizer, wanted, padding), syntax, work,
+          [&](const text::WindowToken& token) {
+            push(to, std::uint32_t(token.window), token.id, token.weight);
+          },
+          find);
     });
   });
 }

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 namespace heddle::encoders {
+
+class PromptEmbeddings;
 
 struct Window {
   std::vector<std::int32_t> ids;
@@ -45,6 +48,9 @@ struct Windows {
   std::int64_t unpadded = 0;  // tokens before the padding, for encoders that ask for it
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
   bool drops_pictures = false;  // the states of pictures are left out of the result, too
+  // Those that the prompt names, whose vectors some ids of `rows` stand for; nullptr: it names
+  // none.
+  std::shared_ptr<const PromptEmbeddings> embeddings = {};
 
   bool weighted() const { return !empty.ids.empty(); }
   std::int64_t count() const { return std::int64_t(rows.size()); }

@@ -12,6 +12,7 @@
 #include <heddle/abi/send.h>
 #include <heddle/abi/validate.h>
 #include <heddle/abi/value.h>
+#include <heddle/abi/weight_change.h>
 #include <heddle/dlpack.h>
 #include <heddle/engine.h>
 

@@ -7,6 +7,7 @@
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
 #include <heddle/abi/send.h>
+#include <heddle/abi/weight_change.h>
 #include <heddle/engine.h>
 #include <boost/test/unit_test.hpp>
 
@@ -141,10 +142,11 @@ AT(heddle_resume_service, save, 16);
 SIZE(heddle_completion_service, 16);
 AT(heddle_completion_service, defer, 0);
 AT(heddle_completion_service, complete, 8);
-SIZE(heddle_folders_service, 24);
+SIZE(heddle_folders_service, 32);
 AT(heddle_folders_service, find, 0);
 AT(heddle_folders_service, output, 8);
 AT(heddle_folders_service, identify, 16);
+AT(heddle_folders_service, places, 24);
 SIZE(heddle_files_service, 16);
 AT(heddle_files_service, read, 0);
 AT(heddle_files_service, create, 8);
@@ -216,6 +218,13 @@ AT(heddle_model_service, prefer, 88);
 AT(heddle_model_service, without_blocks, 96);
 AT(heddle_model_service, read, 104);
 SIZE(heddle_joined_model_service, 8);
+SIZE(heddle_weight_change_service, 8);
+SIZE(heddle_weight_change, 48);
+AT(heddle_weight_change, part, 8);
+AT(heddle_weight_change, identity, 16);
+AT(heddle_weight_change, apply, 24);
+AT(heddle_weight_change, self, 32);
+AT(heddle_weight_change, drop, 40);
 SIZE(heddle_device_info, 248);
 AT(heddle_device_info, flops_per_second, 232);
 SIZE(heddle_link, 24);

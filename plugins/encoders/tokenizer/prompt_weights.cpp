@@ -205,10 +205,13 @@ void written_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
 }  // namespace
 
 void weighted_segments(std::string_view prompt, WeightSyntax syntax, Work& work,
-                       Sink<const WeightedText&> out) {
+                       Sink<const WeightedText&> out, const FindEmbedding& find) {
   written_segments(prompt, syntax, work, [&](const WeightedText& segment) {
     if (!segment.text.starts_with(kEmbedding)) return out(segment);
     const NamedEmbedding embedding = read_embedding(segment.text);
+    const EmbeddingIds ids =
+        find && !embedding.name.empty() ? find(embedding.name) : EmbeddingIds();
+    if (ids.count > 0) out({{}, segment.weight, ids});
     if (!embedding.rest.empty()) out({embedding.rest, segment.weight});
   });
 }

@@ -127,17 +127,22 @@ WindowRules t5_window_rules(const Tokenizer& tokenizer, std::int32_t padding,
 }
 
 void token_windows(const Tokenizer& tokenizer, std::string_view prompt, const WindowRules& rules,
-                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out) {
+                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out,
+                   const FindEmbedding& find) {
   const auto write = [&](const WindowToken& token) {
     work.did(1);
     out(token);
   };
   Packer packer(rules, write);
-  weighted_segments(prompt, syntax, work, [&](const WeightedText& segment) {
+  const auto pack = [&](const WeightedText& segment) {
     packer.begin_segment(segment.weight);
-    tokenizer.encode(segment.text, work, [&](std::int32_t id) { packer.add(id); });
+    for (std::uint32_t i = 0; i < segment.embedding.count; ++i)
+      packer.add(segment.embedding.first + std::int32_t(i));
+    if (segment.embedding.count == 0)
+      tokenizer.encode(segment.text, work, [&](std::int32_t id) { packer.add(id); });
     packer.end_segment();
-  });
+  };
+  weighted_segments(prompt, syntax, work, pack, find);
   packer.finish();
 }
 

@@ -45,9 +45,11 @@ WindowRules clip_window_rules(const Tokenizer& tokenizer, std::int32_t padding,
 WindowRules t5_window_rules(const Tokenizer& tokenizer, std::int32_t padding = 0,
                             std::size_t least_length = kT5LeastLength);
 
-// The windows of a prompt, at least one, token by token. Throws what Tokenizer::encode() throws,
+// The windows of a prompt, at least one, token by token; ids of embeddings are those of `find`
+// (prompt_weights.h). Throws what Tokenizer::encode() throws,
 // and TextError for windows without room for text.
 void token_windows(const Tokenizer& tokenizer, std::string_view prompt, const WindowRules& rules,
-                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out);
+                   WeightSyntax syntax, Work& work, Sink<const WindowToken&> out,
+                   const FindEmbedding& find = {});
 
 }  // namespace heddle::text

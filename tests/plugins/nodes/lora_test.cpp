@@ -331,16 +331,6 @@ BOOST_AUTO_TEST_CASE(a_file_of_another_model_is_refused_with_the_schemes_that_we
               "PEFT", "kohya"});
 }
 
-BOOST_AUTO_TEST_CASE(other_kinds_of_adapters_are_refused_by_name) {
-  const std::string query = kQuery;
-  check_says(
-      refusal({tensor(query + ".lora_A.weight", 2, 40), tensor(query + ".lora_B.weight", 40, 2),
-               tensor(query + ".lora_magnitude_vector", 40, 1)}),
-      {"1 of its 3 keys", "DoRA", "to_q.lora_magnitude_vector"});
-  check_says(refusal({tensor("lycoris_single_blocks_0_linear1.hada_w1_a", 2, 2)}), {"LoHa"});
-  check_says(refusal({tensor("lora_unet_single_blocks_0_linear1.lokr_w1", 2, 2)}), {"LoKr"});
-}
-
 BOOST_AUTO_TEST_CASE(factors_that_do_not_fit_are_refused_with_both_shapes) {
   const std::string query = kQuery;
   check_says(

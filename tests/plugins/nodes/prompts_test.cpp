@@ -158,6 +158,74 @@ BOOST_AUTO_TEST_CASE(embeddings_are_left_out_with_one_warning) {
     BOOST_TEST(has_part(warning, "'nowhere'. These words are left out"), warning);
 }
 
+// A prompt of two windows, with vectors of all kinds of files, in one of them with weights.
+const std::string kNamed =
+    "a b c d e embedding:one, f(g h  embedding:pair:1.3)" +
+    std::string(R"( i i i i i i i i i i i i i i i i i i i i i i i i i i i)") +
+    " i i i i i i i i i i i i i i i i i i i i i i i i i i i i" +
+    " embedding:many embedding:below/plain j k l";
+
+BOOST_AUTO_TEST_CASE(vectors_of_embeddings_stand_for_tokens) {
+  std::filesystem::create_symlink(nodes.here() / "data/embeddings",
+                                  nodes.folder / "models/embeddings");
+  const heddle::test::TensorFile golden(nodes.here() / "embedding_goldens.safetensors");
+  const heddle::Results results =
+      engine->start(engine->parse(flow(quoted(kNamed))), {{}, {"entry.value"}}).wait();
+  for (const char* field : {"cross_attn", "pooled_output"}) {
+    const std::vector<float> expected = golden.floats(field),
+                             made = results.floats("entry.value", field);
+    BOOST_REQUIRE(made.size() == expected.size());
+    float worst = 0;
+    for (std::size_t i = 0; i < made.size(); ++i)
+      worst = std::max(worst, std::abs(made[i] - expected[i]));
+    BOOST_TEST(worst <= 1e-5f, field);
+  }
+  const std::vector<std::string> all = calls(kNamed, "text", options());
+  BOOST_REQUIRE(all.size() == 1u);
+  BOOST_TEST(has_part(all[0], "vectors: f32(3, 77, 64)"), all[0]);
+}
+
+BOOST_AUTO_TEST_CASE(an_embedding_is_read_again_when_its_file_has_changed) {
+  const std::filesystem::path folder = nodes.folder / "models/embeddings/mine";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](float value) {
+    heddle::test::write_safetensors(
+        folder / "tone.safetensors",
+        {{"emb_params", "F32", {1, 64}, heddle::test::bytes_of_floats(std::vector(64, value))}});
+  };
+  const std::vector<float> without = encode("a embedding:tone b");
+  write(0.5f);
+  const std::vector<float> half = encode("a embedding:tone b");
+  write(0.25f);
+  const std::vector<float> quarter = encode("a embedding:tone b");
+  BOOST_TEST(without != half);
+  BOOST_TEST(half != quarter);
+  BOOST_TEST(half != encode("a embedding:../mine/tone b"));  // leaves the folder: left out
+}
+
+BOOST_AUTO_TEST_CASE(an_embedding_for_another_encoder_is_left_out_and_named) {
+  std::filesystem::create_directories(nodes.folder / "models/embeddings");
+  heddle::test::write_safetensors(
+      nodes.folder / "models/embeddings/wide.safetensors",
+      {{"emb_params", "F32", {2, 96}, heddle::test::bytes_of_floats(std::vector(192, 0.5f))}});
+  nodes.folder.write("models/embeddings/broken.pt", "no file of tensors");
+  std::vector<std::string> warnings;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.kind == heddle::Event::Kind::warning && event.node == "text")
+      warnings.emplace_back(event.text);
+  };
+  const auto text = [&](const std::string& prompt) {
+    return engine->start(engine->parse(flow(quoted(prompt))), {observe, {"entry.value"}})
+        .wait()
+        .floats("entry.value", "cross_attn");
+  };
+  BOOST_TEST(text("embedding:wide a embedding:broken") == text("a"));
+  BOOST_REQUIRE(warnings.size() == 3u);
+  BOOST_TEST(has_part(warnings[0], "wide.safetensors: it has no vectors of 64"), warnings[0]);
+  BOOST_TEST(has_part(warnings[1], "broken.pt"), warnings[1]);
+  BOOST_TEST(has_part(warnings[2], "'broken', 'wide'. These words are left out"), warnings[2]);
+}
+
 BOOST_AUTO_TEST_CASE(a_prompt_beyond_the_limit_is_refused_before_the_run) {
   heddle::EngineOptions limited = options();
   limited.prompt_limit = 100;

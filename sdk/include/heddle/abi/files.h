@@ -21,6 +21,9 @@ typedef struct heddle_folders_service {
    * the process; else its place, size and date, which is quick. Add the file's name below what the
    * node was given, not its path. [call] */
   heddle_status* (*identify)(heddle_ctx*, const char* path, uint64_t* hash);
+  /* Where find() looks for files of a folder, in this order, whether the places are there or not: a
+   * list of strs. */
+  heddle_status* (*places)(heddle_ctx*, const char* folder, heddle_value** list);
 } heddle_folders_service;
 
 /* Bytes of files. [any] */

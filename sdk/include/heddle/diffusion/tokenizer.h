@@ -28,6 +28,12 @@ typedef struct heddle_token_windows {
   /* Asked now and then: not 0 ends the call with HEDDLE_CANCELLED. NULL: nobody cancels. */
   int32_t (*cancelled)(void* cancelled_of);
   void* cancelled_of;
+  /* Of an embedding that the prompt names ("embedding:NAME", without commas behind it): how many
+   * vectors it has, each of which takes the place of a token, and the id that stands for the first;
+   * the others count on from it. 0: there is none. NULL: there are none. What there is none of is
+   * left out. */
+  uint32_t (*embedding)(void* embedding_of, heddle_str name, int32_t* first_id);
+  void* embedding_of;
 } heddle_token_windows;
 enum {
   HEDDLE_WINDOWS_CLIP = 0, /* start, ids, end, padding up to length; short segments are not cut */

@@ -159,7 +159,8 @@
  *                 least_length (ids), least_padding (ids behind those of the text, optional),
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer),
- *                 empty_is_padding (bool, optional: texts are weighed against padding alone).
+ *                 empty_is_padding (bool, optional: texts are weighed against padding alone),
+ *                 embedding_places (list of texts, optional: where files of embeddings are).
  *                 writer (MODEL: of a language model, the one that writes texts) or
  *                 writer_missing (the error text, shown when it is to write), optional.
  *                 Optional, of language models: template (text with {} where the prompt goes), but

@@ -95,6 +95,24 @@ BOOST_AUTO_TEST_CASE(embeddings_are_left_out_and_cut_segments) {
   check("notembedding:x", {{"notembedding:x", 1.0}});
 }
 
+BOOST_AUTO_TEST_CASE(embeddings_that_are_known_are_segments) {
+  std::vector<std::string> all;
+  Work work;
+  const auto note = [&](const WeightedText& segment) {
+    all.push_back(segment.embedding.count > 0 ? "#" + std::to_string(segment.embedding.first) +
+                                                    "+" + std::to_string(segment.embedding.count)
+                                              : std::string(segment.text));
+    all.back() += segment.weight == 1 ? "" : "*";
+  };
+  const auto find = [](std::string_view name) {
+    return name == "x" ? EmbeddingIds{100, 3} : EmbeddingIds();
+  };
+  weighted_segments("a embedding:x, b (c embedding:x:1.2) embedding:y d", WeightSyntax::kParsed,
+                    work, note, find);
+  const std::vector<std::string> expected{"a", "#100+3", ", b", "c*", "#100+3*", "d"};
+  BOOST_TEST(all == expected, boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(embeddings_left_out_are_named) {
   std::vector<std::string> names;
   Work work;
