@@ -13,6 +13,8 @@ Parts, all of them in this order where none is named:
           and opens a context on one card; in turn
   plan    `heddle plan WORKFLOW`
   whole   `heddle run WORKFLOW` as a whole process, its prompt kept by an earlier one, with a timeline
+  sd15    a picture of 512x512 by a checkpoint of Stable Diffusion 1.5, 20 steps, as a whole process, each
+          with a prompt of its own
 
 Run it first of all on a fresh machine, or "first process" means nothing. Where several cards are there,
 all are visible to both programs. Needs numpy and a C compiler.
@@ -153,7 +155,7 @@ class Bench:
     def __init__(self, arguments):
         self.bundle = pathlib.Path(arguments.bundle).resolve()
         self.workflow = json.loads(pathlib.Path(arguments.workflow).read_text())
-        self.repeats = arguments.repeats
+        self.repeats, self.parts = arguments.repeats, arguments.parts
         memory = pathlib.Path("/dev/shm")
         has_room = shutil.disk_usage(memory).free > 40e9
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="cold-", dir=arguments.folder or (memory if has_room else None)))
@@ -168,12 +170,15 @@ class Bench:
         self.environment["XDG_CACHE_HOME"] = str(caches / "xdg")
         self.environment["CUDA_CACHE_PATH"] = str(caches / "cuda")
 
-    def make(self, *names):
+    def make(self, *names, has_numbers=True):
         begin = time.time()
         for name in names:
             path = self.work / "models" / f"{name}.safetensors"
             if not path.exists():
-                fill(path, flux_headers.FILES[name]())
+                if has_numbers:
+                    fill(path, flux_headers.FILES[name]())
+                else:
+                    flux_headers.write(str(path), flux_headers.FILES[name]())
         print(f"files in {self.work}: {time.time() - begin:.1f} s", flush=True)
 
     def heddle(self, command, workflow, *options):
@@ -258,10 +263,30 @@ class Bench:
     # ---- plan ----
 
     def plan(self):
-        self.make(*FILES)
+        self.make(*FILES, has_numbers="whole" in self.parts)  # a plan reads headers
         for devices in ("cuda", "cuda:0"):
             seconds = [self.heddle("plan", self.workflow, "--quiet", "--devices", devices).seconds for _ in range(self.repeats)]
             print(f"plan --devices {devices}: {statistics.median(seconds):.3f} s ({' '.join(f'{s:.3f}' for s in seconds)})", flush=True)
+
+    # ---- sd15 ----
+
+    def sd15(self):
+        name = "checkpoints/v1-5-pruned-emaonly-fp16"
+        self.make(name)
+        text = lambda words: {"class_type": "CLIPTextEncode", "inputs": {"clip": ["file", 1], "text": words}}  # noqa: E731
+        flow = {"file": {"class_type": "CheckpointLoaderSimple", "inputs": {"ckpt_name": f"{pathlib.Path(name).name}.safetensors"}},
+                "no": text("blurry, dark"),
+                "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 512, "height": 512, "batch_size": 1}},
+                "sampled": {"class_type": "KSampler", "inputs": {
+                    "model": ["file", 0], "positive": ["yes", 0], "negative": ["no", 0], "latent_image": ["empty", 0], "seed": 7, "steps": 20,
+                    "cfg": 8, "sampler_name": "euler", "scheduler": "normal", "denoise": 1}},
+                "decoded": {"class_type": "VAEDecode", "inputs": {"samples": ["sampled", 0], "vae": ["file", 2]}},
+                "saved": {"class_type": "SaveImage", "inputs": {"images": ["decoded", 0], "filename_prefix": "sd15"}}}
+        for turn in range(self.repeats + 1):
+            done = self.heddle("run", {**flow, "yes": text(f"a photo of fox number {turn}")}, "--json", "--devices", "cuda:0")
+            nodes = {e["class"]: e["seconds"] for _, e in done.of("node_done")}
+            print(f"sd15{' (first process)' if turn == 0 else ''}: {done.seconds:.3f} s; " + ", ".join(
+                f"{c} {s:.3f}" for c, s in nodes.items() if s > 0.002), flush=True)
 
     # ---- whole ----
 
