@@ -74,6 +74,9 @@ class Bars final : public Reporter {
         return redraw();
       case Event::Kind::run_waiting:
         return above(cat("heddle: ", prefix, "waits for ", engine::printable(event.text)));
+      case Event::Kind::picture_sent:
+        return above(cat(prefix, node_label(event), ": sent a picture of ",
+                         engine::format_bytes(event.text.size()), ", which is not kept here"));
       case Event::Kind::preview:
       case Event::Kind::checkpoint_written:  // every few steps
       case Event::Kind::node_shows:          // the summary has it

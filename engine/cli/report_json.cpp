@@ -36,6 +36,8 @@ std::string_view name_of(Event::Kind kind) {
       return "run_waiting";
     case Event::Kind::checkpoint_written:
       return "checkpoint_written";
+    case Event::Kind::picture_sent:
+      return "picture_sent";
   }
   return "unknown";
 }
@@ -73,6 +75,8 @@ class JsonLines final : public Reporter {
     if (event.kind == Event::Kind::run_waiting) json.set("bytes", event.bytes);
     if (event.kind == Event::Kind::file_written) {
       json.set("files", std::move(Json::array().push(event.text)));
+    } else if (event.kind == Event::Kind::picture_sent) {
+      json.set("bytes", event.text.size());
     } else if (event.kind == Event::Kind::node_shows) {
       json.set("ui", engine::parse_json(event.text, "ui"));
     } else {

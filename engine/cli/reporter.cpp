@@ -47,6 +47,9 @@ class Lines final : public Reporter {
         return to_stderr(cat(label, ": waits until the runs before it have written"));
       case Event::Kind::run_waiting:
         return to_stderr(cat(prefix, "waits for ", engine::printable(event.text)));
+      case Event::Kind::picture_sent:
+        return to_stderr(cat(label, ": sent a picture of ", engine::format_bytes(event.text.size()),
+                             ", which is not kept here"));
       case Event::Kind::preview:
       case Event::Kind::checkpoint_written:  // every few steps
       case Event::Kind::node_shows:          // the summary has it

@@ -70,6 +70,9 @@ class Teller final : public engine::Observer {
   void run_waiting(std::string_view memory, std::uint64_t bytes, std::string_view text) override {
     notify(Event::Kind::run_waiting, nullptr, {.device = memory, .text = text, .bytes = bytes});
   }
+  void picture_sent(const engine::Node& n, std::string_view png) override {
+    notify(Event::Kind::picture_sent, &n, {.text = png});
+  }
   void preview(const engine::Node& n, std::string_view device, const heddle_preview& p) override {
     const Preview picture{p.width, p.height, p.step, p.step_count, p.pixels};
     notify(Event::Kind::preview, &n, {.device = device, .preview = &picture});

@@ -23,6 +23,7 @@ const void* service(const heddle_host*, const char* name) {
       {HEDDLE_SERVICE_CALL, call_service()},
       {HEDDLE_SERVICE_REPORT, report_service()},
       {HEDDLE_SERVICE_PREVIEW, preview_service()},
+      {HEDDLE_SERVICE_SEND, send_service()},
       {HEDDLE_SERVICE_CACHE, cache_service()},
       {HEDDLE_SERVICE_OPS, ops_service()},
       {HEDDLE_SERVICE_BLOCK, block_service()},

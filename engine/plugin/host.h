@@ -9,6 +9,7 @@
 #include "engine/files/checkpoint.h"
 #include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"
+#include "heddle/abi/send.h"
 
 namespace heddle::engine {
 
@@ -27,6 +28,7 @@ const heddle_call_service* call_service();
 const heddle_report_service* report_service();
 const heddle_cache_service* cache_service();
 const heddle_preview_service* preview_service();
+const heddle_send_service* send_service();
 const heddle_ops_service* ops_service();
 const heddle_block_service* block_service();
 const heddle_session_service* session_service();

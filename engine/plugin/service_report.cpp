@@ -1,7 +1,8 @@
-// heddle.report/0 and heddle.preview/0: what people are told of a call.
+// heddle.report/0, heddle.preview/0 and heddle.send/0: what people are told of a call.
 #include <algorithm>
 #include <cstring>
 
+#include "engine/base/text.h"
 #include "engine/device/status.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/text_or_empty.h"
@@ -40,6 +41,19 @@ const heddle_preview_service* preview_service() {
       [](heddle_ctx* ctx, const heddle_preview* given) {
         if (given != nullptr) free_status(to_status([&] { ctx->preview(known_part(*given)); }));
       }};
+  return &table;
+}
+
+const heddle_send_service* send_service() {
+  static const heddle_send_service table{[](heddle_ctx* ctx, const void* png, std::uint64_t bytes) {
+    return to_status([&] {
+      const std::string_view file(static_cast<const char*>(png), png == nullptr ? 0 : bytes);
+      if (!file.starts_with("\x89PNG\r\n\x1a\n"))
+        throw Error(Code::invalid_argument,
+                    cat("a picture of ", file.size(), " bytes is no PNG file. Send a PNG."));
+      ctx->send_picture(file);
+    });
+  }};
   return &table;
 }
 

@@ -150,6 +150,7 @@ class NodeCall final : public heddle_ctx {
   void do_not_cache() override { is_not_to_be_cached_.store(true, std::memory_order_relaxed); }
   bool wants_preview() const override { return shared_.observer.wants_previews(); }
   void preview(const heddle_preview& picture) override;
+  void send_picture(std::string_view png) override { shared_.observer.picture_sent(*node_, png); }
   const char* node() const override { return node_->id.c_str(); }
   const char* device() const override;
   heddle_dtype compute() const override { return device_->state->device().compute(); }

@@ -38,6 +38,8 @@ class Observer {
     (void)memory, (void)bytes, (void)text;
   }
   virtual void checkpoint_written(std::string_view path) { (void)path; }
+  // A picture that the node has made and nobody keeps, as a PNG file.
+  virtual void picture_sent(const Node&, std::string_view png) { (void)png; }
   virtual void preview(const Node&, std::string_view device, const heddle_preview&) {
     (void)device;
   }
@@ -108,6 +110,11 @@ class SerialObserver final : public Observer {
     if (!listens_) return;
     const std::lock_guard lock(mutex_);
     observer_.checkpoint_written(path);
+  }
+  void picture_sent(const Node& node, std::string_view png) override {
+    if (!listens_) return;
+    const Call call(*this);
+    observer_.picture_sent(node, png);
   }
   void preview(const Node& node, std::string_view device, const heddle_preview& picture) override {
     if (!wants_previews_) return;

@@ -17,20 +17,20 @@ void add_number(std::uint32_t number, std::string& bytes) {
 }
 
 // Frames 1 and 4 of ComfyUI's server; numbers are big-endian.
-WebSocket::Message plain_picture(bool is_jpeg, std::string_view picture) {
+WebSocket::Message plain_picture(const SentPicture& picture) {
   std::string bytes;
   add_number(1, bytes);
-  add_number(is_jpeg ? 1 : 2, bytes);
-  return std::make_shared<const std::string>(bytes.append(picture));
+  add_number(picture.is_jpeg ? 1 : 2, bytes);
+  return std::make_shared<const std::string>(bytes.append(picture.bytes));
 }
-WebSocket::Message picture_with(const Json& about, bool is_jpeg, std::string_view picture) {
+WebSocket::Message picture_with(const Json& about, const SentPicture& picture) {
   Json whole = about;
   const std::string json =
-      write_json(whole.set("image_type", is_jpeg ? "image/jpeg" : "image/png"));
+      write_json(whole.set("image_type", picture.is_jpeg ? "image/jpeg" : "image/png"));
   std::string bytes;
   add_number(4, bytes);
   add_number(static_cast<std::uint32_t>(json.size()), bytes);
-  return std::make_shared<const std::string>(bytes.append(json).append(picture));
+  return std::make_shared<const std::string>(bytes.append(json).append(picture.bytes));
 }
 
 // Frame 3.
@@ -120,17 +120,15 @@ void Clients::send_to_all(const Json& message) {
   for (const auto& [name, client] : clients_) client.socket->send_text(text);
 }
 
-void Clients::send_picture(const Audience& to, const Json& about, bool is_jpeg,
-                           std::string_view picture) {
+void Clients::send_picture(const Audience& to, const Json& about, const SentPicture& picture) {
   const std::lock_guard lock(mutex_);
   WebSocket::Message plain, with_more;  // made when the first one wants it
   each(to, [&](const Client& client) {
     const bool wants_more = client.wants_about && !to.client.empty();
     WebSocket::Message& message = wants_more ? with_more : plain;
     if (message == nullptr)
-      message =
-          wants_more ? picture_with(about, is_jpeg, picture) : plain_picture(is_jpeg, picture);
-    client.socket->send_binary(message, true);
+      message = wants_more ? picture_with(about, picture) : plain_picture(picture);
+    client.socket->send_binary(message, picture.may_drop);
   });
 }
 

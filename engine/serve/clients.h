@@ -23,6 +23,13 @@ struct Audience {
   std::string client, user;
 };
 
+// A picture as it stands behind the header of its frame.
+struct SentPicture {
+  std::string_view bytes;
+  bool is_jpeg = true;   // else PNG
+  bool may_drop = true;  // for a client that is slow to read
+};
+
 class Clients {
  public:
   // What a client is told as soon as it is there, and of features when it asks.
@@ -39,9 +46,8 @@ class Clients {
 
   void send(const Audience& to, const Json& message);
   void send_to_all(const Json& message);
-  // A picture as it stands behind the header of its frame; `is_jpeg`, else PNG. A client that is
-  // meant by its id and wants to know more gets `about`, a JSON object, with it.
-  void send_picture(const Audience& to, const Json& about, bool is_jpeg, std::string_view picture);
+  // A client that is meant by its id and wants to know more gets `about`, a JSON object, with it.
+  void send_picture(const Audience& to, const Json& about, const SentPicture& picture);
 
   // A text about what a node does, in place of the one before it.
   void send_text_of(const Audience& to, std::string_view node, std::string_view text);

@@ -162,6 +162,9 @@ void RunMessages::take(const heddle::Event& event) {
     case heddle::Event::Kind::preview:
       flush_cached();
       return preview(node, *event.preview);
+    case heddle::Event::Kind::picture_sent:  // a result: it is not scaled, and never left out
+      flush_cached();
+      return send_picture(node, {event.text, false, false});
     default:
       return;  // ComfyUI has no words for these
   }
@@ -266,13 +269,17 @@ void RunMessages::blocked(const Node& node, std::string_view text) {
 }
 
 void RunMessages::preview(const Node& node, const heddle::Preview& picture) {
+  const std::string jpeg =
+      preview_jpeg(picture.pixels, picture.width, picture.height, kPreviewSide);
+  if (!jpeg.empty()) send_picture(node, {jpeg, true, true});
+}
+
+void RunMessages::send_picture(const Node& node, const SentPicture& picture) const {
   Json about = of_this();
   about.set("node_id", node.id).set("display_node_id", node.display);
   about.set("parent_node_id", node.parent.empty() ? Json() : Json(node.parent));
   about.set("real_node_id", node.real);
-  const std::string jpeg =
-      preview_jpeg(picture.pixels, picture.width, picture.height, kPreviewSide);
-  if (!jpeg.empty()) clients_.send_picture(audience(), about, true, jpeg);
+  clients_.send_picture(audience(), about, picture);
 }
 
 Json RunMessages::executed() const {

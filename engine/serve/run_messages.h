@@ -79,6 +79,7 @@ class RunMessages {
   void done(const Node& node);
   void blocked(const Node& node, std::string_view text);
   void preview(const Node& node, const heddle::Preview& picture);
+  void send_picture(const Node& node, const SentPicture& picture) const;
   void send_executed(const Node& node);
   void send_states() const;
   State& state_of(const Node& node);

@@ -54,7 +54,10 @@ struct heddle_ctx {
   virtual void warn(std::string_view message) = 0;      // any thread
   virtual bool wants_preview() const { return false; }  // any thread
   virtual void preview(const heddle_preview&) {}        // any thread
-  virtual void do_not_cache() {}                        // any thread
+  virtual void send_picture(std::string_view png) {     // any thread
+    (void)png;
+  }
+  virtual void do_not_cache() {}  // any thread
   virtual const char* node() const = 0;
   virtual const char* device() const = 0;
   virtual heddle_dtype compute() const = 0;

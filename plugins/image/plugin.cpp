@@ -20,6 +20,7 @@
 #include "plugins/image/save_dataset_nodes.h"
 #include "plugins/image/save_nodes.h"
 #include "plugins/image/scale_nodes.h"
+#include "plugins/image/send_nodes.h"
 #include "plugins/image/svg_nodes.h"
 #include "plugins/image/text_overlay.h"
 #include "plugins/image/transform_nodes.h"
@@ -46,6 +47,6 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
-              DrawBBoxes, CreateBoundingBoxes, PictureFiles)
+              DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket, PictureFiles)
 
 }  // namespace heddle::image

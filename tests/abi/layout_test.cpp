@@ -6,6 +6,7 @@
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/abi/send.h>
 #include <heddle/engine.h>
 #include <boost/test/unit_test.hpp>
 
@@ -112,6 +113,8 @@ AT(heddle_report_service, wrote, 16);
 SIZE(heddle_preview_service, 16);
 AT(heddle_preview_service, wanted, 0);
 AT(heddle_preview_service, show, 8);
+SIZE(heddle_send_service, 8);
+AT(heddle_send_service, picture, 0);
 SIZE(heddle_cache_service, 8);
 AT(heddle_cache_service, do_not_cache, 0);
 SIZE(heddle_ops_service, 16);

@@ -108,7 +108,8 @@ enum {
   HEDDLE_NODE_SHOWS = 8,   /* text: JSON of all that the node shows, before it is done or cached */
   HEDDLE_NODE_BLOCKED = 9, /* text: the message of an execution blocker that a call has met */
   HEDDLE_RUN_WAITING = 10, /* not begun: for `bytes` of a device or "host"; text: who holds them */
-  HEDDLE_CHECKPOINT_WRITTEN = 11 /* text: path of the file */
+  HEDDLE_CHECKPOINT_WRITTEN = 11, /* text: path of the file */
+  HEDDLE_PICTURE_SENT = 12        /* text: a PNG file, sent instead of saved; nobody keeps it */
 };
 /* Over 15 members: an event of any kind, which fills in its own. */
 typedef struct heddle_run_event {

@@ -21,6 +21,7 @@ struct Event {
   // node_blocked: a call has met an execution blocker with a message, and was not made.
   // run_waiting: the run has not begun; it waits for `bytes` of the memory `device`, and `text`
   // says who holds them. Told again when that changes. checkpoint_written: `text` is its path.
+  // picture_sent: `text` is the PNG file that a node sends instead of saving it; nobody keeps it.
   enum class Kind {
     node_started,
     node_progress,
@@ -33,7 +34,8 @@ struct Event {
     node_shows,
     node_blocked,
     run_waiting,
-    checkpoint_written
+    checkpoint_written,
+    picture_sent
   } kind;
   std::string_view node;  // id; empty for a warning about the run
   std::string_view class_type;

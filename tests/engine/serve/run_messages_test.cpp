@@ -15,12 +15,11 @@ class KeptSocket : public WebSocket {
  public:
   void send_text(Message text) override { texts.push_back(parse_json(*text, "message")); }
   void send_binary(Message bytes, bool may_drop) override {
-    BOOST_TEST(may_drop);
-    binaries.push_back(*bytes);
+    (may_drop ? binaries : kept).push_back(*bytes);
   }
   void close() override {}
   std::vector<Json> texts;
-  std::vector<std::string> binaries;
+  std::vector<std::string> binaries, kept;  // kept: that are never left out
 };
 
 struct OneRun {
@@ -105,6 +104,24 @@ BOOST_AUTO_TEST_CASE(a_picture_comes_with_what_a_client_wants_to_know) {
   run.messages("").take(shown);  // nobody's: to all, as frame 1
   BOOST_TEST((run.plain->binaries.at(1) == plain));
   BOOST_TEST((run.knowing->binaries.at(1) == plain));
+}
+
+// As SaveImageWebsocket sends it. Whoever is slow gets it all the same.
+BOOST_AUTO_TEST_CASE(a_picture_that_is_sent_comes_whole_as_a_png) {
+  OneRun run;
+  heddle::Event sent = event(heddle::Event::Kind::picture_sent);
+  const std::string png("\x89PNG\r\n\x1a\n\0whole", 14);
+  sent.text = png;
+  run.messages("plain").take(sent);
+  BOOST_TEST((run.plain->kept == std::vector{std::string("\0\0\0\1\0\0\0\2", 8) + png}));
+  run.messages("knowing").take(sent);
+  BOOST_TEST_REQUIRE(run.knowing->kept.size() == 1u);
+  const std::string& whole = run.knowing->kept[0];
+  BOOST_TEST((whole.substr(0, 4) == std::string("\0\0\0\4", 4)));
+  BOOST_TEST(whole.find("\"real_node_id\":\"1\",\"image_type\":\"image/png\"}") != whole.npos);
+  BOOST_TEST(whole.ends_with(png));
+  BOOST_TEST(run.plain->binaries.empty());
+  BOOST_TEST(run.knowing->binaries.empty());
 }
 
 BOOST_AUTO_TEST_CASE(only_true_announces_previews_with_their_nodes) {

@@ -71,6 +71,42 @@ BOOST_AUTO_TEST_CASE(pictures_are_saved_with_16_bits) {
              "b_00002.png");
 }
 
+// Each picture whole, in order, again in every run, whether or not anybody wants previews.
+BOOST_AUTO_TEST_CASE(pictures_are_sent_to_who_follows_the_run) {
+  const Workflow flow = engine.parse(
+      R"({"1": {"class_type": "EmptyImage", "inputs": {"width": 6, "height": 4}}, "send":
+          {"class_type": "SaveImageWebsocket", "inputs": {"images": ["1", 0]}}})");
+  for (int run = 0; run < 2; ++run) {
+    std::vector<std::string> sent;
+    std::vector<double> shares;
+    heddle::test::LentTensor pictures({2, 2, 3, 4}, [] {
+      std::vector<float> values(24, 0.2f);
+      values.resize(48, 1.0f);
+      return values;
+    }());
+    StartOptions start;
+    start.inputs = {{"send.images", pictures.lend()}};
+    start.observer = [&](const Event& e) {
+      if (e.kind == Event::Kind::node_progress) shares.push_back(e.fraction);
+      if (e.kind != Event::Kind::picture_sent) return;
+      BOOST_TEST(e.node == "send");
+      sent.emplace_back(e.text);
+    };
+    const Results results = engine.start(flow, std::move(start)).wait();
+    BOOST_TEST(results.files().empty());
+    BOOST_TEST((shares == std::vector{0.0, 0.5}));
+    BOOST_TEST_REQUIRE(sent.size() == 2u);
+    for (std::size_t i = 0; i < 2; ++i) {
+      const std::vector<std::uint8_t> file(sent[i].begin(), sent[i].end());
+      const PngContent content = read_png({file, "sent"});
+      BOOST_TEST(content.picture.width == 3);
+      BOOST_TEST(content.picture.height == 2);
+      BOOST_TEST(int(content.picture.pixels[0]) == (i == 0 ? 51 : 255));
+      BOOST_TEST((content.alpha != Alpha::none));
+    }
+  }
+}
+
 #ifdef HEDDLE_WITH_AVIF
 BOOST_AUTO_TEST_CASE(pictures_are_saved_as_avif) {
   for (const char* depth : {"8-bit YUV420", "10-bit YUV420"}) {

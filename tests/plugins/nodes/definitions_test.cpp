@@ -34,6 +34,7 @@ const std::set<std::string_view> kOwn = {"Discard",
                                          "RandomConditioning",
                                          "RandomLatent",  // of heddle
                                          "heddle.LoopOutputs",
+                                         "SaveImageWebsocket",  // its sample of a custom node
                                          "UnetLoaderGGUF",
                                          "CLIPLoaderGGUF",  // of the extension ComfyUI-GGUF
                                          "DualCLIPLoaderGGUF"};
