@@ -107,6 +107,8 @@ std::optional<heddle::PictureConversion> conversion_of(const Query& query) {
 }
 
 HttpResponse view(const Call& call, const ServiceParts& parts) {
+  // The hash of an asset, of which there are none: never a file of this name.
+  if (call.query.get("filename").starts_with("blake3:")) refuse(404);
   const NamedFile file = named_file(call, parts, call.query.get("filename"),
                                     call.query.get("type", "output"), call.query.get("subfolder"));
   if (const auto conversion = conversion_of(call.query)) {

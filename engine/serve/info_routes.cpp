@@ -203,9 +203,32 @@ HttpResponse newest_files(const Call& call, const ServiceParts& parts) {
   return json_response(names);
 }
 
+// ComfyUI's server has files by the hash of their content where it is started with
+// --enable-assets. This one has them not, and says so as that does without the option.
+void add_asset_routes(Router& router) {
+  const auto disabled = [](const Call&) {
+    Json error = Json::object(), answer = Json::object();
+    error.set("code", "SERVICE_DISABLED");
+    error.set("message",
+              "Assets system is disabled. This server has none: name files by their folders.");
+    answer.set("error", std::move(error.set("details", Json::object())));
+    return json_response(answer, 503);
+  };
+  for (const auto& [method, path] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"GET", "/api/assets"},
+           {"POST", "/api/assets"},
+           {"GET", "/api/assets/{path...}"},
+           {"POST", "/api/assets/{path...}"},
+           {"PUT", "/api/assets/{path...}"},
+           {"DELETE", "/api/assets/{path...}"},
+           {"GET", "/api/tags"}})
+    router.add(method, path, disabled);
+}
+
 }  // namespace
 
 void add_info_routes(Router& router, const ServiceParts& parts) {
+  add_asset_routes(router);
   const heddle::Engine& engine = parts.engine;
   router.add_twice("GET", "/object_info", [parts](const Call& call) {
     return json_response(

@@ -58,6 +58,13 @@ BOOST_FIXTURE_TEST_CASE(files_are_shown_from_their_folders, Pictures) {
   BOOST_TEST(reply.header("x-content-type-options") == "nosniff");
 }
 
+// Of an asset, and there are none.
+BOOST_FIXTURE_TEST_CASE(a_name_that_is_a_hash_is_no_file, Pictures) {
+  folder.write("output/blake3:00", "0123456789");
+  for (const char* name : {"blake3:00", "blake3:00%20%5Boutput%5D", "blake3:../a.png"})
+    BOOST_TEST(get(cat("/view?filename=", name)).status == 404, name);
+}
+
 BOOST_FIXTURE_TEST_CASE(parts_of_files_are_sent, Pictures) {
   const auto range = [&](const std::string& text) {
     return ask(port(), "GET", "/view?filename=a.png", "",

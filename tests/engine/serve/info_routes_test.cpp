@@ -118,14 +118,16 @@ BOOST_AUTO_TEST_CASE(the_list_of_routes_is_true) {
   });
   std::ifstream readme(HEDDLE_TESTS_DIR "/engine/serve/README.md");
   std::set<std::string> listed, there;
-  static const std::regex route("`((?:GET|POST|DELETE|PATCH) /[^`]*)`");
+  static const std::regex route("`((?:GET|POST|PUT|DELETE|PATCH) /[^`]*)`");
   for (std::string line; std::getline(readme, line);)
     if (line.starts_with("| "))
       for (std::sregex_iterator at(line.begin(), line.end(), route), end; at != end; ++at)
         listed.insert((*at)[1]);
   for (const std::string& pattern : serving.service->router().patterns()) {
     const bool is_twin = pattern.find(" /api/") != std::string::npos &&
-                         pattern.find(" /api/jobs") == std::string::npos;
+                         pattern.find(" /api/jobs") == std::string::npos &&
+                         pattern.find(" /api/assets") == std::string::npos &&
+                         pattern.find(" /api/tags") == std::string::npos;
     if (!is_twin && !pattern.ends_with("{path...}")) there.insert(pattern);
   }
   BOOST_TEST(listed == there, boost::test_tools::per_element());
@@ -144,6 +146,37 @@ BOOST_FIXTURE_TEST_CASE(what_there_is_none_of_is_empty, Serving) {
   BOOST_TEST(features.at("supports_preview_metadata").as_bool());
   BOOST_TEST(features.at("max_upload_size").as_int64() == 104857600);
   BOOST_TEST(!features.at("assets").as_bool());
+}
+
+BOOST_FIXTURE_TEST_CASE(assets_are_off_as_comfyuis_are_unless_it_is_asked_for_them, Serving) {
+  const std::string id = "/api/assets/0e0ff7b4-8f4c-4c6a-9c5b-1f0f6a3d2b11";
+  const std::vector<std::pair<std::string, std::string>> routes = {
+      {"GET", "/api/assets?limit=5"},
+      {"POST", "/api/assets"},
+      {"GET", id},
+      {"PUT", id},
+      {"DELETE", id},
+      {"GET", id + "/content"},
+      {"POST", id + "/tags"},
+      {"DELETE", id + "/tags"},
+      {"POST", "/api/assets/from-hash"},
+      {"GET", "/api/assets/tags/refine"},
+      {"POST", "/api/assets/seed"},
+      {"GET", "/api/assets/seed/status"},
+      {"POST", "/api/assets/seed/cancel"},
+      {"POST", "/api/assets/prune"},
+      {"GET", "/api/tags"}};
+  for (const auto& [method, path] : routes) {
+    const Reply reply = ask(port(), method, path);
+    BOOST_TEST(reply.status == 503, method << ' ' << path);
+    const Json answer = reply.json();
+    BOOST_TEST(answer.at("error").at("code").as_string() == "SERVICE_DISABLED");
+    BOOST_TEST(
+        answer.at("error").at("message").as_string().starts_with("Assets system is disabled."));
+    BOOST_TEST(answer.at("error").at("details").size() == 0u);
+  }
+  BOOST_TEST(ask(port(), "HEAD", "/api/assets/hash/blake3:00").status == 503);
+  BOOST_TEST(get("/assets").status == 404);
 }
 
 BOOST_FIXTURE_TEST_CASE(folders_are_told_to_the_front_end, Serving) {
