@@ -52,30 +52,32 @@ struct DrainsAtEnd {
   ~DrainsAtEnd() { data.finish_drains(); }
 };
 
-// What one call has pinned: of a call that fails nothing stays.
+// What one call has pinned: of a call that fails only that stays which was pinned before.
 class NewlyKept {
  public:
   explicit NewlyKept(engine::Environment& environment) : environment_(environment) {}
   NewlyKept(const NewlyKept&) = delete;
   ~NewlyKept() {
-    for (const auto& [model, device] : kept_) engine::release_model(model, device, environment_);
+    for (const Kept& each : kept_)
+      engine::release_model_but(each.before, each.model, each.name, each.device, environment_);
   }
-  void add(const engine::Hash128& model, std::uint32_t device) {
-    kept_.emplace_back(model, device);
+  // Before it is pinned.
+  void add(const engine::Model& model, std::uint32_t device) {
+    kept_.push_back({model.identity, engine::weights_name(model), device,
+                     environment_.devices[device].weights->kept_of(model.identity)});
   }
   void stay() { kept_.clear(); }
 
  private:
+  struct Kept {
+    engine::Hash128 model;
+    std::string name;
+    std::uint32_t device;
+    std::map<engine::Hash128, std::uint64_t> before;
+  };
   engine::Environment& environment_;
-  std::vector<std::pair<engine::Hash128, std::uint32_t>> kept_;
+  std::vector<Kept> kept_;
 };
-
-bool is_kept(const engine::Hash128& model, std::uint32_t device,
-             const engine::Environment& environment) {
-  return std::ranges::any_of(
-      environment.devices[device].weights->models(),
-      [&](const engine::ModelWeights& each) { return each.model == model && each.is_kept(); });
-}
 
 [[noreturn]] void refuse_disabled(std::string_view device) {
   throw engine::Error(engine::Code::unsupported,
@@ -176,9 +178,8 @@ std::vector<ResidentModel> Models::load(const Workflow& workflow, std::string_vi
       NewlyKept kept(environment);
       for (const std::uint32_t d : devices)
         for (const auto& [identity, model] : models) {
-          const bool was_kept = is_kept(identity, d, environment);
+          if (pinned) kept.add(*model, d);
           engine::load_ahead(*model, d, pinned, environment);
-          if (pinned && !was_kept) kept.add(identity, d);
         }
       kept.stay();
       for (const std::uint32_t d : devices)

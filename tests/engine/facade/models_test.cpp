@@ -198,6 +198,45 @@ BOOST_FIXTURE_TEST_CASE(a_load_of_a_pinned_part_pins_no_more_of_it_unasked, Mode
   BOOST_TEST(held(a) == part);
 }
 
+// Of several models that are pinned together: the first one is there when the second one fails.
+BOOST_FIXTURE_TEST_CASE(a_load_of_several_that_fails_leaves_each_as_it_was_pinned, ModelsFixture) {
+  models.load(flow(a), "fake:0");
+  for (const test::LayersFile& model : {b, c}) run(model);  // some of the first one goes for them
+  const std::uint64_t part = models.pin("fake:0", name_of(a)).at(0).bytes_pinned;
+  BOOST_TEST_REQUIRE(part < kModelBytes);
+  engine.unload("fake:0", name_of(b));
+  engine.unload("fake:0", name_of(c));
+  const auto load = [&](const test::LayersFile& model) {
+    return R"({"class_type": "test.load", "inputs": {"path": ")" + path(model) + R"("}})";
+  };
+  const std::string first = load(a), second = load(b);
+  const Workflow both = engine.parse(
+      test::workflow({{"a", first.c_str()},
+                      {"b", second.c_str()},
+                      {"keep", R"({"class_type": "test.keep", "inputs": {"value": ["a", 0]}})"},
+                      {"too", R"({"class_type": "test.keep", "inputs": {"value": ["b", 0]}})"}}));
+  const auto pinned = [&](const test::LayersFile& model) {
+    for (const ResidentModel& each : models.resident())
+      if (each.name.ends_with(model.name + ".safetensors")) return each.bytes_pinned;
+    return std::uint64_t{0};
+  };
+  // Whichever is the first of them, one of these fails in the second.
+  const std::uint64_t missing = kLayers - part * kLayers / kModelBytes;
+  for (const std::uint64_t nth : {missing + 1, std::uint64_t{kLayers} + 1}) {
+    control->fail_weight(0, nth);
+    refusal([&] { models.load(both, "fake:0", true); });
+    BOOST_TEST(pinned(a) == part, nth);
+    BOOST_TEST(pinned(b) == 0u, nth);
+    control->fail_weight(0, 0);
+    for (const test::LayersFile& model : {c, b, c}) run(model);  // what is not pinned goes
+    engine.unload("fake:0", name_of(c));
+    if (!name_of(b).empty()) engine.unload("fake:0", name_of(b));
+  }
+  models.load(both, "fake:0", true);
+  BOOST_TEST(pinned(a) == kModelBytes);
+  BOOST_TEST(pinned(b) == kModelBytes);
+}
+
 // What the one pins or unloads the other does not see half done: at the end nothing is pinned, nor
 // is room set aside for it.
 BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsFixture) {
