@@ -91,7 +91,7 @@ struct Engine::Data {
   std::vector<std::weak_ptr<RunStatus>> runs;  // guarded by mutex
   std::vector<std::shared_ptr<RunStatus>> runs_under_way();
   std::mutex placing;  // before `mutex`: of runs that begin, one is placed at a time
-  std::atomic<std::uint64_t> begun = 0;  // runs that have been placed
+  std::atomic<std::uint64_t> begun = 0;                                // runs that have been placed
   std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
       sequencers;          // by run; guarded by mutex
   bool is_tuning = false;  // guarded by mutex
@@ -102,6 +102,9 @@ struct Engine::Data {
   std::jthread housekeeping;
   void start_housekeeping();
   void unload_idle();
+  // As Engine::unload(); throws cancelled where it waits when `stop` says so.
+  std::uint64_t unload(std::string_view device, std::string_view model,
+                       const std::stop_token& stop);
   // Gives devices back what nobody uses, where no run but this one is there.
   void unload_where_idle(const RunStatus& run);
   void finish_drains() noexcept;  // as far as runs have let go of draining devices

@@ -7,6 +7,7 @@
 #include "engine/facade/load_turn.h"
 #include "engine/resources/available_memory.h"
 #include "engine/resources/kept_models.h"
+#include "engine/session/load_ahead.h"
 
 namespace heddle {
 
@@ -24,13 +25,16 @@ double seconds_of(const std::function<double()>& clock) {
 
 engine::LoadTurns::Turn take_load_turn(engine::LoadTurns& turns, const engine::Hash128& model,
                                        std::string_view name, std::string_view device,
-                                       const std::function<double()>& clock) {
-  constexpr double kPatienceSeconds = 10;
-  const double begun = seconds_of(clock);
+                                       const Patience& patience) {
+  constexpr double kMostSeconds = 10;
+  const double begun = seconds_of(patience.clock);
   try {
-    return turns.take(model, [&] { return seconds_of(clock) - begun > kPatienceSeconds; });
+    return turns.take(model, [&] {
+      return patience.stop.stop_requested() || seconds_of(patience.clock) - begun > kMostSeconds;
+    });
   } catch (const engine::Error& error) {
     if (error.code() != engine::Code::cancelled) throw;
+    if (patience.stop.stop_requested()) engine::throw_stopped();
     throw engine::Error(engine::Code::cancelled,
                         engine::cat(name, " is being loaded on ", device,
                                     " now. Try again when it is there, or cancel what loads it"));
@@ -84,47 +88,49 @@ MemoryReport Engine::host_memory() const {
 }
 
 std::uint64_t Engine::unload(std::string_view device, std::string_view model) {
-  return translate_errors([&] {
-    engine::Environment& environment = *data_->environment;
-    std::uint64_t bytes = 0;
-    bool is_known = device.empty(), has_model = model.empty();
-    std::vector<std::string> models;
-    for (std::size_t d = 0; d < environment.devices.size(); ++d) {
-      const engine::RunDevice& one = environment.devices[d];
-      const engine::Device& of = one.state->device();
-      if (!device.empty() && named_by(device, of.names()) == engine::NamedBy::nothing) continue;
-      is_known = true;
-      if (model.empty()) {
-        bytes += engine::unload(environment, d);
-        continue;
-      }
-      const std::uint64_t before = one.state->memory_use().reserved;
-      for (const engine::ModelWeights& each : one.weights->models()) {
-        models.push_back(each.name);
-        if (!is_named(each.name, model)) continue;
-        has_model = true;
-        const engine::LoadTurns::Turn turn = take_load_turn(
-            one.weights->load_turns(), each.model, each.name, of.name(), data_->options.clock);
-        engine::release_model(each.model, std::uint32_t(d), environment);
-        one.weights->unload(each.name);
-      }
-      one.state->trim();
-      const std::uint64_t after = one.state->memory_use().reserved;
-      bytes += before - std::min(before, after);
+  return translate_errors([&] { return data_->unload(device, model, {}); });
+}
+
+std::uint64_t Engine::Data::unload(std::string_view device, std::string_view model,
+                                   const std::stop_token& stop) {
+  std::uint64_t bytes = 0;
+  bool is_known = device.empty(), has_model = model.empty();
+  std::vector<std::string> models;
+  for (std::size_t d = 0; d < environment->devices.size(); ++d) {
+    const engine::RunDevice& one = environment->devices[d];
+    const engine::Device& of = one.state->device();
+    if (!device.empty() && named_by(device, of.names()) == engine::NamedBy::nothing) continue;
+    is_known = true;
+    if (model.empty()) {
+      bytes += engine::unload(*environment, d);
+      continue;
     }
-    if (!is_known)
-      throw engine::Error(engine::Code::not_found,
-                          engine::cat("there is no device ", engine::quote(device), "; there are: ",
-                                      engine::all_device_names(environment.topology)));
-    if (!has_model)
-      throw engine::Error(
-          engine::Code::not_found,
-          engine::cat("no model ", engine::quote(model), " is loaded",
-                      device.empty() ? "" : engine::cat(" on ", device),
-                      models.empty() ? ", nor any other"
-                                     : engine::cat("; there are: ", engine::join(models, ", "))));
-    return bytes;
-  });
+    const std::uint64_t before = one.state->memory_use().reserved;
+    for (const engine::ModelWeights& each : one.weights->models()) {
+      models.push_back(each.name);
+      if (!is_named(each.name, model)) continue;
+      has_model = true;
+      const engine::LoadTurns::Turn turn = take_load_turn(
+          one.weights->load_turns(), each.model, each.name, of.name(), {options.clock, stop});
+      engine::release_model(each.model, std::uint32_t(d), *environment);
+      one.weights->unload(each.name);
+    }
+    one.state->trim();
+    const std::uint64_t after = one.state->memory_use().reserved;
+    bytes += before - std::min(before, after);
+  }
+  if (!is_known)
+    throw engine::Error(engine::Code::not_found,
+                        engine::cat("there is no device ", engine::quote(device), "; there are: ",
+                                    engine::all_device_names(environment->topology)));
+  if (!has_model)
+    throw engine::Error(
+        engine::Code::not_found,
+        engine::cat("no model ", engine::quote(model), " is loaded",
+                    device.empty() ? "" : engine::cat(" on ", device),
+                    models.empty() ? ", nor any other"
+                                   : engine::cat("; there are: ", engine::join(models, ", "))));
+  return bytes;
 }
 
 std::uint64_t Engine::drop_cached() {

@@ -179,7 +179,7 @@ std::vector<ResidentModel> Models::load(const Workflow& workflow, std::string_vi
       for (const std::uint32_t d : devices)
         for (const auto& [identity, model] : models) {
           if (pinned) kept.add(*model, d);
-          engine::load_ahead(*model, d, pinned, environment);
+          engine::load_ahead(*model, d, pinned, environment, stop_);
         }
       kept.stay();
       for (const std::uint32_t d : devices)
@@ -260,7 +260,7 @@ std::vector<ResidentModel> Models::set_pinned(std::string_view device, std::stri
         if (!model.empty() && !is_named(each.name, model)) continue;
         const engine::LoadTurns::Turn turn =
             take_load_turn(on.weights->load_turns(), each.model, each.name,
-                           on.state->device().name(), data.options.clock);
+                           on.state->device().name(), {data.options.clock, stop_});
         if (pinned)
           engine::keep_model(each.model, each.name, on.weights->weights_of(each.model), d,
                              environment);
@@ -280,6 +280,10 @@ std::vector<ResidentModel> Models::set_pinned(std::string_view device, std::stri
 
 std::vector<ResidentModel> Models::pin(std::string_view device, std::string_view model) {
   return set_pinned(device, model, true);
+}
+
+std::uint64_t Models::unload(std::string_view device, std::string_view model) {
+  return translate_errors([&] { return engine_.data_->unload(device, model, stop_); });
 }
 
 std::vector<ResidentModel> Models::unpin(std::string_view device, std::string_view model) {

@@ -151,9 +151,16 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
   runner_ =
       std::make_unique<Runner>(engine, *queue_, clients_, events_, metrics_, std::move(runner));
   retention_ = std::make_unique<Retention>(engine, *queue_, options_.retention);
-  const ServiceParts parts{engine,   *queue_,  *runner_,
-                           clients_, events_,  metrics_,
-                           owners_,  options_, authenticator_.get()};
+  const ServiceParts parts{engine,
+                           *queue_,
+                           *runner_,
+                           clients_,
+                           events_,
+                           metrics_,
+                           owners_,
+                           options_,
+                           authenticator_.get(),
+                           ending_.get_token()};
   add_prompt_routes(router_, parts);
   add_history_routes(router_, parts);
   add_job_routes(router_, parts);
@@ -187,6 +194,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
 
 Service::~Service() {
   if (options_.log != nullptr) options_.log->listen({});
+  ending_.request_stop();
   server_->stop();  // routes use all the rest
   retention_.reset();
   runner_.reset();

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -63,8 +64,10 @@ struct ServiceParts {
   FileOwners& owners;
   const ServiceOptions& options;
   Authenticator* authenticator = nullptr;  // none: everybody may ask
+  std::stop_token ending = {};             // asked for when the service ends: nobody waits then
 };
 
+// Over 15 members: each a part of a server, with a header of its own.
 class Service {
  public:
   // Answers from now on. Throws Error where the queue's file or an address cannot be used.
@@ -99,6 +102,7 @@ class Service {
   Metrics metrics_;
   FileOwners owners_;
   RateLimiter limiter_;
+  std::stop_source ending_;
   std::mutex telling_;  // so that what is told of a job last is what is true last
   std::map<std::string, std::string>
       forgotten_;  // telling_: jobs that are gone, and whose they were

@@ -66,7 +66,7 @@ HttpResponse load(const Call& call, const ServiceParts& parts) {
               "name either a file, as \"diffusion_models/flux1-dev.safetensors\", or give a "
               "workflow whose models are to be loaded.",
               Json(Json::object().set("where", "file")));
-  Models models(parts.engine);
+  Models models(parts.engine, parts.ending);
   const Workflow flow =
       workflow != nullptr ? parts.engine.parse(write_json(*workflow))
                           : models.loading(file, fields.text("class_type"),
@@ -79,15 +79,16 @@ HttpResponse load(const Call& call, const ServiceParts& parts) {
 HttpResponse set_pinned(const Call& call, const ServiceParts& parts, bool pinned) {
   const Fields fields(call, {"device", "model"});
   const std::string device = required(fields, "device");
-  Models models(parts.engine);
+  Models models(parts.engine, parts.ending);
   return tell(pinned ? models.pin(device, required(fields, "model"))
                      : models.unpin(device, fields.text("model")),
               parts);
 }
 
-HttpResponse unload(const Call& call, heddle::Engine& engine) {
+HttpResponse unload(const Call& call, const ServiceParts& parts) {
   const Fields fields(call, {"device", "model"});
-  const std::uint64_t bytes = engine.unload(fields.text("device"), fields.text("model"));
+  const std::uint64_t bytes =
+      Models(parts.engine, parts.ending).unload(fields.text("device"), fields.text("model"));
   return json_response(Json(Json::object().set("bytes", bytes)));
 }
 
@@ -106,7 +107,7 @@ void add_v1_model_routes(Router& router, const ServiceParts& parts) {
   add_v1(router, "POST", "/v1/models/unpin",
          [parts](const Call& call) { return set_pinned(call, parts, false); });
   add_v1(router, "POST", "/v1/models/unload",
-         [parts](const Call& call) { return unload(call, parts.engine); });
+         [parts](const Call& call) { return unload(call, parts); });
 }
 
 }  // namespace heddle::engine

@@ -87,12 +87,17 @@ class Place {
 
 }  // namespace
 
+void throw_stopped() { throw Error(Code::cancelled, "whoever asked for it has ended. Ask again"); }
+
 std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
-                         Environment& environment) {
+                         Environment& environment, const std::stop_token& stop) {
   const RunDevice& on = environment.devices[device];
   const std::string name = weights_name(model);
   const Hash128 checkpoint = model.checkpoint->identity();
-  const LoadTurns::Turn turn = on.weights->load_turns().take(model.identity, [] { return false; });
+  const LoadTurns::Turn turn = on.weights->load_turns().take(model.identity, [&] {
+    if (stop.stop_requested()) throw_stopped();
+    return false;
+  });
   const std::vector<WeightSource> sources = all_weights(model);
   std::map<Hash128, std::uint64_t> weights;  // each once, wherever the model calls it
   std::uint64_t bytes = 0, missing = 0;
@@ -113,9 +118,11 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
     expected.push_back(host->expect(wanted, UseOrder::once, on.state->share_device()));
   std::vector<std::shared_ptr<const DeviceWeight>> loaded;
   try {
-    for (std::size_t i = 0; i < sources.size(); ++i)
+    for (std::size_t i = 0; i < sources.size(); ++i) {
+      if (stop.stop_requested()) throw_stopped();
       loaded.push_back(on.weights->get(sources[i], checkpoint, {},
                                        {model.identity, name, std::uint32_t(i)}, &claim));
+    }
     on.weights->finish(loaded);
   } catch (const Error&) {
     on.state->device().take_fault();  // no run is to blame

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "heddle/engine.hpp"
@@ -28,8 +30,10 @@ struct ResidentModel {
 
 class Models {
  public:
-  // The engine outlives it.
-  explicit Models(Engine& engine) : engine_(engine) {}
+  // The engine outlives it. What loads, or waits for a load, throws HEDDLE_CANCELLED soon after
+  // `stop` is asked for: a load before its next weight.
+  explicit Models(Engine& engine, std::stop_token stop = {})
+      : engine_(engine), stop_(std::move(stop)) {}
 
   // By device, the largest first. Costs no question to a driver.
   std::vector<ResidentModel> resident() const;
@@ -59,10 +63,13 @@ class Models {
   std::vector<ResidentModel> pin(std::string_view device, std::string_view model);
   std::vector<ResidentModel> unpin(std::string_view device, std::string_view model);
 
+  std::uint64_t unload(std::string_view device, std::string_view model);  // Engine::unload()
+
  private:
   std::vector<ResidentModel> set_pinned(std::string_view device, std::string_view model,
                                         bool pinned);
   Engine& engine_;
+  const std::stop_token stop_;
 };
 
 }  // namespace heddle

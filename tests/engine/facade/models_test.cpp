@@ -237,6 +237,22 @@ BOOST_FIXTURE_TEST_CASE(a_load_of_several_that_fails_leaves_each_as_it_was_pinne
   BOOST_TEST(pinned(b) == kModelBytes);
 }
 
+// As when the program ends that asked for it.
+BOOST_FIXTURE_TEST_CASE(a_load_that_nobody_wants_any_more_is_cut_short, ModelsFixture) {
+  std::stop_source ends;
+  Models asked(engine, ends.get_token());
+  BOOST_TEST(asked.load(flow(b), "fake:0").at(0).bytes == kModelBytes);
+  ends.request_stop();
+  const std::uint64_t made = control->weights(0);
+  BOOST_TEST(refusal([&] { asked.load(flow(a), "fake:0", true); }).code() == HEDDLE_CANCELLED);
+  BOOST_TEST(control->weights(0) == made);
+  BOOST_TEST(held(a) == 0u);
+  for (const ResidentModel& each : models.resident()) BOOST_TEST(!each.is_pinned, each.name);
+  BOOST_TEST(asked.unload("fake:0", name_of(b)) > 0u);  // for which nobody waits
+  models.load(flow(a), "fake:0", true);
+  BOOST_TEST(held(a) == kModelBytes);
+}
+
 // What the one pins or unloads the other does not see half done: at the end nothing is pinned, nor
 // is room set aside for it.
 BOOST_FIXTURE_TEST_CASE(an_unload_beside_a_pin_leaves_nothing_half_done, ModelsFixture) {
@@ -272,7 +288,7 @@ BOOST_AUTO_TEST_CASE(who_unloads_or_pins_waits_for_a_load_a_limited_time) {
   engine::LoadTurns turns;
   double now = 0;
   const auto take = [&] {
-    return take_load_turn(turns, {1, 1}, "flux", "fake:0", [&] { return now += 6; });
+    return take_load_turn(turns, {1, 1}, "flux", "fake:0", {[&] { return now += 6; }});
   };
   {
     const engine::LoadTurns::Turn loads = turns.take({1, 1}, {});
@@ -282,6 +298,16 @@ BOOST_AUTO_TEST_CASE(who_unloads_or_pins_waits_for_a_load_a_limited_time) {
     });
   }
   take();
+  // Whoever asks ends: at once, and says so.
+  std::stop_source ends;
+  ends.request_stop();
+  const engine::LoadTurns::Turn loads = turns.take({1, 1}, {});
+  BOOST_CHECK_EXCEPTION(
+      take_load_turn(turns, {1, 1}, "flux", "fake:0", {[] { return 0.0; }, ends.get_token()}),
+      engine::Error, [](const engine::Error& error) {
+        return error.code() == engine::Code::cancelled &&
+               std::string(error.what()).starts_with("whoever asked");
+      });
 }
 
 BOOST_FIXTURE_TEST_CASE(unloading_all_keeps_what_is_pinned_and_a_drain_does_not, ModelsFixture) {
