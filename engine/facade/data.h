@@ -50,12 +50,37 @@ struct Workflow::Data {
   std::shared_ptr<const engine::Json> saved;
 };
 
+// The values that a run was asked for. They lie in memory of its engine, and go with that. Any
+// thread.
+class FetchedValues {
+ public:
+  void set(const std::string& output, engine::Value value) {
+    values_.lock()->by_output[output] = std::move(value);
+  }
+  // Calls `read` with the value; the engine stays meanwhile. Throws not_found for one that was not
+  // asked for, unsupported where the engine has gone.
+  template <class F>
+  auto read(std::string_view output, F&& read) const {
+    const auto values = values_.lock();
+    return read(*find(*values, output));
+  }
+  void let_go();  // the engine goes
+
+ private:
+  struct Values {
+    std::map<std::string, engine::Value, std::less<>> by_output;
+    bool has_gone = false;
+  };
+  static const heddle_value* find(const Values& values, std::string_view output);
+  mutable engine::Guarded<Values> values_;
+};
+
 struct Results::Data {
   engine::RunResult result;
   std::vector<Stage> stages;
   std::vector<std::string> remarks;
   engine::Json ui = engine::Json::object();
-  std::map<std::string, engine::Value> fetched;
+  const std::shared_ptr<FetchedValues> fetched = std::make_shared<FetchedValues>();
 };
 
 // What a run has to do where, as planned. It may be placed again before it begins.
@@ -92,6 +117,8 @@ struct Engine::Data {
   std::vector<std::shared_ptr<RunStatus>> runs_under_way();
   std::mutex placing;  // before `mutex`: of runs that begin, one is placed at a time
   std::atomic<std::uint64_t> begun = 0;                                // runs that have been placed
+  engine::Guarded<std::vector<std::weak_ptr<FetchedValues>>> fetched;  // of runs that are over
+  void remember(const std::shared_ptr<FetchedValues>& values);
   std::map<std::uint64_t, std::weak_ptr<engine::OutputSequencer>>
       sequencers;          // by run; guarded by mutex
   bool is_tuning = false;  // guarded by mutex

@@ -128,6 +128,14 @@ Engine::Data::~Data() {
   const std::vector<std::shared_ptr<RunStatus>> under_way = runs_under_way();
   for (const auto& run : under_way) run->control.cancel();
   for (const auto& run : under_way) run->is_over.wait(false);
+  for (const auto& weak : *fetched.lock())
+    if (const auto values = weak.lock()) values->let_go();
+}
+
+void Engine::Data::remember(const std::shared_ptr<FetchedValues>& values) {
+  const auto all = fetched.lock();
+  std::erase_if(*all, [](const auto& weak) { return weak.expired(); });
+  all->push_back(values);
 }
 
 std::vector<std::shared_ptr<RunStatus>> Engine::Data::runs_under_way() {

@@ -34,19 +34,20 @@ const heddle_value* part_of(const heddle_value* value, std::string_view path) {
   return dot == path.npos ? nullptr : part_of(inside(path.substr(0, dot)), path.substr(dot + 1));
 }
 
-const engine::Tensor& tensor_in(const Results::Data& data, std::string_view output,
-                                std::string_view field) {
-  const auto found = data.fetched.find(std::string(output));
-  if (found == data.fetched.end())
-    throw engine::Error(engine::Code::not_found,
-                        engine::cat("the value ", engine::quote(output),
-                                    " was not asked for with StartOptions::fetch"));
-  const heddle_value* value = part_of(found->second.get(), field);
-  if (value == nullptr)
-    throw engine::Error(engine::Code::not_found,
-                        engine::cat(output, " is ", engine::describe(*found->second),
-                                    ": it has no field ", engine::quote(field)));
-  return engine::get_tensor(*value);
+// What `read` makes of a tensor, or of a record's field.
+template <class F>
+auto read_tensor(const Results::Data& data, std::string_view output, std::string_view field,
+                 F&& read) {
+  return translate_errors([&] {
+    return data.fetched->read(output, [&](const heddle_value& whole) {
+      const heddle_value* value = part_of(&whole, field);
+      if (value == nullptr)
+        throw engine::Error(engine::Code::not_found,
+                            engine::cat(output, " is ", engine::describe(whole),
+                                        ": it has no field ", engine::quote(field)));
+      return read(engine::get_tensor(*value));
+    });
+  });
 }
 
 // A row-major copy of the elements, which are `bytes` in all.
@@ -69,6 +70,26 @@ std::vector<float> read_floats(const engine::Tensor& tensor) {
 
 }  // namespace
 
+const heddle_value* FetchedValues::find(const Values& values, std::string_view output) {
+  if (values.has_gone)
+    throw engine::Error(engine::Code::unsupported,
+                        engine::cat("the value ", engine::quote(output),
+                                    " went with the Engine of its run. Read results while it is "
+                                    "there, or keep what Results::tensor() gives"));
+  const auto found = values.by_output.find(output);
+  if (found == values.by_output.end())
+    throw engine::Error(engine::Code::not_found,
+                        engine::cat("the value ", engine::quote(output),
+                                    " was not asked for with StartOptions::fetch"));
+  return found->second.get();
+}
+
+void FetchedValues::let_go() {
+  const auto values = values_.lock();
+  values->has_gone = true;
+  values->by_output.clear();
+}
+
 std::vector<std::string> Results::files() const { return data_->result.files; }
 std::vector<Stage> Results::stages() const { return data_->stages; }
 std::vector<std::string> Results::remarks() const { return data_->remarks; }
@@ -77,19 +98,18 @@ std::string Results::ui() const {
 }
 
 std::vector<float> Results::floats(std::string_view output, std::string_view field) const {
-  return translate_errors([&] { return read_floats(tensor_in(*data_, output, field)); });
+  return read_tensor(*data_, output, field, read_floats);
 }
 
 std::vector<std::int64_t> Results::shape(std::string_view output, std::string_view field) const {
-  return translate_errors([&] {
-    const heddle_tensor_info& info = tensor_in(*data_, output, field)->info;
+  return read_tensor(*data_, output, field, [](const engine::Tensor& tensor) {
+    const heddle_tensor_info& info = tensor->info;
     return std::vector<std::int64_t>(info.shape, info.shape + info.rank);
   });
 }
 
 DLManagedTensor* Results::tensor(std::string_view output, std::string_view field) const {
-  return translate_errors([&] {
-    const engine::Tensor& tensor = tensor_in(*data_, output, field);
+  return read_tensor(*data_, output, field, [](const engine::Tensor& tensor) {
     const heddle_tensor_info& info = tensor->info;
     const engine::Tensor copy =
         engine::make_host_tensor(engine::make_info(info.dtype, std::span(info.shape, info.rank)));
@@ -101,19 +121,15 @@ DLManagedTensor* Results::tensor(std::string_view output, std::string_view field
 
 std::string Results::text(std::string_view output) const {
   return translate_errors([&] {
-    const auto found = data_->fetched.find(std::string(output));
-    if (found == data_->fetched.end())
-      throw engine::Error(engine::Code::not_found,
-                          engine::cat("the value ", engine::quote(output),
-                                      " was not asked for with StartOptions::fetch"));
-    if (const auto* text = std::get_if<std::string>(&found->second->content)) return *text;
-    return engine::write_json(engine::to_json(*found->second));
+    return data_->fetched->read(output, [](const heddle_value& value) {
+      const auto* text = std::get_if<std::string>(&value.content);
+      return text != nullptr ? *text : engine::write_json(engine::to_json(value));
+    });
   });
 }
 
 Image Results::image(std::string_view output, std::size_t index) const {
-  return translate_errors([&] {
-    const engine::Tensor& tensor = tensor_in(*data_, output, "");
+  return read_tensor(*data_, output, "", [&](const engine::Tensor& tensor) {
     if (tensor->info.rank != 4 || index >= std::size_t(tensor->info.shape[0]))
       throw engine::Error(engine::Code::invalid_argument,
                           engine::cat(output, " is ", engine::describe(tensor->info),

@@ -231,8 +231,10 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   if (is_suspended) return nullptr;
   auto results = std::exchange(run.so_far.results, nullptr);
   for (std::size_t i = 0; i < fetch.size(); ++i)
-    results->fetched[run.options.fetch[i]] =
-        engine::brought_to_host(*engine.environment, results->result.fetched.at(fetch[i]));
+    results->fetched->set(
+        run.options.fetch[i],
+        engine::brought_to_host(*engine.environment, results->result.fetched.at(fetch[i])));
+  engine.remember(results->fetched);
   results->result.fetched.clear();
   return results;
 }

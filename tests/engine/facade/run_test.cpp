@@ -1,6 +1,7 @@
 // Whole runs through the facade, with small nodes: what the executor promises.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <functional>
 #include <set>
 #include <thread>
 
@@ -34,6 +35,35 @@ BOOST_AUTO_TEST_CASE(two_small_nodes_of_two_plugins_run) {
                 {"2", R"({"class_type": "demo.count_bytes", "inputs": {"text": ["1", 0]}})"},
                 {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
   BOOST_TEST(number(flow, "3.out") == 30);
+}
+
+// Its values lie in the engine's memory.
+BOOST_AUTO_TEST_CASE(results_that_outlive_their_engine_say_that_it_has_gone) {
+  Results results;
+  DLManagedTensor* kept = nullptr;
+  {
+    Engine other{test::engine_options()};
+    const Workflow flow = other.parse(
+        workflow({{"1", R"({"class_type": "test.ramp", "inputs": {"count": 4, "start": 1}})"},
+                  {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}}));
+    results = other.start(flow, {{}, {"1.out"}}).wait();
+    kept = results.tensor("1.out");
+    BOOST_TEST(results.floats("1.out")[0] == 1.0f);
+  }
+  for (const auto& read : std::vector<std::function<void()>>{
+           [&] { results.floats("1.out"); }, [&] { results.shape("1.out"); },
+           [&] { results.text("1.out"); }, [&] { results.image("1.out"); },
+           [&] { results.tensor("1.out"); }})
+    BOOST_CHECK_EXCEPTION(read(), EngineError, [](const EngineError& error) {
+      return error.code() == HEDDLE_UNSUPPORTED &&
+             mentions(error.what(), "the value '1.out' went with the Engine of its run");
+    });
+  // What says where files are, and what was copied, stays.
+  BOOST_TEST(results.files().empty());
+  BOOST_TEST(results.stages().size() == 2u);
+  BOOST_TEST(results.ui() == "{}");
+  BOOST_TEST(static_cast<const float*>(kept->dl_tensor.data)[1] == 2.0f);
+  kept->deleter(kept);
 }
 
 BOOST_AUTO_TEST_CASE(a_lazy_input_that_is_not_wanted_is_never_computed) {
