@@ -142,13 +142,27 @@ Database::Database(std::filesystem::path file) : file_(std::move(file)) {
   const int code = sqlite3_open_v2(
       file_.c_str(), &database_,
       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, nullptr);
-  if (code == SQLITE_OK) return;
+  if (code == SQLITE_OK) {
+    // In the place of the one that empties the journal.
+    const auto note = [](void* pages, sqlite3*, const char*, int count) {
+      *static_cast<int*>(pages) = count;
+      return SQLITE_OK;
+    };
+    sqlite3_wal_hook(database_, note, &journal_pages_);
+    return;
+  }
   try {
     fail(database_, code, file_);
   } catch (...) {
     sqlite3_close(database_);
     throw;
   }
+}
+
+void Database::empty_journal() {
+  if (sqlite3_wal_checkpoint_v2(database_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr) ==
+      SQLITE_OK)
+    journal_pages_ = 0;
 }
 
 Database::~Database() {

@@ -73,10 +73,17 @@ class Database {
   int changes() const;                     // rows that the last statement has written
   bool is_in_transaction() const;
 
+  // Of a write-ahead journal: its pages that are not in the file yet, as of the last commit. SQLite
+  // does not put them there by itself, as whoever commits would have to wait for that.
+  int journal_pages() const { return journal_pages_; }
+  // Puts them there. Where that fails, as on a full disk, they stay, and nothing is lost.
+  void empty_journal();
+
  private:
   friend class Backup;
   const std::filesystem::path file_;
   sqlite3* database_ = nullptr;
+  int journal_pages_ = 0;
   std::unordered_map<std::string_view, std::unique_ptr<Statement>> statements_;
 };
 

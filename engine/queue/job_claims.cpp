@@ -95,10 +95,10 @@ std::uint64_t JobQueue::changes() const {
   return changes_;
 }
 
-void JobQueue::wait_for_change(std::uint64_t seen, std::stop_token stop,
+bool JobQueue::wait_for_change(std::uint64_t seen, std::stop_token stop,
                                std::chrono::milliseconds most) {
   std::unique_lock lock(mutex_);
-  waiting_.wait_for(lock, stop, most, [&] { return changes_ != seen; });
+  return waiting_.wait_for(lock, stop, most, [&] { return changes_ != seen; });
 }
 
 void JobQueue::wake() {

@@ -64,7 +64,8 @@ class JobQueue {
   std::optional<Job> wait_and_claim(std::stop_token stop);
   // For those who wait in another way: what came after `seen` is not missed.
   std::uint64_t changes() const;  // so far; wake() is one
-  void wait_for_change(std::uint64_t seen, std::stop_token stop,
+  // False: none has come in that time.
+  bool wait_for_change(std::uint64_t seen, std::stop_token stop,
                        std::chrono::milliseconds most = std::chrono::hours(1));
   void wake();
   // Whether it is a background job that interactive ones still come before.
@@ -130,6 +131,9 @@ class JobQueue {
 
   // A copy in a new file, whole, while the queue is in use. Throws Error where the file is there.
   void back_up(const std::filesystem::path& to);
+
+  // For a moment in which nobody waits for the queue's disk (Store::tidy()).
+  void tidy() { store_.tidy(); }
 
   // Instructions of SQLite that claims have taken so far.
   std::uint64_t claim_steps() const { return claim_steps_; }

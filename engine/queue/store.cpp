@@ -7,7 +7,8 @@
 namespace heddle::engine {
 namespace {
 
-constexpr std::int64_t kApplication = 0x48646C51;  // "HdlQ", in the header of the file
+constexpr std::int64_t kApplication = 0x48646C51;          // "HdlQ", in the header of the file
+constexpr int kLongJournal = 500, kLongestJournal = 4000;  // pages of 4 KiB
 
 // Of schema 1: upgrades bring a new file to the present one. The columns that are long stand last:
 // what looks for others does not read them. Of a job that waits, `rank` decides between equal
@@ -178,6 +179,16 @@ std::uint64_t Store::commits() const {
   return commits_;
 }
 
+int Store::journal_pages() const {
+  const std::lock_guard lock(mutex_);
+  return database_.journal_pages();
+}
+
+void Store::tidy() {
+  const std::lock_guard lock(mutex_);
+  if (batch_ == nullptr && database_.journal_pages() >= kLongJournal) database_.empty_journal();
+}
+
 // Without the lock: whoever commits has it, and learns so who will be next.
 Store::Turn::Turn(Store& store) : store_(store) { ++store.arriving_; }
 
@@ -240,9 +251,11 @@ void Store::finish(const std::shared_ptr<Batch>& batch) {
       } catch (...) {
         batch->failure = std::current_exception();
         if (database_.is_in_transaction()) database_.run("ROLLBACK");
+        database_.empty_journal();  // on a full disk that is room for the next one
       }
       batch->is_over = true;
       batch_ = nullptr;
+      if (database_.journal_pages() >= kLongestJournal) database_.empty_journal();
     }
     is_committing_ = false;
     changed_.notify_all();

@@ -62,7 +62,12 @@ class Store {
     return body(database_);
   }
 
+  // For a moment in which nobody waits for the disk: empties a journal that has grown long. Else
+  // that is done when it is very long, by whoever commits then.
+  void tidy();
+
   std::uint64_t commits() const;  // transactions so far
+  int journal_pages() const;      // that are not in the file itself yet
 
  private:
   // Of one transaction; whoever has a part in it waits for it.

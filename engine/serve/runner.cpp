@@ -43,6 +43,7 @@ std::string told(const std::exception& error) {
 
 // Background jobs come of age without a change of the queue.
 constexpr std::chrono::seconds kBetweenLooks{30};
+constexpr std::chrono::milliseconds kQuiet{100};  // then nobody waits for the queue's disk
 
 constexpr int kBackground = -1;  // StartOptions::priority: takes no memory that others wait for
 
@@ -263,7 +264,10 @@ void Runner::work(std::stop_token stop) {
       try {
         job = take_job();
         if (job) break;
-        queue_.wait_for_change(seen, stop, kBetweenLooks);
+        if (!queue_.wait_for_change(seen, stop, kQuiet)) {
+          queue_.tidy();
+          queue_.wait_for_change(seen, stop, kBetweenLooks);
+        }
         let_give_way();
       } catch (const std::exception& error) {  // the queue's disk is full, perhaps
         log(Level::error, cat("no job is taken from the queue: ", told(error)));

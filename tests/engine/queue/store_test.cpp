@@ -53,6 +53,31 @@ BOOST_AUTO_TEST_CASE(it_is_as_durable_as_sqlite_can_be) {
   });
 }
 
+// Whoever commits does not wait for that, unless it is very long.
+BOOST_AUTO_TEST_CASE(the_journal_is_emptied_when_nobody_waits) {
+  const TemporaryFolder folder;
+  Store store(folder / "queue.db");
+  store.write([](Database& database) { database.run("CREATE TABLE t(a)"); });
+  const auto write = [&](int rows) {
+    const std::string text(40'000, 'x');
+    store.write([&](Database& database) {
+      for (int i = 0; i < rows; ++i) database.statement("INSERT INTO t VALUES(?)").bind(text).run();
+    });
+  };
+  write(1);
+  store.tidy();
+  BOOST_TEST(store.journal_pages() > 0);  // not for so little
+  write(200);
+  BOOST_TEST(store.journal_pages() > 2000);
+  store.tidy();
+  BOOST_TEST(store.journal_pages() == 0);
+  write(1);
+  BOOST_TEST(store.journal_pages() < 100);  // it is begun anew
+  write(500);
+  BOOST_TEST(store.journal_pages() == 0);
+  BOOST_TEST(rows(store) == 702);
+}
+
 BOOST_AUTO_TEST_CASE(a_newer_file_is_refused_and_left_alone) {
   const TemporaryFolder folder;
   const std::filesystem::path file = folder / "queue.db";
