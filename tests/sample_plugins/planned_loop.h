@@ -17,7 +17,7 @@ struct PlannedLoop {
   static constexpr Input<heddle::Value> model{"model", 0, "", "MODEL"};
   static constexpr Input<double> start{"start", {.number = 0}};
   static constexpr Input<std::int64_t> width{"width", {.number = 4}};
-  static constexpr Input<std::int64_t> steps{"steps", {.number = 2, .min = 1, .max = 10000}};
+  static constexpr Input<std::int64_t> steps{"steps", {.number = 2, .min = 1, .max = 1000000}};
   static constexpr Output<Tensor> out{"out"};
   static constexpr auto ports = heddle::ports(model, start, width, steps, out);
   void execute(Context& ctx) {

@@ -284,7 +284,11 @@ BOOST_AUTO_TEST_CASE(background_jobs_give_way_and_go_on) {
   std::vector<std::string> ids;
   for (int i = 1; i <= 2; ++i) {
     ids.push_back(serving.submit_v1(meeting(i, 4), ", \"background\": true"));
-    serving.wait_for(ids.back(), "running");
+    // A job that has not begun its node gives way before, and does not come to the meeting.
+    serving.wait_until([&] {
+      const Json progress = serving.job(ids.back()).at("progress");
+      return progress.is_object() && progress.at("nodes").size() > 0;
+    });
   }
   const std::string later = serving.submit_v1(showing(9), ", \"background\": true");
   ids.push_back(serving.submit_v1(meeting(3, 4)));
