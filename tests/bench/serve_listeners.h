@@ -4,18 +4,24 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tests/engine/serve/http_client.h"
 
 namespace heddle::test {
 
+// What counts is one job of nobody's, from the message that the queue has it to the one that the
+// queue is empty, and whatever comes behind that: the end of an earlier job may still be told to
+// those that connected early.
 class Listeners {
  public:
+  // Back when the server has greeted each: from then on it is told all.
   Listeners(std::uint16_t port, int count) {
     for (int i = 0; i < count; ++i) {
       clients_.push_back(std::make_unique<Client>(port));
@@ -26,19 +32,28 @@ class Listeners {
       clients_.back()->connection.read_reply();
     }
     thread_ = std::jthread([this](const std::stop_token& stop) { read(stop); });
+    wait_for(greeted_);
   }
 
-  // Waits until nothing comes any more; what was received, in words.
+  // Waits until each was told of the job's end, and nothing comes any more; what was received, in
+  // words.
   std::string finish() {
+    const bool have_ended = wait_for(ended_);
     thread_.request_stop();
     thread_.join();
-    int different = 0;
-    for (const auto& client : clients_)
-      if (client->hash != clients_.front()->hash || client->messages != clients_.front()->messages)
-        ++different;
-    return std::to_string(clients_.front()->messages) + " messages, of which " +
-           std::to_string(clients_.front()->pictures) + " pictures; " + std::to_string(different) +
-           " clients got others than the first";
+    const Client& first = *clients_.front();
+    int different = 0, least = first.messages, most = first.messages;
+    for (const auto& client : clients_) {
+      different += client->hash != first.hash || client->messages != first.messages;
+      least = std::min(least, client->messages);
+      most = std::max(most, client->messages);
+    }
+    std::string text = std::to_string(first.messages) + " messages, of which " +
+                       std::to_string(first.pictures) + " pictures; " + std::to_string(different) +
+                       " clients got others than the first";
+    if (different > 0)
+      text += " (" + std::to_string(least) + " to " + std::to_string(most) + " messages)";
+    return have_ended ? text : text + "; not all were told of the end within 30 s";
   }
 
  private:
@@ -48,7 +63,17 @@ class Listeners {
     std::string buffer;
     std::size_t hash = 0;
     int messages = 0, pictures = 0;
+    bool has_begun = false, has_ended = false;
   };
+
+  // False: not all of them in 30 s.
+  bool wait_for(const std::atomic<std::size_t>& count) const {
+    for (int tries = 0; tries < 6000; ++tries) {
+      if (count == clients_.size()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+  }
 
   void read(const std::stop_token& stop) {
     std::vector<pollfd> waits;
@@ -73,7 +98,7 @@ class Listeners {
   }
 
   // A server's frames have no mask, and its messages here are of one frame.
-  static bool take_frame(Client& client) {
+  bool take_frame(Client& client) {
     const std::string_view all = client.buffer;
     if (all.size() < 2) return false;
     std::size_t at = 2;
@@ -85,8 +110,15 @@ class Listeners {
     }
     if (all.size() < at + size) return false;
     const std::string_view content = all.substr(at, size);
-    // The first one has the client's own id.
-    if (content.find("\"sid\"") == content.npos) {
+    const auto says = [&](std::string_view text) { return content.find(text) != content.npos; };
+    if (says("\"sid\""))  // the first one, with the client's own id
+      ++greeted_;
+    else if (says("\"queue_remaining\":1}"))
+      client.has_begun = true;
+    else if (client.has_begun && says("\"queue_remaining\":0}") &&
+             !std::exchange(client.has_ended, true))
+      ++ended_;
+    if (client.has_begun) {
       client.hash = client.hash * 31 + std::hash<std::string_view>()(content);
       ++client.messages;
       client.pictures += (all[0] & 0x0f) == 2;
@@ -96,6 +128,7 @@ class Listeners {
   }
 
   std::vector<std::unique_ptr<Client>> clients_;
+  std::atomic<std::size_t> greeted_ = 0, ended_ = 0;
   std::jthread thread_;
 };
 
