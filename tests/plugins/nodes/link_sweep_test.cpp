@@ -140,6 +140,10 @@ struct SweepFixture {
       return kVideoLatents;
     if (port.type == std::string_view("CLIP") && takes_language_models(type.name()))
       return kLanguageModel;
+    if (port.type == std::string_view("MODEL") && takes_patched_models(type.name()))
+      return kPatchedModel;
+    if (port.type == std::string_view("VAE") && takes_patched_models(type.name()))
+      return kPatchedVae;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.

@@ -54,9 +54,18 @@ inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 inline bool takes_language_models(std::string_view type) { return type == "TextGenerate"; }
 inline constexpr const char* kLanguageModel = R"(["talker", 0])";
 
+// Classes that take nothing but the model that "patch" was made for, and its autoencoder.
+inline bool takes_patched_models(std::string_view type) {
+  return type == "ZImageFunControlnet" || type == "QwenImageDiffsynthControlnet";
+}
+inline constexpr const char *kPatchedModel = R"(["patched", 0])",
+                            *kPatchedVae = R"(["patched_vae", 0])";
+
 inline std::string provider_nodes() {
   return R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
+    "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "z_image.safetensors", "weight_dtype": "default"}},
+    "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "z_image.safetensors"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
     "frames": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 25, "batch_size": 2}},
@@ -87,7 +96,7 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
 
-// The files of "tower", "style", "net", "larger", "patch" and "talker".
+// The files of "tower", "style", "net", "larger", "patch", "patched", "patched_vae" and "talker".
 inline void write_vision_models(const std::filesystem::path& models) {
   struct File {
     const char *goldens, *model, *name;
@@ -97,6 +106,8 @@ inline void write_vision_models(const std::filesystem::path& models) {
                            File{"control", "flux_plain", "controlnet/net.safetensors"},
                            File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
                            File{"patches", "alone", "model_patches/patch.safetensors"},
+                           File{"patches", "z_image", "diffusion_models/z_image.safetensors"},
+                           File{"workflows", "z_image.vae", "vae/z_image.safetensors"},
                            File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
