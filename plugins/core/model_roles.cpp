@@ -23,6 +23,26 @@ constexpr RoleNames kRoles[] = {
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
 };
 
+// Files that are no models: a part of a name tells.
+struct NameMark {
+  const char *part, *what, *advice;
+};
+constexpr NameMark kMarks[] = {
+    {".lora_down.", "a LoRA", "Load it with LoraLoader."},
+    {".lora_A.", "a LoRA", "Load it with LoraLoader."},
+    {".hada_w1_a", "a LoRA", "Load it with LoraLoader."},
+    {".lokr_w1", "a LoRA", "Load it with LoraLoader."},
+    {"ip_adapter.", "an IP-Adapter", "IP-Adapters are not supported."},
+    {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
+};
+
+const NameMark* mark_of(const Checkpoint& file) {
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    for (const NameMark& mark : kMarks)
+      if (file.name(i).find(mark.part) != std::string::npos) return &mark;
+  return nullptr;
+}
+
 const char* what_is(std::string_view role) {
   for (const RoleNames& names : kRoles)
     if (role == names.role) return names.what;
@@ -54,6 +74,11 @@ Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Va
       throw Error(HEDDLE_UNSUPPORTED, file.path() + ": this is " + other.what + " (" + *family +
                                           "), not " + what_is(role) + ". Load it with " +
                                           other.loaders + ".");
+    }
+    if (const NameMark* mark = mark_of(file)) {
+      services.host->status_free(failed.status);
+      throw Error(HEDDLE_UNSUPPORTED, file.path() + ": this is " + mark->what + ", not " +
+                                          what_is(role) + ". " + mark->advice);
     }
     throw;
   }

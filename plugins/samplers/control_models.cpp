@@ -30,7 +30,8 @@ Value ControlModels::asked(const Value& net, const Value& denoiser) {
   if (prefix.empty()) return net;
   for (const Made& made : made_)
     if (made.net.raw() == net.raw() && made.denoiser.raw() == denoiser.raw()) return made.model;
-  return made_.emplace_back(net, denoiser, lora_of(net, prefix, denoiser)).model;
+  made_.push_back({net, denoiser, lora_of(net, prefix, denoiser)});
+  return made_.back().model;
 }
 
 }  // namespace heddle::samplers

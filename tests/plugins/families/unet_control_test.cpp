@@ -280,8 +280,9 @@ BOOST_AUTO_TEST_CASE(adapters_equal_diffusers_by_its_names_and_the_publishers) {
       {"full", {"input.2", "input.5"}},
       {"light", {"input.2", "input.5"}},
       {"xl", {"input.3", "input.5", "input.8", "middle"}}};
-  for (const auto& [kind, places] : kinds)
+  for (const auto& [its_name, its_places] : kinds)
     for (const char* shape : {"square", "odd"}) {
+      const char* const kind = its_name;
       const std::string name = std::string(kind) + "_" + shape;
       std::vector<FileTensor> told;
       if (kind == std::string("light")) told.push_back(grey_hint(name, shape));
@@ -292,7 +293,7 @@ BOOST_AUTO_TEST_CASE(adapters_equal_diffusers_by_its_names_and_the_publishers) {
       std::vector<FileTensor> published = unet_control(kind);
       name_adapter_as_published(published, kind == std::string("light"));
       const heddle::Results same = drawn(published);
-      for (const std::string& place : places) {
+      for (const std::string& place : its_places) {
         const std::string output = "control." + place;
         const std::vector<float> found = results.floats("model.outputs", output + ".0");
         compare(kept(found), name + "." + output, 0);

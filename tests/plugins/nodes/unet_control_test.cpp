@@ -230,6 +230,13 @@ BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_ru
   write_file("controlnet/whole", unet_model("sdxl"));
   says(refusal("whole"),
        {"whole.safetensors", "a diffusion model (unet), not a ControlNet", "UNETLoader"});
+  for (const auto& [tensor, what, advice] :
+       {std::tuple("lora_unet_x.lora_down.weight", "a LoRA, not a ControlNet", "LoraLoader"),
+        std::tuple("ip_adapter.1.to_k_ip.weight", "an IP-Adapter", "not supported"),
+        std::tuple("position_net.linears.0.weight", "a GLIGEN model", "not supported")}) {
+    write_file("controlnet/other", {seeded_tensor(tensor, {4, 4})});
+    says(refusal("other"), {"other.safetensors", what, advice});
+  }
   write_file("diffusion_models/net", unet_control("sdxl"));
   says(engine_refusal([&] {
          engine.plan(engine.parse(
