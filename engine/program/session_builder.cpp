@@ -1,7 +1,9 @@
 #include "engine/program/session_builder.h"
 
 #include <algorithm>
+#include <iterator>
 
+#include "engine/base/error.h"
 #include "engine/program/session_paging.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
@@ -136,15 +138,37 @@ void SessionBuilder::await(std::uint32_t transfer, Phase phase) {
 
 SessionPlan SessionBuilder::finish() {
   insert_transfers();
+  if (std::optional<SessionPlan> made = finish_with_lanes()) return std::move(*made);
+  lay_out_session(plan_, std::move(uses_), std::vector<std::uint64_t>(spec_.device_slots.size()));
+  page_session(graph_, spec_, plan_);
+  return std::move(plan_);
+}
+
+// Nothing where no device slot has lanes, and where their memory would have weights streamed: two
+// branches at a time gain less than that costs.
+std::optional<SessionPlan> SessionBuilder::finish_with_lanes() const {
   // Two branches at a time pay off where neither fills the device, and such branches take little.
   constexpr std::uint64_t kMostLaneBytes = std::uint64_t{256} << 20, kShareOfBudget = 32;
   std::vector<std::uint64_t> lane_bytes;
   for (const SessionSpec::DeviceSlot& slot : spec_.device_slots)
     lane_bytes.push_back(
         slot.captures_other_streams ? std::min(kMostLaneBytes, slot.budget / kShareOfBudget) : 0);
-  lay_out_session(plan_, std::move(uses_), lane_bytes);
-  page_session(graph_, spec_, plan_);
-  return std::move(plan_);
+  if (plan_.branches.size() < 2 || std::ranges::count(lane_bytes, 0u) == std::ssize(lane_bytes))
+    return std::nullopt;
+  SessionPlan plan = plan_;
+  lay_out_session(plan, uses_, lane_bytes);
+  const auto has_lanes = [](const SessionPlan::Arenas& arenas) { return arenas.has_lanes; };
+  if (std::ranges::none_of(plan.arenas, has_lanes)) return std::nullopt;
+  try {
+    page_session(graph_, spec_, plan);
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory) throw;
+    return std::nullopt;
+  }
+  const bool streams = std::ranges::any_of(plan.arenas, [](const SessionPlan::Arenas& arenas) {
+    return arenas.has_lanes && arenas.staging_ring_bytes > 0;
+  });
+  return streams ? std::nullopt : std::optional(std::move(plan));
 }
 
 // A transfer starts right behind the block that makes its value, so that it hides behind what comes

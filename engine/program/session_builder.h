@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -65,6 +66,7 @@ class SessionBuilder {
     plan_.phases[int(phase_)].push_back({kind, std::uint32_t(index)});
   }
   void insert_transfers();
+  std::optional<SessionPlan> finish_with_lanes() const;
 
   const Graph& graph_;
   const SessionSpec& spec_;

@@ -45,17 +45,25 @@ std::vector<std::int32_t> storage_lanes(const SessionPlan& plan) {
   return lanes;
 }
 
+struct LaneLayout {
+  Layout layout;
+  std::uint64_t bytes_without = 0;  // of the arena, if no piece had a lane
+  bool has_lanes = false;
+};
+
 // The pieces by lane where that takes little more room.
-Layout lay_out_lanes(std::vector<Lifetime> pieces, std::uint64_t more_bytes, bool& has_lanes) {
+LaneLayout lay_out_lanes(const std::vector<Lifetime>& pieces, std::uint64_t more_bytes) {
   std::vector<Lifetime> together = pieces;
   std::set<std::int32_t> lanes;
   for (Lifetime& piece : together) lanes.insert(std::exchange(piece.lane, -1));
   lanes.erase(-1);
-  Layout layout = lay_out(together, kAlignment);
-  if (more_bytes == 0 || lanes.size() < 2) return layout;
+  LaneLayout made{lay_out(together, kAlignment)};
+  made.bytes_without = made.layout.bytes;
+  if (more_bytes == 0 || lanes.size() < 2) return made;
   Layout apart = lay_out(pieces, kAlignment);
-  has_lanes = apart.bytes <= layout.bytes + more_bytes;
-  return has_lanes ? apart : layout;
+  made.has_lanes = apart.bytes <= made.bytes_without + more_bytes;
+  if (made.has_lanes) made.layout = std::move(apart);
+  return made;
 }
 
 }  // namespace
@@ -91,7 +99,9 @@ void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses,
     end += (storage.bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
   const std::vector<std::int32_t> lanes = storage_lanes(plan);
-  for (std::size_t device_slot = 0; device_slot < device_slots; ++device_slot)
+  for (std::size_t device_slot = 0; device_slot < device_slots; ++device_slot) {
+    SessionPlan::Arenas& arenas = plan.arenas[device_slot];
+    std::uint64_t bytes_without = 0;
     for (std::size_t phase = 0; phase < shared[device_slot].size(); ++phase) {
       // The phases run one after another, so they share one arena.
       const std::vector<std::int32_t>& members = shared[device_slot][phase];
@@ -99,14 +109,15 @@ void lay_out_session(SessionPlan& plan, std::vector<StorageUse> uses,
       for (const std::int32_t s : members)
         lifetimes.push_back({plan.storages[s].bytes, uses[s].first, uses[s].last, lanes[s]});
       const bool has_steps = phase == std::size_t(Phase::per_step);
-      const Layout layout =
-          lay_out_lanes(std::move(lifetimes), has_steps ? lane_bytes[device_slot] : 0,
-                        plan.arenas[device_slot].has_lanes);
+      const LaneLayout made = lay_out_lanes(lifetimes, has_steps ? lane_bytes[device_slot] : 0);
       for (std::size_t i = 0; i < members.size(); ++i)
-        plan.storages[members[i]].offset = layout.offsets[i];
-      plan.arenas[device_slot].scratch_bytes =
-          std::max(plan.arenas[device_slot].scratch_bytes, layout.bytes);
+        plan.storages[members[i]].offset = made.layout.offsets[i];
+      arenas.scratch_bytes = std::max(arenas.scratch_bytes, made.layout.bytes);
+      arenas.has_lanes = arenas.has_lanes || made.has_lanes;
+      bytes_without = std::max(bytes_without, made.bytes_without);
     }
+    arenas.lane_bytes = arenas.scratch_bytes - std::min(arenas.scratch_bytes, bytes_without);
+  }
 }
 
 }  // namespace heddle::engine

@@ -205,7 +205,8 @@ struct SessionPlan {
   std::vector<Output> outputs;
   struct Arenas {
     std::uint64_t persistent_bytes = 0, scratch_bytes = 0, staging_ring_bytes = 0;
-    bool has_lanes = false;  // branches of two lanes (lane_of()) share no scratch memory
+    bool has_lanes = false;        // branches of two lanes (lane_of()) share no scratch memory
+    std::uint64_t lane_bytes = 0;  // of scratch_bytes: what that takes, and what it can do without
   };
   std::vector<Arenas> arenas;  // by device slot
   // By device slot, where there is a budget.
@@ -232,8 +233,9 @@ struct SessionPlan {
   // With less than this it does not run.
   std::uint64_t min_bytes(std::uint32_t device_slot) const {
     const Needs& n = needs[device_slot];
-    return n.inputs + n.outputs + n.small_weights + n.min_staging_ring +
-           arenas[device_slot].persistent_bytes + arenas[device_slot].scratch_bytes;
+    const Arenas& a = arenas[device_slot];
+    return n.inputs + n.outputs + n.small_weights + n.min_staging_ring + a.persistent_bytes +
+           a.scratch_bytes - a.lane_bytes;
   }
   std::vector<OpCost> node_cost;  // by node: of one step (or of the whole phase), all branches
 };

@@ -359,6 +359,7 @@ BOOST_AUTO_TEST_CASE(branches_have_memory_of_their_own_where_they_may_run_at_a_t
     return plan.arenas[0].has_lanes;
   };
   BOOST_TEST(has_lanes(2, true, kNoLimit));
+  BOOST_TEST(has_lanes(2, true, 1 << 20));
   BOOST_TEST(!has_lanes(1, true, kNoLimit));
   BOOST_TEST(!has_lanes(2, false, kNoLimit));
   BOOST_TEST(!has_lanes(2, true, 4096));  // a share of it is less than a piece
