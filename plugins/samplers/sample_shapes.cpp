@@ -10,6 +10,7 @@
 #include "cond_weights.h"
 #include "conditioning.h"
 #include "control_nets.h"
+#include "model_patches.h"
 #include "model_sampling.h"
 #include "prediction.h"
 #include "reference_cache.h"
