@@ -42,6 +42,7 @@ std::uint64_t handles(std::uint32_t index) {
 }
 
 void reset() {
+  keep_other_streams(false);
   reset_all_states();
   the_clock().reset();
 }
@@ -122,6 +123,7 @@ constexpr heddle_fake_control kControl = {
     .contexts = contexts,
     .contexts_made = [](std::uint32_t index) { return index_state(index).contexts_made.load(); },
     .handles = handles,
+    .keep_other_streams = [](std::int32_t keeps) { keep_other_streams(keeps != 0); },
 };
 
 }  // namespace heddle::fake

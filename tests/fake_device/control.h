@@ -7,4 +7,9 @@ namespace heddle::fake {
 
 extern const heddle_fake_control kControl;
 
+// What heddle_device_capture says of it; off, unless a test says otherwise. REQUIRES of the second:
+// no device works meanwhile.
+bool keeps_other_streams();
+void keep_other_streams(bool keeps);
+
 }  // namespace heddle::fake

@@ -221,7 +221,7 @@ const Device& Device::owner_of(const void* address) const {
 
 void Device::launch(Stream& stream, const heddle_op_call& call, void* workspace) {
   if (CapturedGraph* captured_graph = stream.captured_graph())
-    return captured_graph->add(call, workspace);
+    return captured_graph->add(stream.lane(), call, workspace);
   accept();
   auto enqueued = std::make_shared<EnqueuedCall>();
   enqueued->kernel = cpu_.choose(call).kernel;

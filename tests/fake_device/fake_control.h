@@ -107,6 +107,10 @@ typedef struct heddle_fake_control {
   uint64_t (*contexts)(uint32_t device);
   uint64_t (*contexts_made)(uint32_t device); /* since reset() */
   uint64_t (*handles)(uint32_t device);       /* streams and events that there are now */
+
+  /* Whether captured graphs keep what other streams launch (heddle_device_capture), until reset().
+   * A replay runs a lane as far ahead of the others as it may. No device may work meanwhile. */
+  void (*keep_other_streams)(int32_t keeps);
 } heddle_fake_control;
 
 #endif

@@ -255,7 +255,7 @@ heddle_status* make_weight(heddle_device* device, heddle_stream* stream, std::in
 // ---- captured graphs ----
 
 CapturedGraph& as_captured_graph(heddle_captured_graph* captured_graph) {
-  return *reinterpret_cast<CapturedGraph*>(captured_graph);
+  return **reinterpret_cast<std::shared_ptr<CapturedGraph>*>(captured_graph);
 }
 
 heddle_status* capture_begin(heddle_stream* stream) {
@@ -269,7 +269,8 @@ heddle_status* capture_begin(heddle_stream* stream) {
 heddle_status* capture_end(heddle_stream* stream, heddle_captured_graph** out) {
   Stream& self = as_stream(stream);
   return guard(self.device(), [&] {
-    *out = reinterpret_cast<heddle_captured_graph*>(self.take_captured_graph().release());
+    *out = reinterpret_cast<heddle_captured_graph*>(
+        new std::shared_ptr<CapturedGraph>(self.take_captured_graph()));
   });
 }
 
@@ -282,7 +283,7 @@ heddle_status* replay(heddle_stream* stream, heddle_captured_graph* captured_gra
 }
 
 void captured_graph_free(heddle_captured_graph* captured_graph) {
-  if (captured_graph != nullptr) delete &as_captured_graph(captured_graph);
+  delete reinterpret_cast<std::shared_ptr<CapturedGraph>*>(captured_graph);
 }
 
 // ---- who it is, and what it holds ----
@@ -316,13 +317,20 @@ std::uint64_t captured_graph_bytes(heddle_captured_graph* captured_graph) {
   return as_captured_graph(captured_graph).bytes();
 }
 
-constexpr heddle_device_capture kCapture = {.begin = capture_begin,
-                                            .end = capture_end,
-                                            .replay = replay,
-                                            .free = captured_graph_free,
-                                            .bytes = captured_graph_bytes,
-                                            .keeps_other_streams = 0,
-                                            .reserved = 0};
+constinit heddle_device_capture capture_table = {.begin = capture_begin,
+                                                 .end = capture_end,
+                                                 .replay = replay,
+                                                 .free = captured_graph_free,
+                                                 .bytes = captured_graph_bytes,
+                                                 .keeps_other_streams = 0,
+                                                 .reserved = 0};
+}  // namespace
+
+bool keeps_other_streams() { return capture_table.keeps_other_streams != 0; }
+void keep_other_streams(bool keeps) { capture_table.keeps_other_streams = keeps ? 1 : 0; }
+
+namespace {
+
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};
@@ -332,7 +340,7 @@ constexpr heddle_device_context kContext = {.is_made = has_context, .release = r
 const void* extension(const char* name) {
   const std::string_view asked = name;
   if (asked == HEDDLE_DEVICE_PINNED) return &kPinned;
-  if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
+  if (asked == HEDDLE_DEVICE_CAPTURE) return &capture_table;
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
   if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;

@@ -2,6 +2,7 @@
 
 #include <new>
 
+#include "control.h"
 #include "cpu.h"
 #include "device.h"
 #include "heddle/device.hpp"
@@ -14,8 +15,22 @@ namespace heddle::fake {
 std::uint64_t EventState::expect(std::shared_ptr<StreamFailure> stream, Clock::Point time) {
   const std::lock_guard lock(mutex_);
   stream_ = std::move(stream);
+  graph_.reset();
   last_.time = std::move(time);
   return ++last_.number;
+}
+
+void EventState::record_in(std::weak_ptr<CapturedGraph> graph, std::size_t mark) {
+  const std::lock_guard lock(mutex_);
+  graph_ = std::move(graph);
+  mark_ = mark;
+}
+
+std::pair<std::shared_ptr<CapturedGraph>, std::size_t> EventState::recorded() const {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<CapturedGraph> graph = graph_.lock();
+  if (graph != nullptr && !graph->is_recording()) graph = nullptr;
+  return {std::move(graph), mark_};
 }
 
 EventState::Record EventState::last() const {
@@ -81,7 +96,15 @@ void Stream::enqueue(std::string what, Work work) {
   push({.what = std::move(what), .work = std::move(work)});
 }
 
+std::shared_ptr<CapturedGraph> Stream::take_captured_graph() {
+  std::shared_ptr<CapturedGraph> graph = std::move(captured_graph_);
+  graph->finish();
+  return graph;
+}
+
 void Stream::record(const EventRef& event) {
+  if (captured_graph_ != nullptr && keeps_other_streams())
+    return event->record_in(captured_graph_, captured_graph_->mark(lane_));
   Clock& clock = device_.clock();
   const std::uint64_t number = event->expect(failure_, clock.work(track_, 0));
   push({.is_order = true, .what = "record", .order = [this, event, number](bool is_stale) {
@@ -96,6 +119,11 @@ void Stream::record(const EventRef& event) {
 }
 
 void Stream::wait_for(const EventRef& event) {
+  if (const auto [graph, mark] = event->recorded(); graph != nullptr) {
+    if (captured_graph_ == nullptr) lane_ = graph->join(*this);
+    captured_graph_ = graph;
+    return graph->wait(lane_, mark);
+  }
   const EventState::Record point = event->last();
   if (point.number == 0) return;  // never recorded: nothing to wait for
   device_.clock().work(track_, 0, point.time);

@@ -19,6 +19,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "captured_graph.h"
 #include "clock.h"
@@ -58,6 +59,9 @@ class EventState {
   void reach(std::uint64_t number, FailureRef failure);
   FailureRef wait(std::uint64_t number);  // blocks; the failure at that point or a later one
   bool reached(std::uint64_t number) const;
+  // It moves to a point of what is recorded; recorded(): which, while that goes on.
+  void record_in(std::weak_ptr<CapturedGraph> graph, std::size_t mark);
+  std::pair<std::shared_ptr<CapturedGraph>, std::size_t> recorded() const;
   void report(
       const FailureRef& failure);  // its stream's failure is known: work enqueued from now on runs
 
@@ -68,6 +72,8 @@ class EventState {
   std::uint64_t reached_ = 0;              // mutex_
   FailureRef failure_;                     // mutex_
   std::shared_ptr<StreamFailure> stream_;  // mutex_; of the last record
+  std::weak_ptr<CapturedGraph> graph_;     // mutex_
+  std::size_t mark_ = 0;                   // mutex_
 };
 using EventRef = std::shared_ptr<EventState>;
 
@@ -87,9 +93,15 @@ class Stream {
   // What is enqueued from now on is wanted only until this comes.
   void set_cancel(device::Cancel cancel) { cancel_ = std::move(cancel); }
 
-  // From here to take_captured_graph(), launches are kept and all else is refused.
-  void begin_capture() { captured_graph_ = std::make_unique<CapturedGraph>(device_); }
-  std::unique_ptr<CapturedGraph> take_captured_graph() { return std::move(captured_graph_); }
+  // From here to take_captured_graph(), launches are kept, and the order among streams that record
+  // together; all else is refused.
+  void begin_capture() {
+    captured_graph_ = std::make_shared<CapturedGraph>(device_);
+    lane_ = 0;
+  }
+  std::shared_ptr<CapturedGraph> take_captured_graph();
+  void leave_capture() { captured_graph_ = nullptr; }
+  std::size_t lane() const { return lane_; }
   CapturedGraph* captured_graph() const {
     return captured_graph_.get();
   }  // nullptr: it does not record
@@ -128,7 +140,8 @@ class Stream {
   Pacer pacer_;  // its worker
   Clock::Track track_;
   device::Cancel cancel_;  // who enqueues
-  std::unique_ptr<CapturedGraph> captured_graph_;
+  std::shared_ptr<CapturedGraph> captured_graph_;
+  std::size_t lane_ = 0;            // of it
   std::unique_ptr<CpuStream> cpu_;  // made by the first work that runs
 
   std::mutex mutex_;

@@ -193,6 +193,28 @@ BOOST_AUTO_TEST_CASE(a_timeline_shows_blocks_all_the_same) {
       BOOST_TEST(seen[engine::cat("layer.", l, " branch ", branch)] == kSteps);
 }
 
+// A replay of the fake device runs one branch as far ahead of the other as what was recorded lets
+// it.
+BOOST_AUTO_TEST_CASE(branches_at_the_same_time_give_the_same_bytes) {
+  const auto drawn = [](bool has_lanes, bool& had_lanes) {
+    const test::FakeControl control;
+    LayersModel layers(kFakes);
+    control->keep_other_streams(has_lanes ? 1 : 0);
+    auto opened = layers.open(kSteps, kSets, alone, kNever, {{}, {}, nullptr, kItems});
+    for (const std::uint32_t index : kInOrder) opened.step(index);
+    had_lanes = opened.session->plan()->arenas[0].has_lanes;
+    BOOST_TEST(opened.session->captured_graphs() > 0u);
+    const std::vector<std::byte> bytes = bytes_of(layers, opened);
+    control->keep_other_streams(0);
+    return bytes;
+  };
+  bool had_lanes = true;
+  const std::vector<std::byte> one_by_one = drawn(false, had_lanes);
+  BOOST_TEST(!had_lanes);
+  BOOST_TEST((drawn(true, had_lanes) == one_by_one));
+  BOOST_TEST(had_lanes);
+}
+
 BOOST_AUTO_TEST_CASE(a_timeline_of_steps_leaves_them_whole) {
   LayersModel layers(kFakes);
   engine::Timeline timeline(layers.runs.environment().devices, nullptr,
