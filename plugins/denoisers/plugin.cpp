@@ -13,6 +13,7 @@
 #include "qwen_patch.h"
 #include "sd3.h"
 #include "unet.h"
+#include "unet_self.h"
 #include "zimage.h"
 #include "zimage_patch.h"
 
@@ -31,7 +32,7 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
-              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
-              UnetDown, UnetUp, UnetOut, Modules, BenchShapes)
+              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
+              UnetTransformer, UnetDown, UnetUp, UnetOut, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers
