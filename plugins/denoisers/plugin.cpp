@@ -15,6 +15,7 @@
 #include "unet.h"
 #include "unet_adapter.h"
 #include "unet_lora_control.h"
+#include "unet_self.h"
 #include "unet_union.h"
 #include "zimage.h"
 #include "zimage_patch.h"
@@ -34,10 +35,10 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
-              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetTransformer,
-              UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual,
-              UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet,
-              UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer,
-              UnetUnionHint, Modules, BenchShapes)
+              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
+              UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
+              UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
+              UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature,
+              UnetUnionLayer, UnetUnionHint, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

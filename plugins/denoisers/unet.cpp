@@ -8,6 +8,7 @@
 #include "plugins/blocks/slots.h"
 #include "unet_lora_control.h"
 #include "unet_names.h"
+#include "unet_self.h"
 #include "unet_settings.h"
 
 namespace heddle::denoisers {
@@ -251,9 +252,13 @@ class UnetBuilder {
         .link(B::kv, text[UnetContext::out])
         .set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
-    fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
-    fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
-                {3 * width, width});
+    if (path.starts_with("middle.")) {
+      block.link(B::attended, add_self(part, path, at, attention, tokens));
+    } else {
+      fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
+      fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
+                  {3 * width, width});
+    }
     fill.both(B::proj, B::proj_bias, at + "attn1.to_out.0", {width, width});
     fill.both(B::norm2, B::norm2_bias, at + "norm2", {width});
     fill.matrix(B::text_q, {at + "attn2.to_q"}, {width, width});
@@ -263,6 +268,23 @@ class UnetBuilder {
     fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
     fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
     return block[B::out];
+  }
+
+  // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self".
+  Source add_self(const UnetPart& part, const std::string& path, const std::string& at,
+                  const Attention& attention, const Source& tokens) {
+    const std::int64_t width = attention.width;
+    Block made = graph_.add<UnetSelfIn>(path + ".asked");
+    made.link(UnetSelfIn::tokens, tokens);
+    Filler fill = filler(made, path + ".asked", &part);
+    fill.both(UnetSelfIn::norm, UnetSelfIn::norm_bias, at + "norm1", {width});
+    fill.matrix(UnetSelfIn::qk, {at + "attn1.to_q", at + "attn1.to_k"}, {2 * width, width});
+    fill.matrix(UnetSelfIn::v, {at + "attn1.to_v"}, {width, width});
+    Block self = graph_.add<UnetSelf>(path + ".self");
+    self.link(UnetSelf::asked, made[UnetSelfIn::asked])
+        .link(UnetSelf::values, made[UnetSelfIn::attended])
+        .set(UnetSelf::heads, attention.heads);
+    return self[UnetSelf::out];
   }
 
   template <class B>

@@ -175,10 +175,14 @@ void UnetTransformer::execute(Context& ctx) {
   const auto add = [&](const Tensor& made, const Weight& matrix, const Weight& bias) {
     x = ops::linear(ctx, made, ctx[matrix], ctx[bias], HEDDLE_ACT_NONE, x);
   };
-  const Tensor own = ops::linear(ctx, normed(norm1, norm1_bias), ctx[qkv], {});
-  add(attend_by_heads(ctx, part_of(own, 0, width), part_of(own, 1, width), part_of(own, 2, width),
-                      count),
-      proj, proj_bias);
+  if (ctx.has(attended)) {
+    add(ctx[attended], proj, proj_bias);
+  } else {
+    const Tensor own = ops::linear(ctx, normed(norm1, norm1_bias), ctx[qkv], {});
+    add(attend_by_heads(ctx, part_of(own, 0, width), part_of(own, 1, width), part_of(own, 2, width),
+                        count),
+        proj, proj_bias);
+  }
   const Tensor asked = ops::linear(ctx, normed(norm2, norm2_bias), ctx[text_q], {}), text = ctx[kv];
   add(attend_by_heads(ctx, asked, part_of(text, 0, width), part_of(text, 1, width), count),
       text_proj, text_proj_bias);

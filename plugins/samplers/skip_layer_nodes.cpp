@@ -67,4 +67,15 @@ void SkipLayerGuidanceSD3::execute(Context& ctx) {
                       {ctx[scale], ctx[start_percent], ctx[end_percent], 0.0});
 }
 
+void PerturbedAttentionGuidance::execute(Context& ctx) {
+  constexpr int kMostDeep =
+      16;  // SDXL has 10 transformers there; what is not there is not left out
+  std::vector<std::string> blocks;
+  for (int i = 0; i < kMostDeep; ++i)
+    blocks.push_back("middle.1.transformer." + std::to_string(i) + ".self");
+  const Value from = ctx[model];
+  ctx[out] =
+      model_family(from) == "unet" ? skipping(from, blocks, {ctx[scale], 0.0, 1.0, 0.0}) : from;
+}
+
 }  // namespace heddle::samplers

@@ -73,4 +73,20 @@ struct SkipLayerGuidanceSD3 {
   static void execute(Context& ctx);
 };
 
+// UNets alone have attentions in their middle that can be left out; other models stay as they are.
+struct PerturbedAttentionGuidance {
+  static constexpr Info info{"PerturbedAttentionGuidance",
+                             1,
+                             "",
+                             "model_patches/unet",
+                             "Away from what a UNet sees without self-attention in its middle.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<double> scale{
+      "scale", Widget{.number = 3, .max = 100, .step = 0.01, .round = 0.01}};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports = heddle::ports(model, scale, out);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::samplers

@@ -52,6 +52,15 @@ struct MergeGoldens {
   }
 };
 
+// Every number less the first of its column: of rows that stand apart nothing is known.
+struct LessFirstRow : RowChange {
+  void apply(std::int64_t rows, std::int64_t width, float* numbers) const override {
+    for (std::int64_t row = rows; row-- > 0;)
+      for (std::int64_t i = 0; i < width; ++i) numbers[row * width + i] -= numbers[i];
+  }
+  Hash128 identity() const override { return Hasher().add("less the first row").finish(); }
+};
+
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(merged_weights, MergeGoldens)
@@ -87,6 +96,34 @@ BOOST_AUTO_TEST_CASE(what_is_kept_of_a_weight_is_part_of_its_key) {
   BOOST_TEST((key(0.5, 0.5) == key(0.5, 0.5)));
   BOOST_TEST((key(0.5, 0.5) != key(0.25, 0.5)));
   BOOST_TEST((key(0.5, 0.5) != key(1, 0.5)));
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_a_change_are_made_of_all_that_it_needs) {
+  const TensorView& tensor = a.tensors().front();
+  const std::int64_t rows = tensor.shape[0];
+  BOOST_TEST_REQUIRE(rows >= 4);
+  WeightPatch change;
+  change.rows = {{tensor.name}};
+  change.change = std::make_shared<LessFirstRow>();
+  const WeightPatch twice{"", "", 0, {{tensor.name}}, 2};
+  const Patches doubled = WeightPatches::extend(nullptr, a, a, std::vector{twice});
+  const Patches both = WeightPatches::extend(nullptr, a, a, std::vector{twice, change});
+  const std::string before = made_of(tensor, doubled, 0, rows),
+                    whole = made_of(tensor, both, 0, rows);
+  std::vector<float> expected(before.size() / sizeof(float));
+  std::memcpy(expected.data(), before.data(), before.size());
+  LessFirstRow().apply(rows, std::int64_t(expected.size()) / rows, expected.data());
+  BOOST_TEST((std::memcmp(whole.data(), expected.data(), whole.size()) == 0));
+  const std::size_t row = whole.size() / std::size_t(rows);
+  BOOST_TEST((made_of(tensor, both, 1, 3) == whole.substr(row, 2 * row)));
+
+  WeightSource some;
+  some.parts = {{&tensor, 1, 3}};
+  const Hash128 plain = some.key({});
+  BOOST_TEST(file_parts(some)[0].bytes == 2 * tensor.data.size() / std::size_t(rows));
+  some.patches = both;
+  BOOST_TEST(file_parts(some)[0].bytes == tensor.data.size());
+  BOOST_TEST((some.key({}) != plain));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -154,6 +154,34 @@ BOOST_AUTO_TEST_CASE(a_picture_is_drawn_by_another) {
         "pix2pix_drawn");
 }
 
+BOOST_AUTO_TEST_CASE(attentions_of_the_middle_are_perturbed) {
+  const heddle::test::TensorFile guidance(tests_folder() /
+                                          "plugins/goldens/unet/guidance.safetensors");
+  const std::pair<const char*, std::string> kinds[] = {
+      {"sd1", sampler("7.0", "euler", "normal")}, {"sdxl", sampler("6.0", "dpmpp_2m", "karras")}};
+  for (const auto& [kind, drawing_by] : kinds) {
+    checkpoint.clear();
+    write(kind);
+    const std::string loaded =
+        node("loaded", "CheckpointLoaderSimple", R"("ckpt_name": "drawn.safetensors")");
+    const std::string guided =
+        node("model", "PerturbedAttentionGuidance", R"("model": ["loaded", 0], "scale": 3.0)");
+    const std::vector<float> latent =
+        run_whole(
+            "{" + loaded + guided + texts(R"(["loaded", 1])") +
+                "\"drawn\": " + ksampler(drawing_by) +
+                R"(, "look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}}})",
+            {"drawn.LATENT"})
+            .floats("drawn.LATENT", "samples");
+    const double error = relative_error(latent, guidance.floats(std::string(kind) + ".latent"));
+    BOOST_TEST_MESSAGE(kind << ": relative error " << error);
+    BOOST_TEST(error < kTolerance, kind << ": relative error " << error);
+    const double change =
+        relative_error(latent, expected.floats(std::string(kind) + "_drawn.latent"));
+    BOOST_TEST(change > 100 * kTolerance, kind << ": changed by " << change);
+  }
+}
+
 // A LoRA of a matrix, of a filter (LoCon) and of both encoders, under the names of kohya's scripts
 // for UNets of either layout, and of diffusers.
 BOOST_AUTO_TEST_CASE(loras_of_all_names_change_the_same_weights) {

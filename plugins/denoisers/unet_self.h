@@ -1,0 +1,38 @@
+// The self-attention of a transformer in the middle of a UNet, in blocks of its own, so that a
+// model can do without it: left out (heddle_model_service), the values stand for what is attended
+// to. That is Perturbed-Attention Guidance's model (https://arxiv.org/abs/2403.17377). Stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::denoisers {
+
+// tokens (B, S, D) -> asked (B, S, 2 D), queries and keys, and attended (B, S, D), values.
+struct UnetSelfIn {
+  static constexpr Info info{"unet.self.in", 1,  "UNet self-attention's queries, keys, values",
+                             "blocks/unet",  "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> tokens{"tokens"};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Weight norm{"norm.weight"};
+  static constexpr Weight norm_bias{"norm.bias"};
+  static constexpr Weight qk{"qk.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
+  static constexpr Output<Tensor> asked{"asked"};
+  static constexpr Output<Tensor> attended{"attended"};
+  static constexpr auto ports = heddle::ports(tokens, eps, norm, norm_bias, qk, v, asked, attended);
+  static void execute(Context& ctx);
+};
+
+// asked (B, S, 2 D), attended (B, S, D): values -> attended (B, S, D), by heads.
+struct UnetSelf {
+  static constexpr Info info{"unet.self",   1,  "UNet self-attention",
+                             "blocks/unet", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> asked{"asked"};
+  static constexpr Input<Tensor> values{"attended"};
+  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 8}};
+  static constexpr Output<Tensor> out{"attended"};
+  static constexpr auto ports = heddle::ports(asked, values, heads, out);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::denoisers
