@@ -2,6 +2,8 @@
 
 #include <Eigen/LU>
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <limits>
 
 #include "lora_form.h"
@@ -200,6 +202,16 @@ void Form::apply(const FormPlace& place, FormRows weight) const {
     weight += strength_ * change;
 }
 
+namespace {
+
+// As few digits as tell it from every other number.
+std::string exact_text(double number) {
+  char text[32];
+  return {text, std::to_chars(text, std::end(text), number).ptr};
+}
+
+}  // namespace
+
 bool has_form(const LoraModule& module) {
   return std::ranges::any_of(module.factors,
                              [](const auto& each) { return each.first != "reshape_weight"; });
@@ -227,7 +239,7 @@ std::vector<WeightChange> form_changes(const LoraFile& lora, const std::string& 
     for (std::uint32_t axis = 2; axis < info.rank; ++axis) place.columns *= info.shape[axis];
     form->check_rows(place, end_of(part) - part.begin, width, rows.size() == 1);
     changes.push_back({part,
-                       name + " from " + std::to_string(first) + " at " + std::to_string(strength),
+                       name + " from " + std::to_string(first) + " at " + exact_text(strength),
                        [form, place](std::int64_t count, std::int64_t columns, float* numbers) {
                          form->apply(place, FormRows(numbers, count, columns));
                        }});

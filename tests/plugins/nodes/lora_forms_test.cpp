@@ -118,6 +118,15 @@ BOOST_AUTO_TEST_CASE(little_memory_and_two_devices_change_no_byte) {
   BOOST_TEST(alone == draw("forms", options_for("fake:0", 1300 << 10)));
 }
 
+BOOST_AUTO_TEST_CASE(strengths_that_nearly_agree_make_weights_of_their_own) {
+  write_unet();
+  heddle::Engine engine(options_for("cpu:0")), other(options_for("cpu:0"));
+  const std::vector<float> before = draw_on(engine, with_lora("forms", 0.1234561)),
+                           behind = draw_on(engine, with_lora("forms", 0.1234564));
+  BOOST_TEST(behind != before);
+  BOOST_TEST(behind == draw_on(other, with_lora("forms", 0.1234564)));
+}
+
 BOOST_AUTO_TEST_CASE(matrices_in_eight_bits_are_changed_as_their_numbers_are) {
   const std::pair<unsigned char, float> numbers[] = {
       {0x18, 0.0625f},  {0x98, -0.0625f},  {0x20, 0.125f}, {0xA0, -0.125f},
