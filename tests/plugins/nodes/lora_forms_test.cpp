@@ -149,10 +149,13 @@ BOOST_AUTO_TEST_CASE(matrices_in_eight_bits_are_changed_as_their_numbers_are) {
     packed.push_back(small);
   }
   write_unet();
-  const std::vector<float> wide = draw("forms", options_for("cpu:0"));
+  const std::vector<float> wide = draw("forms", options_for("cpu:0")),
+                           cast = draw("forms", options_for("cpu:0"), "fp8_e4m3fn");
+  BOOST_TEST(cast != wide);
   for (const FileTensor& small : packed) tensor(small.name) = small;
   write_unet();
   BOOST_TEST(draw("forms", options_for("cpu:0")) == wide);
+  BOOST_TEST(draw("forms", options_for("cpu:0"), "fp8_e4m3fn") == cast);
   BOOST_TEST(draw("forms", options_for("fake:0", 1300 << 10)) == wide);
 }
 
