@@ -297,7 +297,8 @@ Checkpoint Checkpoint::widen(std::span<const std::string> tensors) const {
                   cat(path().native(), ": tensor ", quote(name), " is ", dtype_name(view.dtype),
                       ", to which products alone can be added. Use a file of the model with 8, 16 "
                       "or 32 bits."));
-    view.is_widened = view.packed != nullptr || (is_f8(view.dtype) && !view.cast);
+    // What casts matrices rounds the numbers that they have then: joined_dtype().
+    view.is_widened = view.packed != nullptr || is_f8(view.dtype);
   }
   return Checkpoint(std::move(content));
 }

@@ -1,4 +1,6 @@
 // heddle.weight_change/0: changes of weights that plugins compute.
+#include "engine/base/error.h"
+#include "engine/base/text.h"
 #include "engine/device/status.h"
 #include "engine/files/weight_patches.h"
 #include "engine/graph/model.h"
@@ -30,6 +32,30 @@ class PluginChange : public RowChange {
   Hash128 identity_;
 };
 
+// Of those that a call takes, the ones that no PluginChange holds yet: dropped where it fails.
+class Changes {
+ public:
+  Changes(const heddle_weight_change* const* all, std::uint32_t count)
+      : next_(all), end_(all + count) {}
+  Changes(const Changes&) = delete;
+  Changes& operator=(const Changes&) = delete;
+  ~Changes() {
+    for (; next_ != end_; ++next_) (*next_)->drop((*next_)->self);
+  }
+
+  bool is_empty() const { return next_ == end_; }
+  const heddle_weight_change& first() const { return **next_; }
+  std::shared_ptr<const RowChange> take(Hash128 file) {
+    auto change = std::make_shared<PluginChange>(first(), file);
+    ++next_;
+    return change;
+  }
+
+ private:
+  const heddle_weight_change* const* next_;
+  const heddle_weight_change* const* end_;
+};
+
 }  // namespace
 
 const heddle_weight_change_service* weight_change_service() {
@@ -37,12 +63,17 @@ const heddle_weight_change_service* weight_change_service() {
       [](const heddle_value* model, const heddle_checkpoint* file, std::uint32_t count,
          const heddle_weight_change* const* changes, heddle_value** out) {
         return to_status([&] {
+          Changes untaken(changes, count);
           std::vector<WeightPatch> patches;
           std::vector<std::string> tensors;
-          for (std::uint32_t i = 0; i < count; ++i) {
-            const heddle_part& part = *changes[i]->part;
+          while (!untaken.is_empty()) {
+            const heddle_part& part = *untaken.first().part;
             WeightPatch& patch = patches.emplace_back();
-            patch.change = std::make_shared<PluginChange>(*changes[i], file->checkpoint.identity());
+            patch.change = untaken.take(file->checkpoint.identity());
+            if (part.tensor == nullptr)
+              throw Error(Code::invalid_argument,
+                          cat("the change ", patches.size() - 1,
+                              " of a model's weights names no tensor. Set its part's \"tensor\"."));
             patch.rows = {{part.tensor, part.begin, part.end}};
             tensors.emplace_back(part.tensor);
           }

@@ -31,9 +31,10 @@ struct LoraForms : UnetWorkflow {
       if (each.name == name) return each;
     throw std::runtime_error("no " + name);
   }
-  static std::string with_lora(const std::string& file, double strength) {
+  static std::string with_lora(const std::string& file, double strength,
+                               const std::string& dtype = "default") {
     return node("plain", "UNETLoader",
-                R"("unet_name": "unet.safetensors", "weight_dtype": "default")") +
+                R"("unet_name": "unet.safetensors", "weight_dtype": ")" + dtype + "\"") +
            node("model", "LoraLoaderModelOnly",
                 heddle::engine::cat(R"("model": ["plain", 0], "lora_name": ")", file,
                                     R"(.safetensors", "strength_model": )", strength));
@@ -50,10 +51,14 @@ struct LoraForms : UnetWorkflow {
     return options;
   }
   // One evaluation of the UNet, as a sampler's.
-  std::vector<float> draw(const std::string& file, const heddle::EngineOptions& options) const {
+  std::vector<float> draw(const std::string& file, const heddle::EngineOptions& options,
+                          const std::string& dtype = "default") const {
     heddle::Engine engine(options);
+    return draw_on(engine, with_lora(file, 0.7, dtype));
+  }
+  std::vector<float> draw_on(heddle::Engine& engine, const std::string& model) const {
     const std::string flow =
-        "{" + with_lora(file, 0.7) +
+        "{" + model +
         node("empty", "EmptyLatentImage", R"("width": 64, "height": 64, "batch_size": 1)") +
         node("one", "test.conditioning",
              heddle::engine::cat(R"("path": ")", (folder / "text.safetensors").string(),
@@ -113,6 +118,15 @@ BOOST_AUTO_TEST_CASE(little_memory_and_two_devices_change_no_byte) {
   BOOST_TEST(alone == draw("forms", options_for("fake:0", 1300 << 10)));
 }
 
+BOOST_AUTO_TEST_CASE(strengths_that_nearly_agree_make_weights_of_their_own) {
+  write_unet();
+  heddle::Engine engine(options_for("cpu:0")), other(options_for("cpu:0"));
+  const std::vector<float> before = draw_on(engine, with_lora("forms", 0.1234561)),
+                           behind = draw_on(engine, with_lora("forms", 0.1234564));
+  BOOST_TEST(behind != before);
+  BOOST_TEST(behind == draw_on(other, with_lora("forms", 0.1234564)));
+}
+
 BOOST_AUTO_TEST_CASE(matrices_in_eight_bits_are_changed_as_their_numbers_are) {
   const std::pair<unsigned char, float> numbers[] = {
       {0x18, 0.0625f},  {0x98, -0.0625f},  {0x20, 0.125f}, {0xA0, -0.125f},
@@ -135,10 +149,13 @@ BOOST_AUTO_TEST_CASE(matrices_in_eight_bits_are_changed_as_their_numbers_are) {
     packed.push_back(small);
   }
   write_unet();
-  const std::vector<float> wide = draw("forms", options_for("cpu:0"));
+  const std::vector<float> wide = draw("forms", options_for("cpu:0")),
+                           cast = draw("forms", options_for("cpu:0"), "fp8_e4m3fn");
+  BOOST_TEST(cast != wide);
   for (const FileTensor& small : packed) tensor(small.name) = small;
   write_unet();
   BOOST_TEST(draw("forms", options_for("cpu:0")) == wide);
+  BOOST_TEST(draw("forms", options_for("cpu:0"), "fp8_e4m3fn") == cast);
   BOOST_TEST(draw("forms", options_for("fake:0", 1300 << 10)) == wide);
 }
 
@@ -156,12 +173,37 @@ BOOST_AUTO_TEST_CASE(incomplete_and_misfitting_ones_are_refused) {
           .wait();
     });
   };
-  const std::pair<const char*, std::vector<FileTensor>> cases[] = {
+  const auto zeros = [&](const std::string& factor, const std::vector<std::int64_t>& shape) {
+    return FileTensor{module + factor, "F8_E4M3", shape,
+                      std::string(std::size_t(shape[0] * shape[1]), '\0')};
+  };
+  const auto loha = [&](std::int64_t rows, std::int64_t rank) {
+    return std::vector{zeros("hada_w1_a", {rows, rank}), zeros("hada_w1_b", {rank, rows}),
+                       zeros("hada_w2_a", {rows, rank}), zeros("hada_w2_b", {rank, rows})};
+  };
+  std::vector<FileTensor> both_kinds = loha(16, 2);
+  both_kinds.push_back(seeded_tensor(module + "oft_blocks", {8, 4, 4}));
+  const std::pair<std::string, std::vector<FileTensor>> cases[] = {
       {"has no 'hada_w1_b'", {seeded_tensor(module + "hada_w1_a", {32, 2})}},
+      {"has no numbers in '" + module + "hada_w1_", loha(100000, 0)},
+      // Products of 4 TB.
+      {"is (1048576, 1048576), the weight (32, 288)", loha(1 << 20, 1)},
+      {"is (1048576, 1048576), the weight (32, 288)",
+       {zeros("lokr_w1", {1024, 1024}), zeros("lokr_w2", {1024, 1024})}},
+      {"GLoRA of other sizes than the weight",
+       {zeros("a1.weight", {32, 2}), zeros("a2.weight", {2, 32}), zeros("b1.weight", {1 << 20, 2}),
+        zeros("b2.weight", {2, 1 << 20})}},
+      {"is (16, 16), the weight (32, 288)", both_kinds},
       {"is (16, 16), the weight (32, 288)",
        {seeded_tensor(module + "lokr_w1", {4, 4}), seeded_tensor(module + "lokr_w2", {4, 4})}},
       {"rotations for another number of rows than 32",
        {seeded_tensor(module + "oft_blocks", {3, 4, 4})}},
+      // A shift by 64 is one by nothing on most processors.
+      {"stages of rotations that 32 rows", {seeded_tensor(module + "oft_blocks", {64, 16, 2, 2})}},
+      {"stages of rotations that 32 rows", {seeded_tensor(module + "oft_blocks", {6, 16, 2, 2})}},
+      {"has 3 scales for 32 rows",
+       {seeded_tensor(module + "oft_blocks", {2, 8, 4, 4}),
+        seeded_tensor(module + "rescale", {3})}},
       {"magnitudes alone", {seeded_tensor(module + "dora_scale", {32, 1, 1, 1})}},
       {"change embeddings", {seeded_tensor(module + "lora_embedding_A", {2, 2})}}};
   for (const auto& [part, tensors] : cases) {
