@@ -211,6 +211,25 @@ BOOST_AUTO_TEST_CASE(an_embedding_is_read_again_when_its_file_has_changed) {
   BOOST_TEST(encode("a embedding:../mine/tone b") == nowhere);
 }
 
+BOOST_AUTO_TEST_CASE(embeddings_are_found_in_folders_behind_links) {
+  const std::filesystem::path outside = nodes.folder / "outside",
+                              place = nodes.folder / "models/embeddings";
+  std::filesystem::create_directories(outside / "inner");
+  std::filesystem::create_directories(place);
+  heddle::test::write_safetensors(
+      outside / "inner/far.safetensors",
+      {{"emb_params", "F32", {1, 64}, heddle::test::bytes_of_floats(std::vector(64, 0.5f))}});
+  const std::vector<float> without = encode("a embedding:far b");
+  // To folders that hold them, too; and to nothing.
+  std::filesystem::create_directory_symlink(outside, place / "linked");
+  std::filesystem::create_directory_symlink(outside, outside / "inner/again");
+  std::filesystem::create_directory_symlink(place, outside / "back");
+  std::filesystem::create_symlink(nodes.folder / "missing", place / "dangling");
+  const std::vector<float> found = encode("a embedding:far b");
+  BOOST_TEST(found != without);
+  BOOST_TEST(encode("a embedding:inner/far b") == found);
+}
+
 BOOST_AUTO_TEST_CASE(an_embedding_for_another_encoder_is_left_out_and_named) {
   std::filesystem::create_directories(nodes.folder / "models/embeddings");
   heddle::test::write_safetensors(
