@@ -30,6 +30,14 @@ void require_known_type(const Checkpoint& file, const std::string& tensor) {
           "says what they mean. Take the model in bf16, fp16, fp8, gguf or ComfyUI's int8.");
 }
 
+// Models divide by the sizes of their weights.
+void require_numbers(const Checkpoint& file, const std::string& tensor, const Shape& shape) {
+  if (std::ranges::count(shape, 0) == 0) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": tensor '" + tensor + "' has shape " +
+                                           shape_text(shape) +
+                                           ", which holds no numbers. The file is damaged.");
+}
+
 }  // namespace
 
 std::string shape_text(const Shape& shape) {
@@ -74,6 +82,7 @@ void Slots::fill(const Weight& slot, const std::vector<Part>& parts, const Shape
                       std::equal(found.begin() + 1, found.end(), wanted.begin() + 1) &&
                       (found[0] == wanted[0] || (rest_is_free && found[0] > wanted[0]));
     if (fits) {
+      require_numbers(file_, part.tensor, found);
       require_known_type(file_, part.tensor);
       continue;
     }

@@ -33,7 +33,7 @@ class Slots {
       : file_(file), block_(block), path_(std::move(path)) {}
 
   // The parts, one after another along axis 0, make a tensor of the expected shape; parts without
-  // an end have the same number of rows each.
+  // an end have the same number of rows each. A tensor with an axis of 0 is refused, too.
   void fill(const Weight& slot, const std::vector<Part>& parts, const Shape& expected);
   // Parts with a frame are expected with an axis of frames behind the second.
   void fill(const Weight& slot, const std::string& tensor, const Shape& expected) {

@@ -23,6 +23,7 @@ std::int64_t picture_begin(std::int64_t length, std::int64_t count, std::int64_t
 // An untrained layer adds nothing: it was made of zeros. Its bias tells, which is short.
 bool is_untrained(const Checkpoint& file, const std::string& module) {
   const std::string name = module + ".bias";
+  if (file.info(name).rank != 1 || file.size(name, 0) == 0) return false;  // its slot says so
   std::vector<double> bias(std::size_t(file.size(name, 0)));
   check(service<heddle_checkpoint_service>().numbers(
       file.raw(), name.c_str(), checked_cast<std::uint32_t>(bias.size(), "the bias"), bias.data()));

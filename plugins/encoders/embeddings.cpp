@@ -1,6 +1,7 @@
 #include "embeddings.h"
 
 #include <algorithm>
+#include <set>
 
 #include <heddle/model.hpp>
 
@@ -15,17 +16,30 @@ bool stays_inside(const fs::path& name) {
   return !name.empty() && !name.is_absolute() && std::ranges::count(name, fs::path("..")) == 0;
 }
 
-// The folders below a place, too, sorted.
-std::vector<fs::path> folders_of(const fs::path& place) {
-  std::vector<fs::path> folders;
+// What a folder holds, sorted; nothing where it cannot be read.
+std::vector<fs::directory_entry> entries_of(const fs::path& folder) {
+  std::vector<fs::directory_entry> entries;
   std::error_code error;
-  for (fs::recursive_directory_iterator
-           it(place, fs::directory_options::skip_permission_denied, error),
-       end;
+  for (fs::directory_iterator it(folder, fs::directory_options::skip_permission_denied, error), end;
        !error && it != end; it.increment(error))
-    if (it->is_directory(error)) folders.push_back(it->path());
-  std::ranges::sort(folders);
-  folders.insert(folders.begin(), place);
+    entries.push_back(*it);
+  std::ranges::sort(entries);
+  return entries;
+}
+
+// A place, then the folders below it, sorted. Links are followed, as ComfyUI does; a folder that is
+// reached in several ways counts once, so that links to folders above come to an end.
+std::vector<fs::path> folders_of(const fs::path& place) {
+  std::vector<fs::path> folders{place};
+  std::error_code ignored;
+  std::set<fs::path> seen{fs::weakly_canonical(place, ignored)};
+  for (std::size_t i = 0; i < folders.size(); ++i)
+    for (const fs::directory_entry& entry : entries_of(folders[i])) {
+      if (!entry.is_directory(ignored)) continue;
+      const fs::path real = fs::canonical(entry.path(), ignored);
+      if (!real.empty() && seen.insert(real).second) folders.push_back(entry.path());
+    }
+  std::sort(folders.begin() + 1, folders.end());
   return folders;
 }
 
@@ -154,10 +168,10 @@ std::uint64_t embeddings_fingerprint(Context& ctx,
   for (const std::string& name : names)
     if (const auto path = file_named(places, name)) files.push_back(*path);
   for (const std::string& place : is_any_linked ? places : std::vector<std::string>()) {
-    std::error_code error;
+    std::error_code ignored;
     for (const fs::path& folder : folders_of(place))
-      for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error))
-        if (it->is_regular_file(error)) files.push_back(it->path());
+      for (const fs::directory_entry& entry : entries_of(folder))
+        if (entry.is_regular_file(ignored)) files.push_back(entry.path());
   }
   std::ranges::sort(files);
   // FNV-1a, 64 bits: enough to notice a change, stable over runs.

@@ -44,6 +44,18 @@ std::vector<float> kinds_of(const Control& control) {
   return kinds;
 }
 
+// Of terms of one shape, as many at once as the op takes.
+Tensor total_of(Context& ctx, std::vector<ops::Term> terms) {
+  constexpr std::size_t kMost = 4;
+  while (terms.size() > kMost) {
+    const auto end = terms.begin() + kMost;
+    const Tensor first = ops::combine(ctx, {terms.begin(), end});
+    terms.erase(terms.begin(), end);
+    terms.insert(terms.begin(), {1.0, first});
+  }
+  return ops::combine(ctx, terms);
+}
+
 bool goes_round(const Value& model) {
   return model_settings(model).get<bool>("control_cycles", false);
 }
@@ -242,17 +254,12 @@ void ControlNets::keep_placed(const Control& control, const Value& results,
   }
 }
 
-// As many terms at once as the op takes.
+// What an adapter makes of one picture has one row, which is added to all rows of the others.
 Tensor ControlNets::total(const Sum& sum) {
-  constexpr std::size_t kMost = 4;
-  std::vector<ops::Term> terms = sum.terms;
-  while (terms.size() > kMost) {
-    const auto end = terms.begin() + kMost;
-    const Tensor first = ops::combine(ctx_, {terms.begin(), end});
-    terms.erase(terms.begin(), end);
-    terms.insert(terms.begin(), {1.0, first});
-  }
-  return ops::combine(ctx_, terms);
+  std::vector<ops::Term> single, whole;
+  for (const ops::Term& term : sum.terms) (term.x.size(0) == 1 ? single : whole).push_back(term);
+  if (single.empty() || whole.empty()) return total_of(ctx_, sum.terms);
+  return ops::add(ctx_, total_of(ctx_, std::move(whole)), total_of(ctx_, std::move(single)));
 }
 
 Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {

@@ -11,6 +11,8 @@
 namespace heddle::upscalers {
 namespace {
 
+constexpr std::int64_t kMostDistances = 1 << 20;  // in windows of 512 x 512
+
 std::string dat_group(int i) { return "layers." + std::to_string(i); }
 std::string dat_block(int i, int j) { return dat_group(i) + ".blocks." + std::to_string(j); }
 
@@ -18,11 +20,18 @@ std::string dat_block(int i, int j) { return dat_group(i) + ".blocks." + std::to
 WindowSize window_of(const Checkpoint& file) {
   const std::string name = dat_block(0, 0) + ".attn.attns.0.rpe_biases";
   const std::int64_t rows = file.size(name, 0);
-  std::vector<double> numbers(std::size_t(rows * file.size(name, 1)));
+  if (rows < 1 || rows > kMostDistances || file.size(name, 1) != 2 || file.info(name).rank != 2)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                file.path() + ": '" + name + "' does not hold two numbers for each of 1 to " +
+                    std::to_string(kMostDistances) + " distances. The file is damaged.");
+  std::vector<double> numbers(std::size_t(2 * rows));
   check(service<heddle_checkpoint_service>().numbers(
       file.raw(), name.c_str(), std::uint32_t(numbers.size()), numbers.data()));
-  const WindowSize window{std::llround(numbers.at(numbers.size() - 2)) + 1,
-                          std::llround(numbers.back()) + 1};
+  // No side is longer than the table; what is no number is as none.
+  const auto side = [&](double last) {
+    return last >= 0 && last <= double(rows) ? std::llround(last) + 1 : 0;
+  };
+  const WindowSize window{side(numbers.at(numbers.size() - 2)), side(numbers.back())};
   if (window.height < 2 || window.width < 2 ||
       rows != (2 * window.height - 1) * (2 * window.width - 1))
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": '" + name + "' has " + std::to_string(rows) +

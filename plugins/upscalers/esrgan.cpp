@@ -104,7 +104,8 @@ class EsrganBuilder {
     conv(out, "out", O::conv, O::conv_bias, names_.high(), width_, width_);
     conv(out, "out", O::last, O::last_bias, names_.last(), colours_, width_);
     graph_.output("image", out[O::image]);
-    const std::int64_t enlarged = std::int64_t{1} << names_.upsamples();
+    std::int64_t enlarged = 1;
+    for (int i = 0; i < names_.upsamples(); ++i) enlarged = enlarged_by(file_, enlarged, 2);
     if (enlarged % unshuffle != 0)
       throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": this ESRGAN makes pictures smaller");
     return {.scale = enlarged / unshuffle,

@@ -84,13 +84,14 @@ Source Frame::shuffle(const Source& hidden, std::int64_t& scale) {
   for (int i = 0; has("upsample." + std::to_string(i)); i += 2) {
     const std::string module = "upsample." + std::to_string(i);
     const std::int64_t out = file_.size(module + ".weight", 0),
-                       in = file_.size(module + ".weight", 1), factor = square_root(out / in);
-    if (factor == 0 || out % in != 0)
+                       in = file_.size(module + ".weight", 1),
+                       factor = in > 0 && out % in == 0 ? square_root(out / in) : 0;
+    if (factor == 0)
       throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": '" + module + "' makes " +
                                           std::to_string(out) + " channels of " +
                                           std::to_string(in) + ", which are no squares of pixels");
     x = conv("up." + std::to_string(i / 2), module, x, 1, factor);
-    scale *= factor;
+    scale = enlarged_by(file_, scale, factor);
   }
   return x;
 }
@@ -105,7 +106,7 @@ Source Frame::nearest(const Source& hidden, std::int64_t& scale) {
     up.link(U::hidden, x);
     fill_filter(file_, up, path, U::conv, U::conv_bias, "conv_up" + std::to_string(i));
     x = up[U::out];
-    scale *= 2;
+    scale = enlarged_by(file_, scale, 2);
   }
   return conv("high", "conv_hr", x, kLateSlope);
 }
@@ -125,7 +126,7 @@ void Frame::end(const char* family, const FrameStyle& style, const FrameStart& s
   }
   const std::string last = direct ? "upsample.0" : "conv_last";
   const std::int64_t made = file_.size(last + ".weight", 0);
-  if (direct) enlarged = factor = square_root(made / colours);
+  if (direct) enlarged = factor = colours > 0 ? square_root(made / colours) : 0;
   if (factor == 0 || made != factor * factor * colours || enlarged % style.unshuffle != 0)
     throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": '" + last + "' makes " +
                                         std::to_string(made) + " channels for pictures of " +

@@ -4,6 +4,16 @@
 
 namespace heddle::upscalers {
 
+std::int64_t enlarged_by(const Checkpoint& file, std::int64_t scale, std::int64_t factor) {
+  constexpr std::int64_t kMost = 1 << 16;
+  if (factor > kMost / scale)
+    throw Error(HEDDLE_UNSUPPORTED, file.path() + ": its layers enlarge a picture by " +
+                                        std::to_string(scale) + " times " + std::to_string(factor) +
+                                        " or more, above the most, " + std::to_string(kMost) +
+                                        ". The file is damaged.");
+  return scale * factor;
+}
+
 void add_settings(Blocks& graph, const char* family, const UpscalerShape& shape) {
   graph.setting("family", family);
   graph.setting("scale", shape.scale);

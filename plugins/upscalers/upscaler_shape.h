@@ -12,6 +12,10 @@ struct UpscalerShape {
   std::int64_t minimum = 1, multiple = 1;          // of the sides of what goes in, pixels
 };
 
+// scale * factor, of steps that one after another enlarge a picture. Throws HEDDLE_UNSUPPORTED
+// where its sides would become more than 65536 times as long.
+std::int64_t enlarged_by(const Checkpoint& file, std::int64_t scale, std::int64_t factor);
+
 // With the setting "family".
 void add_settings(Blocks& graph, const char* family, const UpscalerShape& shape);
 

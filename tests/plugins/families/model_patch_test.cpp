@@ -139,6 +139,16 @@ BOOST_AUTO_TEST_CASE(what_a_patch_lacks_is_named_with_its_file) {
        }),
        {"patch.safetensors does not fit", "'model_patch.0.control_layers.2.feed_forward.w2.weight'",
         "patch.0.layer.2.block"});
+  // A layer of no numbers is not taken for an untrained one.
+  tensors = patch("beside");
+  const auto bias =
+      std::ranges::find(tensors, "control_noise_refiner.0.after_proj.bias", &FileTensor::name);
+  BOOST_TEST_REQUIRE((bias != tensors.end()));
+  *bias = {bias->name, bias->dtype, {0}, ""};
+  says(engine_refusal([&] {
+         call_zimage("beside", {{tensors, 1.0}});
+       }),
+       {"'model_patch.0.control_noise_refiner.0.after_proj.bias'", "has shape (0)"});
   tensors = patch("qwen_edges");
   std::erase_if(tensors, [](const FileTensor& tensor) {
     return tensor.name == "controlnet_blocks.1.y_rms.weight";

@@ -249,6 +249,42 @@ BOOST_AUTO_TEST_CASE(a_missing_filter_of_a_control_net_is_named) {
   }
 }
 
+BOOST_AUTO_TEST_CASE(tensors_that_hold_no_numbers_are_refused_by_name) {
+  const auto refusal = [&](const char* kind, const std::vector<FileTensor>& changed) {
+    std::vector<FileTensor> tensors = unet_control(kind);
+    for (const FileTensor& one : changed) {
+      const auto at = std::ranges::find(tensors, one.name, &FileTensor::name);
+      BOOST_TEST_REQUIRE((at != tensors.end()), one.name);
+      *at = one;
+    }
+    return engine_refusal(
+        [&] { call(tensors, "control_net", inputs(kind, "odd"), std::string(kind) + "_odd"); });
+  };
+  const auto size = [](const char* kind, const std::string& name, std::size_t axis) {
+    for (const FileTensor& tensor : unet_control(kind))
+      if (tensor.name == name) return tensor.shape.at(axis);
+    return std::int64_t{0};
+  };
+  const std::string filters = "controlnet_cond_embedding.";
+  says(refusal("sd1", {{filters + "conv_in.weight", "F32", {0, 3, 3, 3}, ""},
+                       {filters + "conv_in.bias", "F32", {0}, ""},
+                       {filters + "blocks.0.weight",
+                        "F32",
+                        {size("sd1", filters + "blocks.0.weight", 0), 0, 3, 3},
+                        ""}}),
+       {"'controlnet_cond_embedding.conv_in.weight' has shape (0, 3, 3, 3)", "holds no numbers"});
+  const std::string kinds = "control_add_embedding.linear_1.weight";
+  says(refusal("union", {{"task_embedding", "F32", {0, 32}, ""},
+                         {kinds, "F32", {size("union", kinds, 0), 0}, ""}}),
+       {"'control_add_embedding.linear_1.weight' has shape", "holds no numbers"});
+  says(refusal("full", {{"adapter.conv_in.weight",
+                         "F32",
+                         {0, size("full", "adapter.conv_in.weight", 1), 3, 3},
+                         ""},
+                        {"adapter.conv_in.bias", "F32", {0}, ""}}),
+       {"'adapter.conv_in.weight' has shape (0, ", "holds no numbers"});
+}
+
 BOOST_AUTO_TEST_CASE(a_union_control_net_told_a_kind_or_none_equals_diffusers) {
   const auto kinds = [](const std::string& name, bool is_told) {
     std::vector<FileTensor> tensors{

@@ -188,19 +188,46 @@ BOOST_AUTO_TEST_CASE(vectors_of_embeddings_stand_for_tokens) {
 BOOST_AUTO_TEST_CASE(an_embedding_is_read_again_when_its_file_has_changed) {
   const std::filesystem::path folder = nodes.folder / "models/embeddings/mine";
   std::filesystem::create_directories(folder);
-  const auto write = [&](float value) {
+  // Files of different sizes, as the clock of a file system may stand still between them.
+  const auto write = [&](float value, std::size_t more) {
     heddle::test::write_safetensors(
         folder / "tone.safetensors",
-        {{"emb_params", "F32", {1, 64}, heddle::test::bytes_of_floats(std::vector(64, value))}});
+        {{"emb_params", "F32", {1, 64}, heddle::test::bytes_of_floats(std::vector(64, value))},
+         {"more",
+          "F32",
+          {std::int64_t(more)},
+          heddle::test::bytes_of_floats(std::vector(more, value))}});
   };
   const std::vector<float> without = encode("a embedding:tone b");
-  write(0.5f);
+  write(0.5f, 1);
   const std::vector<float> half = encode("a embedding:tone b");
-  write(0.25f);
+  write(0.25f, 2);
   const std::vector<float> quarter = encode("a embedding:tone b");
   BOOST_TEST(without != half);
   BOOST_TEST(half != quarter);
-  BOOST_TEST(half != encode("a embedding:../mine/tone b"));  // leaves the folder: left out
+  // What leaves the folder is left out as what is nowhere.
+  const std::vector<float> nowhere = encode("a embedding:nowhere b");
+  BOOST_TEST(quarter != nowhere);
+  BOOST_TEST(encode("a embedding:../mine/tone b") == nowhere);
+}
+
+BOOST_AUTO_TEST_CASE(embeddings_are_found_in_folders_behind_links) {
+  const std::filesystem::path outside = nodes.folder / "outside",
+                              place = nodes.folder / "models/embeddings";
+  std::filesystem::create_directories(outside / "inner");
+  std::filesystem::create_directories(place);
+  heddle::test::write_safetensors(
+      outside / "inner/far.safetensors",
+      {{"emb_params", "F32", {1, 64}, heddle::test::bytes_of_floats(std::vector(64, 0.5f))}});
+  const std::vector<float> without = encode("a embedding:far b");
+  // To folders that hold them, too; and to nothing.
+  std::filesystem::create_directory_symlink(outside, place / "linked");
+  std::filesystem::create_directory_symlink(outside, outside / "inner/again");
+  std::filesystem::create_directory_symlink(place, outside / "back");
+  std::filesystem::create_symlink(nodes.folder / "missing", place / "dangling");
+  const std::vector<float> found = encode("a embedding:far b");
+  BOOST_TEST(found != without);
+  BOOST_TEST(encode("a embedding:inner/far b") == found);
 }
 
 BOOST_AUTO_TEST_CASE(an_embedding_for_another_encoder_is_left_out_and_named) {

@@ -203,6 +203,35 @@ BOOST_AUTO_TEST_CASE(adapters_alone_and_beside_a_control_net_equal_pytorch) {
   told_whole(both(grey()));
 }
 
+// Where both add to one input of the model, what one picture makes counts for all items.
+BOOST_AUTO_TEST_CASE(an_adapter_of_one_picture_goes_beside_one_of_a_picture_for_each_item) {
+  write("sd1");
+  add_control("full");
+  const auto flow = [&](const std::string& hint, const char* first, const char* strength) {
+    return loader() + texts() + net("full") + hint +
+           node("single", "ImageFromBatch",
+                R"("image": ["hint", 0], "batch_index": 0, "length": 1)") +
+           node("repeated", "RepeatImageBatch", R"("image": ["single", 0], "amount": 2)") +
+           node("two_items", "EmptyLatentImage", R"("width": 80, "height": 48, "batch_size": 2)") +
+           applied("once", "text",
+                   cat(R"("strength": )", strength, R"(, "start_percent": 0, "end_percent": 1)"),
+                   first) +
+           applied("applied", "once", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+           drawing(sampler("7.0", "euler", "normal", 2) + kFromApplied +
+                   R"(, "latent_image": ["two_items", 0])");
+  };
+  const auto drawn = [&](const char* first, const char* strength) {
+    return run_whole("{" + flow(picture(), first, strength) + "}", {"drawn.LATENT"})
+        .floats("drawn.LATENT", "samples");
+  };
+  const std::vector<float> repeated = drawn("repeated", "0.4");
+  const double error = relative_error(drawn("single", "0.4"), repeated);
+  BOOST_TEST_MESSAGE("one picture beside two: relative error " << error);
+  BOOST_TEST(error < kTolerance, "relative error " << error);
+  BOOST_TEST(relative_error(drawn("single", "0.0"), repeated) > 100 * kTolerance);
+  told_whole(flow(grey(), "single", "0.4"));
+}
+
 BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_runs) {
   write("sdxl");
   for (const char* kind : {"sd1", "sd2", "sdxl"}) add_control(kind);

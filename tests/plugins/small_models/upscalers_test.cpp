@@ -68,6 +68,17 @@ BOOST_AUTO_TEST_CASE(files_of_other_kinds_are_refused) {
                                            seeded_tensor("body.1.weight", {8}),
                                            seeded_tensor("body.2.weight", {12, 8, 3, 3})};
   BOOST_TEST(refusal(colourless).find("no squares of pixels of 0 channels") != std::string::npos);
+  std::vector<FileTensor> larger = seeded_model("real_x4", false, "upscalers");
+  const auto first = std::ranges::find(larger, "conv_up1.weight", &FileTensor::name);
+  BOOST_TEST_REQUIRE((first != larger.end()));
+  const std::vector<std::int64_t> shape = first->shape;
+  for (int i = 3; i < 70; ++i) {
+    const std::string module = "conv_up" + std::to_string(i);
+    larger.push_back(seeded_tensor(module + ".weight", shape));
+    larger.push_back(seeded_tensor(module + ".bias", {shape[0]}));
+  }
+  BOOST_TEST(refusal(larger).find("enlarge a picture by 65536 times 2 or more") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,9 @@
 // Upscalers that attend to themselves with weights that follow from their names, through the
 // engine, against what spandrel makes of the same ones
 // (../goldens/make_window_upscaler_goldens.py).
+#include <algorithm>
+#include <cmath>
+
 #include <boost/test/unit_test.hpp>
 
 #include "tests/support/golden_files.h"
@@ -54,6 +57,16 @@ struct WindowUpscalerFixture {
       probe.call({file, "upscaler", "", folder / "swinir.safetensors", "swin_shuffle_x2.0."});
     });
   }
+  // A model with this shape for a tensor; empty: without it.
+  static std::vector<FileTensor> with(const char* model, const std::string& name,
+                                      const std::vector<std::int64_t>& shape) {
+    std::vector<FileTensor> tensors = seeded_model(model, false, "window_upscalers");
+    std::erase_if(tensors, [&](const FileTensor& t) { return t.name == name; });
+    const bool is_none = std::ranges::count(shape, 0) > 0;
+    if (!shape.empty())
+      tensors.push_back(is_none ? FileTensor{name, "F32", shape, ""} : seeded_tensor(name, shape));
+    return tensors;
+  }
 };
 
 }  // namespace
@@ -87,11 +100,8 @@ BOOST_AUTO_TEST_CASE(plksr_makes_what_spandrel_makes) {
 }
 
 BOOST_AUTO_TEST_CASE(files_that_do_not_fit_are_refused) {
-  const auto changed = [&](const std::string& name, std::vector<std::int64_t> shape) {
-    std::vector<FileTensor> tensors = seeded_model("swin_shuffle_x2", false, "window_upscalers");
-    std::erase_if(tensors, [&](const FileTensor& t) { return t.name == name; });
-    if (!shape.empty()) tensors.push_back(seeded_tensor(name, shape));
-    return refusal(tensors);
+  const auto changed = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    return refusal(with("swin_shuffle_x2", name, shape));
   };
   const std::string block = "layers.1.residual_group.blocks.0.";
   BOOST_TEST(changed(block + "attn.proj.weight", {}).find("'" + block + "attn.proj.weight'") !=
@@ -104,6 +114,34 @@ BOOST_AUTO_TEST_CASE(files_that_do_not_fit_are_refused) {
       changed("upsample.0.weight", {200, 64, 3, 3}).find("'upsample.0' makes 200 channels") !=
       std::string::npos);
   BOOST_TEST(changed("absolute_pos_embed", {1, 64, 12}).find("pictures of one size only") !=
+             std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_by_which_nothing_can_be_divided_are_refused_by_name) {
+  const auto says = [](const std::string& text, const std::string& words) {
+    BOOST_TEST(text.find(words) != std::string::npos, "'" << words << "' is not in: " << text);
+  };
+  says(refusal(with("swin_shuffle_x2", "upsample.0.weight", {64, 0, 3, 3})),
+       "'upsample.0' makes 64 channels of 0");
+  says(refusal(with("swin_direct_x3", "conv_first.weight", {12, 0, 3, 3})),
+       "'conv_first.weight' has shape (12, 0, 3, 3), which holds no numbers");
+  // What a window of DAT is read from.
+  const std::string table = distances(2, 2).name;
+  says(refusal(with("dat_x2", table, {0, 2})), "'" + table + "' does not hold two numbers");
+  says(refusal(with("dat_x2", table, {1, 1})), "'" + table + "' does not hold two numbers");
+  std::vector<FileTensor> unknown = with("dat_x2", table, {});
+  unknown.push_back({table, "F32", {3, 2}, bytes_of_floats({0, 0, 0, 0, NAN, 1e30f})});
+  says(refusal(unknown), "has 3 rows, which are not the distances in windows of 0 x 0");
+}
+
+BOOST_AUTO_TEST_CASE(pictures_do_not_become_larger_without_end) {
+  std::vector<FileTensor> tensors = seeded_model("swin_shuffle_x2", false, "window_upscalers");
+  for (int i = 2; i < 70; i += 2) {
+    const std::string module = "upsample." + std::to_string(i);
+    tensors.push_back(seeded_tensor(module + ".weight", {16, 1, 1, 1}));
+    tensors.push_back(seeded_tensor(module + ".bias", {16}));
+  }
+  BOOST_TEST(refusal(tensors).find("enlarge a picture by 32768 times 4 or more") !=
              std::string::npos);
 }
 
