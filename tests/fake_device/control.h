@@ -2,13 +2,17 @@
 #pragma once
 
 #include "fake_control.h"
+#include "heddle/abi/device.h"
 
 namespace heddle::fake {
 
 extern const heddle_fake_control kControl;
 
-// What heddle_device_capture says of it; off, unless a test says otherwise. REQUIRES of the second:
-// no device works meanwhile.
+// How launches are kept (capture_table.cpp).
+const heddle_device_capture& capture_extension();
+
+// What heddle_device_capture says of other streams; off, unless a test says otherwise. REQUIRES of
+// the second: no device works meanwhile.
 bool keeps_other_streams();
 void keep_other_streams(bool keeps);
 

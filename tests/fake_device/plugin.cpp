@@ -252,40 +252,6 @@ heddle_status* make_weight(heddle_device* device, heddle_stream* stream, std::in
                [&] { self.make_weight(as_stream(stream), use, *layout, part_count, parts, dst); });
 }
 
-// ---- captured graphs ----
-
-CapturedGraph& as_captured_graph(heddle_captured_graph* captured_graph) {
-  return **reinterpret_cast<std::shared_ptr<CapturedGraph>*>(captured_graph);
-}
-
-heddle_status* capture_begin(heddle_stream* stream) {
-  Stream& self = as_stream(stream);
-  return guard(self.device(), [&] {
-    self.device().require_alive();
-    self.begin_capture();
-  });
-}
-
-heddle_status* capture_end(heddle_stream* stream, heddle_captured_graph** out) {
-  Stream& self = as_stream(stream);
-  return guard(self.device(), [&] {
-    *out = reinterpret_cast<heddle_captured_graph*>(
-        new std::shared_ptr<CapturedGraph>(self.take_captured_graph()));
-  });
-}
-
-heddle_status* replay(heddle_stream* stream, heddle_captured_graph* captured_graph) {
-  Stream& self = as_stream(stream);
-  return guard(self.device(), [&] {
-    ++index_state(self.device().index()).replays;
-    as_captured_graph(captured_graph).replay(self);
-  });
-}
-
-void captured_graph_free(heddle_captured_graph* captured_graph) {
-  delete reinterpret_cast<std::shared_ptr<CapturedGraph>*>(captured_graph);
-}
-
 // ---- who it is, and what it holds ----
 
 heddle_status* identify(const heddle_host* host, std::uint32_t index,
@@ -313,24 +279,6 @@ heddle_status* release_context(heddle_device* device) {
 // ---- tables ----
 
 constexpr heddle_device_pinned kPinned = {.alloc = alloc_pinned, .free = free_pinned};
-std::uint64_t captured_graph_bytes(heddle_captured_graph* captured_graph) {
-  return as_captured_graph(captured_graph).bytes();
-}
-
-constinit heddle_device_capture capture_table = {.begin = capture_begin,
-                                                 .end = capture_end,
-                                                 .replay = replay,
-                                                 .free = captured_graph_free,
-                                                 .bytes = captured_graph_bytes,
-                                                 .keeps_other_streams = 0,
-                                                 .reserved = 0};
-}  // namespace
-
-bool keeps_other_streams() { return capture_table.keeps_other_streams != 0; }
-void keep_other_streams(bool keeps) { capture_table.keeps_other_streams = keeps ? 1 : 0; }
-
-namespace {
-
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};
@@ -340,7 +288,7 @@ constexpr heddle_device_context kContext = {.is_made = has_context, .release = r
 const void* extension(const char* name) {
   const std::string_view asked = name;
   if (asked == HEDDLE_DEVICE_PINNED) return &kPinned;
-  if (asked == HEDDLE_DEVICE_CAPTURE) return &capture_table;
+  if (asked == HEDDLE_DEVICE_CAPTURE) return &capture_extension();
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
   if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;

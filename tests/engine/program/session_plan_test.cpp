@@ -3,7 +3,6 @@
 #include "engine/program/session_plan.h"
 
 #include <boost/test/unit_test.hpp>
-#include <map>
 #include <set>
 
 #include "engine/base/error.h"
@@ -337,32 +336,6 @@ BOOST_AUTO_TEST_CASE(tokens_that_not_every_rank_would_get_are_not_divided) {
   const SessionPlan plan = plan_session(d.b.graph, d.s, choose);
   BOOST_TEST(plan.blocks.size() == 1u);
   BOOST_TEST(plan.transfers.empty());
-}
-
-BOOST_AUTO_TEST_CASE(branches_have_memory_of_their_own_where_they_may_run_at_a_time) {
-  const Builder b = example();
-  const auto has_lanes = [&](std::size_t sets, bool captures, std::uint64_t budget) {
-    SessionSpec two = spec(4, sets);
-    two.device_slots[0].captures_other_streams = captures;
-    two.device_slots[0].budget = budget;
-    const SessionPlan plan = plan_session(b.graph, two, choose);
-    std::map<std::uint64_t, std::uint32_t> lane_at;  // by offset of scratch memory
-    bool are_apart = true;
-    for (const PlannedOp& op : ops(plan, 2))
-      for (const Operand& out : op.op.out) {
-        const SessionStorage& storage = plan.storages[out.storage];
-        if (storage.kind != SessionStorage::Kind::scratch) continue;
-        const auto known = lane_at.try_emplace(storage.offset, op.branch).first;
-        are_apart = are_apart && known->second == op.branch;
-      }
-    BOOST_TEST((are_apart || !plan.arenas[0].has_lanes));
-    return plan.arenas[0].has_lanes;
-  };
-  BOOST_TEST(has_lanes(2, true, kNoLimit));
-  BOOST_TEST(has_lanes(2, true, 1 << 20));
-  BOOST_TEST(!has_lanes(1, true, kNoLimit));
-  BOOST_TEST(!has_lanes(2, false, kNoLimit));
-  BOOST_TEST(!has_lanes(2, true, 4096));  // a share of it is less than a piece
 }
 
 BOOST_AUTO_TEST_CASE(ranks_that_issue_other_collectives_are_refused) {
