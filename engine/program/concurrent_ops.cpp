@@ -21,7 +21,7 @@ class Touched {
       });
     for (std::size_t arena = 0; arena < ends_.size(); ++arena) {
       std::ranges::sort(ends_[arena]);
-      ends_[arena].erase(std::ranges::unique(ends_[arena]).begin(), ends_[arena].end());
+      ends_[arena].erase(std::unique(ends_[arena].begin(), ends_[arena].end()), ends_[arena].end());
       parts_[arena].resize(ends_[arena].size());
     }
   }
