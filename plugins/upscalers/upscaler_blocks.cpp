@@ -46,13 +46,15 @@ Tensor mirrored_to(Context& ctx, const Tensor& x, std::int64_t rows, std::int64_
   const std::int64_t height = x.size(1), width = x.size(2);
   if (rows == height && columns == width) return ops::contiguous(ctx, x);
   const Tensor whole = ctx.make({x.size(0), rows, columns, x.size(3)}, x.dtype());
-  ops::copy_into(ctx, x, whole.slice(1, 0, height).slice(2, 0, width));
-  const auto copy = [&](int axis, std::int64_t from, std::int64_t to) {
-    ops::copy_into(ctx, whole.slice(axis, from, from + 1), whole.slice(axis, to, to + 1));
+  // The rows below are whole copies of these.
+  const Tensor above = whole.slice(1, 0, height);
+  ops::copy_into(ctx, x, above.slice(2, 0, width));
+  const auto copy = [&](const Tensor& of, int axis, std::int64_t from, std::int64_t to) {
+    ops::copy_into(ctx, of.slice(axis, from, from + 1), of.slice(axis, to, to + 1));
   };
   for (std::int64_t column = width; column < columns; ++column)
-    copy(2, mirrored(column, width), column);
-  for (std::int64_t row = height; row < rows; ++row) copy(1, mirrored(row, height), row);
+    copy(above, 2, mirrored(column, width), column);
+  for (std::int64_t row = height; row < rows; ++row) copy(whole, 1, mirrored(row, height), row);
   return whole;
 }
 
