@@ -1,8 +1,9 @@
 // The captured graphs of a session's step: segments of launches on one device slot between which
 // that device slot neither sends nor waits for anything, kept by their device and enqueued with one
-// call each, at the first launch. What a segment does is what its launches do, in their order and
-// on their addresses; one that its device cannot keep stays launches. For one thread at a time;
-// replays have to be done before it goes.
+// call each, at the first launch. What a segment does is what its launches do, on their addresses
+// and in their order, or by lanes in one that gives the same bytes (concurrent_ops.h); one that its
+// device cannot keep stays launches. For one thread at a time; replays have to be done before it
+// goes.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@ with random weights and inputs of the same shapes; heddle's weights loaded as TY
 a share of the others'. A step that is guided has two sets of inputs: two forwards of
 diffusers, or one of a batch of two where its pipeline does so (SD3). flux-vae is decoded once, by diffusers in the order of channels that its
 convolutions like. Upscalers (-x4) are those of spandrel, which is to be installed for them; their --size is that of the picture that
-goes in, and is to be told. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
+goes in, and is to be told. UNets are also timed compiled and replayed as a CUDA graph, without the host. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
 replayed as a graph, with nothing between them: what no step can take less than on this card with these libraries. They are those that diffusers'
 forward does; products of fewer than 16 rows are left out, and so are masks. Times are CUDA events' on both sides; the medians of all steps.
 """
