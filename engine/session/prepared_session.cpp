@@ -52,13 +52,24 @@ PreparedSession::~PreparedSession() {
 }
 
 void PreparedSession::fill_addresses() {
-  launches_.reserve(view_.plan.ops.size());
-  for (const PlannedOp& op : view_.plan.ops) launches_.push_back(make_launch(op));
+  launches_.resize(view_.plan.ops.size());
   for (const SliceCopy& slice : view_.plan.slices) {
     const auto row = dtype_bytes(DType(slice.from.info.dtype), slice.from.info.stride[0]);
     slices_.push_back({make_launch(slice.copy), buffers_.address(slice.from), row});
   }
   for (const PlannedTransfer& t : view_.plan.transfers) copy_tasks_.push_back(make_copy_task(t));
+}
+
+const PreparedSession::Launch& PreparedSession::launch_of(
+    std::uint32_t op, const std::function<void()>& before_loading) {
+  std::optional<Launch>& launch = launches_[op];
+  if (launch) return *launch;
+  const PlannedOp& planned = view_.plan.ops[op];
+  if (!buffers_.has_weights_of(planned)) {
+    before_loading();
+    buffers_.load_weights_of(planned);
+  }
+  return launch.emplace(make_launch(planned));
 }
 
 PreparedSession::Launch PreparedSession::make_launch(const PlannedOp& op) const {

@@ -3,8 +3,10 @@
 // leaves nothing behind that its devices do not wait for. Used by one thread at a time.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +57,9 @@ class PreparedSession {
 
   // Setting up.
   void fill_addresses();
+  // The launch of an op of the plan. Loads the weights that it reads, if they are not there yet;
+  // `before_loading` is told first.
+  const Launch& launch_of(std::uint32_t op, const std::function<void()>& before_loading);
   Launch make_launch(const PlannedOp& op) const;
   std::unique_ptr<CopyTask> make_copy_task(const PlannedTransfer& transfer);
   void prepare_pages();
@@ -79,7 +84,7 @@ class PreparedSession {
 
   const SessionView view_;
   SessionBuffers buffers_;
-  std::vector<Launch> launches_;                       // by op of the plan
+  std::vector<std::optional<Launch>> launches_;        // by op of the plan; its weights are there
   std::vector<std::unique_ptr<CopyTask>> copy_tasks_;  // by transfer of the plan
   std::vector<Slice> slices_;
   std::unique_ptr<SessionGraphs> graphs_;  // of the step; nullptr: not yet, or not worth it

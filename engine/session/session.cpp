@@ -58,11 +58,11 @@ CallSpec Session::call_spec(std::span<const heddle_value* const> sets) const {
   return call;
 }
 
-void Session::prepare(std::span<const heddle_value* const> sets) {
+std::vector<LoadTurns::Turn> Session::prepare(std::span<const heddle_value* const> sets) {
   const CallSpec call = call_spec(sets);
   const std::uint64_t ended = LoadTurns::ended();
   devices_ = choose_devices_(*context_.model, call);
-  const std::vector<LoadTurns::Turn> turns = take_load_turns();
+  std::vector<LoadTurns::Turn> turns = take_load_turns();
   // What others have loaded meanwhile is there to be shared, and what they claimed is not claimed.
   if (LoadTurns::ended() != ended) devices_ = choose_devices_(*context_.model, call);
   std::vector<std::uint64_t> usable;  // as it is planned for
@@ -85,6 +85,7 @@ void Session::prepare(std::span<const heddle_value* const> sets) {
         std::min(usable[p], own.persistent_bytes + own.scratch_bytes + own.staging_ring_bytes);
   }
   freed_.begin(std::move(usable));
+  return turns;
 }
 
 std::vector<LoadTurns::Turn> Session::take_load_turns() const {
@@ -153,7 +154,8 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
   for (int attempt = 1;; ++attempt) {
     try {
       if (attempt == 1) use_freed_memory(index);
-      if (prepared_ == nullptr) prepare(sets);
+      std::vector<LoadTurns::Turn> turns;
+      if (prepared_ == nullptr) turns = prepare(sets);
       return prepared_->step(index, sets, may_capture_);
     } catch (Error& error) {
       // What makes room has been asked already. A plan that not even the least would do for has no

@@ -45,7 +45,8 @@ class Session final : public SessionHandle {
 
  private:
   CallSpec call_spec(std::span<const heddle_value* const> sets) const;
-  void prepare(std::span<const heddle_value* const> sets);
+  // Gives the turns to load, which end with the first step: its weights come during that.
+  std::vector<LoadTurns::Turn> prepare(std::span<const heddle_value* const> sets);
   std::vector<LoadTurns::Turn> take_load_turns() const;  // on all devices of the session
   // Gives back all that was set up; waits for the devices. The next step sets up anew, with what
   // set_limits() allows.

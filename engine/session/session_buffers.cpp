@@ -18,9 +18,17 @@ void SessionBuffers::set_up() {
   // Which set a step input belongs to is not asked again, so externals may go by the records given
   // now.
   bring_externals();
-  std::vector<Reservation> claims = reserve();
-  load_weights(claims);
-  allocate_arenas(claims);
+  claims_ = reserve();
+  weights_.resize(view_.plan.storages.size());
+  expect_weights();
+  is_loading_ = true;
+  if (!view_.plan.pages.empty()) {
+    for (std::size_t s = 0; s < weights_.size(); ++s)
+      if (view_.plan.storages[s].kind == SessionStorage::Kind::weight) load(s);
+    finish_loading();
+  }
+  allocate_arenas();
+  if (!is_loading_) claims_.clear();
 }
 
 void SessionBuffers::leave() {
@@ -81,42 +89,84 @@ std::vector<Reservation> SessionBuffers::reserve() const {
   return claims;
 }
 
-void SessionBuffers::load_weights(std::vector<Reservation>& claims) {
-  const Model& model = *view_.context.model;
-  const std::vector<SessionStorage>& storages = view_.plan.storages;
+namespace {
+
+// Weights in the order in which a session reads them first; then those that nothing reads.
+std::vector<std::size_t> by_first_use(const SessionPlan& plan) {
+  std::vector<std::size_t> order;
+  std::vector<bool> is_in(plan.storages.size());
+  const auto add = [&](std::size_t s) {
+    if (plan.storages[s].kind != SessionStorage::Kind::weight || is_in[s]) return;
+    is_in[s] = true;
+    order.push_back(s);
+  };
+  for (const auto& actions : plan.phases)
+    for (const SessionAction& action : actions) {
+      if (action.kind != SessionAction::Kind::launch) continue;
+      for (const Operand& operand : plan.ops[action.index].op.in)
+        if (operand.storage >= 0) add(std::size_t(operand.storage));
+    }
+  for (std::size_t s = 0; s < plan.storages.size(); ++s) add(s);
+  return order;
+}
+
+}  // namespace
+
+void SessionBuffers::expect_weights() {
   std::vector<std::vector<FilePart>> wanted(view_.device_slot_count());
-  for (const SessionStorage& storage : storages) {
-    if (storage.kind != SessionStorage::Kind::weight) continue;
+  for (const std::size_t s : by_first_use(view_.plan)) {
+    const SessionStorage& storage = view_.plan.storages[s];
     const WeightSource source = view_.weight_source(storage);
     if (!view_.device_slots.device_slots[storage.device_slot].weights->has(
-            source, model.checkpoint->identity()))
+            source, view_.context.model->checkpoint->identity()))
       std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.device_slot]));
   }
-  std::vector<Expectation> expected;
   for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p)
-    add_expectation(view_, expected, p, wanted[p], UseOrder::once);
+    add_expectation(view_, expected_, p, wanted[p], UseOrder::once);
+}
 
-  weights_.resize(storages.size());
+bool SessionBuffers::has_weights_of(const PlannedOp& op) const {
+  return !is_loading_ || std::ranges::all_of(op.op.in, [&](const Operand& operand) {
+    return operand.storage < 0 ||
+           view_.plan.storages[operand.storage].kind != SessionStorage::Kind::weight ||
+           weights_[operand.storage] != nullptr;
+  });
+}
+
+void SessionBuffers::load_weights_of(const PlannedOp& op) {
+  for (const Operand& operand : op.op.in)
+    if (operand.storage >= 0 &&
+        view_.plan.storages[operand.storage].kind == SessionStorage::Kind::weight &&
+        weights_[operand.storage] == nullptr)
+      load(std::size_t(operand.storage));
+}
+
+void SessionBuffers::load(std::size_t s) {
+  if (view_.context.cancelled())
+    throw Error(Code::cancelled, "cancelled while weights were loaded");
+  const Model& model = *view_.context.model;
+  const SessionStorage& storage = view_.plan.storages[s];
   const std::string name = weights_name(model);
-  for (std::size_t s = 0; s < storages.size(); ++s) {
-    if (view_.context.cancelled())
-      throw Error(Code::cancelled, "cancelled while weights were loaded");
-    const SessionStorage& storage = storages[s];
-    if (storage.kind != SessionStorage::Kind::weight) continue;
-    const WeightUser user{model.identity, name, std::uint32_t(s)};
-    weights_[s] = view_.device_slots.device_slots[storage.device_slot].weights->get(
-        view_.weight_source(storage), model.checkpoint->identity(), view_.weight_watch(storage),
-        user, &claims[storage.device_slot]);
-  }
+  weights_[s] = view_.device_slots.device_slots[storage.device_slot].weights->get(
+      view_.weight_source(storage), model.checkpoint->identity(), view_.weight_watch(storage),
+      {model.identity, name, std::uint32_t(s)}, &claims_[storage.device_slot]);
+}
+
+void SessionBuffers::finish_loading() {
+  if (!is_loading_) return;
   for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p) {
     std::vector<std::shared_ptr<const DeviceWeight>> here;
     for (std::size_t s = 0; s < weights_.size(); ++s)
-      if (weights_[s] != nullptr && storages[s].device_slot == p) here.push_back(weights_[s]);
+      if (weights_[s] != nullptr && view_.plan.storages[s].device_slot == p)
+        here.push_back(weights_[s]);
     view_.device_slots.device_slots[p].weights->finish(here);
   }
+  is_loading_ = false;
+  expected_.clear();
+  if (!arenas_.empty()) claims_.clear();
 }
 
-void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
+void SessionBuffers::allocate_arenas() {
   const std::string name = weights_name(*view_.context.model);
   const std::string staging_ring = cat("the staging ring of ", name),
                     arena = cat("the activations of ", name);
@@ -124,7 +174,7 @@ void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
     DeviceState& state = view_.state(p);
     const SessionPlan::Arenas& bytes = view_.plan.arenas[p];
     const std::uint32_t owner = state.ledger().owner(name);
-    const PieceUse activations{{MemoryKind::activations, owner}, arena, &claims[p]};
+    const PieceUse activations{{MemoryKind::activations, owner}, arena, &claims_[p]};
     PieceUse scratch = activations;
     scratch.workspace = largest_workspace(p);
     arenas_.push_back(
@@ -133,7 +183,7 @@ void SessionBuffers::allocate_arenas(std::vector<Reservation>& claims) {
          bytes.staging_ring_bytes == 0
              ? nullptr
              : state.allocate(bytes.staging_ring_bytes,
-                              {{MemoryKind::staging_ring, owner}, staging_ring, &claims[p]})});
+                              {{MemoryKind::staging_ring, owner}, staging_ring, &claims_[p]})});
   }
 }
 

@@ -14,10 +14,19 @@ class SessionBuffers {
  public:
   explicit SessionBuffers(const SessionView& view) : view_(view) {}
 
-  // Brings the loop-invariant and precomputed inputs to their places, loads the weights and takes
-  // the arenas. Throws cancelled, what loading throws, and out_of_memory; what it has taken by then
-  // goes with this object.
+  // Brings the loop-invariant and precomputed inputs to their places, claims room for the weights
+  // and takes the arenas. Where weights are streamed, it loads those that stay; else load() does,
+  // so that the device computes with the first ones while others are on their way. Throws
+  // cancelled, what loading throws, and out_of_memory; what it has taken by then goes with this
+  // object.
   void set_up();
+  // Whether all weights that the op reads have been asked for: then they have addresses.
+  bool has_weights_of(const PlannedOp& op) const;
+  // Enqueues the loading of those that have not. Throws as set_up() does.
+  void load_weights_of(const PlannedOp& op);
+  // Until here nothing may leave the session that was computed with them. Waits for the devices the
+  // first time. Throws what WeightStore::finish() throws: then what was computed is lost.
+  void finish_loading();
   // What devices may still read of these inputs is kept until they are done.
   void leave();
 
@@ -35,14 +44,19 @@ class SessionBuffers {
 
   void bring_externals();
   std::vector<Reservation> reserve() const;  // by device slot
-  void load_weights(std::vector<Reservation>& claims);
-  void allocate_arenas(std::vector<Reservation>& claims);
+  void expect_weights();
+  void load(std::size_t storage);
+  void allocate_arenas();
   std::uint64_t largest_workspace(std::uint32_t device_slot) const;  // of its kernels; bytes
 
   const SessionView& view_;
   std::vector<Arenas> arenas_;                                // by device slot
   std::vector<std::shared_ptr<const DeviceWeight>> weights_;  // by storage
   std::vector<Tensor> externals_;  // by storage: such inputs, brought to their place
+  // Until all weights are loaded.
+  std::vector<Reservation> claims_;  // by device slot
+  std::vector<Expectation> expected_;
+  bool is_loading_ = false;
 };
 
 // Tells the host memory of a device slot of the weights that are going to be read, so that they are

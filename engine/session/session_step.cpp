@@ -94,7 +94,6 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   const bool is_last = index + 1 == view_.context.request.step_count;
   if (is_last) expected_pages_ = expect_pages({Phase::per_step}, UseOrder::once);
   first_pages_are_here_ = false;
-  if (may_record) capture_step();
   StepTrace trace(view_);
   run(Phase::per_step, is_last);
   trace.end();
@@ -103,6 +102,8 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   std::vector<Value> results = collect_outputs();
   join_devices();
   view_.home().record(done);
+  if (may_record) capture_step();  // beside the step
+  buffers_.finish_loading();
   return results;
 }
 
@@ -140,7 +141,7 @@ void PreparedSession::bring_first_pages() {
     pages_->page_in(page, view_.weight_watch(view_.plan.storages[view_.plan.pages[page].weight]));
 }
 
-// Not for the first step: kernels prepare themselves when they are launched for the first time.
+// Behind the first step: kernels prepare themselves when they are launched for the first time.
 void PreparedSession::capture_step() {
   constexpr std::uint32_t kStepsWorthCapturing = 4;
   if (steps_enqueued_ != 1 || view_.context.request.step_count < kStepsWorthCapturing) return;
@@ -152,7 +153,7 @@ void PreparedSession::capture_step() {
   graphs_ = std::make_unique<SessionGraphs>(
       view_.plan, devices, grain,
       [&](std::uint32_t op, Stream& stream) {
-        enqueue(launches_[op], view_.plan.ops[op].node, stream);
+        enqueue(*launches_[op], view_.plan.ops[op].node, stream);
       },
       [&](std::uint32_t device_slot, std::uint64_t bytes) {
         Ledger& ledger = view_.state(device_slot).ledger();
@@ -181,10 +182,12 @@ void PreparedSession::run(Phase phase, bool is_last) {
         if (view_.context.cancelled()) throw Error(Code::cancelled, "cancelled");
         trace.block(index);
         break;
-      case SessionAction::Kind::launch:
+      case SessionAction::Kind::launch: {
+        const Launch& next = launch_of(index, [&] { trace.end(); });
         trace.before_launch();
-        launch(launches_[index], view_.plan.ops[index].node);
+        launch(next, view_.plan.ops[index].node);
         break;
+      }
       case SessionAction::Kind::transfer:
         copy_tasks_[index]->start(view_.transfer_watch(view_.plan.transfers[index]));
         break;
