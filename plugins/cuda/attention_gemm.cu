@@ -122,11 +122,12 @@ Gemm gemm(std::int64_t m, std::int64_t n, std::int64_t k, heddle_dtype operands)
 // The products for so many queries.
 void set_queries(Way& way, std::int64_t count) { way.scores.m = way.sums.m = count; }
 
+// False: it does not fit. Whether the library has algorithms is not asked here: that takes
+// milliseconds, and another kernel is chosen most of the time.
 bool plan(Device& device, const heddle_op_call& call, Way& way) {
-  Matmul* const library = device.matmul();
   const heddle_tensor_info &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info,
                            &whole = call.out[0]->info;
-  if (library == nullptr || device::operand(call, 3) != nullptr ||
+  if (device.matmul() == nullptr || device::operand(call, 3) != nullptr ||
       attrs<heddle_attention_attrs>(call).causal != 0 ||
       attrs<heddle_attention_attrs>(call).cap != 0 ||
       !(attrs<heddle_attention_attrs>(call).scale > 0))
@@ -158,12 +159,6 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   way.sums = gemm(way.chunk, way.e, way.keys, q.dtype);
   way.sums.x_step = row, way.sums.weight_step = step_of(v), way.sums.out_step = way.e;
   way.sums.is_weight_flipped = true;
-  for (const std::int64_t count : {way.chunk, way.queries % way.chunk}) {
-    if (count == 0) continue;
-    set_queries(way, count);
-    if (!library->takes(way.scores) || !library->takes(way.sums)) return false;
-  }
-  set_queries(way, way.chunk);
   const auto scores = static_cast<std::size_t>(way.chunk * row);
   way.scores_at = std::max(Matmul::workspace_bytes(way.scores), Matmul::workspace_bytes(way.sums));
   way.weights_at = way.scores_at + aligned(scores * sizeof(float));
@@ -171,6 +166,15 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   way.inverse_at =
       way.sums_at + aligned(static_cast<std::size_t>(way.chunk * way.e) * sizeof(float));
   way.bytes = way.inverse_at + aligned(static_cast<std::size_t>(way.chunk) * sizeof(float));
+  return true;
+}
+
+bool has_algorithms(Matmul& library, Way way) {
+  for (const std::int64_t count : {way.chunk, way.queries % way.chunk}) {
+    if (count == 0) continue;
+    set_queries(way, count);
+    if (!library.takes(way.scores) || !library.takes(way.sums)) return false;
+  }
   return true;
 }
 
@@ -195,6 +199,8 @@ struct GemmAttention {
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(in(call, 0).info));
     for (const void* at : {in(call, 0).data, in(call, 1).data, in(call, 2).data})
       if (!lies_at_16(at)) return launch_other(kAttention, stream, call);
+    if (!has_algorithms(*stream.device().matmul(), way))
+      return launch_other(kAttention, stream, call);
     for (std::int64_t item = 0; item < way.items; ++item)
       for (std::int64_t head = 0; head < way.heads; ++head)
         for (std::int64_t first = 0; first < way.queries; first += way.chunk) {

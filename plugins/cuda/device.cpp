@@ -91,7 +91,8 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
       card_(find_card(index, settings_)) {}
 
 Device::~Device() {
-  if (opening_.joinable()) opening_.join();
+  for (std::thread* thread : {&opening_, &opening_ahead_})
+    if (thread->joinable()) thread->join();
   const std::lock_guard lock(peers().mutex);
   std::erase(peers().devices, this);
 }
@@ -107,6 +108,7 @@ void Device::use() {
 void Device::make_context() {
   const std::lock_guard lock(mutex_);
   if (has_context()) return;
+  begin_opening_library();
   const int ordinal = driver::ordinal_of(card_.uuid);
   if (ordinal < 0)
     device::fail(HEDDLE_NOT_FOUND, "CUDA does not show ", card_.uuid,
@@ -132,7 +134,17 @@ void Device::make_context() {
   begin_opening();
 }
 
-// cuBLASLt is half a gigabyte, and takes a tenth of a second to open.
+// cuBLASLt is half a gigabyte, and takes a tenth of a second to open: beside the driver, which
+// takes two for a context.
+void Device::begin_opening_library() {
+  if (settings_.reference_only || opening_ahead_.joinable()) return;
+  try {
+    opening_ahead_ = std::thread([] { Matmul::open_library_ahead(); });
+  } catch (const std::system_error&) {
+    // No thread is to be had: it is opened at its first use.
+  }
+}
+
 void Device::begin_opening() {
   if (settings_.reference_only) return;
   try {

@@ -84,6 +84,7 @@ class Device {
 
  private:
   void make_context();
+  void begin_opening_library();  // REQUIRES: mutex_
   void begin_opening();
   bool has_matmul() noexcept;  // or has found that there is none
   void require_current() const;
@@ -101,7 +102,7 @@ class Device {
   std::unique_ptr<Matmul> matmul_;
   std::shared_ptr<Cudnn>
       cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
-  std::thread opening_;
+  std::thread opening_, opening_ahead_;
 };
 
 // Into a field of the ABI, as much as it takes.

@@ -105,7 +105,9 @@ struct MatmulLinear {
 
   static std::size_t workspace(Device& device, const heddle_op_call& call) {
     Way way;
-    return plan(device, call, way) ? way.bytes : 0;
+    if (!plan(device, call, way)) return 0;
+    if (Matmul* const library = device.matmul()) library->expect(way.gemm);
+    return way.bytes;
   }
 
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {

@@ -105,8 +105,21 @@ struct Matmul::Chosen {
   bool found = false;
 };
 
-std::unique_ptr<Matmul> Matmul::open(Device& device) {
+const Matmul::Library& Matmul::library() {
   static const Library library;
+  return library;
+}
+
+void Matmul::open_library_ahead() noexcept {
+  try {
+    library();
+  } catch (const std::exception&) {
+    // Whoever opens it next is told.
+  }
+}
+
+std::unique_ptr<Matmul> Matmul::open(Device& device) {
+  const Library& library = Matmul::library();
   if (!library.usable) {
     device.host()->log(device.host(), HEDDLE_WARN,
                        device::cat("cuda: ", Library::kFile,
@@ -124,6 +137,12 @@ Matmul::Matmul(Device& device, const Library& library) : device_(device), librar
 }
 
 Matmul::~Matmul() {
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
   chosen_.clear();
   library_.destroy(handle_);
 }
@@ -150,10 +169,58 @@ bool Matmul::takes(const Gemm& gemm) noexcept {
   }
 }
 
-const Matmul::Chosen& Matmul::choose(const Gemm& p) {
-  const std::lock_guard lock(mutex_);
-  std::unique_ptr<Chosen>& slot = chosen_[p.key()];
-  if (slot != nullptr) return *slot;
+void Matmul::expect(const Gemm& gemm) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (chosen_.contains(gemm.key())) return;
+    expected_.push_back(gemm);
+    if (!thread_.joinable()) thread_ = std::thread([this] { choose_expected(); });
+  } catch (const std::exception&) {
+    // It is asked when it is multiplied.
+  }
+  changed_.notify_all();
+}
+
+void Matmul::choose_expected() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return stops_ || !expected_.empty(); });
+    if (stops_) return;
+    const Gemm gemm = expected_.front();
+    expected_.pop_front();
+    lock.unlock();
+    takes(gemm);
+    lock.lock();
+  }
+}
+
+const Matmul::Chosen& Matmul::choose(const Gemm& gemm) {
+  const Key key = gemm.key();
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    const auto [at, is_ours] = chosen_.try_emplace(key);
+    if (is_ours) break;
+    if (at->second != nullptr) return *at->second;
+    changed_.wait(lock);
+  }
+  lock.unlock();
+  std::unique_ptr<Chosen> made;
+  try {
+    made = ask(gemm);
+  } catch (...) {
+    lock.lock();
+    chosen_.erase(key);
+    changed_.notify_all();
+    throw;
+  }
+  lock.lock();
+  std::unique_ptr<Chosen>& chosen = chosen_.at(key);
+  chosen = std::move(made);
+  changed_.notify_all();
+  return *chosen;
+}
+
+std::unique_ptr<Matmul::Chosen> Matmul::ask(const Gemm& p) {
   auto made = std::make_unique<Chosen>(library_);
   check_blas(library_.desc_create(&made->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
              "cublasLtMatmulDescCreate");
@@ -222,8 +289,7 @@ const Matmul::Chosen& Matmul::choose(const Gemm& p) {
   made->found =
       status == CUBLAS_STATUS_SUCCESS && count > 0 && proposal.state == CUBLAS_STATUS_SUCCESS;
   made->algorithm = proposal.algo;
-  slot = std::move(made);
-  return *slot;
+  return made;
 }
 
 bool Matmul::multiply(cudaStream_t stream, const Gemm& gemm, const Matrices& m) {

@@ -4,10 +4,13 @@
 
 #include <cublasLt.h>
 
+#include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <tuple>
 
 #include "device.h"
@@ -50,6 +53,8 @@ class Matmul {
   // What a product's bias has to be: its result's type, but bf16 where 8 bits are summed to f32.
   static heddle_dtype bias_dtype(const Gemm& gemm);
 
+  // Opens the library, which needs no context; for a thread beside the one that makes it.
+  static void open_library_ahead() noexcept;
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
   ~Matmul();
@@ -58,6 +63,8 @@ class Matmul {
 
   // Whether the library has an algorithm for it. Asks once for each product.
   bool takes(const Gemm& gemm) noexcept;
+  // It is going to be multiplied: a thread of this asks the library, which takes milliseconds.
+  void expect(const Gemm& gemm) noexcept;
 
   // Enqueues. matrices.workspace has workspace_bytes(); all addresses are multiples of 16. False:
   // no algorithm takes it.
@@ -67,14 +74,21 @@ class Matmul {
   struct Library;
   struct Chosen;
   Matmul(Device& device, const Library& library);
+  static const Library& library();
   const Chosen& choose(const Gemm& gemm);
+  std::unique_ptr<Chosen> ask(const Gemm& gemm);
+  void choose_expected();
 
   Device& device_;
   const Library& library_;
   cublasLtHandle_t handle_ = nullptr;
   std::mutex mutex_;
+  std::condition_variable changed_;
   using Key = decltype(std::declval<const Gemm&>().key());
-  std::map<Key, std::unique_ptr<Chosen>> chosen_;  // mutex_
+  std::map<Key, std::unique_ptr<Chosen>> chosen_;  // mutex_; nullptr: somebody is asking
+  std::deque<Gemm> expected_;                      // mutex_
+  bool stops_ = false;                             // mutex_
+  std::thread thread_;                             // mutex_, until the destructor
 };
 
 }  // namespace heddle::cuda
