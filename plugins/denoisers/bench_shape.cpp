@@ -12,6 +12,7 @@
 #include "qwen_bench.h"
 #include "sd3_bench.h"
 #include "unet_bench.h"
+#include "wan_bench.h"
 #include "zimage_bench.h"
 
 namespace heddle::denoisers {
@@ -36,8 +37,9 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
              name) +
          words("text", 1) + words("other_text", 2) +
          text(
-             R"("size": {"class_type": "EmptySD3LatentImage", "inputs": {"width": %u, "height": %u, "batch_size": 1}},)",
-             w.width, w.height) +
+             R"("size": {"class_type": "%s", "inputs": {"width": %u, "height": %u,%s "batch_size": 1}},)",
+             s.frames > 0 ? "EmptyHunyuanLatentVideo" : "EmptySD3LatentImage", w.width, w.height,
+             s.frames > 0 ? text(R"( "length": %u,)", s.frames).c_str() : "") +
          text(
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
              R"("latent_image": ["size", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
@@ -63,6 +65,13 @@ void BenchTensors::filter(const std::string& module, std::int64_t rows, std::int
   add(module + ".bias", {rows}, 0, 0.02);
 }
 
+void BenchTensors::frame_filter(const std::string& module, std::int64_t rows, std::int64_t channels,
+                                std::int64_t side) {
+  add(module + ".weight", {rows, channels, 1, side, side}, 0,
+      1 / std::sqrt(double(channels * side * side)));
+  add(module + ".bias", {rows}, 0, 0.02);
+}
+
 void BenchTensors::add(const std::string& name, const Shape& shape, double mean, double deviation) {
   const heddle_bench_tensor tensor{
       sizeof tensor, file_.c_str(), name.c_str(), HEDDLE_BF16, std::uint32_t(shape.size()),
@@ -79,7 +88,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
   heddle_bench_workflow w{};
   w.size = sizeof w;
   w.width = given(request.width, usual.side);
-  w.height = given(request.height, usual.side);
+  w.height = given(request.height, usual.height > 0 ? usual.height : usual.side);
   w.steps = given(request.steps, usual.steps);
   w.sets = given(request.sets, usual.sets);
   if (w.width % 16 != 0 || w.height % 16 != 0 || std::max(w.width, w.height) > 16384)
@@ -105,7 +114,7 @@ const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
-               kSd15Bench, kSdxlBench>();
+               kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench>();
 }
 
 }  // namespace heddle::denoisers

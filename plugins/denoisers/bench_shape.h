@@ -28,6 +28,9 @@ class BenchTensors {
   // A convolution's filter (rows, channels, side, side) and its bias.
   void filter(const std::string& module, std::int64_t rows, std::int64_t channels,
               std::int64_t side);
+  // A filter of one frame, (rows, channels, 1, side, side), and its bias.
+  void frame_filter(const std::string& module, std::int64_t rows, std::int64_t channels,
+                    std::int64_t side);
   // Small numbers around 0, by its full name.
   void table(const std::string& name, const Shape& shape) { add(name, shape, 0, 0.02); }
   // The weight of a norm, by its full name.
@@ -43,7 +46,8 @@ class BenchTensors {
 // What is drawn when nobody says otherwise, and what the text is like.
 struct BenchDrawing {
   std::int64_t tokens, context, pooled;  // of each text, and widths; pooled 0: there is none
-  std::uint32_t side, steps, sets;       // pixels of a square picture
+  std::uint32_t side, steps, sets;       // pixels of a square picture, or of a video's width
+  std::uint32_t height = 0, frames = 0;  // of a video; frames 0: it is a picture
 };
 
 // Tells the sink the tensors of the file "diffusion_models/NAME.safetensors" and a workflow that

@@ -6,6 +6,7 @@
 #include "qwen_names.h"
 #include "sd3_names.h"
 #include "unet_names.h"
+#include "wan_names.h"
 #include "zimage_names.h"
 
 namespace heddle::denoisers {
@@ -79,10 +80,15 @@ constexpr heddle_module_names_desc kUnet{sizeof(heddle_module_names_desc), "unet
                                          "by the original names and by those of diffusers",
                                          &list_modules<UnetNames>, &list_originals<UnetNames>};
 
+constexpr heddle_module_names_desc kWan{sizeof(heddle_module_names_desc), "wan",
+                                        "by the original names and by those of diffusers",
+                                        &list_modules<WanNames>, &list_originals<WanNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet>();
+  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet,
+               kWan>();
 }
 
 }  // namespace heddle::denoisers

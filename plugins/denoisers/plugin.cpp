@@ -17,6 +17,7 @@
 #include "unet_lora_control.h"
 #include "unet_self.h"
 #include "unet_union.h"
+#include "wan.h"
 #include "zimage.h"
 #include "zimage_patch.h"
 
@@ -39,6 +40,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
               UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
               UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature,
-              UnetUnionLayer, UnetUnionHint, Modules, BenchShapes)
+              UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation, WanModulation,
+              WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer, WanFinal, Modules,
+              BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -1,0 +1,235 @@
+#include "wan_blocks.h"
+
+#include <cmath>
+
+#include <heddle/checked.hpp>
+#include <heddle/ops.hpp>
+
+#include "embed_number.h"
+#include "even_sides.h"
+#include "joint_attention.h"
+#include "patches.h"
+#include "plugins/blocks/wide.h"
+
+namespace heddle::denoisers {
+namespace {
+
+// The nth of `count` pieces of mod (1, 1, count D), as (1, 1, D).
+Tensor piece(const Tensor& mod, int n, int count) {
+  const std::int64_t width = mod.size(2) / count;
+  return mod.slice(2, n * width, (n + 1) * width);
+}
+
+// Frames as further channels: what is done to each picture is done to them alike.
+Tensor frames_as_channels(const Tensor& x) {
+  return x.reshape({x.size(0), x.size(1) * x.size(2), x.size(3), x.size(4)});
+}
+
+// The nth of `count` parts of x (B, S, count D), in heads.
+Tensor heads_of(const Tensor& x, int n, int count, std::int64_t heads) {
+  const std::int64_t width = x.size(2) / count;
+  return blocks::split_heads(x.slice(2, n * width, (n + 1) * width), heads);
+}
+
+// The attention of these queries to keys and values (B, T, 2 D) that they do not turn with.
+Tensor look_at(Context& ctx, const Tensor& q, const Tensor& kv) {
+  const std::int64_t heads = q.size(2);
+  return ops::attention(ctx, q, heads_of(kv, 0, 2, heads), heads_of(kv, 1, 2, heads), {},
+                        1 / std::sqrt(double(q.size(3))));
+}
+
+// Queries, keys and values of this device's tokens, (B, l, 3 D).
+Tensor project(Context& ctx, const Tensor& x, const heddle_shard& shard) {
+  using B = WanLayer;
+  const std::int64_t width = ctx[B::v].size(0);
+  const Tensor qk = ops::linear(ctx, x, ctx[B::qk], ctx[B::qk_bias]);
+  const Tensor all = ctx.make({x.size(0), x.size(1), 3 * width});
+  const Tensor cos = ctx[B::cos].slice(0, shard.begin, shard.end),
+               sin = ctx[B::sin].slice(0, shard.begin, shard.end);
+  for (int i = 0; i < 2; ++i) {
+    const Tensor to = all.slice(2, i * width, (i + 1) * width);
+    ops::rms_norm_into(ctx, qk.slice(2, i * width, (i + 1) * width),
+                       ctx[i == 0 ? B::q_norm : B::k_norm], ctx[B::eps], to);
+    const Tensor heads = blocks::split_heads(to, ctx[B::heads]);
+    ops::norm_rope_into(ctx, heads, {}, cos, sin, ctx[B::eps], heads);
+  }
+  ops::linear_into(ctx, x, ctx[B::v], ctx[B::v_bias], HEDDLE_ACT_NONE, {},
+                   all.slice(2, 2 * width, 3 * width));
+  return all;
+}
+
+}  // namespace
+
+void WanVector::execute(Context& ctx) {
+  const Tensor time = embed_number(ctx, ctx[timestep], {ctx[time_scale], ctx[max_period], 0, 1, 0},
+                                   {time_in, time_in_bias, time_out, time_out_bias});
+  ctx[out] = time.reshape({time.size(0), 1, time.size(1)});
+}
+
+void WanSharedModulation::execute(Context& ctx) {
+  const Tensor activated = ops::activate(ctx, ctx[vector], HEDDLE_ACT_SILU);
+  ctx[out] = blocks::wide_linear(ctx, activated, ctx[weight], ctx[bias]);
+}
+
+void WanModulation::execute(Context& ctx) {
+  const Tensor given = ctx[shared], added = ctx[table];
+  const std::int64_t steps = given.size(0), all = added.count();
+  const Tensor made = ctx.make({steps, 1, all}, HEDDLE_F32);
+  const std::int64_t each = given.size(2);
+  for (std::int64_t at = 0; at < all; at += each)
+    ops::add_into(ctx, given, added.reshape({1, 1, all}).slice(2, at, at + each),
+                  made.slice(2, at, at + each));
+  ctx[out] = made;
+}
+
+void WanTextIn::execute(Context& ctx) {
+  const Tensor raised = ops::linear(ctx, ctx[context], ctx[in], ctx[in_bias], HEDDLE_ACT_GELU_TANH);
+  ctx[out] = ops::linear(ctx, raised, ctx[last], ctx[last_bias]);
+}
+
+void WanVisionIn::execute(Context& ctx) {
+  if (!ctx.has(vision)) {
+    ctx[out] = ctx.make({1, 0, ctx[last].size(0)});
+    return;
+  }
+  Tensor states = ctx[vision];
+  if (const Tensor places = ctx[positions]) {
+    const std::int64_t tokens = places.size(1);
+    states = ops::contiguous(ctx, states)
+                 .reshape({states.count() / (tokens * states.size(2)), tokens, states.size(2)});
+    const Tensor moved = ctx.make(states.shape(), HEDDLE_F32);
+    ops::add_into(ctx, states, places, moved);
+    states = moved;
+  }
+  const Tensor normed = ops::layer_norm(ctx, states, ctx[norm1], ctx[norm1_bias], ctx[eps]);
+  const Tensor raised = ops::linear(ctx, normed, ctx[in], ctx[in_bias], HEDDLE_ACT_GELU);
+  const Tensor made = blocks::wide_linear(ctx, raised, ctx[last], ctx[last_bias]);
+  ctx[out] = ops::layer_norm(ctx, made, ctx[norm2], ctx[norm2_bias], ctx[eps]);
+}
+
+void WanKeys::execute(Context& ctx) {
+  const Tensor tokens = ctx[seen];
+  const std::int64_t width = ctx[v].size(0), items = tokens.size(0), batch = ctx[x].size(0);
+  if (tokens.size(1) == 0) {
+    ctx[out] = ctx.make({batch, 0, 2 * width});
+    return;
+  }
+  const Tensor made = ctx.make({items, tokens.size(1), 2 * width});
+  ops::rms_norm_into(ctx, ops::linear(ctx, tokens, ctx[k], ctx[k_bias]), ctx[norm], ctx[eps],
+                     made.slice(2, 0, width));
+  ops::linear_into(ctx, tokens, ctx[v], ctx[v_bias], HEDDLE_ACT_NONE, {},
+                   made.slice(2, width, 2 * width));
+  if (items == batch) {
+    ctx[out] = made;
+    return;
+  }
+  const Tensor all = ctx.make({batch, tokens.size(1), 2 * width});
+  for (std::int64_t item = 0; item < batch; ++item)
+    ops::copy_into(ctx, made, all.slice(0, item, item + 1));
+  ctx[out] = all;
+}
+
+void WanLatentIn::execute(Context& ctx) {
+  const Tensor latent = ctx[x], filter = ctx[weight];
+  const std::int64_t batch = latent.size(0), own = latent.size(1), frames = latent.size(2),
+                     more = ctx.has(concat) ? ctx[concat].size(1) : 0, channels = own + more;
+  if (channels != filter.size(1))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the model takes " + std::to_string(filter.size(1)) + " channels, got " +
+                    std::to_string(channels) +
+                    ". What a model reads beside the latent, such as a first picture, comes with "
+                    "the conditioning (WanImageToVideo)");
+  // Each frame is a picture, channels last.
+  const Tensor even = even_sides(ctx, frames_as_channels(latent));
+  const std::int64_t height = even.size(2), width = even.size(3);
+  const Tensor pictures = ctx.make({batch * frames, height, width, channels});
+  const auto put = [&](const Tensor& from, std::int64_t first, std::int64_t count) {
+    for (std::int64_t item = 0; item < batch; ++item) {
+      const std::int64_t given = from.size(0) == 1 ? 0 : item;
+      ops::copy_into(
+          ctx,
+          from.slice(0, given, given + 1)
+              .reshape({count, frames, height, width})
+              .permute({1, 2, 3, 0}),
+          pictures.slice(0, item * frames, (item + 1) * frames).slice(3, first, first + count));
+    }
+  };
+  put(even, 0, own);
+  if (more > 0) put(even_sides(ctx, frames_as_channels(ctx[concat])), own, more);
+  const auto step = std::int32_t(kPatch);
+  const Tensor made = blocks::wide_conv2d(ctx, pictures, filter, ctx[bias],
+                                          heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
+  ctx[out] = made.reshape({batch, frames * made.size(1) * made.size(2), made.size(3)});
+}
+
+void WanRope::execute(Context& ctx) {
+  const Tensor latent = ctx[x];
+  const std::int64_t frames = latent.size(2), rows = tokens_along(latent.size(3)),
+                     columns = tokens_along(latent.size(4));
+  const Tensor ids = ctx.make({frames * rows * columns, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
+  const heddle_rope_table_attrs attrs{3,
+                                      0,
+                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
+                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
+                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
+                                      ctx[theta]};
+  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
+  ctx[cos] = c;
+  ctx[sin] = s;
+}
+
+void WanLayer::execute(Context& ctx) {
+  using B = WanLayer;
+  const Tensor x = ctx[hidden], told = ctx[mod];
+  const heddle_shard shard = ctx.shard(hidden);
+  const std::int64_t count = ctx[heads], head = ctx[v].size(0) / count;
+  const auto normed = [&](const Tensor& of, int first) {
+    return ops::modulated_norm(ctx, of, piece(told, first, 6), piece(told, first + 1, 6), ctx[eps]);
+  };
+  const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias,
+                          heddle_activation f = HEDDLE_ACT_NONE) {
+    return ops::linear(ctx, of, ctx[matrix], ctx[bias], f);
+  };
+  const Tensor own = project(ctx, normed(x, 0), shard);
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, count);
+  const Tensor gathered = make_gathered(ctx, own, joint, count);
+  gather_tokens(ctx, own, 0, joint, count, gathered);
+  const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
+  attend(ctx, gathered, joint, seen);
+  const Tensor first = ops::gated_add(ctx, x, piece(told, 2, 6),
+                                      linear(blocks::join_heads(seen), B::proj, B::proj_bias));
+
+  const Tensor asked =
+      ctx[norm] ? ops::layer_norm(ctx, first, ctx[norm], ctx[norm_bias], ctx[eps]) : first;
+  const Tensor q = blocks::split_heads(
+      ops::rms_norm(ctx, linear(asked, B::text_q, B::text_q_bias), ctx[text_q_norm], ctx[eps]),
+      count);
+  Tensor found = look_at(ctx, q, ctx[text_kv]);
+  if (ctx.has(vision_kv) && ctx[vision_kv].size(1) > 0)
+    found = ops::add(ctx, found, look_at(ctx, q, ctx[vision_kv]));
+  const Tensor second = blocks::wide_linear(ctx, blocks::join_heads(found), ctx[text_proj],
+                                            ctx[text_proj_bias], HEDDLE_ACT_NONE, first);
+
+  const Tensor raised = linear(normed(second, 3), B::up, B::up_bias, HEDDLE_ACT_GELU_TANH);
+  ctx[out] = ops::gated_add(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));
+}
+
+void WanFinal::execute(Context& ctx) {
+  const Tensor latent = ctx[x], all = ctx[hidden], told = ctx[mod], matrix = ctx[weight];
+  const std::int64_t batch = all.size(0), frames = latent.size(2), height = latent.size(3),
+                     width = latent.size(4), rows = tokens_along(height),
+                     columns = tokens_along(width), channels = matrix.size(0) / kPatchArea;
+  const Tensor normed = ctx.make(all.shape(), HEDDLE_F32);
+  ops::modulated_norm_into(ctx, all, piece(told, 0, 2), piece(told, 1, 2), ctx[eps], normed);
+  const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
+  const Tensor even =
+      ctx.make({batch, channels, frames, rows * kPatch, columns * kPatch}, latent.dtype());
+  ops::copy_into(ctx, packed.reshape({batch, frames, rows, columns, kPatch, kPatch, channels}),
+                 even.reshape({batch, channels, frames, rows, kPatch, columns, kPatch})
+                     .permute({0, 2, 3, 5, 4, 6, 1}));
+  const bool is_even = even.size(3) == height && even.size(4) == width;
+  ctx[out] = is_even ? even : ops::contiguous(ctx, even.slice(3, 0, height).slice(4, 0, width));
+}
+
+}  // namespace heddle::denoisers

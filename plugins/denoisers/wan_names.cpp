@@ -1,0 +1,117 @@
+#include "wan_names.h"
+
+#include <string_view>
+
+#include "plugins/blocks/slots.h"
+
+namespace heddle::denoisers {
+namespace {
+
+struct Renamed {
+  std::string_view original, diffusers;
+};
+// What a name begins with; the first that fits counts.
+constexpr Renamed kBeginnings[] = {
+    {"text_embedding.0.", "condition_embedder.text_embedder.linear_1."},
+    {"text_embedding.2.", "condition_embedder.text_embedder.linear_2."},
+    {"time_embedding.0.", "condition_embedder.time_embedder.linear_1."},
+    {"time_embedding.2.", "condition_embedder.time_embedder.linear_2."},
+    {"time_projection.1.", "condition_embedder.time_proj."},
+    {"img_emb.proj.0.", "condition_embedder.image_embedder.norm1."},
+    {"img_emb.proj.1.", "condition_embedder.image_embedder.ff.net.0.proj."},
+    {"img_emb.proj.3.", "condition_embedder.image_embedder.ff.net.2."},
+    {"img_emb.proj.4.", "condition_embedder.image_embedder.norm2."},
+    {"img_emb.emb_pos", "condition_embedder.image_embedder.pos_embed"},
+    {"head.head.", "proj_out."},
+    {"head.modulation", "scale_shift_table"},
+};
+// What stands in the names of blocks.
+constexpr Renamed kParts[] = {
+    {".self_attn.", ".attn1."},
+    {".cross_attn.", ".attn2."},
+    {".q.", ".to_q."},
+    {".k.", ".to_k."},
+    {".v.", ".to_v."},
+    {".o.", ".to_out.0."},
+    {".k_img.", ".add_k_proj."},
+    {".v_img.", ".add_v_proj."},
+    {".norm_k_img.", ".norm_added_k."},
+    {".norm3.", ".norm2."},
+    {".ffn.0.", ".ffn.net.0.proj."},
+    {".ffn.2.", ".ffn.net.2."},
+    {".modulation", ".scale_shift_table"},
+};
+constexpr std::string_view kBlocks = "blocks.";
+
+std::string renamed(std::string name, std::string_view Renamed::*from,
+                    std::string_view Renamed::*to) {
+  if (!name.starts_with(kBlocks)) {
+    for (const Renamed& beginning : kBeginnings)
+      if (name.starts_with(beginning.*from))
+        return name.replace(0, (beginning.*from).size(), beginning.*to);
+    return name;
+  }
+  for (const Renamed& part : kParts)
+    if (const std::size_t at = name.find(part.*from); at != name.npos)
+      name.replace(at, (part.*from).size(), part.*to);
+  return name;
+}
+std::string to_diffusers(const std::string& name) {
+  return renamed(name, &Renamed::original, &Renamed::diffusers);
+}
+std::string to_original(const std::string& name) {
+  return renamed(name, &Renamed::diffusers, &Renamed::original);
+}
+
+}  // namespace
+
+std::optional<WanNames> WanNames::find(const Checkpoint& file) {
+  for (const bool diffusers : {false, true}) {
+    const auto named = [&](const char* original) {
+      return diffusers ? to_diffusers(original) : std::string(original);
+    };
+    const auto prefix = blocks::prefix_before(file, named("blocks.0.cross_attn.norm_k.weight"));
+    bool is_there = prefix.has_value();
+    for (const char* name :
+         {"head.modulation", "head.head.weight", "time_projection.1.weight",
+          "text_embedding.0.weight", "patch_embedding.weight", "blocks.0.modulation"})
+      is_there = is_there && file.has(*prefix + named(name));
+    if (is_there) return WanNames(file, diffusers, *prefix);
+  }
+  return std::nullopt;
+}
+
+std::string WanNames::one(const std::string& original) const {
+  return prefix_ + (diffusers_ ? to_diffusers(original) : original);
+}
+
+int WanNames::layers() const { return blocks::layer_count(file_, prefix_ + std::string(kBlocks)); }
+
+void WanNames::each_module(const Visit& visit) const {
+  for (std::uint32_t i = 0; i < file_.size(); ++i) {
+    const std::string tensor = file_.name(i);
+    if (!tensor.starts_with(prefix_)) continue;
+    const std::string here = tensor.substr(prefix_.size()),
+                      there = diffusers_ ? to_original(here) : to_diffusers(here);
+    for (const char* kind : {"weight", "bias"}) {
+      const std::string tail = std::string(".") + kind;
+      const auto module = [&](const std::string& name) {
+        return name.substr(0, name.size() - tail.size());
+      };
+      if (here.ends_with(tail)) visit(module(here), kind, {{tensor}});
+      if (here != there && there.ends_with(tail)) visit(module(there), kind, {{tensor}});
+    }
+  }
+}
+
+void WanNames::each_original(
+    const std::function<void(const std::string&, const std::vector<Part>&)>& visit) const {
+  for (std::uint32_t i = 0; i < file_.size(); ++i) {
+    const std::string tensor = file_.name(i);
+    if (!tensor.starts_with(prefix_)) continue;
+    const std::string name = tensor.substr(prefix_.size());
+    visit(diffusers_ ? to_original(name) : name, {{tensor}});
+  }
+}
+
+}  // namespace heddle::denoisers

@@ -1,0 +1,176 @@
+"""Writes what diffusers makes with tiny models of Wan.
+
+    make_wan_goldens.py [OUT]        (default: wan/ beside this file)
+
+Needs torch, diffusers and safetensors from PyPI; runs on the CPU in float32. All weights follow from the names of their
+tensors (seeded_weights.py), so only shapes are written, and what comes out:
+
+    shapes.json             {model: {name of the tensor in the publishers' files: shape}}: "text" makes a video of a text,
+                            "picture" of a picture, too, "frames" of a first and a last one; "{0-3}" stands for each of
+                            these numbers
+    expected.safetensors    "MODEL.CLIP.x" is an input, "MODEL.CLIP.out" an output with a row for each step, of the clips
+                            "short", "long" and "odd", which has an odd side; "flow.latent" is the end of 3 steps of
+                            Euler's method with guidance 3, the noise "flow.x", the texts "flow.context" and "flow.other"
+"""
+
+import json
+import os
+import sys
+
+import torch
+from diffusers import WanTransformer3DModel
+from safetensors.torch import save_file
+
+import seeded_weights
+from name_patterns import compressed
+
+torch.set_grad_enabled(False)
+HERE = os.path.dirname(os.path.abspath(__file__))
+LEVELS = torch.tensor([0.9, 0.55, 0.125])
+TEXT, VISION, TOKENS, SEEN, CHANNELS = 40, 24, 9, 5, 16
+expected, shapes = {}, {}
+
+
+def randn(seed, *shape):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def original(name):
+    """The publisher's name of a tensor of WanTransformer3DModel."""
+    beginnings = (
+        ("condition_embedder.text_embedder.linear_1.", "text_embedding.0."),
+        ("condition_embedder.text_embedder.linear_2.", "text_embedding.2."),
+        ("condition_embedder.time_embedder.linear_1.", "time_embedding.0."),
+        ("condition_embedder.time_embedder.linear_2.", "time_embedding.2."),
+        ("condition_embedder.time_proj.", "time_projection.1."),
+        ("condition_embedder.image_embedder.norm1.", "img_emb.proj.0."),
+        ("condition_embedder.image_embedder.ff.net.0.proj.", "img_emb.proj.1."),
+        ("condition_embedder.image_embedder.ff.net.2.", "img_emb.proj.3."),
+        ("condition_embedder.image_embedder.norm2.", "img_emb.proj.4."),
+        ("condition_embedder.image_embedder.pos_embed", "img_emb.emb_pos"),
+        ("proj_out.", "head.head."),
+        ("scale_shift_table", "head.modulation"),
+    )
+    for here, there in beginnings:
+        if name.startswith(here):
+            return there + name[len(here) :]
+    for here, there in (
+        (".attn1.", ".self_attn."),
+        (".attn2.", ".cross_attn."),
+        (".to_q.", ".q."),
+        (".to_k.", ".k."),
+        (".to_v.", ".v."),
+        (".to_out.0.", ".o."),
+        (".add_k_proj.", ".k_img."),
+        (".add_v_proj.", ".v_img."),
+        (".norm_added_k.", ".norm_k_img."),
+        (".norm2.", ".norm3."),
+        (".ffn.net.0.proj.", ".ffn.0."),
+        (".ffn.net.2.", ".ffn.2."),
+        (".scale_shift_table", ".modulation"),
+    ):
+        name = name.replace(here, there)
+    return name
+
+
+def make(kind):
+    sees = kind != "text"
+    model = WanTransformer3DModel(
+        num_attention_heads=3,
+        attention_head_dim=16,
+        in_channels=CHANNELS + (4 + CHANNELS if sees else 0),
+        out_channels=CHANNELS,
+        text_dim=TEXT,
+        freq_dim=32,
+        ffn_dim=80,
+        num_layers=2,
+        image_dim=VISION if sees else None,
+        added_kv_proj_dim=48 if sees else None,
+        pos_embed_seq_len=2 * SEEN if kind == "frames" else None,
+        rope_max_seq_len=32,
+    )
+    shapes[kind] = seeded_weights.load(model, original)
+    return model
+
+
+def velocity(model, x, level, context, concat=None, vision=None):
+    """Odd sides are completed by the first row and column."""
+    whole = x if concat is None else torch.cat([x, concat.expand(len(x), -1, -1, -1, -1)], 1)
+    height, width = x.shape[3:]
+    flat = torch.nn.functional.pad(whole.flatten(1, 2), (0, width % 2, 0, height % 2), mode="circular")
+    even = flat.unflatten(1, whole.shape[1:3])
+    out = model(even, (1000 * level).expand(len(x)), context.expand(len(x), -1, -1), vision, return_dict=False)[0]
+    return out[..., :height, :width]
+
+
+def own_processor(model):
+    """As many tokens of text as there are: diffusers' processor counts on 512."""
+
+    class Processor:
+        def __call__(self, attn, hidden_states, encoder_hidden_states=None, attention_mask=None, rotary_emb=None, **_):
+            seen = None
+            if encoder_hidden_states is not None and attn.add_k_proj is not None:
+                count = encoder_hidden_states.shape[1] - TOKENS
+                seen, encoder_hidden_states = encoder_hidden_states[:, :count], encoder_hidden_states[:, count:]
+            source = hidden_states if encoder_hidden_states is None else encoder_hidden_states
+            heads = lambda t: t.unflatten(2, (attn.heads, -1)).transpose(1, 2)  # noqa: E731
+            q, k, v = heads(attn.norm_q(attn.to_q(hidden_states))), heads(attn.norm_k(attn.to_k(source))), heads(attn.to_v(source))
+            look = torch.nn.functional.scaled_dot_product_attention
+            out = look(q, k, v)
+            if seen is not None:
+                out = out + look(q, heads(attn.norm_added_k(attn.add_k_proj(seen))), heads(attn.add_v_proj(seen)))
+            return attn.to_out[0](out.transpose(1, 2).flatten(2))
+
+    for block in model.blocks:
+        block.attn2.set_processor(Processor())
+
+
+def make_clip(model, kind, clip, seed, frames, height, width, batch=1):
+    sees = kind != "text"
+    at = f"{kind}.{clip}."
+    x = randn(seed, batch, CHANNELS, frames, height, width)
+    inputs = {"x": x, "timestep": LEVELS, "context": randn(seed + 1, 1, TOKENS, TEXT)}
+    vision = None
+    if sees:
+        inputs["concat"] = randn(seed + 2, 1, 4 + CHANNELS, frames, height, width)
+        # Of a first and a last frame each has its states.
+        inputs["vision"] = randn(seed + 3, 2 if kind == "frames" else 1, SEEN, VISION)
+        vision = inputs["vision"].expand(batch if kind == "picture" else 2, -1, -1)
+    for name, tensor in inputs.items():
+        expected[at + name] = tensor.clone()
+    out = [velocity(model, x, level, inputs["context"], inputs.get("concat"), vision) for level in LEVELS]
+    expected[at + "out"] = torch.stack(out)
+
+
+def make_flow(model):
+    x, context, other = randn(91, 1, CHANNELS, 3, 6, 8), randn(92, 1, TOKENS, TEXT), randn(93, 1, TOKENS, TEXT)
+    expected["flow.x"], expected["flow.context"], expected["flow.other"] = x, context, other
+    # ComfyUI's `simple` schedule of 3 steps over 1000 levels of shift 8.
+    levels = [8 * t / (1 + 7 * t) for t in (i / 1000 for i in range(1, 1001))]
+    sigmas = [levels[-(1 + int(i * 1000 / 3))] for i in range(3)] + [0.0]
+    expected["flow.sigmas"] = torch.tensor(sigmas)
+    for here, there in zip(sigmas, sigmas[1:]):
+        level = torch.tensor(here)
+        yes, no = velocity(model, x, level, context), velocity(model, x, level, other)
+        x = x + (no + 3 * (yes - no)) * (there - here)
+    expected["flow.latent"] = x
+
+
+def main():
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "wan")
+    os.makedirs(out, exist_ok=True)
+    for kind, seed in (("text", 10), ("picture", 40), ("frames", 70)):
+        model = make(kind)
+        own_processor(model)
+        make_clip(model, kind, "short", seed, 1, 4, 6, batch=2 if kind != "frames" else 1)
+        make_clip(model, kind, "long", seed + 5, 3, 6, 4)
+        make_clip(model, kind, "odd", seed + 9, 2, 5, 7)
+        if kind == "text":
+            make_flow(model)
+    with open(os.path.join(out, "shapes.json"), "w") as file:
+        json.dump({kind: compressed(listed) for kind, listed in shapes.items()}, file, indent=1)
+        file.write("\n")
+    save_file(expected, os.path.join(out, "expected.safetensors"))
+
+
+main()
