@@ -2,7 +2,7 @@
 // graph of blocks they make.
 //
 // Inputs   x         (B, C, F, H, W)    per step        the latent of F frames, scaled; any float
-//          timestep  (N)                precomputed     noise level in [0, 1], f32
+//          timestep  (N)                precomputed     noise level in [0, 1000], f32
 //          context   (1|B, T, W)        loop-invariant  the text encoder's states, padded as it
 //          says concat    (1|B, C', F, H, W) loop-invariant  only where more channels go in than
 //          come out vision    (1|B, V, U)        loop-invariant  optional, of models that are shown

@@ -11,7 +11,7 @@
 
 namespace heddle::denoisers {
 
-// timestep (N), a noise level in [0, 1] -> vector (N, 1, D).
+// timestep (N), a noise level in [0, 1000] -> vector (N, 1, D).
 struct WanVector {
   static constexpr Info info{"wan.vector", 1, "Wan timestep", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};

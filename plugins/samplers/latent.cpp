@@ -34,6 +34,7 @@ void read_samples(Context& ctx, const Tensor& samples, std::pmr::vector<float>& 
 }
 
 void fit(Latent& latent, const LatentFormat& format) {
+  latent.shape = with_frames(latent.shape, format.has_frames);
   const std::int64_t channels = format.channels == 0 ? latent.shape[1] : format.channels;
   Shape fitted = latent.shape;
   if (latent.empty)
@@ -133,6 +134,11 @@ double tokens_of(const Shape& shape) {
   double tokens = 1;
   for (std::size_t axis = 2; axis < shape.size(); ++axis) tokens *= double(shape[axis]);
   return tokens;
+}
+
+Shape with_frames(Shape shape, bool has_frames) {
+  if (has_frames && shape.size() == 4) shape.insert(shape.begin() + 2, 1);
+  return shape;
 }
 
 Shape with_cells(Shape shape, std::int64_t from, std::int64_t to) {

@@ -34,6 +34,10 @@ double tokens_of(const Shape& shape);
 // What empty latents tell of themselves: the pixels along a side of their cells.
 inline constexpr const char* kDownscaleKey = "downscale_ratio_spacial";
 
+// Of a picture (B, C, H, W) for a model of videos: of one frame, (B, C, 1, H, W). Any other shape
+// as it is.
+Shape with_frames(Shape shape, bool has_frames);
+
 // The shape of an empty latent whose cells have `from` pixels along a side, for a model whose cells
 // have `to`, as ComfyUI rounds it. 0: not told.
 Shape with_cells(Shape shape, std::int64_t from, std::int64_t to);

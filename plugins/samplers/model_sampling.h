@@ -48,6 +48,7 @@ struct LatentFormat {
   std::vector<Units> units;    // one, or as many as channels
   bool is_told = false;        // the one is what the settings say, not FLUX.1's
   std::int64_t downscale = 0;  // pixels of a picture along a side of a cell; 0: not told
+  bool has_frames = false;     // an axis of time behind the channels
 
   const Units& of(std::int64_t channel) const {
     return units.size() == 1 ? units.front() : units[std::size_t(channel)];

@@ -5,6 +5,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/node.hpp>
+#include <heddle/ops.hpp>
 
 namespace heddle::samplers {
 
@@ -57,8 +58,14 @@ std::vector<float> unpacked(std::span<const float> cells, std::size_t height, st
 
 }  // namespace
 
-void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
+void show_preview(Context& ctx, const PreviewMap& map, const Tensor& given, std::uint32_t step,
                   std::uint32_t step_count) {
+  // Of a video its first frame, as ComfyUI shows.
+  const bool is_video = given.rank() == 5 && given.size(2) > 0;
+  const Tensor latents =
+      is_video ? ops::contiguous(ctx, given.slice(2, 0, 1))
+                     .reshape({given.size(0), given.size(1), given.size(3), given.size(4)})
+               : given;
   const Shape shape = latents.shape();
   if (shape.size() != 4 || shape[0] == 0) return;
   const bool is_packed = std::size_t(shape[1]) == 4 * map.channels();

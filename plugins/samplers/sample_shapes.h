@@ -34,6 +34,7 @@ std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent
   const Value settings = model_settings(model), cells = question.part(latent, kDownscaleKey);
   const auto channels = settings.get<std::int64_t>("latent_channels", 0);
   if (channels > 0) (*shape)[1] = channels;
+  *shape = with_frames(*shape, settings.get<bool>("latent_frames", false));
   return with_cells(*shape, cells ? cells.template as<std::int64_t>() : 0,
                     settings.get<std::int64_t>("latent_downscale", 0));
 }
