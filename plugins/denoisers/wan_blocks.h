@@ -15,7 +15,7 @@ namespace heddle::denoisers {
 struct WanVector {
   static constexpr Info info{"wan.vector", 1, "Wan timestep", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
-  static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1000}};
+  static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
   static constexpr Weight time_in{"time.in.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_in_bias{"time.in.bias"};
