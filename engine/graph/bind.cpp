@@ -85,7 +85,10 @@ class Binder {
     node.id = source.id;
     node.title = source.title;
     node.type = types_[i];
-    node.hints = source.hints;
+    const Hints& hints = source.hints;  // most nodes have none
+    if (!(hints.device.empty() && hints.prefer.empty() && hints.parallel.empty() &&
+          hints.blocks.empty() && hints.device_from.empty() && hints.parallel_from.empty()))
+      node.hints = hints;
     if (node.type == nullptr) {
       report_unknown_class(i);
       // Its links still say which nodes are needed.

@@ -103,30 +103,6 @@ std::optional<Json> try_parse(std::string_view text) {
   }
 }
 
-// A link is written as in a workflow: ["4", 0].
-std::optional<Link> link_of(const Json& json) {
-  if (!json.is_array() || json.size() != 2) return std::nullopt;
-  const Json& node = json.at(std::size_t{0});
-  const Json& output = json.at(std::size_t{1});
-  Link link;
-  if (node.is_string()) {
-    link.node = node.as_string();
-  } else if (node.is_integer()) {
-    link.node = write_json(node);
-  } else {
-    return std::nullopt;
-  }
-  if (output.is_string()) {
-    link.output = output.as_string();
-    return link;
-  }
-  const bool is_slot =
-      output.kind() == Json::Kind::integer && std::in_range<std::uint32_t>(output.as_int64());
-  if (!is_slot) return std::nullopt;
-  link.output = static_cast<std::uint32_t>(output.as_int64());
-  return link;
-}
-
 std::variant<Json, Link> meant(std::string_view value, const std::vector<Shape>& shapes) {
   std::optional<Json> json = try_parse(value);
   if (!json) return Json(value);
@@ -139,6 +115,24 @@ std::variant<Json, Link> meant(std::string_view value, const std::vector<Shape>&
 }
 
 }  // namespace
+
+std::optional<Link> link_of(const Json& json) {
+  if (!json.is_array() || json.size() != 2) return std::nullopt;
+  const Json &node = json.at(std::size_t{0}), &output = json.at(std::size_t{1});
+  if (!node.is_string() && !node.is_integer()) return std::nullopt;
+  Link link{node.is_string() ? node.as_string() : write_json(node), 0u};
+  if (output.is_string()) {
+    link.output = output.as_string();
+    return link;
+  }
+  if (!output.is_number()) return std::nullopt;
+  const double number = output.as_double();
+  if (!(number >= 0 && number < 4294967296.0)) return std::nullopt;
+  const auto slot = static_cast<std::uint32_t>(number);
+  if (static_cast<double>(slot) != number) return std::nullopt;
+  link.output = slot;
+  return link;
+}
 
 const WorkflowNode* Workflow::find(std::string_view id) const {
   const auto found = std::find_if(nodes.begin(), nodes.end(),

@@ -23,6 +23,9 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
+// The link that JSON is, if it is one. 0 and 0.0: ComfyUI takes both for a slot.
+std::optional<Link> link_of(const Json& json);
+
 struct WorkflowInput {
   std::string name;
   std::variant<Json, Link> value;  // a literal ({"__value__": [...]} is unwrapped), or a link

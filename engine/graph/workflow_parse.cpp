@@ -328,36 +328,11 @@ class Parser {
         input.value.emplace<Json>(wrapped == nullptr ? member.value : *wrapped);
       } else if (std::optional<Link> link = link_of(member.value)) {
         input.value = *std::move(link);
-      } else {
+      } else {  // bind() says what is wrong with it, as other outputs may run all the same
         input.value.emplace<Json>(member.value);
         input.is_bad_link = true;
       }
     }
-  }
-
-  // Nothing: bind() says what is wrong with it, as other outputs may run all the same.
-  static std::optional<Link> link_of(const Json& array) {
-    if (array.size() != 2) return std::nullopt;
-    const Json &node = array.at(std::size_t{0}), &output = array.at(std::size_t{1});
-    if (!node.is_string() && !node.is_integer()) return std::nullopt;
-    Link link{node.is_string() ? node.as_string() : write_json(node), 0u};
-    if (output.is_string()) {
-      link.output = output.as_string();
-    } else if (const std::optional<std::uint32_t> slot = slot_of(output)) {
-      link.output = *slot;
-    } else {
-      return std::nullopt;
-    }
-    return link;
-  }
-
-  // 0 and 0.0: ComfyUI takes both for a slot.
-  static std::optional<std::uint32_t> slot_of(const Json& json) {
-    if (!json.is_number()) return std::nullopt;
-    const double number = json.as_double();
-    if (!(number >= 0 && number < 4294967296.0)) return std::nullopt;
-    const auto slot = static_cast<std::uint32_t>(number);
-    return static_cast<double>(slot) == number ? std::optional(slot) : std::nullopt;
   }
 
   Workflow workflow_{"", {}, {}, Json::object()};

@@ -19,13 +19,19 @@ constexpr std::uint64_t kEntryBytes = 256;
 constexpr std::size_t kMostWaiting = 64;
 constexpr std::uint64_t kMostWaitingBytes = 1024;
 
-std::uint64_t bytes_of(std::span<const Value> outputs) {
+std::uint64_t tensor_bytes(const heddle_value& value) {
+  std::uint64_t bytes = 0;
+  for_each_tensor(value, [&](const Tensor& t) { bytes += t->storage->bytes(); });
+  return bytes;
+}
+
+inline std::uint64_t bytes_of(std::span<const Value> outputs) {
   std::uint64_t bytes = kEntryBytes;
   for (const Value& value : outputs) {
     const heddle_kind kind = kind_of(*value);
     if (kind == HEDDLE_KIND_STR) bytes += get_str(*value).size();
     if (kind == HEDDLE_KIND_TENSOR || kind == HEDDLE_KIND_LIST || kind == HEDDLE_KIND_RECORD)
-      for_each_tensor(*value, [&](const Tensor& t) { bytes += t->storage->bytes(); });
+      bytes += tensor_bytes(*value);
   }
   return bytes;
 }
@@ -36,6 +42,12 @@ Value share_unseen(const Value& value) {
   if (value->refs.load(std::memory_order_relaxed) != 1) return value;
   value->refs.store(2, std::memory_order_relaxed);
   return Value::adopt(value.get());
+}
+
+// Room for what may lack no memory later.
+template <class List>
+void grow(List& list, std::size_t count) {
+  if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
 }
 
 }  // namespace
@@ -66,23 +78,26 @@ void OutputCache::add(const Hash128& key, std::span<const Value> outputs, double
 }
 
 void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs,
-                      std::uint64_t bytes, double seconds, WorkMark by,
+                      std::uint64_t bytes, double seconds, WorkMark&& by,
                       std::vector<Entry>& dropped) {
   if (state.bytes + bytes > limit_bytes_) {
     if (state.places.contains(key)) return;
     while (state.bytes + bytes > limit_bytes_) dropped.push_back(evict(state));
   }
-  Entry made;
-  for (Value& output : outputs) made.outputs.push_back(std::move(output));
-  made.bytes = bytes;
-  made.seconds = seconds;
-  made.by = std::move(by);
-  reserve(state);  // from here on only the index may lack memory, and then nothing has changed
+  if (state.is_ranked) grow(state.candidates, state.candidates.size() + 1);
   const bool is_last = state.free_places.empty();
-  const std::uint32_t place =
-      is_last ? static_cast<std::uint32_t>(state.entries.size()) : state.free_places.back();
-  if (is_last) state.entries.emplace_back();
+  std::uint32_t place = 0;
+  if (is_last) {
+    place = static_cast<std::uint32_t>(state.entries.size());
+    grow(state.free_places, place + 1);  // whatever is evicted finds room there
+    state.entries.emplace_back();
+  } else {
+    place = state.free_places.back();
+  }
+  Entry& entry = is_last ? state.entries.back() : state.entries[place];
   try {
+    entry.outputs.reserve(outputs.size());
+    // From here on only the index may lack memory, and then nothing has changed.
     if (!state.places.try_emplace(key, place).second) {
       if (is_last) state.entries.pop_back();
       return;
@@ -92,18 +107,13 @@ void OutputCache::add(State& state, const Hash128& key, std::span<Value> outputs
     throw;
   }
   if (!is_last) state.free_places.pop_back();
+  for (Value& output : outputs) entry.outputs.push_back(std::move(output));
+  entry.bytes = bytes;
+  entry.seconds = seconds;
+  entry.last_use = ++state.clock;
+  entry.by = std::move(by);
   state.bytes += bytes;
-  made.last_use = ++state.clock;
-  Entry& entry = state.entries[place] = std::move(made);
   if (state.is_ranked) rank(state, {entry.worth(), entry.last_use, key});
-}
-
-void OutputCache::reserve(State& state) {
-  const auto grow = [](auto& list, std::size_t count) {
-    if (list.capacity() < count) list.reserve(std::max(count, 2 * list.capacity()));
-  };
-  grow(state.free_places, state.entries.size() + 1);  // whatever is evicted finds room there
-  if (state.is_ranked) grow(state.candidates, state.candidates.size() + 1);
 }
 
 void OutputCache::Adding::add(const Hash128& key, std::span<const Value> outputs, double seconds,

@@ -79,9 +79,7 @@ class OutputCache {
   // Takes the outputs. What has to go for them comes into `dropped`, to be freed after the lock:
   // tensors may take time to go. REQUIRES: the bytes are within the limit.
   void add(State& state, const Hash128& key, std::span<Value> outputs, std::uint64_t bytes,
-           double seconds, WorkMark by, std::vector<Entry>& dropped);
-  // Everything that add() needs memory for but the index, so that what is half there is not kept.
-  static void reserve(State& state);
+           double seconds, WorkMark&& by, std::vector<Entry>& dropped);
   static void rank(State& state, const Candidate& candidate);
   static Entry evict(State& state);
   // Replaces the value in the entry of this key, or lets the entry go where `other` is none.

@@ -179,10 +179,8 @@ bool Execution::is_over() const {
          cached_.empty();
 }
 
-bool Execution::has_to_stop() {
-  if (failure_ == nullptr && control_.cancelled())
-    failure_ = std::make_exception_ptr(Error(Code::cancelled, "cancelled"));
-  return failure_ != nullptr;
+void Execution::note_cancelled() {
+  failure_ = std::make_exception_ptr(Error(Code::cancelled, "cancelled"));
 }
 
 void Execution::fail(std::exception_ptr failure) {
@@ -228,6 +226,11 @@ void Execution::drop(Worker& worker, Lock& lock) {
 
 bool Execution::report_cached(Lock& lock) {
   if (cached_.empty()) return false;
+  if (!observer_.listens()) {
+    cached_.clear();
+    blocked_.clear();
+    return true;
+  }
   std::vector<NodeIndex> cached = std::exchange(cached_, {});
   std::ranges::sort(cached, {}, [this](NodeIndex n) { return schedule_.rank(n); });
   std::vector<const std::string*> shown;

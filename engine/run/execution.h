@@ -155,7 +155,12 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
 
   void work() noexcept;
   bool is_over() const;
-  bool has_to_stop();
+  bool has_to_stop() {
+    if (failure_ == nullptr && control_.cancelled()) [[unlikely]]
+      note_cancelled();
+    return failure_ != nullptr;
+  }
+  [[gnu::cold]] void note_cancelled();
   void fail(std::exception_ptr failure);
   bool has_to_listen() const { return !waiting_.empty() && sleeping_ == 0; }
   void call_for_help(Lock& lock);
@@ -200,7 +205,10 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   Value state_of(NodeIndex n, std::size_t element) override;
   bool wants_state(NodeIndex n) override;
   bool save(NodeIndex n, std::size_t element, Value state) override;
-  bool has_to_leave();
+  bool has_to_leave() {
+    if (control_.releases() && request_.saved != nullptr) leaves_ = true;
+    return leaves_;
+  }
   [[gnu::cold]] void suspend(Running& running, Lock& lock);
   [[gnu::cold]] void note_ended(NodeIndex n, Lock& lock);
   bool is_repeatable(NodeIndex n) const;
@@ -244,10 +252,12 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
     return n < keys_.size() ? keys_[n] : run_.added(n).key;
   }
   void drop_output(const Source& source, Worker& worker) {
-    if (request_.steps != nullptr) request_.steps->release(source, output(source));
+    Value& value = output(source);
+    if (request_.steps != nullptr) [[unlikely]]
+      request_.steps->release(source, value);
     if (released_.keeps_any()) [[unlikely]]
-      return released_.add(source, std::move(output(source)), worker.dropped);
-    worker.dropped.push_back(std::move(output(source)));
+      return released_.add(source, std::move(value), worker.dropped);
+    worker.dropped.push_back(std::move(value));
   }
 
   const RunRequest& request_;

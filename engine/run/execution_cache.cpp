@@ -197,8 +197,8 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
   std::optional<std::span<const Value>> outputs;
   if (!brought_.empty() && brought_.contains(n)) [[unlikely]]
     outputs = brought_.at(n);
-  else if (key_of(n) != Hash128())
-    outputs = cache.find(key_of(n), control_.work().get());
+  else if (const Hash128& key = key_of(n); key != Hash128())
+    outputs = cache.find(key, control_.work().get());
   if (!outputs) {
     if (n < run_.planned_count())
       transfers_.expect(n);

@@ -42,8 +42,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   const Node& node = run_.node(n);
   const heddle_node_desc& desc = node.type->desc();
   RunDevice& device = device_of(n);
-  running.begin = worker.now;
-  if (running.begin == Clock::time_point()) running.begin = Clock::now();
+  running.begin = worker.now == Clock::time_point() ? Clock::now() : worker.now;
   running.instance = Instance(*node.type, environment_.host);
   running.call->begin(node, device, run_.place(n), n);
   running.is_mapped = node.is_mapped;
@@ -63,7 +62,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) [[unlikely]]
     trace_begin(running);
   forecast_.began(n);
-  observer_.node_started(node, run_.place(n).on_host ? "host" : device.state->device().name());
+  if (observer_.listens())
+    observer_.node_started(node, run_.place(n).on_host ? "host" : device.state->device().name());
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* status = nullptr;

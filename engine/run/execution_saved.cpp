@@ -91,11 +91,6 @@ void Execution::keep_elements(const Running& running, std::size_t before) {
   }
 }
 
-bool Execution::has_to_leave() {
-  if (control_.releases() && request_.saved != nullptr) leaves_ = true;
-  return leaves_;
-}
-
 // Called without the lock, returns with it. Whoever waits for the node looks for another who
 // computes it.
 void Execution::suspend(Running& running, Lock& lock) {

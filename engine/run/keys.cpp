@@ -2,6 +2,7 @@
 
 #include <array>
 #include <bit>
+#include <concepts>
 
 namespace heddle::engine {
 
@@ -14,7 +15,18 @@ static_assert(std::endian::native == std::endian::little, "keys are the same on 
 class KeyText {
  public:
   void clear() { count_ = 0; }
-  void add(std::uint64_t word) {
+  // One after another; whether there is room for them is asked once.
+  template <std::same_as<std::uint64_t>... Words>
+  void add(Words... words) {
+    if (count_ + sizeof...(words) > words_.size()) [[unlikely]]
+      return (add_one(words), ...);
+    ((words_[count_++] = words), ...);
+  }
+  void add(const Hash128& hash) { add(hash.lo, hash.hi); }
+  Hash128 finish() const { return hash_bytes(std::as_bytes(std::span(words_.data(), count_))); }
+
+ private:
+  [[gnu::cold]] void add_one(std::uint64_t word) {
     if (count_ == words_.size()) {
       const Hash128 hash = finish();
       words_[0] = hash.lo;
@@ -23,13 +35,6 @@ class KeyText {
     }
     words_[count_++] = word;
   }
-  void add(const Hash128& hash) {
-    add(hash.lo);
-    add(hash.hi);
-  }
-  Hash128 finish() const { return hash_bytes(std::as_bytes(std::span(words_.data(), count_))); }
-
- private:
   std::array<std::uint64_t, 48> words_;
   std::size_t count_ = 0;
 };
@@ -42,15 +47,12 @@ Hash128 hash_text(std::string_view text) {
 }
 
 // False: the value cannot be told from others by its content.
-bool add_literal(const heddle_value& value, KeyText& text) {
+bool add_other_literal(const heddle_value& value, KeyText& text) {
   const heddle_kind kind = kind_of(value);
   text.add(kLiteral + static_cast<std::uint64_t>(kind));
   switch (kind) {
     case HEDDLE_KIND_BOOL:
-      text.add(std::get<bool>(value.content) ? 1 : 0);
-      return true;
-    case HEDDLE_KIND_INT:
-      text.add(static_cast<std::uint64_t>(std::get<std::int64_t>(value.content)));
+      text.add(std::uint64_t{std::get<bool>(value.content)});
       return true;
     case HEDDLE_KIND_FLOAT:
       text.add(std::bit_cast<std::uint64_t>(std::get<double>(value.content)));
@@ -65,6 +67,13 @@ bool add_literal(const heddle_value& value, KeyText& text) {
       return known;
     }
   }
+}
+
+inline bool add_literal(const heddle_value& value, KeyText& text) {
+  const auto* number = std::get_if<std::int64_t>(&value.content);  // what most of them are
+  if (number == nullptr) return add_other_literal(value, text);
+  text.add(kLiteral + std::uint64_t{HEDDLE_KIND_INT}, static_cast<std::uint64_t>(*number));
+  return true;
 }
 
 // A MODEL holds the hints of its loader.
@@ -111,13 +120,12 @@ Hash128 make_key(const Node& node, const Assignment& place, const Hash128& devic
   if (!place.calls.empty()) add_rounding(place, text);
   const auto add = [&](const Binding& binding) {
     if (const auto* link = std::get_if<Source>(&binding)) {
-      const Hash128 key = key_of(link->node);
-      text.add(kLink | std::uint64_t{link->port} << 32);
-      text.add(key);
+      const Hash128& key = key_of(link->node);
+      text.add(kLink | std::uint64_t{link->port} << 32, key.lo, key.hi);
       return key != Hash128();
     }
     if (const auto* literal = std::get_if<Value>(&binding)) return add_literal(**literal, text);
-    text.add(kAbsent);
+    text.add(std::uint64_t{kAbsent});
     return true;
   };
   bool known = true;
@@ -135,8 +143,9 @@ Hash128 make_key(const Node& node, const Assignment& place, const Hash128& devic
   return known ? text.finish() : Hash128();
 }
 
-Hash128 class_of(const Assignment& place, std::span<const Hash128> device_classes) {
-  return place.on_host ? Hash128() : device_classes[place.device];
+const Hash128& class_of(const Assignment& place, std::span<const Hash128> device_classes) {
+  static constexpr Hash128 kHost{};
+  return place.on_host ? kHost : device_classes[place.device];
 }
 
 }  // namespace
@@ -147,12 +156,14 @@ std::vector<Hash128> output_keys(const Graph& graph, std::span<const Assignment>
                                  const KnownKeys& known_keys) {
   std::vector<Hash128> keys(graph.nodes.size());
   KeyText text;
-  for (const NodeIndex n : graph.order)
+  KnownKey known;  // of most runs nothing is
+  for (const NodeIndex n : graph.order) {
+    if (known_keys) known = known_keys(n);
     keys[n] = make_key(
-        graph.nodes[n], assignments[n], class_of(assignments[n], device_classes),
-        known_keys ? known_keys(n) : KnownKey(),
+        graph.nodes[n], assignments[n], class_of(assignments[n], device_classes), known,
         [&](NodeIndex m) -> const Hash128& { return keys[m]; }, [&] { return fingerprint(n); },
         text);
+  }
   return keys;
 }
 

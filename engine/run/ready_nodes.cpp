@@ -6,6 +6,12 @@
 
 namespace heddle::engine {
 
+inline void Schedule::set_place(NodeIndex n, State& state) {
+  const Assignment& at = run_.place(n);
+  state.queue_begin = at.on_host ? device_count_ : at.device;
+  if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
+}
+
 Schedule::Schedule(const RunGraph& run, std::uint32_t device_count)
     : run_(run),
       order_(run.order()),
@@ -16,20 +22,15 @@ Schedule::Schedule(const RunGraph& run, std::uint32_t device_count)
       queue_ids_(device_count + 1) {
   std::iota(queue_ids_.begin(), queue_ids_.end(), 0u);
   for (std::uint32_t rank = 0; rank < order_.size(); ++rank) nodes_[order_[rank]].rank = rank;
-  for (NodeIndex n = 0; n < run.size(); ++n) set_place(n);
+  for (NodeIndex n = 0; n < run.size(); ++n) set_place(n, nodes_[n]);
 }
 
 void Schedule::add(NodeIndex node) {
-  nodes_.add_empty().rank = static_cast<std::uint32_t>(order_.size() + added_.size());
+  State& state = nodes_.add_empty();
+  state.rank = static_cast<std::uint32_t>(order_.size() + added_.size());
   added_.push_back(node);
   readers_.resize(run_.output_count());
-  set_place(node);
-}
-
-void Schedule::set_place(NodeIndex n) {
-  const Assignment& at = run_.place(n);
-  nodes_[n].queue_begin = at.on_host ? device_count_ : at.device;
-  if (!at.on_host && at.devices.size() > 1) take_together(n, at.devices);
+  set_place(node, state);
 }
 
 void Schedule::take_together(NodeIndex node, std::span<const std::uint32_t> queues) {

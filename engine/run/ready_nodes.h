@@ -122,15 +122,12 @@ class Schedule {
   // a line, the others in a heap.
   class Ready {
    public:
-    bool empty() const { return next_ == line_.size() && heap_.empty(); }
-    std::uint32_t front() const { return is_line() ? line_[next_] : heap_.front(); }
+    std::uint32_t front() const { return front_; }  // kEnd: there is none
     void push(std::uint32_t rank);
     void pop();
 
    private:
-    bool is_line() const {
-      return next_ < line_.size() && (heap_.empty() || line_[next_] < heap_.front());
-    }
+    std::uint32_t front_ = kEnd;
     std::vector<std::uint32_t> line_, heap_;
     std::size_t next_ = 0;
   };
@@ -146,7 +143,7 @@ class Schedule {
   NodeIndex node_at(std::uint32_t rank) const {
     return rank < order_.size() ? order_[rank] : added_[rank - order_.size()];
   }
-  void set_place(NodeIndex node);
+  void set_place(NodeIndex node, State& state);
   void set_done(State& state);
   void reserve(NodeIndex root);
   NodeIndex head() const;
@@ -168,6 +165,7 @@ class Schedule {
 // Here, because each runs for every node, and a call costs as much as most of them do.
 
 inline void Schedule::Ready::push(std::uint32_t rank) {
+  front_ = std::min(front_, rank);
   if (next_ == line_.size()) {
     line_.clear();
     next_ = 0;
@@ -178,30 +176,35 @@ inline void Schedule::Ready::push(std::uint32_t rank) {
 }
 
 inline void Schedule::Ready::pop() {
-  if (is_line()) {
+  if (next_ < line_.size() && line_[next_] == front_) {
     ++next_;
-    return;
+  } else {
+    std::ranges::pop_heap(heap_, std::greater<>());
+    heap_.pop_back();
   }
-  std::ranges::pop_heap(heap_, std::greater<>());
-  heap_.pop_back();
+  front_ = next_ < line_.size() ? line_[next_] : kEnd;
+  if (!heap_.empty()) front_ = std::min(front_, heap_.front());
 }
 
 // The lowest rank of those heads of queues that can start: free queues, and first in all of them.
 inline NodeIndex Schedule::head() const {
   if (ready_ == 0) return kNone;
   std::uint32_t best = kEnd;
+  NodeIndex found = kNone;
   for (const Queue& queue : queues_) {
-    if (queue.busy || queue.ready.empty()) continue;
     const std::uint32_t rank = queue.ready.front();
-    if (rank >= best) continue;
-    const State& state = nodes_[node_at(rank)];
+    if (rank >= best || queue.busy) continue;
+    const NodeIndex n = node_at(rank);
+    const State& state = nodes_[n];
     const bool can_start =
         state.queue_count == 1 || std::ranges::all_of(queues_of(state), [&](std::uint32_t id) {
           return !queues_[id].busy && queues_[id].ready.front() == rank;
         });
-    if (can_start) best = rank;
+    if (!can_start) continue;
+    best = rank;
+    found = n;
   }
-  return best == kEnd ? kNone : node_at(best);
+  return found;
 }
 
 inline NodeIndex Schedule::take() {
@@ -222,14 +225,17 @@ inline void Schedule::leave(NodeIndex n) {
 
 inline void Schedule::make_ready(NodeIndex n) {
   ++ready_;
-  for (const std::uint32_t id : queues_of(nodes_[n])) queues_[id].ready.push(nodes_[n].rank);
+  const State& state = nodes_[n];
+  for (const std::uint32_t id : queues_of(state)) queues_[id].ready.push(state.rank);
 }
 
 inline void Schedule::set_done(State& state) {
   state.done = true;
   --unfinished_;
-  for (std::uint32_t at = state.first_wait; at != kEnd; at = waits_[at].next)
-    if (--nodes_[waits_[at].reader].waiting == 0) make_ready(waits_[at].reader);
+  for (std::uint32_t at = state.first_wait; at != kEnd; at = waits_[at].next) {
+    const NodeIndex reader = waits_[at].reader;
+    if (--nodes_[reader].waiting == 0) make_ready(reader);
+  }
   state.first_wait = kEnd;
 }
 
@@ -277,8 +283,10 @@ bool Schedule::want(NodeIndex reader, const Source& source, Known&& known) {
 template <class Unread>
 void Schedule::finish_outputs(NodeIndex n, Unread&& unread) {
   set_done(nodes_[n]);
-  for (std::uint32_t o = 0; o < run_.node(n).type->output_count(); ++o)
-    if (readers_of({n, o}) == 0) unread(Source{n, o});
+  const std::uint32_t count = run_.node(n).type->output_count();
+  const std::size_t first = run_.output_index({n, 0});
+  for (std::uint32_t o = 0; o < count; ++o)
+    if (readers_[first + o] == 0) unread(Source{n, o});
 }
 
 template <class ReadsCopy, class Unread>

@@ -1,14 +1,20 @@
 #include "engine/run/run_graph.h"
 
+#include <algorithm>
+
 #include "heddle/abi/front_end.h"
 
 namespace heddle::engine {
 
 namespace {
 
-std::size_t count_outputs(const Graph& graph) {
+// Where each node's outputs begin; gives how many there are.
+std::size_t number_outputs(const Graph& graph, GrowingVector<std::size_t>& first_output) {
   std::size_t count = 0;
-  for (const Node& node : graph.nodes) count += node.type->output_count();
+  for (NodeIndex n = 0; n < graph.nodes.size(); ++n) {
+    first_output[n] = count;
+    count += graph.nodes[n].type->output_count();
+  }
   return count;
 }
 
@@ -20,15 +26,10 @@ RunGraph::RunGraph(const Graph& graph, const Plan& plan)
       planned_count_(static_cast<NodeIndex>(graph.nodes.size())),
       order_(plan.order.empty() ? graph.order : plan.order),
       first_output_(graph.nodes.size()),
-      outputs_(count_outputs(graph)) {
-  std::size_t first = 0;
-  for (NodeIndex n = 0; n < planned_count_; ++n) {
-    const NodeType& type = *graph.nodes[n].type;
-    first_output_[n] = first;
-    first += type.output_count();
-    shows_on_the_way_ = shows_on_the_way_ || type.has(HEDDLE_NODE_INTERMEDIATE_OUTPUT);
-  }
-}
+      outputs_(number_outputs(graph, first_output_)),
+      shows_on_the_way_(std::ranges::any_of(graph.nodes, [](const Node& node) {
+        return node.type->has(HEDDLE_NODE_INTERMEDIATE_OUTPUT);
+      })) {}
 
 NodeIndex RunGraph::add(AddedNode node) {
   const NodeIndex index = size();

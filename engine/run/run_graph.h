@@ -80,7 +80,7 @@ class RunGraph {
   GrowingVector<AddedNode> added_;
   GrowingVector<std::size_t> first_output_;  // by node
   GrowingVector<Value> outputs_;
-  bool shows_on_the_way_ = false;
+  const bool shows_on_the_way_;
 };
 
 }  // namespace heddle::engine

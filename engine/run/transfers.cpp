@@ -117,7 +117,8 @@ void Transfers::start(Entry& entry, const Value& value, const Reading& reading) 
   if (steps_ != nullptr) steps_->sent(source, from, destination, bytes, entry.value);
 }
 
-void Transfers::send(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent) {
+void Transfers::send_tensors(NodeIndex producer, std::span<const Value> outputs,
+                             std::vector<Sent>& sent) {
   struct Wanted {
     std::uint32_t to, copied_links;  // 0 links: memory is shared, so that it is no copy
   };
@@ -153,8 +154,8 @@ void Transfers::send(NodeIndex producer, std::span<const Value> outputs, std::ve
   }
 }
 
-const heddle_value* Transfers::to_reader(const Value& value, const Source& source, NodeIndex reader,
-                                         std::uint32_t flags) {
+const heddle_value* Transfers::bring(const Value& value, const Source& source, NodeIndex reader,
+                                     std::uint32_t flags) {
   const auto where_made = [&] {
     if (steps_ != nullptr) steps_->read(reader, source, StepObserver::kWhereMade);
     return value.get();
@@ -185,8 +186,7 @@ Value Transfers::sent_copy(const Source& source, NodeIndex reader, std::uint32_t
 }
 
 // A link from a node that may be asked for, and is not, keeps its copy till the run's end.
-void Transfers::finished(NodeIndex reader, std::vector<Reading>& copies) {
-  if (!any_.load(std::memory_order_relaxed)) return;
+void Transfers::finish_copies(NodeIndex reader, std::vector<Reading>& copies) {
   std::vector<std::shared_ptr<Entry>> dropped;  // after the lock: memory may take time to go
   const std::lock_guard lock(mutex_);
   for_each_reading(reader, [&](const Reading& reading, bool) {

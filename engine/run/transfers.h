@@ -62,20 +62,29 @@ class Transfers {
   // The outputs of a node that has just been executed start on their way to all expected readers.
   // Between devices of different kinds the host waits for what it copies. Adds to `sent` what reads
   // a copy from now on, as read_at() has it.
-  void send(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent);
+  void send(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent) {
+    for (const Value& output : outputs)
+      if (output && may_hold_tensors(*output)) return send_tensors(producer, outputs, sent);
+  }
 
   // `value`, which is output `source`, where an input of `reader` with these port flags can use it:
   // on the reader's device, for what is enqueued from now on, or in host memory and finished.
   // Lives until the reader has finished, as `value` has to. Links that read what was sent do not
   // look at `value`, which may be gone.
   const heddle_value* to_reader(const Value& value, const Source& source, NodeIndex reader,
-                                std::uint32_t flags);
+                                std::uint32_t flags) {
+    const bool stays = !any_sent_.load(std::memory_order_relaxed) && steps_ == nullptr &&
+                       (!value || !may_hold_tensors(*value));
+    return stays ? value.get() : bring(value, source, reader, flags);
+  }
 
   // The copy that such a link reads, in full; empty: it reads `value`.
   Value sent_copy(const Source& source, NodeIndex reader, std::uint32_t flags);
 
   // The reader needs its inputs no more. Adds to `copies` those that send() had sent to it.
-  void finished(NodeIndex reader, std::vector<Reading>& copies);
+  void finished(NodeIndex reader, std::vector<Reading>& copies) {
+    if (any_.load(std::memory_order_relaxed)) finish_copies(reader, copies);
+  }
   // What a link into `reader` reads, if it is not the value itself.
   Reading reading(const Source& source, NodeIndex reader, std::uint32_t flags) const {
     return {source, (flags & HEDDLE_PORT_HOST) != 0 ? kHostSide : side_of(run_.place(reader))};
@@ -94,6 +103,15 @@ class Transfers {
     std::uint32_t readers = 0;  // links that have not read it
     bool sent = false;          // they never read the value itself
   };
+  // Most values that pass are numbers and texts: they do without a call.
+  static bool may_hold_tensors(const heddle_value& value) {
+    const heddle_kind kind = kind_of(value);
+    return kind == HEDDLE_KIND_TENSOR || kind == HEDDLE_KIND_LIST || kind == HEDDLE_KIND_RECORD;
+  }
+  void send_tensors(NodeIndex producer, std::span<const Value> outputs, std::vector<Sent>& sent);
+  const heddle_value* bring(const Value& value, const Source& source, NodeIndex reader,
+                            std::uint32_t flags);
+  void finish_copies(NodeIndex reader, std::vector<Reading>& copies);
   template <class Visit>
   void for_each_reading(NodeIndex reader, Visit&& visit) const;
   void count_readers();                // REQUIRES: mutex_ held

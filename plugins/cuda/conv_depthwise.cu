@@ -20,34 +20,35 @@ __global__ void depthwise(const __grid_constant__ View in, const __grid_constant
                           const __grid_constant__ Space space,
                           const __grid_constant__ Filter filter) {
   const std::int64_t channels = space.shape[3], wide = space.shape[2], high = space.shape[1],
-                     pieces = (channels + kLanes - 1) / kLanes;
+                     pieces = (channels + kVectorSize - 1) / kVectorSize;
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
   if (index >= space.shape[0] * high * wide * pieces) return;
-  const std::int64_t pixel = index / pieces, column = (index - pixel * pieces) * kLanes;
+  const std::int64_t pixel = index / pieces, column = (index - pixel * pieces) * kVectorSize;
   const std::int64_t line = pixel / wide, w = pixel - line * wide, item = line / high,
                      h = line - item * high;
-  const int count = static_cast<int>(min(std::int64_t{kLanes}, channels - column));
-  float sums[kLanes] = {};
+  const int count = static_cast<int>(min(std::int64_t{kVectorSize}, channels - column));
+  float sums[kVectorSize] = {};
   if (filter.bias.data != nullptr)
-    load_lanes(filter.bias.data, filter.bias.dtype, column, count, sums);
+    load_vector(filter.bias.data, filter.bias.dtype, column, count, sums);
   for (std::int64_t r = 0; r < filter.down; ++r) {
     const std::int64_t y = h * filter.stride[0] - filter.padding[0] + r;
     if (y < 0 || y >= filter.height) continue;
     for (std::int64_t s = 0; s < filter.across; ++s) {
       const std::int64_t z = w * filter.stride[1] - filter.padding[1] + s;
       if (z < 0 || z >= filter.width) continue;
-      float values[kLanes], factors[kLanes];
-      load_lanes(in.data, in.dtype,
-                 item * in.stride[0] + y * in.stride[1] + z * in.stride[2] + column, count, values);
-      load_lanes(filter.weight.data, filter.weight.dtype,
-                 r * filter.weight.stride[0] + s * filter.weight.stride[1] + column, count,
-                 factors);
+      float values[kVectorSize], factors[kVectorSize];
+      load_vector(in.data, in.dtype,
+                  item * in.stride[0] + y * in.stride[1] + z * in.stride[2] + column, count,
+                  values);
+      load_vector(filter.weight.data, filter.weight.dtype,
+                  r * filter.weight.stride[0] + s * filter.weight.stride[1] + column, count,
+                  factors);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) sums[i] = fmaf(values[i], factors[i], sums[i]);
+      for (int i = 0; i < kVectorSize; ++i) sums[i] = fmaf(values[i], factors[i], sums[i]);
     }
   }
-  store_lanes(out.data, out.dtype,
-              item * out.stride[0] + h * out.stride[1] + w * out.stride[2] + column, count, sums);
+  store_vector(out.data, out.dtype,
+               item * out.stride[0] + h * out.stride[1] + w * out.stride[2] + column, count, sums);
 }
 
 struct DepthwiseConv2d : Plain {
@@ -69,7 +70,7 @@ struct DepthwiseConv2d : Plain {
                   {a.padding[0], a.padding[1]}};
     if (const heddle_view* bias = device::operand(call, 2)) filter.bias = view_of(bias, bias->info);
     const std::int64_t items =
-        space.count / whole.shape[3] * ((whole.shape[3] + kLanes - 1) / kLanes);
+        space.count / whole.shape[3] * ((whole.shape[3] + kVectorSize - 1) / kVectorSize);
     depthwise<<<blocks_for(items, kThreads), kThreads, 0, stream.raw()>>>(
         view_of(call.in[0], x), view_of(call.out[0], whole), space, filter);
   }

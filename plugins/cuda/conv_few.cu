@@ -70,10 +70,10 @@ __global__ void __launch_bounds__(kThreads) convolve(const __grid_constant__ Con
   const int row = static_cast<int>(blockIdx.y) * kHigh,
             column = static_cast<int>(blockIdx.x) * kWide;
   const int across = kWide + c.taps_across - 1, taps = c.taps_down * c.taps_across;
-  constexpr int kPieces = kDeep / kLanes;
+  constexpr int kPieces = kDeep / kVectorSize;
   float sums[2][4] = {};
   for (int begin = 0; begin < c.channels; begin += kDeep) {
-    const int piece = thread % kPieces * kLanes;
+    const int piece = thread % kPieces * kVectorSize;
     const bool deep = begin + piece < c.channels;
     for (int i = thread / kPieces; i < c.pixels(); i += kThreads / kPieces) {
       const int y = row - c.top + i / across, z = column - c.left + i % across;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(kThreads) convolve(const __grid_constant__ Con
     __syncthreads();
     for (int tap = 0; tap < taps; ++tap) {
       const int first = (warp + tap / c.taps_across) * across + tap % c.taps_across;
-      const Element* const left = pixels + (first + lane % 16) * kStep + lane / 16 * kLanes;
+      const Element* const left = pixels + (first + lane % 16) * kStep + lane / 16 * kVectorSize;
       const Element* const right = filter + (tap * kOuts + lane / 4) * kStep + lane % 4 * 2;
 #pragma unroll
       for (int k = 0; k < kDeep; k += 16) {
@@ -146,9 +146,9 @@ struct FewConv {
     // Numbers of 32 bits do for places within a picture.
     constexpr std::int64_t kMost = 1 << 20;
     for (int axis = 1; axis < 3; ++axis)
-      if (x.shape[axis] > kMost || whole.shape[axis] > kMost || x.stride[axis] % kLanes != 0)
+      if (x.shape[axis] > kMost || whole.shape[axis] > kMost || x.stride[axis] % kVectorSize != 0)
         return 0;
-    return x.stride[3] == 1 && x.stride[0] % kLanes == 0 && x.shape[0] <= 65535 &&
+    return x.stride[3] == 1 && x.stride[0] % kVectorSize == 0 && x.shape[0] <= 65535 &&
                    whole.shape[1] <= 65535 * kHigh
                ? 30
                : 0;

@@ -31,9 +31,9 @@ __global__ void __launch_bounds__(kThreads) unfold(const __grid_constant__ Unfol
             z = pixel % u.wide * u.step_across - u.left + tap % u.taps_across;
   uint4 raw = make_uint4(0, 0, 0, 0);
   if (y >= 0 && y < u.height && z >= 0 && z < u.width)
-    raw = *reinterpret_cast<const uint4*>(static_cast<const char*>(u.x.data) +
-                                          (y * u.x.stride[1] + z * u.x.stride[2] + piece * kLanes) *
-                                              2);
+    raw = *reinterpret_cast<const uint4*>(
+        static_cast<const char*>(u.x.data) +
+        (y * u.x.stride[1] + z * u.x.stride[2] + piece * kVectorSize) * 2);
   static_cast<uint4*>(u.out)[at] = raw;
 }
 
@@ -87,10 +87,11 @@ bool is_small_and_deep(const heddle_op_call& call) {
                            &whole = out(call).info;
   const std::int64_t taps = weight.shape[2] * weight.shape[3];
   return weight.layout == kChannelsLast && x.dtype == weight.dtype &&
-         (x.dtype == HEDDLE_BF16 || x.dtype == HEDDLE_F16) && weight.shape[1] % kLanes == 0 &&
-         taps > 1 && taps * weight.shape[1] >= kLeastTerms && weight.shape[0] > kLanes &&
+         (x.dtype == HEDDLE_BF16 || x.dtype == HEDDLE_F16) && weight.shape[1] % kVectorSize == 0 &&
+         taps > 1 && taps * weight.shape[1] >= kLeastTerms && weight.shape[0] > kVectorSize &&
          whole.shape[1] * whole.shape[2] <= kMostPixels && x.shape[0] > 0 && x.stride[3] == 1 &&
-         x.stride[0] % kLanes == 0 && x.stride[1] % kLanes == 0 && x.stride[2] % kLanes == 0;
+         x.stride[0] % kVectorSize == 0 && x.stride[1] % kVectorSize == 0 &&
+         x.stride[2] % kVectorSize == 0;
 }
 
 struct UnfoldedConv {
@@ -119,7 +120,8 @@ struct UnfoldedConv {
     const heddle_tensor_info &weight = in(call, 1).info, &whole = out(call).info;
     if (device::element_count(whole) == 0) return;
     const auto number = [](std::int64_t n) { return static_cast<std::int32_t>(n); };
-    const std::int64_t pieces = weight.shape[1] / kLanes, taps = weight.shape[2] * weight.shape[3];
+    const std::int64_t pieces = weight.shape[1] / kVectorSize,
+                       taps = weight.shape[2] * weight.shape[3];
     for (std::int64_t item = 0; item < x.info.shape[0]; ++item) {
       Unfold u{view_of(&x, x.info),
                workspace,

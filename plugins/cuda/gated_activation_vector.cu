@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) gate(const __grid_constant__ Gated g
   const int axes = gated.space.rank - 1;
   const auto width = static_cast<int>(gated.space.shape[axes]);
   const std::int64_t rows = gated.space.count / width;
-  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) * kLanes;
+  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) * kVectorSize;
   if (column >= width) return;
   const std::int64_t first = std::int64_t{blockIdx.y} * kRows;
   Piece<kLies> x[kRows], y[kRows];
@@ -36,11 +36,11 @@ __global__ void __launch_bounds__(kThreads) gate(const __grid_constant__ Gated g
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (first + r >= rows) break;
-    float a[kLanes], b[kLanes];
+    float a[kVectorSize], b[kVectorSize];
     x[r].get(a);
     y[r].get(b);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i)
+    for (int i = 0; i < kVectorSize; ++i)
       a[i] = activate(kActivation < 0 ? gated.activation : kActivation, a[i]) * b[i];
     Piece<kLies>::put(gated.out, offset_of(gated.out, gated.space, first + r, axes) + column, a);
   }
@@ -56,8 +56,8 @@ struct VectorGatedActivation {
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
     const std::uint32_t last = whole.rank - 1;
-    if (device.settings().reference_only || whole.rank == 0 || whole.shape[last] < kLanes ||
-        whole.shape[last] % kLanes != 0 ||
+    if (device.settings().reference_only || whole.rank == 0 || whole.shape[last] < kVectorSize ||
+        whole.shape[last] % kVectorSize != 0 ||
         (whole.dtype != HEDDLE_BF16 && whole.dtype != HEDDLE_F16) ||
         device::element_count(whole) / whole.shape[last] > kMostRows)
       return 0;
@@ -89,7 +89,7 @@ struct VectorGatedActivation {
   template <Lies kLies>
   static void launch(Stream& stream, const Gated& gated) {
     const std::int64_t width = gated.space.shape[gated.space.rank - 1];
-    const dim3 grid(blocks_for(width, kThreads * kLanes),
+    const dim3 grid(blocks_for(width, kThreads * kVectorSize),
                     blocks_for(gated.space.count / width, kRows));
     if (gated.activation == HEDDLE_ACT_GELU)
       gate<kLies, HEDDLE_ACT_GELU><<<grid, kThreads, 0, stream.raw()>>>(gated);

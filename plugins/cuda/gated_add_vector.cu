@@ -22,7 +22,7 @@ __global__ void __launch_bounds__(kThreads) gated_add(const __grid_constant__ Su
   const int axes = sum.space.rank - 1;
   const auto width = static_cast<int>(sum.space.shape[axes]);
   const std::int64_t rows = sum.space.count / width;
-  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) * kLanes;
+  const int column = static_cast<int>(blockIdx.x * kThreads + threadIdx.x) * kVectorSize;
   if (column >= width) return;
   const std::int64_t first = std::int64_t{blockIdx.y} * kRows;
   Piece<kX> x[kRows];
@@ -34,17 +34,18 @@ __global__ void __launch_bounds__(kThreads) gated_add(const __grid_constant__ Su
     y[r].fetch(sum.y, offset_of(sum.y, sum.space, row, axes) + column, true);
   }
   std::int64_t at = offset_of(sum.gate, sum.space, first, axes);
-  float gate[kLanes], a[kLanes], b[kLanes];
-  load_lanes(sum.gate.data, sum.gate.dtype, at + column, kLanes, gate);
+  float gate[kVectorSize], a[kVectorSize], b[kVectorSize];
+  load_vector(sum.gate.data, sum.gate.dtype, at + column, kVectorSize, gate);
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     if (first + r >= rows) break;
     const std::int64_t own = offset_of(sum.gate, sum.space, first + r, axes);
-    if (own != at) load_lanes(sum.gate.data, sum.gate.dtype, (at = own) + column, kLanes, gate);
+    if (own != at)
+      load_vector(sum.gate.data, sum.gate.dtype, (at = own) + column, kVectorSize, gate);
     x[r].get(a);
     y[r].get(b);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) a[i] = fmaf(gate[i], b[i], a[i]);
+    for (int i = 0; i < kVectorSize; ++i) a[i] = fmaf(gate[i], b[i], a[i]);
     Piece<kX>::put(sum.out, offset_of(sum.out, sum.space, first + r, axes) + column, a);
   }
 }
@@ -67,8 +68,8 @@ struct VectorGatedAdd {
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
     const std::uint32_t last = whole.rank - 1;
-    if (device.settings().reference_only || whole.rank == 0 || whole.shape[last] < kLanes ||
-        whole.shape[last] % kLanes != 0)
+    if (device.settings().reference_only || whole.rank == 0 || whole.shape[last] < kVectorSize ||
+        whole.shape[last] % kVectorSize != 0)
       return 0;
     if (device::element_count(whole) / whole.shape[last] > kMostRows) return 0;
     for (std::uint32_t n = 0; n < 3; ++n) {
@@ -106,7 +107,7 @@ struct VectorGatedAdd {
   template <Lies kX, Lies kY>
   static void launch(Stream& stream, const Sum& sum) {
     const std::int64_t width = sum.space.shape[sum.space.rank - 1];
-    const dim3 grid(blocks_for(width, kThreads * kLanes),
+    const dim3 grid(blocks_for(width, kThreads * kVectorSize),
                     blocks_for(sum.space.count / width, kRows));
     gated_add<kX, kY><<<grid, kThreads, 0, stream.raw()>>>(sum);
   }

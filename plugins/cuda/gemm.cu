@@ -218,20 +218,21 @@ __global__ void upsample(const __grid_constant__ View in, const __grid_constant_
                          const __grid_constant__ Space space, Index height, Index width) {
   const auto channels = static_cast<Index>(space.shape[3]),
              wide = static_cast<Index>(space.shape[2]), high = static_cast<Index>(space.shape[1]);
-  const Index pieces = (channels + kLanes - 1) / kLanes;
+  const Index pieces = (channels + kVectorSize - 1) / kVectorSize;
   const Index index = static_cast<Index>(blockIdx.x) * kThreads + threadIdx.x;
   if (index >= static_cast<Index>(space.shape[0]) * high * wide * pieces) return;
-  const Index pixel = index / pieces, column = (index - pixel * pieces) * kLanes;
+  const Index pixel = index / pieces, column = (index - pixel * pieces) * kVectorSize;
   const Index line = pixel / wide, z = pixel - line * wide, item = line / high,
               y = line - item * high;
-  const int count = static_cast<int>(min(Index{kLanes}, channels - column));
-  float values[kLanes];
-  load_lanes(in.data, in.dtype,
-             item * in.stride[0] + y * height / high * in.stride[1] +
-                 z * width / wide * in.stride[2] + column,
-             count, values);
-  store_lanes(out.data, out.dtype,
-              item * out.stride[0] + y * out.stride[1] + z * out.stride[2] + column, count, values);
+  const int count = static_cast<int>(min(Index{kVectorSize}, channels - column));
+  float values[kVectorSize];
+  load_vector(in.data, in.dtype,
+              item * in.stride[0] + y * height / high * in.stride[1] +
+                  z * width / wide * in.stride[2] + column,
+              count, values);
+  store_vector(out.data, out.dtype,
+               item * out.stride[0] + y * out.stride[1] + z * out.stride[2] + column, count,
+               values);
 }
 
 struct UpsampleNearest : Plain {
@@ -242,7 +243,7 @@ struct UpsampleNearest : Plain {
     const Space space = space_of(whole);
     if (space.count == 0) return;
     const std::int64_t items =
-        space.count / whole.shape[3] * ((whole.shape[3] + kLanes - 1) / kLanes);
+        space.count / whole.shape[3] * ((whole.shape[3] + kVectorSize - 1) / kVectorSize);
     const View from = view_of(call.in[0], x), to = view_of(call.out[0], whole);
     const unsigned blocks = blocks_for(items, kThreads);
     if (space.count < std::int64_t{1} << 31 && space.shape[1] < 1 << 16 && space.shape[2] < 1 << 16)

@@ -37,7 +37,7 @@ struct Place {
   int pieces, rows, piece, row;
   bool works;
   __device__ explicit Place(const Groups& g)
-      : pieces(g.channels / kLanes),
+      : pieces(g.channels / kVectorSize),
         rows(static_cast<int>(blockDim.x) / pieces),
         piece(static_cast<int>(threadIdx.x) % pieces),
         row(static_cast<int>(threadIdx.x) / pieces),
@@ -71,7 +71,7 @@ template <bool kAll, Lies kLies>
 __device__ void fetch_pixels(const Groups& g, const Place& place, const Run& run, int first,
                              Piece<kLies> (&pieces)[kEach]) {
   std::int64_t at =
-      blockIdx.y * g.x.stride[0] + (run.begin + first) * g.x.stride[2] + place.piece * kLanes;
+      blockIdx.y * g.x.stride[0] + (run.begin + first) * g.x.stride[2] + place.piece * kVectorSize;
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     pieces[n].fetch(g.x, at, kAll || first + n * place.rows < run.count);
@@ -82,20 +82,20 @@ __device__ void fetch_pixels(const Groups& g, const Place& place, const Run& run
 // What a thread sums up in each of its channels: differences from the first value that it meets,
 // and their squares: of numbers that lie around it, so that nothing cancels.
 struct Sums {
-  float pivot[kLanes], sums[kLanes], squares[kLanes];
+  float pivot[kVectorSize], sums[kVectorSize], squares[kVectorSize];
   // kAll: every one of the pixels that follow `first` is there.
   template <bool kAll, Lies kLies>
   __device__ void add(const Groups& g, const Place& place, const Run& run, int first) {
     Piece<kLies> pieces[kEach];
     fetch_pixels<kAll>(g, place, run, first, pieces);
     if (first == place.row) pieces[0].get(pivot);
-    float values[kLanes];
+    float values[kVectorSize];
 #pragma unroll
     for (int n = 0; n < kEach; ++n) {
       const bool inside = kAll || first + n * place.rows < run.count;
       pieces[n].get(values);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) {
+      for (int i = 0; i < kVectorSize; ++i) {
         const float difference = inside ? values[i] - pivot[i] : 0;
         sums[i] += difference;
         squares[i] = fmaf(difference, difference, squares[i]);
@@ -109,7 +109,7 @@ struct Sums {
 template <Lies kLies, int kBlock>
 __global__ void __launch_bounds__(kBlock, kBlocksEach)
     part_statistics(const __grid_constant__ Groups g) {
-  __shared__ float2 lanes[kBlock * kLanes];  // (rows, channels): mean, squares
+  __shared__ float2 partials[kBlock * kVectorSize];  // (rows, channels): mean, squares
   const Place place(g);
   const std::int64_t part = gridDim.x - 1 - std::int64_t{blockIdx.x};
   const Run run(g, part);
@@ -127,8 +127,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksEach)
   if (place.works) {
     const float count = max(pixels_of(place.row), 1.0f);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i)
-      lanes[place.row * g.channels + place.piece * kLanes + i] =
+    for (int i = 0; i < kVectorSize; ++i)
+      partials[place.row * g.channels + place.piece * kVectorSize + i] =
           make_float2(mine.pivot[i] + mine.sums[i] / count,
                       max(mine.squares[i] - mine.sums[i] * (mine.sums[i] / count), 0.0f));
   }
@@ -136,8 +136,9 @@ __global__ void __launch_bounds__(kBlock, kBlocksEach)
   for (int c = threadIdx.x; c < g.channels; c += kBlock) {
     Statistics all{0, 0, 0};
     for (int row = 0; row < place.rows; ++row)
-      all.join({pixels_of(row), lanes[row * g.channels + c].x, lanes[row * g.channels + c].y});
-    lanes[c] = make_float2(all.mean, all.squares);  // of row 0: read by this thread only
+      all.join(
+          {pixels_of(row), partials[row * g.channels + c].x, partials[row * g.channels + c].y});
+    partials[c] = make_float2(all.mean, all.squares);  // of row 0: read by this thread only
   }
   __syncthreads();
   const int width = g.channels / g.groups;
@@ -145,7 +146,8 @@ __global__ void __launch_bounds__(kBlock, kBlocksEach)
   for (int group = threadIdx.x; group < g.groups; group += kBlock) {
     Statistics all{0, 0, 0};
     for (int i = 0; i < width; ++i)
-      all.join({static_cast<float>(here), lanes[group * width + i].x, lanes[group * width + i].y});
+      all.join(
+          {static_cast<float>(here), partials[group * width + i].x, partials[group * width + i].y});
     to[group] = make_float2(all.mean, all.squares);
   }
 }
@@ -176,18 +178,19 @@ __global__ void __launch_bounds__(kThreads) whole_statistics(const __grid_consta
 // says.
 template <bool kAll, Lies kLies, int kActivation>
 __device__ void normalise_pixels(const Groups& g, const Place& place, const Run& run, int first,
-                                 const float (&scale)[kLanes], const float (&shift)[kLanes]) {
+                                 const float (&scale)[kVectorSize],
+                                 const float (&shift)[kVectorSize]) {
   Piece<kLies> pieces[kEach];
   fetch_pixels<kAll>(g, place, run, first, pieces);
-  std::int64_t at =
-      blockIdx.y * g.out.stride[0] + (run.begin + first) * g.out.stride[2] + place.piece * kLanes;
+  std::int64_t at = blockIdx.y * g.out.stride[0] + (run.begin + first) * g.out.stride[2] +
+                    place.piece * kVectorSize;
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     if (!kAll && first + n * place.rows >= run.count) break;
-    float values[kLanes];
+    float values[kVectorSize];
     pieces[n].get(values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i)
+    for (int i = 0; i < kVectorSize; ++i)
       values[i] = activate(kActivation < 0 ? g.activation : kActivation,
                            fmaf(values[i], scale[i], shift[i]));
     Piece<kLies>::put(g.out, at, values);
@@ -200,13 +203,13 @@ template <Lies kLies, int kActivation, int kBlock>
 __global__ void __launch_bounds__(kBlock, kBlocksEach) normalise(const __grid_constant__ Groups g) {
   const Place place(g);
   if (!place.works) return;
-  const int width = g.channels / g.groups, column = place.piece * kLanes;
+  const int width = g.channels / g.groups, column = place.piece * kVectorSize;
   const Run run(g, blockIdx.x);
-  float scale[kLanes], shift[kLanes];
-  load_lanes(g.weight.data, g.weight.dtype, column, kLanes, scale);
-  load_lanes(g.bias.data, g.bias.dtype, column, kLanes, shift);
+  float scale[kVectorSize], shift[kVectorSize];
+  load_vector(g.weight.data, g.weight.dtype, column, kVectorSize, scale);
+  load_vector(g.bias.data, g.bias.dtype, column, kVectorSize, shift);
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) {
+  for (int i = 0; i < kVectorSize; ++i) {
     const float2 found = g.whole_at[blockIdx.y * g.groups + (column + i) / width];
     scale[i] *= found.y;
     shift[i] -= found.x * scale[i];  // an error of the mean's own size, as the mean is rounded
@@ -228,10 +231,10 @@ struct VectorGroupNorm {
   static void check(const heddle_op_call& call) { cpu::check_group_norm(call); }
 
   static int threads(std::int64_t channels) {
-    return channels > kThreads * kLanes ? kManyThreads : kThreads;
+    return channels > kThreads * kVectorSize ? kManyThreads : kThreads;
   }
   static std::int64_t part_pixels(const heddle_tensor_info& info) {
-    const std::int64_t once = threads(info.shape[3]) / (info.shape[3] / kLanes) *
+    const std::int64_t once = threads(info.shape[3]) / (info.shape[3] / kVectorSize) *
                               kEach;  // what a block has on its way together
     const std::int64_t all = info.shape[0] * info.shape[1] * info.shape[2];
     return once * std::clamp<std::int64_t>(all / (once * kParts), 1, 16);
@@ -244,7 +247,7 @@ struct VectorGroupNorm {
     const heddle_tensor_info &x = call.in[0]->info, &whole = call.out[0]->info;
     const std::int64_t channels = whole.shape[3];
     const std::int32_t groups = attrs<heddle_group_norm_attrs>(call).groups;
-    if (device.settings().reference_only || channels == 0 || channels % kLanes != 0 ||
+    if (device.settings().reference_only || channels == 0 || channels % kVectorSize != 0 ||
         channels > kMostChannels || groups > kMostGroups)
       return 0;
     return whole.shape[0] <= 65535 && whole.shape[2] > 1 && pixels_are_even(x) &&

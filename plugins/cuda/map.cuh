@@ -23,7 +23,7 @@ struct Operands {
 template <int kCount, class F>
 __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operands operands, F f) {
   const std::int64_t width = operands.space.shape[operands.space.rank - 1];
-  const std::int64_t pieces = (width + kLanes - 1) / kLanes,
+  const std::int64_t pieces = (width + kVectorSize - 1) / kVectorSize,
                      rows = width == 0 ? 0 : operands.space.count / width;
   for (std::int64_t item = blockIdx.x * std::int64_t{kThreads} + threadIdx.x; item < rows * pieces;
        item += std::int64_t{gridDim.x} * kThreads) {
@@ -31,10 +31,10 @@ __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operan
     const std::int64_t row = rows * pieces <= 0xffffffffll ? static_cast<std::uint32_t>(item) /
                                                                  static_cast<std::uint32_t>(pieces)
                                                            : item / pieces;
-    const std::int64_t column = (item - row * pieces) * kLanes;
-    const int count = static_cast<int>(min(std::int64_t{kLanes}, width - column)),
+    const std::int64_t column = (item - row * pieces) * kVectorSize;
+    const int count = static_cast<int>(min(std::int64_t{kVectorSize}, width - column)),
               axes = operands.space.rank - 1;
-    float values[kCount > 0 ? kCount : 1][kLanes];
+    float values[kCount > 0 ? kCount : 1][kVectorSize];
 #pragma unroll
     for (int n = 0; n < kCount; ++n) {
       const View& view = operands.in[n];
@@ -42,21 +42,21 @@ __global__ void __launch_bounds__(kThreads) apply(const __grid_constant__ Operan
       if (view.stride[axes] == 0) {
         const float all = load(view.data, view.dtype, at);
 #pragma unroll
-        for (int i = 0; i < kLanes; ++i) values[n][i] = all;
+        for (int i = 0; i < kVectorSize; ++i) values[n][i] = all;
       } else {
-        load_lanes(view.data, view.dtype, at + column, count, values[n]);
+        load_vector(view.data, view.dtype, at + column, count, values[n]);
       }
     }
-    float result[kLanes];
+    float result[kVectorSize];
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kVectorSize; ++i) {
       float one[kCount > 0 ? kCount : 1];
 #pragma unroll
       for (int n = 0; n < kCount; ++n) one[n] = values[n][i];
       result[i] = f(one);
     }
-    store_lanes(operands.out.data, operands.out.dtype,
-                offset_of(operands.out, operands.space, row, axes) + column, count, result);
+    store_vector(operands.out.data, operands.out.dtype,
+                 offset_of(operands.out, operands.space, row, axes) + column, count, result);
   }
 }
 
@@ -71,7 +71,8 @@ void launch(Stream& stream, const heddle_op_call& call, F f) {
   collapse(operands.space, 0,
            {&operands.in[0], &operands.in[1], &operands.in[2], &operands.in[3], &operands.out});
   const std::int64_t width = operands.space.shape[operands.space.rank - 1];
-  const std::int64_t items = operands.space.count / width * ((width + kLanes - 1) / kLanes);
+  const std::int64_t items =
+      operands.space.count / width * ((width + kVectorSize - 1) / kVectorSize);
   const std::int64_t most = std::int64_t{stream.device().multiprocessors()} * 32;
   const auto blocks =
       static_cast<unsigned>(std::min<std::int64_t>((items + kThreads - 1) / kThreads, most));

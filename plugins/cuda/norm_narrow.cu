@@ -19,15 +19,15 @@ __global__ void __launch_bounds__(kNarrowThreads) norm_narrow(const __grid_const
   constexpr int kRows = kNarrowThreads / kGroup;
   const int own = static_cast<int>(threadIdx.x) / kGroup;
   const auto column_of = [](int piece) {
-    return (piece * kGroup + static_cast<int>(threadIdx.x) % kGroup) * kLanes;
+    return (piece * kGroup + static_cast<int>(threadIdx.x) % kGroup) * kVectorSize;
   };
-  float factors[kPieces][kLanes];
+  float factors[kPieces][kVectorSize];
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) factors[piece][i] = 1;
+    for (int i = 0; i < kVectorSize; ++i) factors[piece][i] = 1;
     if (row.weight.data != nullptr && column_of(piece) < width)
-      load_lanes(row.weight.data, row.weight.dtype, column_of(piece), kLanes, factors[piece]);
+      load_vector(row.weight.data, row.weight.dtype, column_of(piece), kVectorSize, factors[piece]);
   }
   for (std::int64_t begin = std::int64_t{blockIdx.x} * kRows; begin < rows;
        begin += std::int64_t{gridDim.x} * kRows) {
@@ -38,12 +38,12 @@ __global__ void __launch_bounds__(kNarrowThreads) norm_narrow(const __grid_const
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece)
       pieces[piece].fetch(row.x, x + column_of(piece), column_of(piece) < width);
-    float values[kPieces][kLanes], squares = 0;
+    float values[kPieces][kVectorSize], squares = 0;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
       pieces[piece].get(values[piece]);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) squares += values[piece][i] * values[piece][i];
+      for (int i = 0; i < kVectorSize; ++i) squares += values[piece][i] * values[piece][i];
     }
 #pragma unroll
     for (int lanes = kGroup / 2; lanes > 0; lanes /= 2)
@@ -55,8 +55,8 @@ __global__ void __launch_bounds__(kNarrowThreads) norm_narrow(const __grid_const
     for (int piece = 0; piece < kPieces; ++piece) {
       if (column_of(piece) >= width) break;
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i) values[piece][i] *= scale * factors[piece][i];
-      store_lanes(row.out.data, row.out.dtype, out + column_of(piece), kLanes, values[piece]);
+      for (int i = 0; i < kVectorSize; ++i) values[piece][i] *= scale * factors[piece][i];
+      store_vector(row.out.data, row.out.dtype, out + column_of(piece), kVectorSize, values[piece]);
     }
   }
 }
@@ -79,7 +79,7 @@ void launch(Stream& stream, const Row& row, std::int64_t rows) {
 }  // namespace
 
 void narrow_rms_norm(Stream& stream, const Row& row, std::int64_t rows, std::int64_t width) {
-  const std::int64_t eights = width / kLanes;
+  const std::int64_t eights = width / kVectorSize;
   if (eights <= 8)
     launch<8, 1>(stream, row, rows);
   else if (eights <= 16)

@@ -21,13 +21,14 @@ constexpr int kBlocksEach = 3;  // on a multiprocessor at a time
 
 // What a row is multiplied by and what is added to it.
 struct Vectors {
-  float scale[kLanes], shift[kLanes];
+  float scale[kVectorSize], shift[kVectorSize];
   __device__ void read(const Row& row, std::int64_t weight, std::int64_t bias) {
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) scale[i] = 1, shift[i] = 0;
+    for (int i = 0; i < kVectorSize; ++i) scale[i] = 1, shift[i] = 0;
     if (row.weight.data != nullptr)
-      load_lanes(row.weight.data, row.weight.dtype, weight, kLanes, scale);
-    if (row.bias.data != nullptr) load_lanes(row.bias.data, row.bias.dtype, bias, kLanes, shift);
+      load_vector(row.weight.data, row.weight.dtype, weight, kVectorSize, scale);
+    if (row.bias.data != nullptr)
+      load_vector(row.bias.data, row.bias.dtype, bias, kVectorSize, shift);
   }
 };
 
@@ -38,7 +39,7 @@ __global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach :
   const auto width = static_cast<int>(row.space.shape[axes]);
   const std::int64_t rows = row.space.count / width;
   const auto column_of = [](int piece) {
-    return (piece * kThreads + static_cast<int>(threadIdx.x)) * kLanes;
+    return (piece * kThreads + static_cast<int>(threadIdx.x)) * kVectorSize;
   };
   // From the last row to the first: what was written last is still near.
   const auto place_of = [&](const View& view, std::int64_t r) {
@@ -68,14 +69,14 @@ __global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach :
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) pieces[piece] = next[piece];
     if (r + gridDim.x < rows) fetch(r + gridDim.x);
-    float values[kLanes], mean = 0, squares = 0;
+    float values[kVectorSize], mean = 0, squares = 0;
     if (kNorm != Norm::kRms) {
       float sum = 0;
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
         pieces[piece].get(values);
 #pragma unroll
-        for (int i = 0; i < kLanes; ++i) sum += values[i];
+        for (int i = 0; i < kVectorSize; ++i) sum += values[i];
       }
       mean = block_sum<kThreads>(sum) / static_cast<float>(width);
     }
@@ -84,7 +85,7 @@ __global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach :
       const bool inside = column_of(piece) < width;
       pieces[piece].get(values);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i)
+      for (int i = 0; i < kVectorSize; ++i)
         squares += inside ? (values[i] - mean) * (values[i] - mean) : 0;
     }
     const float scale =
@@ -103,11 +104,11 @@ __global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach :
       if (!kKeeps) own.read(row, weight + column, bias + column);
       pieces[piece].get(values);
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i)
+      for (int i = 0; i < kVectorSize; ++i)
         values[i] = (values[i] - mean) * scale *
                         (kNorm == Norm::kModulated ? 1 + own.scale[i] : own.scale[i]) +
                     own.shift[i];
-      store_lanes(row.out.data, row.out.dtype, out + column, kLanes, values);
+      store_vector(row.out.data, row.out.dtype, out + column, kVectorSize, values);
     }
   }
 }
@@ -141,8 +142,8 @@ struct RowNorm : Vector {
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
     const std::int64_t width = whole.shape[whole.rank - 1];
-    return !device.settings().reference_only && width > 0 && width % kLanes == 0 &&
-                   width <= kThreads * kLanes * kMostPieces
+    return !device.settings().reference_only && width > 0 && width % kVectorSize == 0 &&
+                   width <= kThreads * kVectorSize * kMostPieces
                ? 10
                : 0;
   }
@@ -151,7 +152,7 @@ struct RowNorm : Vector {
     if (row.space.count == 0) return;
     const std::int64_t width = row.space.shape[row.space.rank - 1];
     const std::int64_t rows = row.space.count / width,
-                       pieces = (width + kThreads * kLanes - 1) / (kThreads * kLanes);
+                       pieces = (width + kThreads * kVectorSize - 1) / (kThreads * kVectorSize);
     if (kNorm == Norm::kRms && width <= kNarrowRowLimit)
       return narrow_rms_norm(stream, row, rows, width);
     if (kNorm == Norm::kLayer && width <= kWarpRowLimit)
@@ -175,13 +176,13 @@ constexpr int kHeadsEach = 3;
 constexpr int kTokenThreads = 128;
 constexpr std::int64_t kMostBlocks = 0x7fffffff;  // of a grid's first axis
 template <int kWidth>
-constexpr int kLanesOf = std::bit_ceil(unsigned{kWidth / kLanes});
+constexpr int kLanesOf = std::bit_ceil(unsigned{kWidth / kVectorSize});
 
 template <int kWidth, Lies kLies>
 __global__ void __launch_bounds__(kTokenThreads)
     norm_rope_token(const __grid_constant__ Head head) {
   constexpr int kGroup = kLanesOf<kWidth>;
-  const int column = static_cast<int>(threadIdx.x) % kGroup * kLanes;
+  const int column = static_cast<int>(threadIdx.x) % kGroup * kVectorSize;
   const bool inside = column < kWidth;  // else a lane without numbers, which takes part in shuffles
   const int first = static_cast<int>(threadIdx.x) / kGroup,
             step = static_cast<int>(blockDim.x) / kGroup;
@@ -198,9 +199,9 @@ __global__ void __launch_bounds__(kTokenThreads)
       pieces[n].fetch(head.x, x + min(begin + n * step, heads - 1) * head.x.stride[2], inside);
   };
   fetch(first);
-  float factor[kLanes], cosine[kLanes / 2], sine[kLanes / 2];
+  float factor[kVectorSize], cosine[kVectorSize / 2], sine[kVectorSize / 2];
   if (head.weight.data != nullptr && inside)
-    load_lanes(head.weight.data, head.weight.dtype, column, kLanes, factor);
+    load_vector(head.weight.data, head.weight.dtype, column, kVectorSize, factor);
   if (head.cosines.data != nullptr && inside) {
     const auto* cosines =
         static_cast<const float*>(head.cosines.data) + token * head.cosines.stride[0] + column / 2;
@@ -213,7 +214,7 @@ __global__ void __launch_bounds__(kTokenThreads)
       sine[0] = s.x, sine[1] = s.y, sine[2] = s.z, sine[3] = s.w;
     } else {
 #pragma unroll
-      for (int i = 0; i < kLanes / 2; ++i) cosine[i] = cosines[i], sine[i] = sines[i];
+      for (int i = 0; i < kVectorSize / 2; ++i) cosine[i] = cosines[i], sine[i] = sines[i];
     }
   }
   for (int begin = first; begin - first < heads; begin += step * kHeadsEach) {
@@ -221,22 +222,22 @@ __global__ void __launch_bounds__(kTokenThreads)
 #pragma unroll
     for (int n = 0; n < kHeadsEach; ++n) {
       const int number = begin + n * step;
-      float values[kLanes];
+      float values[kVectorSize];
       pieces[n].get(values);
       if (head.weight.data != nullptr) {
         float squares = 0;
 #pragma unroll
-        for (int i = 0; i < kLanes; ++i) squares += values[i] * values[i];
+        for (int i = 0; i < kVectorSize; ++i) squares += values[i] * values[i];
 #pragma unroll
         for (int lanes = kGroup / 2; lanes > 0; lanes /= 2)
           squares += __shfl_xor_sync(0xffffffffu, squares, lanes);
         const float scale = 1 / sqrtf(squares / kWidth + head.eps);
 #pragma unroll
-        for (int i = 0; i < kLanes; ++i) values[i] = values[i] * scale * factor[i];
+        for (int i = 0; i < kVectorSize; ++i) values[i] = values[i] * scale * factor[i];
       }
       if (head.cosines.data != nullptr) {
 #pragma unroll
-        for (int i = 0; i < kLanes / 2; ++i) {
+        for (int i = 0; i < kVectorSize / 2; ++i) {
           const float a = values[2 * i], b = values[2 * i + 1];
           values[2 * i] = a * cosine[i] - b * sine[i];
           values[2 * i + 1] = a * sine[i] + b * cosine[i];

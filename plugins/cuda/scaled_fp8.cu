@@ -15,17 +15,17 @@ constexpr float kLargest = 448, kLeastScale = 0x1p-100f;
 struct Operand {
   const void* data;
   std::int32_t dtype;
-  __device__ void get(std::int64_t at, int count, float (&to)[kLanes]) const {
-    load_lanes(data, dtype, at, count, to);
+  __device__ void get(std::int64_t at, int count, float (&to)[kVectorSize]) const {
+    load_vector(data, dtype, at, count, to);
   }
 };
 struct Stored {
   const void* data;
   std::int32_t dtype;
   float scale;
-  __device__ void get(std::int64_t at, int count, float (&to)[kLanes]) const {
+  __device__ void get(std::int64_t at, int count, float (&to)[kVectorSize]) const {
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i)
+    for (int i = 0; i < kVectorSize; ++i)
       to[i] = i < count ? __fmul_rn(to_float(load_number(data, dtype, at + i)), scale) : 0.0f;
   }
 };
@@ -37,11 +37,11 @@ __global__ void __launch_bounds__(kThreads)
              float* scales) {
   const std::int64_t row = blockIdx.x, begin = row * step;
   float most = 0;
-  for (std::int64_t c = threadIdx.x * kLanes; c < columns; c += kThreads * kLanes) {
-    float values[kLanes];
-    source.get(begin + c, static_cast<int>(min(std::int64_t{kLanes}, columns - c)), values);
+  for (std::int64_t c = threadIdx.x * kVectorSize; c < columns; c += kThreads * kVectorSize) {
+    float values[kVectorSize];
+    source.get(begin + c, static_cast<int>(min(std::int64_t{kVectorSize}, columns - c)), values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) most = fmaxf(most, fabsf(values[i]));
+    for (int i = 0; i < kVectorSize; ++i) most = fmaxf(most, fabsf(values[i]));
   }
   __shared__ float largest[kWarps];
 #pragma unroll
@@ -55,25 +55,25 @@ __global__ void __launch_bounds__(kThreads)
   const float scale = fmaxf(__fdiv_rn(most, kLargest), kLeastScale), by = __frcp_rn(scale);
   if (threadIdx.x == 0) scales[row] = scale;
   unsigned char* const to = out + row * columns;
-  for (std::int64_t c = threadIdx.x * kLanes; c < columns; c += kThreads * kLanes) {
-    const int count = static_cast<int>(min(std::int64_t{kLanes}, columns - c));
-    float values[kLanes];
+  for (std::int64_t c = threadIdx.x * kVectorSize; c < columns; c += kThreads * kVectorSize) {
+    const int count = static_cast<int>(min(std::int64_t{kVectorSize}, columns - c));
+    float values[kVectorSize];
     source.get(begin + c, count, values);
     union {
-      __nv_fp8x2_storage_t pairs[kLanes / 2];
-      unsigned char each[kLanes];
+      __nv_fp8x2_storage_t pairs[kVectorSize / 2];
+      unsigned char each[kVectorSize];
       uint2 all;
     } to_fp8;
 #pragma unroll
-    for (int i = 0; i < kLanes / 2; ++i)
+    for (int i = 0; i < kVectorSize / 2; ++i)
       to_fp8.pairs[i] = __nv_cvt_float2_to_fp8x2(
           make_float2(__fmul_rn(values[2 * i], by), __fmul_rn(values[2 * i + 1], by)),
           __NV_SATFINITE, __NV_E4M3);
-    if (count == kLanes && reinterpret_cast<std::uintptr_t>(to + c) % sizeof to_fp8.all == 0) {
+    if (count == kVectorSize && reinterpret_cast<std::uintptr_t>(to + c) % sizeof to_fp8.all == 0) {
       *reinterpret_cast<uint2*>(to + c) = to_fp8.all;
     } else {
 #pragma unroll
-      for (int i = 0; i < kLanes; ++i)
+      for (int i = 0; i < kVectorSize; ++i)
         if (i < count) to[c + i] = to_fp8.each[i];
     }
   }

@@ -51,23 +51,23 @@ __device__ inline void store(void* data, std::int32_t dtype, std::int64_t i, flo
     static_cast<__half*>(data)[i] = __float2half_rn(value);
 }
 
-// Eight neighbours; by 16-byte accesses where they lie so.
-constexpr int kLanes = 8;
+// A vector: eight neighbours of one thread; by 16-byte accesses where they lie so.
+constexpr int kVectorSize = 8;
 
 template <class Stored>
-__device__ inline void load16(const void* from, float (&to)[kLanes]) {
+__device__ inline void load16(const void* from, float (&to)[kVectorSize]) {
   const uint4 raw = *static_cast<const uint4*>(from);
   const auto* values = reinterpret_cast<const Stored*>(&raw);
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) to[i] = static_cast<float>(values[i]);
+  for (int i = 0; i < kVectorSize; ++i) to[i] = static_cast<float>(values[i]);
 }
 
 template <class Stored>
-__device__ inline void store16(void* to, const float (&from)[kLanes]) {
+__device__ inline void store16(void* to, const float (&from)[kVectorSize]) {
   uint4 raw;
   auto* values = reinterpret_cast<Stored*>(&raw);
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) values[i] = Stored(from[i]);
+  for (int i = 0; i < kVectorSize; ++i) values[i] = Stored(from[i]);
   *static_cast<uint4*>(to) = raw;
 }
 
@@ -75,10 +75,10 @@ __device__ inline bool is_aligned(const void* at) {
   return reinterpret_cast<std::uintptr_t>(at) % 16 == 0;
 }
 
-__device__ inline void load_lanes(const void* data, std::int32_t dtype, std::int64_t at, int count,
-                                  float (&to)[kLanes]) {
+__device__ inline void load_vector(const void* data, std::int32_t dtype, std::int64_t at, int count,
+                                   float (&to)[kVectorSize]) {
   const char* from = static_cast<const char*>(data) + at * element_bytes(dtype);
-  if (count == kLanes && is_aligned(from)) {
+  if (count == kVectorSize && is_aligned(from)) {
     if (dtype == HEDDLE_F32) {
       const float4 a = *reinterpret_cast<const float4*>(from),
                    b = *reinterpret_cast<const float4*>(from + 16);
@@ -92,13 +92,13 @@ __device__ inline void load_lanes(const void* data, std::int32_t dtype, std::int
     return;
   }
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i) to[i] = i < count ? load(data, dtype, at + i) : 0.0f;
+  for (int i = 0; i < kVectorSize; ++i) to[i] = i < count ? load(data, dtype, at + i) : 0.0f;
 }
 
-__device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t at, int count,
-                                   const float (&from)[kLanes]) {
+__device__ inline void store_vector(void* data, std::int32_t dtype, std::int64_t at, int count,
+                                    const float (&from)[kVectorSize]) {
   char* to = static_cast<char*>(data) + at * element_bytes(dtype);
-  if (count == kLanes && is_aligned(to)) {
+  if (count == kVectorSize && is_aligned(to)) {
     if (dtype == HEDDLE_F32) {
       *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
       *reinterpret_cast<float4*>(to + 16) = make_float4(from[4], from[5], from[6], from[7]);
@@ -110,7 +110,7 @@ __device__ inline void store_lanes(void* data, std::int32_t dtype, std::int64_t 
     return;
   }
 #pragma unroll
-  for (int i = 0; i < kLanes; ++i)
+  for (int i = 0; i < kVectorSize; ++i)
     if (i < count) store(data, dtype, at + i, from[i]);
 }
 
@@ -128,13 +128,13 @@ struct Piece {
     raw = inside ? *reinterpret_cast<const uint4*>(static_cast<const char*>(view.data) + at * 2)
                  : make_uint4(0, 0, 0, 0);
   }
-  __device__ void get(float (&to)[kLanes]) const {
+  __device__ void get(float (&to)[kVectorSize]) const {
     using Stored = std::conditional_t<kLies == Lies::kBf16, __nv_bfloat16, __half>;
     const auto* values = reinterpret_cast<const Stored*>(&raw);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) to[i] = static_cast<float>(values[i]);
+    for (int i = 0; i < kVectorSize; ++i) to[i] = static_cast<float>(values[i]);
   }
-  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kVectorSize]) {
     using Stored = std::conditional_t<kLies == Lies::kBf16, __nv_bfloat16, __half>;
     store16<Stored>(static_cast<char*>(view.data) + at * 2, from);
   }
@@ -142,18 +142,18 @@ struct Piece {
 
 template <>
 struct Piece<Lies::kAnyhow> {
-  float values[kLanes];
+  float values[kVectorSize];
   __device__ void fetch(const View& view, std::int64_t at, bool inside) {
-    if (inside) load_lanes(view.data, view.dtype, at, kLanes, values);
+    if (inside) load_vector(view.data, view.dtype, at, kVectorSize, values);
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) values[i] = inside ? values[i] : 0;
+    for (int i = 0; i < kVectorSize; ++i) values[i] = inside ? values[i] : 0;
   }
-  __device__ void get(float (&to)[kLanes]) const {
+  __device__ void get(float (&to)[kVectorSize]) const {
 #pragma unroll
-    for (int i = 0; i < kLanes; ++i) to[i] = values[i];
+    for (int i = 0; i < kVectorSize; ++i) to[i] = values[i];
   }
-  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
-    store_lanes(view.data, view.dtype, at, kLanes, from);
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kVectorSize]) {
+    store_vector(view.data, view.dtype, at, kVectorSize, from);
   }
 };
 
@@ -165,11 +165,11 @@ struct Piece<Lies::kF32> {
     raw[0] = inside ? from[0] : make_float4(0, 0, 0, 0);
     raw[1] = inside ? from[1] : make_float4(0, 0, 0, 0);
   }
-  __device__ void get(float (&to)[kLanes]) const {
+  __device__ void get(float (&to)[kVectorSize]) const {
     to[0] = raw[0].x, to[1] = raw[0].y, to[2] = raw[0].z, to[3] = raw[0].w;
     to[4] = raw[1].x, to[5] = raw[1].y, to[6] = raw[1].z, to[7] = raw[1].w;
   }
-  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kLanes]) {
+  __device__ static void put(const View& view, std::int64_t at, const float (&from)[kVectorSize]) {
     auto* const to = reinterpret_cast<float4*>(static_cast<float*>(view.data) + at);
     to[0] = make_float4(from[0], from[1], from[2], from[3]);
     to[1] = make_float4(from[4], from[5], from[6], from[7]);
@@ -178,7 +178,8 @@ struct Piece<Lies::kF32> {
 
 inline Lies how_lies(const View& view) {
   bool wide = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
-  for (int axis = 0; axis + 1 < view.rank; ++axis) wide = wide && view.stride[axis] % kLanes == 0;
+  for (int axis = 0; axis + 1 < view.rank; ++axis)
+    wide = wide && view.stride[axis] % kVectorSize == 0;
   if (!wide) return Lies::kAnyhow;
   return view.dtype == HEDDLE_F32    ? Lies::kF32
          : view.dtype == HEDDLE_BF16 ? Lies::kBf16

@@ -71,7 +71,7 @@ compile() {
 sources() {
   case $1 in
     cpu) ls plugins/cpu/*.cpp | grep -v /onednn_ ;;
-    cuda) ls plugins/cuda/*.cpp plugins/cuda/*.cu plugins/cpu/op_check.cpp | if [ -n "$cudnn_header" ]; then cat; else grep -v /cudnn_; fi ;;
+    cuda) ls plugins/cuda/*.cpp plugins/cuda/*.cu plugins/cpu/op_check*.cpp | if [ -n "$cudnn_header" ]; then cat; else grep -v /cudnn_; fi ;;
   esac
 }
 build() { # PLUGIN LINKER...

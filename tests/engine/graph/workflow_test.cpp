@@ -220,6 +220,7 @@ BOOST_AUTO_TEST_CASE(set_follows_the_present_literal_where_the_class_is_unknown)
 BOOST_AUTO_TEST_CASE(set_makes_links_lists_and_new_inputs) {
   BOOST_TEST(set("[\"4\", 1]", "IMAGE") == R"(["4",1])");
   BOOST_TEST(set("[4, \"MASK\"]", "INT") == R"(["4","MASK"])");
+  BOOST_TEST(set(R"(["4", 0.0])", "*") == R"(["4",0])");  // a slot, as ComfyUI takes it
   BOOST_TEST(set("[1, 2, 3]", "*") == R"({"__value__":[1,2,3]})");
   BOOST_TEST(set("{\"__value__\": [1, 2]}", "*") == R"({"__value__":[1,2]})");
   Workflow w = parse(R"({"1": {"class_type": "X"}})");
