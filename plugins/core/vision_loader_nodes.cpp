@@ -7,6 +7,7 @@
 #include <heddle/joined_model.hpp>
 #include <heddle/model.hpp>
 
+#include "joined_convolutions.h"
 #include "model_files.h"
 #include "model_roles.h"
 
@@ -17,6 +18,12 @@ constexpr const char* kDifference = "difference";
 
 Value loaded(Context& ctx, const char* role, const Checkpoint& file) {
   return Record().set("model", build_for(ctx, role, file, Value())).value();
+}
+
+Value upscaler(Context& ctx, const Checkpoint& file) {
+  const Value config = Record().set("joins", value_of(true)).value();
+  const Value model = build_for(ctx, "upscaler", file, config);
+  return Record().set("model", with_joined_convolutions(model)).value();
 }
 
 Checkpoint open_named(Context& ctx, const Input<std::string>& input) {
@@ -106,10 +113,10 @@ void UpscaleModelLoader::execute(Context& ctx) {
   // What programs that trained the model have put in front of all names.
   for (const char* prefix : {"module.", "netG."})
     if (const Checkpoint part = file.sub(prefix); part.size() > 0) {
-      ctx[upscale_model] = loaded(ctx, "upscaler", part);
+      ctx[upscale_model] = upscaler(ctx, part);
       return;
     }
-  ctx[upscale_model] = loaded(ctx, "upscaler", file);
+  ctx[upscale_model] = upscaler(ctx, file);
 }
 std::uint64_t UpscaleModelLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, model_name);
