@@ -56,11 +56,6 @@ BOOST_AUTO_TEST_CASE(self_attention_guidance_equals_pytorch) {
     equal(kind, "self_guided", patch("SelfAttentionGuidance", R"("scale": 0.75, "blur_sigma": 2)"));
 }
 
-// With little memory both looks take turns.
-BOOST_AUTO_TEST_CASE(dividing_self_attention_guidance_keeps_its_bytes) {
-  hold("sd1", patch("SelfAttentionGuidance", ""), 2 << 20);
-}
-
 BOOST_AUTO_TEST_CASE(what_self_attention_guidance_calls_is_told_before) {
   write("sd1");
   const std::string drawn =
@@ -109,6 +104,7 @@ BOOST_AUTO_TEST_CASE(self_attention_guidance_needs_a_negative_and_comes_once) {
   const std::string twice = patch("SelfAttentionGuidance", "", "loaded", "guided") +
                             patch("SelfAttentionGuidance", "", "guided");
   has(engine_refusal([&] { draw("sd1", twice); }), "guided by its self-attention already");
+  add_kind("sd1");
   const std::string alone = cat(
       "{",
       node("loaded", "UNETLoader", R"("unet_name": "sd1.safetensors", "weight_dtype": "default")"),
@@ -126,7 +122,18 @@ BOOST_AUTO_TEST_CASE(self_attention_guidance_needs_a_negative_and_comes_once) {
   has(engine_refusal([&] { run_whole(alone, {}); }), "by the negative conditioning");
 }
 
-BOOST_AUTO_TEST_CASE(dividing_patched_unets_keeps_their_bytes) { hold("sdxl", both(), 6 << 20); }
+// All at once. With little memory both looks of the guidance take turns.
+BOOST_AUTO_TEST_CASE(dividing_patched_unets_keeps_their_bytes) {
+  std::filesystem::create_directories(folder / "models/hypernetworks");
+  std::filesystem::create_symlink(tests_folder() / "plugins/goldens/unet/hypernetwork.pt",
+                                  folder / "models/hypernetworks/net.pt");
+  hold("sd1",
+       patch("HypernetworkLoader", R"("hypernetwork_name": "net.pt", "strength": 0.8)", "loaded",
+             "changed") +
+           patch("HyperTile", tiles(2), "changed", "tiled") +
+           patch("SelfAttentionGuidance", "", "tiled", "guided") + patch("FreeU_V2", "", "guided"),
+       5 << 19);
+}
 
 BOOST_AUTO_TEST_CASE(a_patch_and_a_lora_come_in_any_order) {
   const std::string module = "lora_unet_up_blocks_0_resnets_0_conv1.";
