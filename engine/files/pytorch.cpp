@@ -11,6 +11,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/files/pickle.h"
+#include "engine/files/pytorch_dict.h"
 #include "engine/files/pytorch_names.h"
 #include "engine/files/zip_directory.h"
 
@@ -30,18 +31,9 @@ constexpr std::size_t kMostDictValues = 4
 constexpr std::size_t kMostNameBytes = 64 << 20;                      // of all tensors
 constexpr std::uint64_t kMostTorchElements = std::uint64_t(1) << 52;  // of a tensor or a storage
 
-// Under which a file keeps the model's dict, in the order in which they are looked for.
-constexpr std::string_view kModelKeys[] = {
-    "model_state_dict", "state_dict", "params_ema", "params-ema", "params", "model", "net"};
-
 struct TorchStorage {
   std::uint64_t offset = 0, size = 0;  // bytes, in the file
 };
-
-// An integer whose value is known: of larger ones the number is 0.
-bool is_whole(const PickleValue& value) {
-  return value.kind == PickleKind::integer && value.text.empty();
-}
 
 // For messages.
 std::string shown(const PickleValue& value) {
@@ -61,7 +53,8 @@ class PytorchReader {
     } else {
       read_legacy();
     }
-    add_dict(model_dict(), "", 0);
+    const std::uint32_t dict = pytorch_model_dict(pickle_, file_name_);
+    add_dict(dict, "", 0);
     Hasher hasher;
     PytorchContent content;
     for (auto& [name, tensor] : tensors_) {
@@ -70,6 +63,8 @@ class PytorchReader {
       hasher.add(tensor.offset).add(tensor.size);
       content.tensors.push_back(std::move(tensor));
     }
+    content.metadata = pytorch_facts(pickle_, dict);
+    for (const auto& [key, fact] : content.metadata) hasher.add(key).add(fact);
     content.hash = hasher.finish();
     return content;
   }
@@ -195,32 +190,6 @@ class PytorchReader {
 
   // ---- dicts ----
 
-  std::uint32_t model_dict() const {
-    std::uint32_t dict = pickle_.root;
-    if (pickle_[dict].kind != PickleKind::dict)
-      throw Error(Code::unsupported,
-                  cat(file_name_, ": the file holds ", pickle_kind_name(pickle_[dict].kind),
-                      ", not a dict of tensors.", kTorchConvert));
-    for (const std::string_view key : kModelKeys) {
-      if (const auto inner = dict_under(dict, key)) {
-        dict = *inner;
-        break;
-      }
-    }
-    const auto& items = pickle_[dict].items;
-    const bool has_one = items.size() == 2 && pickle_[items[1]].kind == PickleKind::dict;
-    return has_one ? items[1] : dict;
-  }
-
-  std::optional<std::uint32_t> dict_under(std::uint32_t dict, std::string_view key) const {
-    std::optional<std::uint32_t> found;
-    const auto& items = pickle_[dict].items;
-    for (std::size_t i = 0; i + 1 < items.size(); i += 2)
-      if (pickle_[items[i]].text == key && pickle_[items[i + 1]].kind == PickleKind::dict)
-        found = items[i + 1];
-    return found;
-  }
-
   void add_dict(std::uint32_t dict, const std::string& prefix, std::size_t depth) {
     if (depth > kDeepestDict)
       throw refuse(
@@ -231,8 +200,9 @@ class PytorchReader {
         throw refuse(
             cat("its dicts hold more than ", kMostDictValues, " values, which no model has."));
       const PickleValue &key = pickle_[items[i]], &value = pickle_[items[i + 1]];
-      const bool is_dict = value.kind == PickleKind::dict;
-      if (!is_dict && value.kind != PickleKind::call) continue;
+      const bool is_dict = value.kind == PickleKind::dict,
+                 is_list = value.kind == PickleKind::list && is_whole(key);
+      if (!is_dict && !is_list && value.kind != PickleKind::call) continue;
       if (key.kind != PickleKind::text && !is_whole(key)) continue;
       const std::string name =
           cat(prefix, key.kind == PickleKind::text ? std::string(key.text) : cat(key.number));
@@ -241,9 +211,19 @@ class PytorchReader {
         throw refuse(cat("the names of its tensors have more than ", kMostNameBytes, " bytes."));
       if (is_dict) {
         add_dict(items[i + 1], name + ".", depth + 1);
+      } else if (is_list) {
+        add_dicts_of(value, name + ".", depth + 1);
       } else if (const auto tensor = tensor_of(name, value)) {
         tensors_[name] = *tensor;
       }
+    }
+  }
+
+  void add_dicts_of(const PickleValue& list, const std::string& prefix, std::size_t depth) {
+    for (std::size_t i = 0; i < list.items.size(); ++i) {
+      if (++visited_ > kMostDictValues) return;  // the next value refuses the file
+      if (pickle_[list.items[i]].kind == PickleKind::dict)
+        add_dict(list.items[i], cat(prefix, i, "."), depth + 1);
     }
   }
 

@@ -21,6 +21,7 @@ namespace heddle::engine {
 
 struct PytorchContent {
   std::vector<TensorEntry> tensors;  // sorted by name
+  Metadata metadata;                 // texts and booleans ("true", "false") of the file's dict
   Hash128 hash = {};                 // of what describes them
 };
 
@@ -28,7 +29,8 @@ struct PytorchContent {
 bool is_pytorch(std::span<const std::byte> file);
 
 // Reads the values of a file whose whole content is `file`; touches no byte of a storage. The
-// tensors of a dict are named by its keys, those of dicts in it by all keys with "." between them.
+// tensors of a dict are named by its keys, those of dicts in it by all keys with "." between them;
+// those of a list of dicts under a number, as hypernetworks have them, by their places in it, too.
 // Where the file's dict holds the model's under a well-known name ("state_dict", "params_ema",
 // "params", "model", ...), or holds nothing but one dict, that one is the file. What is no tensor
 // is left out. Throws what read_zip_directory() and read_pickle() throw; Error(unsupported) for a

@@ -34,7 +34,7 @@ TensorFile open_tensor_file(const std::filesystem::path& path) {
       mapping->check();
       return {.mapping = mapping,
               .tensors = std::move(content.tensors),
-              .metadata = {},
+              .metadata = std::move(content.metadata),
               .header_hash = content.hash};
     }
     return with_mapping(mapping, parse_safetensors(bytes, path.native()));

@@ -49,9 +49,9 @@ HEDDLE_PLUGIN(
     CLIPMergeSubtract, CLIPAttentionMultiply, UNetSelfAttentionMultiply, UNetCrossAttentionMultiply,
     ModelSave, CLIPSave, VAESave, CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly,
     TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, ControlNetLoader,
-    DiffControlNetLoader, UpscaleModelLoader, ModelPatchLoader, TorchCompileModel,
-    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
-    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    DiffControlNetLoader, UpscaleModelLoader, HypernetworkLoader, ModelPatchLoader,
+    TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits,
+    SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
     CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
     SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 

@@ -29,9 +29,9 @@ void add_denoiser(Context& ctx, const Value& model, std::vector<SavedTensor>& al
         "them from their own files behind the loader of what is saved.");
   if (!add_training_marks(model, all))
     ctx.warn(
-        "model: files do not say of a model that it predicts velocities over continuous "
-        "noise levels, as far as heddle writes them. Link ModelSamplingContinuousEDM behind "
-        "the loader of what is saved.");
+        "model: none of its tensors is of floats, so that the file cannot say over which noise "
+        "levels it predicts velocities. Link ModelSamplingContinuousEDM behind the loader of what "
+        "is saved.");
 }
 
 }  // namespace

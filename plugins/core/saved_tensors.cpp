@@ -2,8 +2,10 @@
 
 #include <cstring>
 #include <set>
+#include <utility>
 
 #include <heddle/diffusion/module_names.h>
+#include <heddle/weight_change.hpp>
 
 namespace heddle::loaders {
 namespace {
@@ -147,6 +149,35 @@ void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTenso
   add_vae(vae, family == "unet" || family == "sd3" ? "first_stage_model." : "vae.", all);
 }
 
+namespace {
+
+// A number as a tensor: the first one of a vector of the model, changed into it.
+SavedTensor number_in(const Value& model, const std::string& vector, const char* name,
+                      double number) {
+  const Part place{vector, 0, 1};
+  const Value changed = with_changes(
+      model, model_checkpoint(model),
+      {{place, name + std::to_string(number),
+        [number](std::int64_t, std::int64_t, float* numbers) { *numbers = float(number); }}});
+  return {name, changed, {place}, {1}, HEDDLE_F32};
+}
+
+// A vector of floats among those of a model; empty where there is none.
+std::string vector_of_floats(const Value& model, const std::vector<SavedTensor>& all) {
+  const Checkpoint file = model_checkpoint(model);
+  for (const SavedTensor& tensor : all) {
+    if (tensor.parts.empty()) continue;
+    const std::string& name = tensor.parts.front().tensor;
+    const heddle_tensor_info& info = file.info(name);
+    const bool is_float =
+        info.dtype == HEDDLE_F32 || info.dtype == HEDDLE_F16 || info.dtype == HEDDLE_BF16;
+    if (is_float && info.rank == 1 && info.shape[0] > 0) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
 bool add_training_marks(const Value& model, std::vector<SavedTensor>& all) {
   const Value settings = model_settings(model);
   if (model_family(model) != "unet" || !settings.has("size_numbers")) return true;
@@ -160,7 +191,13 @@ bool add_training_marks(const Value& model, std::vector<SavedTensor>& all) {
   if (sampling == "edm" && settings.has("latent_means")) marks = {"edm_mean", "edm_std"};
   const std::vector<Part> nothing{{all.front().parts.front().tensor, 0, 0}};
   for (const char* mark : marks) all.push_back({mark, model, nothing, {0}});
-  return !(is_velocity && table == "continuous_edm");
+  if (!is_velocity || table != "continuous_edm") return true;
+  const std::string vector = vector_of_floats(model, all);
+  if (vector.empty()) return false;
+  for (const auto& [mark, key] : {std::pair("edm_vpred.sigma_max", "noise_highest"),
+                                  std::pair("edm_vpred.sigma_min", "noise_lowest")})
+    all.push_back(number_in(model, vector, mark, settings.get<double>(key, 0.0)));
+  return true;
 }
 
 Shape shape_of(const SavedTensor& tensor) {

@@ -29,8 +29,9 @@ void add_encoders_beside(const Value& model, const Value& clip, std::vector<Save
 void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all);
 
 // What tells ComfyUI and CheckpointLoaderSimple how an SDXL is to be sampled: empty tensors beside
-// it ("v_pred", "ztsnr", "edm_mean", "edm_std"). `all` begins with this model's. False: it is
-// sampled over noise levels that none of these tells of.
+// it ("v_pred", "ztsnr", "edm_mean", "edm_std"), or the ends of its noise levels, a number each
+// ("edm_vpred.sigma_max", "edm_vpred.sigma_min"). `all` begins with this model's. False: those
+// could not be written, as no tensor of the model is of floats.
 bool add_training_marks(const Value& model, std::vector<SavedTensor>& all);
 
 // That the tensor has in a file.

@@ -7,8 +7,10 @@
 #include <heddle/joined_model.hpp>
 #include <heddle/model.hpp>
 
+#include "joined_convolutions.h"
 #include "model_files.h"
 #include "model_roles.h"
+#include "plugins/blocks/unet_config.h"
 
 namespace heddle::loaders {
 namespace {
@@ -19,8 +21,27 @@ Value loaded(Context& ctx, const char* role, const Checkpoint& file) {
   return Record().set("model", build_for(ctx, role, file, Value())).value();
 }
 
+Value upscaler(Context& ctx, const Checkpoint& file) {
+  const Value config = Record().set("joins", value_of(true)).value();
+  const Value model = build_for(ctx, "upscaler", file, config);
+  return Record().set("model", with_joined_convolutions(model)).value();
+}
+
 Checkpoint open_named(Context& ctx, const Input<std::string>& input) {
   return Checkpoint::open(find_file(ctx, input.widget.source, ctx[input]).string());
+}
+
+// Networks have their widths as first parts of their names.
+void check_hypernetwork(const Checkpoint& file) {
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string name = file.name(i);
+    const std::size_t digits = name.find_first_not_of("0123456789");
+    if (digits != name.npos && digits > 0 && name[digits] == '.') return;
+  }
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              file.path() +
+                  ": this is no hypernetwork: no tensor's name begins with the width of "
+                  "what it changes, as '768.0.linear.0.weight'.");
 }
 
 // As in ComfyUI, ControlNets of shuffled pictures are known by their name: their residuals are
@@ -106,14 +127,43 @@ void UpscaleModelLoader::execute(Context& ctx) {
   // What programs that trained the model have put in front of all names.
   for (const char* prefix : {"module.", "netG."})
     if (const Checkpoint part = file.sub(prefix); part.size() > 0) {
-      ctx[upscale_model] = loaded(ctx, "upscaler", part);
+      ctx[upscale_model] = upscaler(ctx, part);
       return;
     }
-  ctx[upscale_model] = loaded(ctx, "upscaler", file);
+  ctx[upscale_model] = upscaler(ctx, file);
 }
 std::uint64_t UpscaleModelLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, model_name);
 }
+
+// Its file is joined to the model's, as its layers run among the model's blocks.
+void HypernetworkLoader::execute(Context& ctx) {
+  const Value from = ctx[model];
+  const Checkpoint file = open_named(ctx, hypernetwork_name);
+  check_hypernetwork(file);
+  const auto fact = [&](const char* key, const char* otherwise) {
+    return file.meta(key).value_or(otherwise);
+  };
+  const std::int64_t before =
+      model_settings(from).field(blocks::kUnetConfig).field(blocks::kUnetPatches).count();
+  const std::string prefix = "hypernetwork." + std::to_string(before) + ".";
+  const Value patch =
+      Record()
+          .set("kind", value_of("hypernetwork"))
+          .set("prefix", value_of(prefix))
+          .set("file", value_of(file.path()))
+          .set("function", value_of(fact("activation_func", "linear")))
+          .set("strength", value_of(double(ctx[strength])))
+          .set("has_norms", value_of(fact("is_layer_norm", "false") == "true"))
+          .set("ends_in_function", value_of(fact("activate_output", "false") == "true"))
+          .value();
+  const Value config = blocks::unet_config_with(from, patch, info.type);
+  ctx[out] = blocks::with_unet_config(joined_model(from, file, prefix, config), from, config);
+}
+std::uint64_t HypernetworkLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, hypernetwork_name);
+}
+
 void ModelPatchLoader::execute(Context& ctx) {
   ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
 }

@@ -77,6 +77,24 @@ struct UpscaleModelLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct HypernetworkLoader {
+  static constexpr Info info{"HypernetworkLoader",
+                             1,
+                             "HypernetworkLoader",
+                             "loaders",
+                             "A UNet whose attentions a hypernetwork changes.",
+                             kLoader};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<std::string> hypernetwork_name{"hypernetwork_name",
+                                                        Widget{.source = "hypernetworks"}};
+  static constexpr Input<double> strength{"strength",
+                                          Widget{.number = 1, .min = -10, .max = 10, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, hypernetwork_name, strength, out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct ModelPatchLoader {
   static constexpr Info info{
       "ModelPatchLoader",

@@ -5,9 +5,12 @@
 #include <vector>
 
 #include "flux_blocks.h"
-#include "plugins/blocks/slots.h"
+#include "unet_filler.h"
+#include "unet_free.h"
+#include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_names.h"
+#include "unet_patches.h"
 #include "unet_self.h"
 #include "unet_settings.h"
 
@@ -19,8 +22,9 @@ constexpr std::int64_t kUnetHeads = 8, kUnetHeadWidth = 64;
 // Builds the graph of one file.
 class UnetBuilder {
  public:
-  UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph)
-      : file_(file), names_(names), d_(sizes), graph_(graph) {}
+  UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph,
+              UnetPatches patches = {})
+      : file_(file), names_(names), d_(sizes), patches_(std::move(patches)), graph_(graph) {}
 
   void run() {
     begin();
@@ -43,6 +47,8 @@ class UnetBuilder {
       like_ = skips.empty() ? skip.hidden : skips.back().hidden;
       const std::string path = "output." + std::to_string(i);
       skip.hidden = controlled(path, "control.output", int(skips.size()), skip.hidden, skip.grid);
+      add_free_u(patches_.free_u, path + ".free", grid.channels, d_.channels, {hidden, skip.hidden},
+                 graph_);
       for (const UnetPart& part : names_.outputs()[i])
         add_part(part, path, &skip, hidden, grid.channels);
     }
@@ -107,27 +113,7 @@ class UnetBuilder {
     return block[B::out];
   }
 
-  // Modules of a part, or, without one, of those outside the stages.
-  struct Filler {
-    const UnetNames& names;
-    const UnetPart* part;
-    blocks::Slots slots;
-
-    std::string tensor(const std::string& module, const char* kind) const {
-      return part == nullptr ? names.top(module, kind) : names.in_part(*part, module, kind);
-    }
-    void both(const Weight& weight, const Weight& bias, const std::string& module,
-              const Shape& shape) {
-      slots.fill(weight, tensor(module, "weight"), shape);
-      slots.fill(bias, tensor(module, "bias"), {shape.front()});
-    }
-    void matrix(const Weight& weight, std::initializer_list<std::string> modules,
-                const Shape& shape) {
-      std::vector<Part> parts;
-      for (const std::string& module : modules) parts.push_back({tensor(module, "weight")});
-      slots.fill(weight, parts, shape);
-    }
-  };
+  using Filler = UnetFiller;
   Filler filler(Block& block, const std::string& path, const UnetPart* part = nullptr) const {
     return {names_, part, blocks::Slots(file_, block, path)};
   }
@@ -244,7 +230,11 @@ class UnetBuilder {
     const std::string at = "transformer_blocks." + std::to_string(index) + ".";
     const std::int64_t width = attention.width;
     Block text = graph_.add<UnetContext>(path + ".context");
-    text.link(UnetContext::context, context_).link(UnetContext::x, x_);
+    text.link(UnetContext::x, x_);
+    const auto changed = add_hypernetworks(patches_.hypernetworks, file_, path + ".context",
+                                           context_, d_.context, graph_);
+    text.link(UnetContext::context, changed ? changed->keys : context_);
+    if (changed) text.link(UnetContext::values_of, changed->values);
     filler(text, path + ".context", &part)
         .matrix(UnetContext::kv, {at + "attn2.to_k", at + "attn2.to_v"}, {2 * width, d_.context});
     Block block = graph_.add<B>(path + ".block");
@@ -252,9 +242,10 @@ class UnetBuilder {
         .link(B::kv, text[UnetContext::out])
         .set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
-    if (path.starts_with("middle.")) {
+    if (path.starts_with("middle.") || has_hypernetwork(patches_.hypernetworks, file_, width)) {
       block.link(B::attended, add_self(part, path, at, attention, tokens));
     } else {
+      set_tiles(block, patches_.tiles, x_, path);
       fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
       fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
                   {3 * width, width});
@@ -270,7 +261,8 @@ class UnetBuilder {
     return block[B::out];
   }
 
-  // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self".
+  // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self", and
+  // where hypernetworks change keys and values.
   Source add_self(const UnetPart& part, const std::string& path, const std::string& at,
                   const Attention& attention, const Source& tokens) {
     const std::int64_t width = attention.width;
@@ -280,10 +272,26 @@ class UnetBuilder {
     fill.both(UnetSelfIn::norm, UnetSelfIn::norm_bias, at + "norm1", {width});
     fill.matrix(UnetSelfIn::qk, {at + "attn1.to_q", at + "attn1.to_k"}, {2 * width, width});
     fill.matrix(UnetSelfIn::v, {at + "attn1.to_v"}, {width, width});
+    if (has_hypernetwork(patches_.hypernetworks, file_, width)) {
+      Block norm = graph_.add<UnetSelfNorm>(path + ".normed");
+      norm.link(UnetSelfNorm::tokens, tokens);
+      filler(norm, path + ".normed", &part)
+          .both(UnetSelfNorm::norm, UnetSelfNorm::norm_bias, at + "norm1", {width});
+      const auto changed = add_hypernetworks(patches_.hypernetworks, file_, path,
+                                             norm[UnetSelfNorm::out], width, graph_);
+      made.link(UnetSelfIn::keys_of, changed->keys).link(UnetSelfIn::values_of, changed->values);
+    }
     Block self = graph_.add<UnetSelf>(path + ".self");
     self.link(UnetSelf::asked, made[UnetSelfIn::asked])
         .link(UnetSelf::values, made[UnetSelfIn::attended])
         .set(UnetSelf::heads, attention.heads);
+    set_tiles(self, patches_.tiles, x_, path);
+    if (patches_.tells_attended && path == "middle.1.transformer.0") {
+      Block told = graph_.add<UnetSelfAttended>(path + ".attended");
+      told.link(UnetSelfAttended::asked, made[UnetSelfIn::asked])
+          .set(UnetSelfAttended::heads, attention.heads);
+      graph_.output("attended", told[UnetSelfAttended::out]);
+    }
     return self[UnetSelf::out];
   }
 
@@ -310,6 +318,7 @@ class UnetBuilder {
   const Checkpoint& file_;
   const UnetNames& names_;
   const UnetSizes& d_;
+  const UnetPatches patches_;
   Blocks& graph_;
   Source x_, context_, vector_;
   Source like_;  // of the size that the next step up gives
@@ -359,7 +368,8 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const UnetSizes sizes = unet_sizes(file, *names);
   if (!config.get<std::string>("control_lora", "").empty())
     return build_lora_control(file, config, *names, sizes, graph);
-  UnetBuilder(file, *names, sizes, graph).run();
+  UnetBuilder(file, *names, sizes, graph, UnetPatches::of(config)).run();
+  graph.setting("unet_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());
   add_unet_settings(file, config, *names, sizes, graph);
 }
 

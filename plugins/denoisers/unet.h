@@ -40,7 +40,7 @@ struct Unet {
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
   // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). control_lora, a text: the file of such a
   // ControlNet (unet_lora_control.h) is joined to the model's under this prefix, and its graph is
-  // made; control_difference, a bool.
+  // made; control_difference, a bool. unet_patches, a list (unet_patches.h).
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 

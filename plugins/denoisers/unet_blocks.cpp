@@ -7,7 +7,6 @@
 #include <heddle/ops.hpp>
 
 #include "embed_number.h"
-#include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
@@ -61,14 +60,6 @@ Tensor modulated_conv(Context& ctx, const Tensor& x, const Tensor& filter, const
                      part(out));
   }
   return out;
-}
-
-// Attention of tokens (B, S, D) by heads.
-Tensor attend_by_heads(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                       std::int64_t heads) {
-  const auto split = [&](const Tensor& x) { return blocks::split_heads(x, heads); };
-  const double scale = 1 / std::sqrt(double(q.size(2) / heads));
-  return blocks::join_heads(ops::attention(ctx, split(q), split(k), split(v), {}, scale));
 }
 
 // A part of the last axis.
@@ -155,6 +146,11 @@ void UnetTokensOut::execute(Context& ctx) {
 
 void UnetContext::execute(Context& ctx) {
   const Tensor made = ops::linear(ctx, ctx[context], ctx[kv], {});
+  if (ctx.has(values_of)) {
+    const std::int64_t width = made.size(2) / 2;
+    ops::copy_into(ctx, part_of(ops::linear(ctx, ctx[values_of], ctx[kv], {}), 1, width),
+                   part_of(made, 1, width));
+  }
   if (made.size(0) == ctx[x].size(0)) {
     ctx[out] = made;
     return;
@@ -179,12 +175,12 @@ void UnetTransformer::execute(Context& ctx) {
     add(ctx[attended], proj, proj_bias);
   } else {
     const Tensor own = ops::linear(ctx, normed(norm1, norm1_bias), ctx[qkv], {});
-    add(attend_by_heads(ctx, part_of(own, 0, width), part_of(own, 1, width), part_of(own, 2, width),
-                        count),
+    add(attend_in_tiles(ctx, part_of(own, 0, width), part_of(own, 1, width), part_of(own, 2, width),
+                        count, tiles_at(ctx, x.size(1))),
         proj, proj_bias);
   }
   const Tensor asked = ops::linear(ctx, normed(norm2, norm2_bias), ctx[text_q], {}), text = ctx[kv];
-  add(attend_by_heads(ctx, asked, part_of(text, 0, width), part_of(text, 1, width), count),
+  add(attend_in_tiles(ctx, asked, part_of(text, 0, width), part_of(text, 1, width), count, {}),
       text_proj, text_proj_bias);
   const Tensor raised = ops::linear(ctx, normed(norm3, norm3_bias), ctx[up], ctx[up_bias]);
   const std::int64_t mlp = raised.size(2) / 2;

@@ -7,6 +7,8 @@
 
 #include <heddle/node.hpp>
 
+#include "unet_tiles.h"
+
 namespace heddle::denoisers {
 
 // timestep (N) [, y (1|B, P), sizes (1|B, n)] [, more (1, D)] -> vector (N, 1|B, D) f32, with SiLU
@@ -110,22 +112,25 @@ struct UnetTokensOut {
 };
 
 // The keys and values of a text, which are the same in all steps: context (1|B, T, W) -> kv (B, T,
-// 2 D). Of the latent x (B, ...) it reads the shape.
+// 2 D). Of the latent x (B, ...) it reads the shape. values_of (1|B, T, W): what values are made
+// of, where that is not what keys are made of.
 struct UnetContext {
   static constexpr Info info{"unet.context", 1,  "UNet keys and values of the text",
                              "blocks/unet",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> context{"context"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> values_of{"values_of", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight kv{"kv.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"kv"};
-  static constexpr auto ports = heddle::ports(context, x, kv, out);
+  static constexpr auto ports = heddle::ports(context, x, values_of, kv, out);
   static void execute(Context& ctx);
 };
 
 // tokens (B, S, D), kv (B, T, 2 D) of the text -> tokens: attention to each other, to the text, and
 // an MLP gated by GELU. attended (B, S, D): what the attention to each other made, where it stands
-// in blocks of its own (unet_self.h); the slots of that one are then empty.
-struct UnetTransformer {
+// in blocks of its own (unet_self.h); the slots of that one are then empty. latent: where there are
+// tiles (unet_tiles.h).
+struct UnetTransformer : TilePorts {
   static constexpr Info info{"unet.transformer", 1,  "UNet transformer block",
                              "blocks/unet",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> tokens{"tokens"};
@@ -150,9 +155,10 @@ struct UnetTransformer {
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down_bias{"mlp.down.bias"};
   static constexpr Output<Tensor> out{"tokens"};
-  static constexpr auto ports = heddle::ports(
-      tokens, kv, attended, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias, norm2, norm2_bias,
-      text_q, text_proj, text_proj_bias, norm3, norm3_bias, up, up_bias, down, down_bias, out);
+  static constexpr auto ports =
+      heddle::ports(tokens, kv, attended, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias,
+                    norm2, norm2_bias, text_q, text_proj, text_proj_bias, norm3, norm3_bias, up,
+                    up_bias, down, down_bias, latent, tile, swap, depth, deepens, draw, out);
   static void execute(Context& ctx);
 };
 

@@ -1,26 +1,63 @@
 #include "unet_self.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/heads.h"
+#include "weighed_sum.h"
 
 namespace heddle::denoisers {
 
 void UnetSelfIn::execute(Context& ctx) {
   const Tensor normed = ops::layer_norm(ctx, ctx[tokens], ctx[norm], ctx[norm_bias], ctx[eps]);
-  ctx[asked] = ops::linear(ctx, normed, ctx[qk], {});
-  ctx[attended] = ops::linear(ctx, normed, ctx[v], {});
+  const Tensor made = ops::linear(ctx, normed, ctx[qk], {});
+  if (ctx.has(keys_of)) {
+    const std::int64_t width = made.size(2) / 2;
+    const auto keys = [&](const Tensor& all) { return all.slice(2, width, 2 * width); };
+    ops::copy_into(ctx, keys(ops::linear(ctx, ctx[keys_of], ctx[qk], {})), keys(made));
+  }
+  ctx[asked] = made;
+  ctx[attended] = ops::linear(ctx, ctx.has(values_of) ? ctx[values_of] : normed, ctx[v], {});
 }
 
 void UnetSelf::execute(Context& ctx) {
   const Tensor both = ctx[asked];
-  const std::int64_t width = both.size(2) / 2, count = ctx[heads];
-  const auto split = [&](const Tensor& x) { return blocks::split_heads(x, count); };
-  ctx[out] = blocks::join_heads(
-      ops::attention(ctx, split(both.slice(2, 0, width)), split(both.slice(2, width, 2 * width)),
-                     split(ctx[values]), {}, 1 / std::sqrt(double(width / count))));
+  const std::int64_t width = both.size(2) / 2;
+  ctx[out] = attend_in_tiles(ctx, both.slice(2, 0, width), both.slice(2, width, 2 * width),
+                             ctx[values], ctx[heads], tiles_at(ctx, both.size(1)));
+}
+
+// Attention to unit vectors gives the weights themselves, for some tokens at a time.
+void UnetSelfAttended::execute(Context& ctx) {
+  constexpr std::int64_t kAtOnce = 64;
+  const Tensor both = ctx[asked];
+  const std::int64_t items = both.size(0), tokens = both.size(1), width = both.size(2) / 2,
+                     count = ctx[heads];
+  const Tensor q = blocks::split_heads(both.slice(2, 0, width), count),
+               k = blocks::split_heads(both.slice(2, width, 2 * width), count);
+  const Tensor unit = ctx.make({tokens, tokens + 1}, HEDDLE_F32);
+  ops::fill(ctx, unit, 0);
+  ops::fill(ctx, unit.slice(1, 0, 1), 1);  // a diagonal of rows that are one shorter
+  const Tensor diagonal = unit.reshape({tokens * (tokens + 1)})
+                              .slice(0, 0, tokens * tokens)
+                              .reshape({1, tokens, 1, tokens});
+  const Tensor all = ctx.make({items, tokens}, HEDDLE_F32);
+  for (std::int64_t first = 0; first < tokens; first += kAtOnce) {
+    const std::int64_t seen = std::min(kAtOnce, tokens - first);
+    const Tensor values = ctx.make({items, tokens, count, seen}, HEDDLE_F32),
+                 weights = ctx.make(values.shape(), HEDDLE_F32),
+                 shares = ctx.make({tokens, count, seen}, HEDDLE_F32);
+    ops::fill(ctx, values, 0);
+    ops::add_into(ctx, values, diagonal.slice(3, first, first + seen), values);
+    ops::attention_into(ctx, q, k, values, {}, 1 / std::sqrt(double(width / count)),
+                        ops::Mask::none, weights);
+    ops::fill(ctx, shares, 1 / double(count));
+    ops::copy_into(ctx, weighed_sum(ctx, weights, shares).reshape({items, seen}),
+                   all.slice(1, first, first + seen));
+  }
+  ctx[out] = all;
 }
 
 }  // namespace heddle::denoisers

@@ -5,13 +5,18 @@
 
 #include <heddle/node.hpp>
 
+#include "unet_tiles.h"
+
 namespace heddle::denoisers {
 
 // tokens (B, S, D) -> asked (B, S, 2 D), queries and keys, and attended (B, S, D), values.
+// keys_of, values_of (B, S, D): what these are made of, where it is not the normed tokens.
 struct UnetSelfIn {
   static constexpr Info info{"unet.self.in", 1,  "UNet self-attention's queries, keys, values",
                              "blocks/unet",  "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> tokens{"tokens"};
+  static constexpr Input<Tensor> keys_of{"keys_of", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> values_of{"values_of", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight norm{"norm.weight"};
   static constexpr Weight norm_bias{"norm.bias"};
@@ -19,19 +24,34 @@ struct UnetSelfIn {
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> asked{"asked"};
   static constexpr Output<Tensor> attended{"attended"};
-  static constexpr auto ports = heddle::ports(tokens, eps, norm, norm_bias, qk, v, asked, attended);
+  static constexpr auto ports =
+      heddle::ports(tokens, keys_of, values_of, eps, norm, norm_bias, qk, v, asked, attended);
   static void execute(Context& ctx);
 };
 
-// asked (B, S, 2 D), attended (B, S, D): values -> attended (B, S, D), by heads.
-struct UnetSelf {
+// asked (B, S, 2 D), attended (B, S, D): values -> attended (B, S, D), by heads. latent: where
+// there are tiles (unet_tiles.h).
+struct UnetSelf : TilePorts {
   static constexpr Info info{"unet.self",   1,  "UNet self-attention",
                              "blocks/unet", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> asked{"asked"};
   static constexpr Input<Tensor> values{"attended"};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 8}};
   static constexpr Output<Tensor> out{"attended"};
-  static constexpr auto ports = heddle::ports(asked, values, heads, out);
+  static constexpr auto ports =
+      heddle::ports(asked, values, heads, latent, tile, swap, depth, deepens, draw, out);
+  static void execute(Context& ctx);
+};
+
+// asked (B, S, 2 D) -> attended (B, S) f32: how much all tokens attend to each, as the mean over
+// the heads: of S in all.
+struct UnetSelfAttended {
+  static constexpr Info info{"unet.self.attended", 1,  "UNet tokens' share of self-attention",
+                             "blocks/unet",        "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> asked{"asked"};
+  static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 8}};
+  static constexpr Output<Tensor> out{"attended"};
+  static constexpr auto ports = heddle::ports(asked, heads, out);
   static void execute(Context& ctx);
 };
 

@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
+#include "second_look.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
 
@@ -50,10 +51,12 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   for (const AskedModel& asked : plan.models())
     if (!patches_applied_to(asked.model).empty())
       refuse_with_patches(opened_.windows.has_value(), plan.nag().has_value());
-  if (!conditionings_.has_controls()) return;
-  refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
-  controls_.emplace(ctx);
-  calls_.share_with([this] { return controls_->take_turns(); });
+  if (conditionings_.has_controls()) {
+    refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
+    controls_.emplace(ctx);
+    calls_.share_with([this] { return controls_->take_turns(); });
+  }
+  look_again(levels);
 }
 
 void Denoiser::open(const SamplerPlan& plan) {
@@ -61,6 +64,7 @@ void Denoiser::open(const SamplerPlan& plan) {
   for (const auto& step : plan)
     for (const Evaluation& evaluation : step) run_->sigmas.push_back(evaluation.sigma);
   run_->stretches = stretches_over(run_->sigmas, run_->steps);
+  if (caches_.again) caches_.again->denoiser().open(plan);
 }
 
 std::vector<Stretch> Denoiser::stretches_over(const std::vector<double>& sigmas,
@@ -217,26 +221,6 @@ Seen Denoiser::operator()(const Tensor& point, double sigma) {
   return seen;
 }
 
-void Denoiser::archive(StateArchive& state) {
-  state("evaluation", run_->next);
-  std::size_t count = opened_.levels.size();
-  state("opened", count);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::vector<double> sigmas =
-        i < opened_.levels.size() ? opened_.levels[i] : std::vector<double>();
-    state("opened " + std::to_string(i), sigmas);
-    std::vector<std::uint64_t> steps;
-    if (i >= opened_.levels.size()) stretches_over(sigmas, steps);
-  }
-  patches_.archive(state);
-  if (caches_.outputs) caches_.outputs->archive(state);
-  if (caches_.references) caches_.references->archive(state);
-  if (!caches_.lazy) return;
-  caches_.lazy->archive(state);
-  state("lazily_added", last_.lazily_added);
-  state("last_unconditioned", last_.seen.unconditioned);
-}
-
 Seen Denoiser::see(const Tensor& x, double sigma) {
   const std::size_t evaluation = run_->next++;
   const bool follows = caches_.lazy && caches_.lazy->follows(sigma);
@@ -307,9 +291,10 @@ void Denoiser::run_model(Look& look) {
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
   std::function<void(std::size_t, const Value&)> keep;
-  if (caches_.references)
+  if (caches_.references || caches_.again)
     keep = [this](std::size_t set, const Value& made) {
-      caches_.references->made(ctx_, run_->sets[set], made);
+      if (caches_.references) caches_.references->made(ctx_, run_->sets[set], made);
+      if (caches_.again && run_->sets[set].list == kNegativeOfLists) caches_.again->saw(made);
     };
   if (controls_)
     controls_->add_residuals(std::uint32_t(step), inputs, [this] { calls_.take_turns(); });
@@ -381,20 +366,6 @@ Tensor Denoiser::mixed(const Look& look) {
   // The factors of all lists add up to 1.
   parts.front().coefficient = look.terms.x * (all_draw ? 1.0 : drawn);
   return or_zeros(ctx_, sum_of(ctx_, std::move(parts)), look.x.shape());
-}
-
-Tensor Denoiser::patched(const Look& look) {
-  const std::pmr::vector<float> x = numbers(look.x);
-  GuidedPoint point{.shape = shape_, .sigma = look.sigma, .x = x, .predictions = {}};
-  const Stretch& stretch = run_->stretches[run_->now];
-  for (std::size_t list = 0; list < run_->lists.front().size(); ++list) {
-    const bool needed = stretch.needed[list];
-    point.predictions.push_back(
-        needed ? numbers(or_zeros(ctx_, prediction(look, list), look.x.shape()))
-               : std::pmr::vector<float>(&memory_));
-  }
-  const std::pmr::vector<float> result = patches_(point, memory_);
-  return ctx_.upload(shape_, HEDDLE_F32, result.data());
 }
 
 }  // namespace heddle::samplers

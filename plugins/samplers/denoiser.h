@@ -3,6 +3,8 @@
 // patches, which get the numbers in host memory. One call's thread.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -23,21 +25,29 @@
 
 namespace heddle::samplers {
 
+class SecondLook;
+
 class Denoiser {
  public:
   // `levels`: of the run. Borrows the plan and the sampling. `looks_twice`: what the model sees
   // without the positive conditioning is asked for, too.
   Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sampling, const Shape& shape,
            const Sigmas& levels, bool looks_twice);
+  Denoiser(const Denoiser&) = delete;
+  ~Denoiser();
 
   // The levels of all evaluations of the run, in order.
   void open(const SamplerPlan& plan);
   // The latent that is drawn over, for models that read it beside the point (concat_input.h).
-  void show(const Value& latent) { conditionings_.show(latent); }
+  void show(const Value& latent);
   void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
 
   // The next evaluation.
   Seen operator()(const Tensor& point, double sigma);
+
+  // Its sessions and these take turns where there is no memory for both.
+  void share_with(std::function<bool()> others) { calls_.share_with(std::move(others)); }
+  bool take_turns();
 
   // Between two evaluations. It is read where the run has been opened, but for its attempts.
   void archive(StateArchive& state);
@@ -70,6 +80,7 @@ class Denoiser {
     std::vector<std::vector<std::vector<Use>>> lists;  // by window
   };
 
+  void look_again(const Sigmas& levels);
   std::vector<Stretch> stretches_over(const std::vector<double>& sigmas,
                                       std::vector<std::uint64_t>& steps);
   // Of an evaluation; none where the model sees the whole point.
@@ -102,12 +113,13 @@ class Denoiser {
   PatchedGuidance patches_;
   std::optional<NoiseMask> mask_;
   std::optional<ControlNets> controls_;
-  // Nodes that spare work.
+  // Nodes that spare work, or ask for more.
   struct Caches {
     std::optional<OutputCache> outputs;  // EasyCache
     std::optional<ChangeMeter> lazy;
     std::optional<ReferenceCache> references;
     PatchHints patches;  // of models
+    std::unique_ptr<SecondLook> again;
   } caches_;
   // Of the last evaluation that was made.
   struct Last {

@@ -121,6 +121,17 @@ Value with_skipping_patch(const Value& model, const std::string& name, const Pat
                   patch_record(name, numbers).set("without", list_of_texts(blocks)).value());
 }
 
+Value without_patches(const Value& model) {
+  constexpr std::array<std::string_view, 5> kLeftOut = {
+      "prediction_patches", "cfg_overrides", "less_for_negative", "easy_cache", "lazy_cache"};
+  const Value settings = model_settings(model);
+  Record kept;
+  for (std::uint32_t i = 0; i < settings.count(); ++i)
+    if (std::ranges::find(kLeftOut, settings.key(i)) == kLeftOut.end())
+      kept.set(settings.key(i), settings.item(i));
+  return with_settings(model, kept.value());
+}
+
 Value with_less_for_negative(const Value& model, const std::vector<std::string>& blocks,
                              double start_percent, double end_percent) {
   const Value record = Record()
@@ -287,6 +298,11 @@ Value GuidePlan::list(std::size_t index) const {
   }
 }
 
+bool GuidePlan::looks_again() const {
+  return std::ranges::any_of(patches_,
+                             [](const PatchChoice& choice) { return choice.patch->looks_again; });
+}
+
 double GuidePlan::cfg_at(double sigma) const {
   double cfg = guide_.cfg;
   if (guide_.mix == Mix::kDual || guide_.mix == Mix::kDualNested) return cfg;
@@ -325,9 +341,13 @@ std::vector<bool> GuidePlan::needed_at(double sigma) const {
   std::vector<bool> needed;
   for (const double factor : factors_at(sigma)) needed.push_back(factor != 0.0);
   if (is_patched()) needed[kPositive] = true;
-  if ((looks_twice_ || nag_) && guide_.negative) needed[kNegative] = true;
+  if ((looks_twice_ || nag_ || looks_again()) && guide_.negative) needed[kNegative] = true;
   for (std::size_t i = 0; i < own_.size(); ++i)
     needed[kFirstOwn + i] = !own_[i].range || own_[i].range->holds(sigma);
+  if (looks_again() && !guide_.negative)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "SelfAttentionGuidance sees the picture by the negative conditioning, and there is "
+                "none. Link one, also where cfg is 1.");
   if (needed[kNegative] && !guide_.negative)
     throw Error(HEDDLE_INVALID_ARGUMENT, "cfg is " + std::to_string(cfg_at(sigma)) +
                                              " and there is no negative "

@@ -53,6 +53,8 @@ Value with_patch(const Value& model, const std::string& name, const PatchNumbers
 // One whose own prediction is that of the model without these blocks.
 Value with_skipping_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
                           const std::vector<std::string>& blocks);
+// The model without any patch of its predictions, and without what spares evaluations.
+Value without_patches(const Value& model);
 // The model whose negative conditioning is, in a part of the way, asked of it without these blocks.
 Value with_less_for_negative(const Value& model, const std::vector<std::string>& blocks,
                              double start_percent, double end_percent);
@@ -101,6 +103,8 @@ class GuidePlan {
   std::vector<bool> needed_at(double sigma) const;
   // True: the result is no linear mix, its numbers are changed in host memory.
   bool is_patched() const { return !patches_.empty() || guide_.mix == Mix::kPerpNeg; }
+  // A patch asks for what the negative conditioning predicts of another state (second_look.h).
+  bool looks_again() const;
   double cfg_at(double sigma) const;
   const Guide& guide() const { return guide_; }
   const std::vector<PatchChoice>& patches() const { return patches_; }

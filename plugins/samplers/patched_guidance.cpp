@@ -38,6 +38,8 @@ std::pmr::vector<float> PatchedGuidance::operator()(GuidedPoint& at,
                    .has_unconditioned = has_negative,
                    .own = {},
                    .result = result,
+                   .attended = at.attended,
+                   .look_again = at.look_again,
                    .memory = &memory};
   const double cfg = point.cfg, number = exact(plan_.guide().number);
   switch (plan_.guide().mix) {

@@ -1,6 +1,7 @@
 // The guidance of a run whose predictions are patched, on numbers in host memory. One run's thread.
 #pragma once
 
+#include <functional>
 #include <memory_resource>
 #include <vector>
 
@@ -16,6 +17,9 @@ struct GuidedPoint {
   double sigma = 0.0;
   std::span<const float> x;
   std::vector<std::pmr::vector<float>> predictions;  // changed
+  // As PatchPoint has them.
+  std::span<const float> attended = {};
+  std::function<std::pmr::vector<float>(std::span<const float> x)> look_again = {};
 };
 
 class PatchedGuidance {

@@ -31,6 +31,7 @@
 #include "schedule_nodes.h"
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
+#include "unet_patch_nodes.h"
 #include "video_latent_nodes.h"
 #include "window_node.h"
 
@@ -66,17 +67,18 @@ HEDDLE_PLUGIN(
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3,
-    PerturbedAttentionGuidance, NAGuidance, ContextWindowsManual, FluxKVCache, PerpNegGuider,
-    RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro,
-    EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance,
-    CFGOverride, DifferentialDiffusion, EasyCache, LazyCache, QwenImage21Cache,
-    ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
-    LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,
-    LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, ImageAddNoise,
-    RandomConditioning, RandomLatent, Discard, CombineHooks2, CombineHooks4, CombineHooks8,
-    SetHookKeyframes, CreateHookKeyframe, CreateHookKeyframesInterpolated,
-    CreateHookKeyframesFromFloats, ControlNetApply, ControlNetApplyAdvanced, ControlNetApplySD3,
-    ControlNetInpaintingAliMamaApply, SetUnionControlNetType, ZImageFunControlnet,
-    QwenImageDiffsynthControlnet, Samplers, NoiseSchedules)
+    PerturbedAttentionGuidance, FreeU, FreeUV2, HyperTile, SelfAttentionGuidance, NAGuidance,
+    ContextWindowsManual, FluxKVCache, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca,
+    ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
+    VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache,
+    LazyCache, QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
+    LatentApplyOperation, LatentApplyOperationCFG, LatentOperationTonemapReinhard,
+    LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode, RebatchLatents,
+    ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,
+    CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
+    CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, ControlNetApply,
+    ControlNetApplyAdvanced, ControlNetApplySD3, ControlNetInpaintingAliMamaApply,
+    SetUnionControlNetType, ZImageFunControlnet, QwenImageDiffsynthControlnet, Samplers,
+    NoiseSchedules)
 
 }  // namespace heddle::samplers

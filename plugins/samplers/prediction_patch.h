@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory_resource>
 #include <span>
 #include <string>
@@ -28,6 +29,10 @@ struct PatchPoint {
   bool has_unconditioned = true;
   std::span<const float> own;  // the patch's own; empty without one, and outside of its part
   std::span<float> result;     // of the guidance
+  // Of patches that look again: how much each token of the model's middle is attended to where the
+  // negative conditioning is seen, (B, n), and what that conditioning predicts of another state.
+  std::span<const float> attended;
+  std::function<std::pmr::vector<float>(std::span<const float> x)> look_again;
   std::pmr::memory_resource* memory = nullptr;
 
   std::size_t items() const { return std::size_t(shape[0]); }
@@ -60,6 +65,7 @@ struct PredictionPatch {
   const char* name;
   Place place;
   void (*apply)(PatchPoint& point, const PatchNumbers& numbers, PatchState& state);
+  bool looks_again = false;
 };
 
 // At namespace scope, of static storage.

@@ -256,6 +256,20 @@ void check_texts(const JobShapes& job) {
     if (entry.text.rank > 0) check_text_width(entry.text.shape[entry.text.rank - 1], job.model);
 }
 
+// What the negative conditioning is asked for by itself (second_look.h).
+JobShapes second_look_of(const JobShapes& job) {
+  JobShapes again = job;
+  again.model =
+      without_patches(job.negative_model.is(HEDDLE_KIND_MODEL) ? job.negative_model : job.model);
+  again.positive = with_controls_of(job.positive, job.negative);
+  again.negative = {};
+  again.third = {};
+  again.mix = Mix::kCfg;
+  again.cfg = 1.0;
+  again.negative_model = {};
+  return again;
+}
+
 std::vector<double> sigmas_of(const RunPlan& run) {
   std::vector<double> sigmas;
   for (const auto& step : run.steps)
@@ -338,6 +352,7 @@ void infer_run(Infer& question, const JobShapes& job) {
       else
         question.call(call.model, call.sets, schedule_of(call),
                       checked_cast<std::uint32_t>(call.steps, "steps"));
+    if (plan.looks_again()) infer_run(question, second_look_of(job));
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {

@@ -14,7 +14,7 @@ std::int64_t bits_of(double number) { return std::bit_cast<std::int64_t>(number)
 
 }  // namespace
 
-Value StateArchive::field(const std::string& key) const {
+Value StateArchive::whole_field(const std::string& key) const {
   Value found = from_.field(key.c_str());
   if (!found)
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -34,7 +34,7 @@ std::int64_t StateArchive::number_of(const Tensor& tensor) {
 
 Tensor StateArchive::tensor_at(std::int64_t number) {
   if (number == kNone) return {};
-  const Value all = field(kTensors);
+  const Value all = whole_field(kTensors);
   tensors_.resize(all.count());
   if (number < 0 || std::size_t(number) >= tensors_.size())
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -52,7 +52,7 @@ void StateArchive::operator()(const std::string& key, Tensor& member) {
   if (reads_)
     member = tensor_at(field(key).as<std::int64_t>());
   else
-    record_.set(key, value_of(number_of(member)));
+    put(key, value_of(number_of(member)));
 }
 
 void StateArchive::operator()(const std::string& key, std::vector<Tensor>& member) {
@@ -69,7 +69,7 @@ void StateArchive::operator()(const std::string& key, std::int64_t& member) {
   if (reads_)
     member = field(key).as<std::int64_t>();
   else
-    record_.set(key, value_of(std::int64_t(member)));
+    put(key, value_of(std::int64_t(member)));
 }
 
 void StateArchive::operator()(const std::string& key, std::size_t& member) {
@@ -104,7 +104,7 @@ void StateArchive::operator()(const std::string& key, std::string& member) {
   if (reads_)
     member = field(key).as<std::string>();
   else
-    record_.set(key, value_of(member));
+    put(key, value_of(member));
 }
 
 void StateArchive::operator()(const std::string& key, std::vector<std::int64_t>& member) {
@@ -117,7 +117,7 @@ void StateArchive::operator()(const std::string& key, std::vector<std::int64_t>&
   }
   std::vector<Value> items;
   for (const std::int64_t number : member) items.push_back(value_of(std::int64_t(number)));
-  record_.set(key, list_of(items));
+  put(key, list_of(items));
 }
 
 void StateArchive::operator()(const std::string& key, std::vector<double>& member) {
@@ -142,7 +142,7 @@ void StateArchive::floats(const std::string& key, Floats& member) {
   }
   const Tensor copy = ctx_.make_host({std::int64_t(member.size())}, HEDDLE_F32);
   std::copy(member.begin(), member.end(), copy.data<float>());
-  record_.set(key, value_of(copy));
+  put(key, value_of(copy));
 }
 void StateArchive::operator()(const std::string& key, std::vector<float>& member) {
   floats(key, member);

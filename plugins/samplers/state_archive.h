@@ -20,6 +20,14 @@ class StateArchive {
 
   bool reads() const { return reads_; }
 
+  // Keys within have this before them: of a part that has members of the same names as another one.
+  template <class Archive>
+  void under(const std::string& name, Archive&& archive) {
+    prefix_ += name;
+    archive(*this);
+    prefix_.resize(prefix_.size() - name.size());
+  }
+
   // Each member under a key of its own. What is read replaces what was there, bit by bit the same;
   // throws invalid_argument where the value has no such key, or another kind of content.
   void operator()(const std::string& key, Tensor& member);  // of any device; may be empty
@@ -39,7 +47,9 @@ class StateArchive {
   Value value() const;
 
  private:
-  Value field(const std::string& key) const;
+  Value field(const std::string& key) const { return whole_field(prefix_ + key); }
+  Value whole_field(const std::string& key) const;
+  void put(const std::string& key, Value value) { record_.set(prefix_ + key, std::move(value)); }
   // Tensors that several members share are kept once, and shared again when they are read.
   std::int64_t number_of(const Tensor& tensor);
   Tensor tensor_at(std::int64_t number);
@@ -50,6 +60,7 @@ class StateArchive {
   const bool reads_ = false;
   const Value from_;
   Record record_;
+  std::string prefix_;
   std::vector<Tensor> tensors_;
 };
 

@@ -17,8 +17,8 @@ namespace heddle::upscalers {
 
 HEDDLE_PLUGIN("org.heddle.upscalers", "0.1.0", Esrgan, EsrganIn, EsrganDense, EsrganTrunk,
               EsrganUpsample, EsrganOut, Compact, CompactLayer, CompactOut, Span, SpanIn, SpanConv,
-              SpanOut, SwinIr, Hat, Dat, DatBias, DatIn, DatWindows, DatChannels, DatOut, Plksr,
-              PlkIn, PlkLayer, FrameIn, FrameJoin, FrameConv, FrameOut, SwinLayer, OverlapLayer,
-              RelativePlaces, ShiftMasks, ImageUpscaleWithModel, UpscalerBench)
+              SpanJoinedConv, SpanOut, SwinIr, Hat, Dat, DatBias, DatIn, DatWindows, DatChannels,
+              DatOut, Plksr, PlkIn, PlkLayer, FrameIn, FrameJoin, FrameConv, FrameOut, SwinLayer,
+              OverlapLayer, RelativePlaces, ShiftMasks, ImageUpscaleWithModel, UpscalerBench)
 
 }  // namespace heddle::upscalers

@@ -1,5 +1,10 @@
 #include "span.h"
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "frame.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wide.h"
@@ -17,9 +22,10 @@ std::string span_block(int i) { return "block_" + std::to_string(i); }
 
 class SpanBuilder {
  public:
-  SpanBuilder(const Checkpoint& file, Blocks& graph)
+  SpanBuilder(const Checkpoint& file, bool joins, Blocks& graph)
       : file_(file),
         graph_(graph),
+        joins_(joins),
         width_(file.size("conv_1.sk.weight", 0)),
         colours_(file.size("conv_1.sk.weight", 1)) {}
 
@@ -38,11 +44,46 @@ class SpanBuilder {
       if (i == 1) early = x;
     }
     finish(first, conv("conv_2", x, width_, false, nullptr), early, late);
+    if (!joined_.empty()) graph_.setting("joined_convolutions", list_of(joined_));
   }
 
  private:
+  bool has(const std::string& tensor, const Shape& shape) const {
+    if (!file_.has(tensor)) return false;
+    const heddle_tensor_info& info = file_.info(tensor);
+    return Shape(info.shape, info.shape + info.rank) == shape;
+  }
+  // The file has the four convolutions and room for the one that they make together.
+  bool can_join(const std::string& module, std::int64_t in) const {
+    if (!joins_ || !file_.has(module + ".conv.0.weight") || !file_.has(module + ".conv.1.weight"))
+      return false;
+    const std::int64_t wide_in = file_.size(module + ".conv.0.weight", 0),
+                       wide_out = file_.size(module + ".conv.1.weight", 0);
+    const std::pair<const char*, Shape> all[] = {{".eval_conv", {width_, in, 3, 3}},
+                                                 {".sk", {width_, in, 1, 1}},
+                                                 {".conv.0", {wide_in, in, 1, 1}},
+                                                 {".conv.1", {wide_out, wide_in, 3, 3}},
+                                                 {".conv.2", {width_, wide_out, 1, 1}}};
+    return std::ranges::all_of(all, [&](const auto& each) {
+      return has(module + each.first + ".weight", each.second) &&
+             has(module + each.first + ".bias", {each.second.front()});
+    });
+  }
+  Source joined_conv(const std::string& module, const Source& hidden, std::int64_t in, bool silu,
+                     const Source* base) {
+    using C = SpanJoinedConv;
+    Block block = graph_.add<C>(module);
+    block.link(C::hidden, hidden).set(C::silu, silu);
+    if (base != nullptr) block.link(C::base, *base);
+    blocks::Slots slots(file_, block, module);
+    slots.fill(C::conv, module + ".eval_conv.weight", {width_, in, 3, 3});
+    slots.fill(C::conv_bias, module + ".eval_conv.bias", {width_});
+    joined_.push_back(value_of(module));
+    return block[C::out];
+  }
   Source conv(const std::string& module, const Source& hidden, std::int64_t in, bool silu,
               const Source* base) {
+    if (can_join(module, in)) return joined_conv(module, hidden, in, silu, base);
     using C = SpanConv;
     Block block = graph_.add<C>(module);
     block.link(C::hidden, hidden).set(C::silu, silu);
@@ -88,7 +129,9 @@ class SpanBuilder {
 
   const Checkpoint& file_;
   Blocks& graph_;
+  const bool joins_;
   std::int64_t width_, colours_;
+  std::vector<Value> joined_;  // modules
 };
 
 }  // namespace
@@ -102,22 +145,34 @@ void SpanIn::execute(Context& ctx) {
   ctx[out] = ops::cast(ctx, seen, ctx.compute());
 }
 
+namespace {
+
+// SiLU, or attention to what it was made of, x: (x + base) (sigmoid(x) - 1/2), where sigmoid(x) -
+// 1/2 is tanh(x / 2) / 2.
+template <class Conv>
+Tensor finished(Context& ctx, const Tensor& made) {
+  if (ctx[Conv::silu]) ops::activate_into(ctx, made, HEDDLE_ACT_SILU, made);
+  if (!ctx.has(Conv::base)) return made;
+  const Tensor half = scaled(ctx, made, 0.5);
+  const Tensor sum = ops::combine(ctx, {{0.5, made}, {0.5, ctx[Conv::base]}});
+  ops::gated_activation_into(ctx, half, sum, HEDDLE_ACT_TANH, sum);
+  return sum;
+}
+
+}  // namespace
+
+void SpanJoinedConv::execute(Context& ctx) {
+  ctx[out] = finished<SpanJoinedConv>(
+      ctx, ops::conv2d(ctx, ctx[hidden], ctx[conv], ctx[conv_bias], kSame));
+}
+
 void SpanConv::execute(Context& ctx) {
   const Tensor x = ctx[hidden];
   const Tensor wide = ops::conv2d(ctx, x, ctx[widen], ctx[widen_bias], kBorder);
   const Tensor filtered = ops::conv2d(ctx, wide, ctx[filter], ctx[filter_bias], kInside);
   const Tensor around = ops::conv2d(ctx, x, ctx[skip], ctx[skip_bias], kPoint);
   const Tensor made = ops::conv2d(ctx, filtered, ctx[narrow], ctx[narrow_bias], kPoint, around);
-  if (ctx[silu]) ops::activate_into(ctx, made, HEDDLE_ACT_SILU, made);
-  if (!ctx.has(base)) {
-    ctx[out] = made;
-    return;
-  }
-  // sigmoid(x) - 1/2 is tanh(x / 2) / 2.
-  const Tensor half = scaled(ctx, made, 0.5);
-  const Tensor sum = ops::combine(ctx, {{0.5, made}, {0.5, ctx[base]}});
-  ops::gated_activation_into(ctx, half, sum, HEDDLE_ACT_TANH, sum);
-  ctx[out] = sum;
+  ctx[out] = finished<SpanConv>(ctx, made);
 }
 
 void SpanOut::execute(Context& ctx) {
@@ -141,8 +196,9 @@ int Span::match(const Checkpoint& file, const Value&) {
              : 0;
 }
 
-void Span::build(const Checkpoint& file, const Value&, Blocks& graph) {
-  SpanBuilder(file, graph).build();
+void Span::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const bool joins = config.is(HEDDLE_KIND_RECORD) && config.get<bool>("joins", false);
+  SpanBuilder(file, joins, graph).build();
 }
 
 }  // namespace heddle::upscalers

@@ -1,6 +1,7 @@
 // plugins/upscalers/span.h - SPAN: convolutions whose result is its own attention. Source: Wan et
 // al. 2023, arXiv 2311.12770. Files hold a convolution as it was trained, three in a row and a
-// short cut of 1x1 around them; it is computed so. Inputs, outputs and settings as esrgan.h has
+// short cut of 1x1 around them; it is computed so, or, by a loader that makes their weights
+// (plugins/core/joined_convolutions.h), as one of 3x3. Inputs, outputs and settings as esrgan.h has
 // them. Blocks are pure and have no instance; any thread.
 #pragma once
 
@@ -43,6 +44,20 @@ struct SpanConv {
   static void execute(Context& ctx);
 };
 
+// The same with one convolution of 3x3 in the place of the four.
+struct SpanJoinedConv {
+  static constexpr Info info{"span.joined_conv", 1,  "SPAN joined convolution",
+                             "blocks/upscalers", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> base{"base", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<bool> silu{"silu", Widget{.number = 0}};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv_bias{"conv.bias"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports = heddle::ports(hidden, base, silu, conv, conv_bias, out);
+  static void execute(Context& ctx);
+};
+
 // first, last, early, late (B, H, W, F), side by side -> image (B, s H, s W, C) f32, not clamped.
 struct SpanOut {
   static constexpr Info info{"span.out",         1,  "SPAN picture output",
@@ -65,6 +80,9 @@ struct SpanOut {
 struct Span {
   static constexpr Family family{"span", "upscaler", 1, "SPAN: a picture, larger"};
   static int match(const Checkpoint& file, const Value& config);
+  // config: joins, a bool: whoever builds the model fills "<module>.eval_conv" of all modules in
+  // the setting "joined_convolutions", a list of texts. Files that lack room for them are built as
+  // they are.
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 

@@ -97,6 +97,17 @@ BOOST_AUTO_TEST_CASE(dicts_in_dicts_are_named_by_their_ways) {
   BOOST_TEST(read.tensors()[0].name == "string_to_param.*");
 }
 
+// As hypernetworks have them: {32: [{"linear.0.weight": ...}, ...], ..., "activation_func": ...}.
+BOOST_AUTO_TEST_CASE(lists_under_numbers_and_what_a_file_says_of_itself_are_read) {
+  const Checkpoint read = open_checkpoint(tests_folder() / "plugins/goldens/unet/hypernetwork.pt");
+  BOOST_TEST(read.tensors().size() == 32u);
+  BOOST_TEST((read.at("32.1.linear.2.weight").shape == std::vector<std::int64_t>{32, 16}));
+  BOOST_TEST(read.metadata("activation_func").value_or("") == "mish");
+  BOOST_TEST(read.metadata("is_layer_norm").value_or("") == "true");
+  BOOST_TEST(read.metadata("activate_output").value_or("") == "false");
+  BOOST_TEST(!read.metadata("step").has_value());
+}
+
 BOOST_AUTO_TEST_CASE(files_are_the_same_only_with_the_same_tensors) {
   const auto one = parse_file(tensor_file(0, {6}, {1})), two = parse_file(tensor_file(0, {5}, {1}));
   BOOST_TEST((one.hash == parse_file(tensor_file(0, {6}, {1})).hash));

@@ -96,7 +96,7 @@ def main():
             family = expected.setdefault(family_of(name), {})
             family[f"{name}.{i}.image"] = image.permute(0, 2, 3, 1).contiguous()
             family[f"{name}.{i}.out"] = out.permute(0, 2, 3, 1).contiguous()
-        if name in ("swin_unshuffled_x2", "hat_x2"):
+        if name in ("span_plain_x4", "swin_unshuffled_x2", "hat_x2"):
             made = whole(odd).clamp(0, 1)
             print("inside 0 to 1:", ((made > 0) & (made < 1)).float().mean())
             expected[family_of(name)][f"{name}.odd.out"] = made.permute(0, 2, 3, 1).contiguous()

@@ -142,6 +142,7 @@ struct SweepFixture {
       return kLanguageModel;
     if (port.type == std::string_view("MODEL") && takes_patched_models(type.name()))
       return kPatchedModel;
+    if (port.type == std::string_view("MODEL") && takes_unets(type.name())) return kUnetModel;
     if (port.type == std::string_view("VAE") && takes_patched_models(type.name()))
       return kPatchedVae;
     for (const SweepProvider& provider : kProviders)

@@ -133,6 +133,27 @@ BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept) {
   BOOST_TEST((names_in(kSaved).count("v_pred") == 1 && names_in(kSaved).count("ztsnr") == 1));
 }
 
+// Numbers, not marks: the ends of the noise levels, of a file and of a node.
+BOOST_AUTO_TEST_CASE(continuous_levels_of_an_sdxl_are_kept) {
+  write("sdxl");
+  checkpoint.push_back({"edm_vpred.sigma_max", "F32", {1}, bytes_of_floats({80})});
+  checkpoint.push_back({"edm_vpred.sigma_min", "F32", {1}, bytes_of_floats({0.01f})});
+  write_safetensors(folder / "out/checkpoints/given.safetensors", checkpoint);
+  const std::vector<float> given = picture("given.safetensors", saving());
+  BOOST_TEST((names_in(kSaved) == names_in("given.safetensors")));
+  BOOST_TEST((picture(kSaved) == given));
+  std::filesystem::remove(folder / "out/checkpoints" / kSaved);
+  checkpoint.resize(checkpoint.size() - 2);
+  write_safetensors(folder / "out/checkpoints/given.safetensors", checkpoint);
+  BOOST_TEST((picture("given.safetensors") != given));
+  picture("given.safetensors",
+          node("other", "ModelSamplingContinuousEDM",
+               R"("model": ["model", 0], "sampling": "v_prediction", "sigma_max": 80.0,
+                  "sigma_min": 0.01)") +
+              saving("other"));
+  BOOST_TEST((picture(kSaved) == given));
+}
+
 // Playground's latents have statistics of their own, whatever file the autoencoder is of.
 BOOST_AUTO_TEST_CASE(an_autoencoder_of_its_own_file_takes_the_models_statistics) {
   write("sdxl", {"edm_mean", "edm_std"});

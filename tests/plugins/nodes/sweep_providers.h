@@ -61,10 +61,18 @@ inline bool takes_patched_models(std::string_view type) {
 inline constexpr const char* kPatchedModel = R"(["patched", 0])";
 inline constexpr const char* kPatchedVae = R"(["patched_vae", 0])";
 
+// Classes that change nothing but a UNet.
+inline bool takes_unets(std::string_view type) {
+  return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
+         type == "SelfAttentionGuidance" || type == "HypernetworkLoader";
+}
+inline constexpr const char* kUnetModel = R"(["little_unet", 0])";
+
 inline std::string provider_nodes() {
   return R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
+    "little_unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "little.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
@@ -108,10 +116,15 @@ inline void write_vision_models(const std::filesystem::path& models) {
                            File{"patches", "alone", "model_patches/patch.safetensors"},
                            File{"patches", "z_image", "diffusion_models/patched.safetensors"},
                            File{"workflows", "z_image.vae", "vae/patched.safetensors"},
+                           File{"unet", "sd1", "diffusion_models/little.safetensors"},
                            File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
+  std::filesystem::create_directories(models / "hypernetworks");
+  std::filesystem::copy_file(tests_folder() / "plugins/goldens/unet/hypernetwork.pt",
+                             models / "hypernetworks/net.pt",
+                             std::filesystem::copy_options::overwrite_existing);
 }
 
 }  // namespace heddle::test

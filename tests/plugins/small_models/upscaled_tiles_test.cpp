@@ -8,6 +8,7 @@
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/support/golden_files.h"
+#include "tests/support/model_probe.h"
 #include "tests/support/pytorch_writer.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
@@ -123,6 +124,31 @@ BOOST_AUTO_TEST_CASE(transformers_take_pictures_smaller_than_they_were_made_for)
     heddle::Engine::Data whole(options());
     check_inference(whole, flow(name, "odd.png"));
   }
+}
+
+// Files of SPAN have room for what its four convolutions make together, in which may stand what
+// they made at some time in the training.
+BOOST_AUTO_TEST_CASE(convolutions_that_were_trained_as_four_are_made_one) {
+  add_model("span_plain_x4", "window_upscalers");
+  std::vector<FileTensor> tensors = seeded_model("span_plain_x4", false, "window_upscalers"), old;
+  constexpr std::string_view kAround = ".sk.weight";
+  for (const FileTensor& tensor : tensors) {
+    if (!tensor.name.ends_with(kAround)) continue;
+    const std::string joined =
+        tensor.name.substr(0, tensor.name.size() - kAround.size()) + ".eval_conv.";
+    old.push_back(seeded_tensor(joined + "weight", {tensor.shape.at(0), tensor.shape.at(1), 3, 3}));
+    old.push_back(seeded_tensor(joined + "bias", {tensor.shape.at(0)}));
+  }
+  BOOST_TEST(old.size() == 2u * 20);
+  tensors.insert(tensors.end(), old.begin(), old.end());
+  write_pytorch(folder / "models/upscale_models/joined.pth", tensors, "params");
+  const std::vector<float> four = run(flow("span_plain_x4", "odd.png")).pixels,
+                           one = run(flow("joined", "odd.png")).pixels;
+  const TensorFile golden{tests_folder() / "plugins/goldens/window_upscalers/span.safetensors"};
+  const double error = relative_error(one, golden.floats("span_plain_x4.odd.out"));
+  BOOST_TEST_MESSAGE("joined: relative error " << error);
+  BOOST_TEST(error < 1e-6, "joined: relative error " << error);
+  BOOST_TEST((one != four));  // summed in another order
 }
 
 BOOST_AUTO_TEST_CASE(calls_and_shapes_are_told_before_a_run) {

@@ -1,0 +1,35 @@
+// plugins/blocks/unet_config.h - the configuration of a UNet with one more patch in it
+// (plugins/denoisers/unet_patches.h). Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <heddle/model.hpp>
+
+namespace heddle::blocks {
+
+inline constexpr const char* kUnetConfig = "unet_config";    // the setting
+inline constexpr const char* kUnetPatches = "unet_patches";  // of the configuration
+
+// Throws unsupported where the model is no UNet. `node`: who asks.
+inline Value unet_config_with(const Value& model, const Value& patch, const std::string& node) {
+  const Value built_of = model_settings(model).field(kUnetConfig);
+  if (!built_of)
+    throw Error(HEDDLE_UNSUPPORTED, node + " changes UNets, and the model is of '" +
+                                        model_family(model) +
+                                        "'. Leave the node out, or use a UNet of Stable "
+                                        "Diffusion or SDXL.");
+  std::vector<Value> patches;
+  const Value before = built_of.field(kUnetPatches);
+  for (std::uint32_t i = 0; i < before.count(); ++i) patches.push_back(before.item(i));
+  patches.push_back(patch);
+  return Record(built_of).set(kUnetPatches, list_of(patches)).value();
+}
+
+// What was built of the configuration, with the settings that the model had.
+inline Value with_unet_config(const Value& built, const Value& model, const Value& config) {
+  return with_settings(built, Record(model_settings(model)).set(kUnetConfig, config).value());
+}
+
+}  // namespace heddle::blocks

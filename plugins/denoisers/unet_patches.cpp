@@ -1,0 +1,63 @@
+#include "unet_patches.h"
+
+namespace heddle::denoisers {
+namespace {
+
+FreeUPatch free_u_of(const Value& told) {
+  return {.by_mean = told.get<bool>("by_mean", false),
+          .b1 = told.get<double>("b1", 1.0),
+          .b2 = told.get<double>("b2", 1.0),
+          .s1 = told.get<double>("s1", 1.0),
+          .s2 = told.get<double>("s2", 1.0)};
+}
+
+TilesPatch tiles_of(const Value& told) {
+  return {.tile = told.get<std::int64_t>("tile", 0),
+          .swap = told.get<std::int64_t>("swap", 1),
+          .depth = told.get<std::int64_t>("depth", 0),
+          .deepens = told.get<bool>("deepens", false)};
+}
+
+HyperPatch hypernetwork_of(const Value& told) {
+  return {.prefix = told.get<std::string>("prefix", ""),
+          .file = told.get<std::string>("file", ""),
+          .function = told.get<std::string>("function", "linear"),
+          .strength = told.get<double>("strength", 1.0),
+          .has_norms = told.get<bool>("has_norms", false),
+          .ends_in_function = told.get<bool>("ends_in_function", false)};
+}
+
+}  // namespace
+
+UnetPatches UnetPatches::of(const Value& config) {
+  UnetPatches patches;
+  if (!config.is(HEDDLE_KIND_RECORD)) return patches;
+  const Value list = config.field("unet_patches");
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    const Value told = list.item(i);
+    const auto kind = told.get<std::string>("kind", "");
+    if (kind == "free_u") {
+      patches.free_u.push_back(free_u_of(told));
+    } else if (kind == "tiles") {
+      if (patches.tiles.tile > 0)
+        throw Error(HEDDLE_UNSUPPORTED,
+                    "the model's attention is in tiles already. Leave out one HyperTile.");
+      patches.tiles = tiles_of(told);
+    } else if (kind == "hypernetwork") {
+      patches.hypernetworks.push_back(hypernetwork_of(told));
+    } else if (kind == "attended") {
+      patches.tells_attended = true;
+    } else {
+      throw Error(HEDDLE_UNSUPPORTED, "there is no patch '" + kind + "' of UNets.");
+    }
+  }
+  return patches;
+}
+
+std::int64_t draw_of(const std::string& path) {
+  std::uint64_t hash = 14695981039346656037u;  // FNV-1a
+  for (const char c : path) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return std::int64_t(hash >> 1);
+}
+
+}  // namespace heddle::denoisers

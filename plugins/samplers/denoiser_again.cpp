@@ -1,0 +1,77 @@
+// What a denoiser does beside its evaluations: what it keeps between them, and the second look that
+// patches ask for.
+#include "second_look.h"
+
+namespace heddle::samplers {
+
+Denoiser::~Denoiser() = default;
+
+void Denoiser::show(const Value& latent) {
+  conditionings_.show(latent);
+  if (caches_.again) caches_.again->denoiser().show(latent);
+}
+
+bool Denoiser::take_turns() {
+  calls_.take_turns();
+  if (controls_) controls_->take_turns();
+  return true;
+}
+
+// Where there is no memory for the sessions of both looks, each gives way to the other's.
+void Denoiser::look_again(const Sigmas& levels) {
+  caches_.again = SecondLook::of(ctx_, plan_, sampling_, shape_, levels);
+  if (!caches_.again) return;
+  Denoiser& again = caches_.again->denoiser();
+  calls_.share_with([this, &again] {
+    if (controls_) controls_->take_turns();
+    return again.take_turns();
+  });
+  again.share_with([this, &again] {
+    again.take_turns();
+    return take_turns();
+  });
+}
+
+void Denoiser::archive(StateArchive& state) {
+  state("evaluation", run_->next);
+  std::size_t count = opened_.levels.size();
+  state("opened", count);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::vector<double> sigmas =
+        i < opened_.levels.size() ? opened_.levels[i] : std::vector<double>();
+    state("opened " + std::to_string(i), sigmas);
+    std::vector<std::uint64_t> steps;
+    if (i >= opened_.levels.size()) stretches_over(sigmas, steps);
+  }
+  patches_.archive(state);
+  if (caches_.again)
+    state.under("again ", [&](StateArchive& inner) { caches_.again->archive(inner); });
+  if (caches_.outputs) caches_.outputs->archive(state);
+  if (caches_.references) caches_.references->archive(state);
+  if (!caches_.lazy) return;
+  caches_.lazy->archive(state);
+  state("lazily_added", last_.lazily_added);
+  state("last_unconditioned", last_.seen.unconditioned);
+}
+
+Tensor Denoiser::patched(const Look& look) {
+  const std::pmr::vector<float> x = numbers(look.x);
+  GuidedPoint point{.shape = shape_, .sigma = look.sigma, .x = x, .predictions = {}};
+  const Stretch& stretch = run_->stretches[run_->now];
+  for (std::size_t list = 0; list < run_->lists.front().size(); ++list) {
+    const bool needed = stretch.needed[list];
+    point.predictions.push_back(
+        needed ? numbers(or_zeros(ctx_, prediction(look, list), look.x.shape()))
+               : std::pmr::vector<float>(&memory_));
+  }
+  if (caches_.again) {
+    point.attended = caches_.again->attended();
+    point.look_again = [&](std::span<const float> state) {
+      return caches_.again->look(state, look.sigma);
+    };
+  }
+  const std::pmr::vector<float> result = patches_(point, memory_);
+  return ctx_.upload(shape_, HEDDLE_F32, result.data());
+}
+
+}  // namespace heddle::samplers
