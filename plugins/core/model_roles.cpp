@@ -16,7 +16,8 @@ constexpr RoleNames kRoles[] = {
     {"vae.decoder", "an autoencoder", "VAELoader"},
     {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
     {"vision_encoder", "a vision tower alone",
-     "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
+     "CLIPVisionLoader if it is CLIP's or SigLIP's; that of a language model belongs into one file "
+     "with it"},
     {"control_net", "a ControlNet", "ControlNetLoader"},
     {"model_patch", "a model patch", "ModelPatchLoader"},
     {"style_model", "a style model", "StyleModelLoader"},

@@ -143,10 +143,10 @@ class UnetBuilder {
     Filler fill = filler(block, "embed.vector");
     fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
     fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});
-    if (d_.numbers > 0) {
-      block.link(B::y, graph_.input("y", kConstant))
-          .link(B::sizes, graph_.input("sizes", kConstant))
-          .set(B::size_waves, kUnetSizeWaves);
+    if (d_.numbers > 0)
+      block.link(B::sizes, graph_.input("sizes", kConstant)).set(B::size_waves, kUnetSizeWaves);
+    if (d_.label > 0) {
+      block.link(B::y, graph_.input("y", kConstant));
       fill.both(B::label_in, B::label_in_bias, "label_emb.0.0", {d_.vector, d_.label});
       fill.both(B::label_out, B::label_out_bias, "label_emb.0.2", {d_.vector, d_.vector});
     }

@@ -15,6 +15,8 @@
 
 namespace heddle::denoisers {
 
+struct Module;
+
 // A part of a stage, in the order in which data passes them.
 struct UnetPart {
   enum class Kind { resnet, transformer, down, up } kind;
@@ -67,6 +69,7 @@ class UnetNames {
   bool is_there(const UnetStage& stage) const;
   bool has_module(const std::string& original, const std::string& diffusers,
                   const char* tail) const;
+  std::string diffusers_top(const Module& module) const;
   std::string stored(const std::string& original, const std::string& diffusers) const;
   std::string chosen(const std::string& original, const std::string& diffusers,
                      const char* kind) const;

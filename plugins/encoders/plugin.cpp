@@ -2,6 +2,7 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "clip_hooks.h"
+#include "clip_vision.h"
 #include "deep_vision_model.h"
 #include "edit_nodes.h"
 #include "generate_nodes.h"
@@ -20,14 +21,15 @@
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
-              T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, LanguageKeptLayer, LanguageLogits,
-              SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed,
-              VisionRope, VisionLayer, VisionMerge, DeepVisionModel, DeepVisionEmbed,
-              DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
-              CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode, StyleModelApply,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              ClipVision, ClipVisionEmbed, ClipVisionPool, T5, T5Embed, T5Bias, T5Layer, T5Finish,
+              LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
+              LanguageJoin, LanguageKeptLayer, LanguageLogits, SiglipVision, SiglipEmbed,
+              SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer,
+              VisionMerge, DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge,
+              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
+              CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode,
+              StyleModelApply, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

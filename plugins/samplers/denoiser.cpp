@@ -114,7 +114,7 @@ void Denoiser::open_controls(const Stretch& stretch) {
   std::vector<ControlNets::Asked> sets;
   for (const ModelSet& set : run_->sets) {
     sets.push_back({conditionings_.entry(set), model_of(set), point_of(shape_, set.box),
-                    conditionings_.grid()});
+                    conditionings_.grid(), conditionings_.seed()});
   }
   controls_->open(sets, sampling_.levels,
                   std::span(run_->sigmas).subspan(stretch.begin, stretch.count));
