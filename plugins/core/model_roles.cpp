@@ -22,6 +22,7 @@ constexpr RoleNames kRoles[] = {
     {"model_patch", "a model patch", "ModelPatchLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
+    {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
 };
 
 // Files that are no models: a part of a name tells.
@@ -33,7 +34,8 @@ constexpr NameMark kMarks[] = {
     {".lora_A.", "a LoRA", "Load it with LoraLoader."},
     {".hada_w1_a", "a LoRA", "Load it with LoraLoader."},
     {".lokr_w1", "a LoRA", "Load it with LoraLoader."},
-    {"ip_adapter.", "an IP-Adapter", "IP-Adapters are not supported."},
+    {"to_q_lora", "an IP-Adapter of FaceID",
+     "It reads what InsightFace makes of a face, which nothing here does."},
     {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
 };
 

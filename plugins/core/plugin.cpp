@@ -4,6 +4,7 @@
 #include "block_merge_nodes.h"
 #include "conditioning_file_nodes.h"
 #include "hook_nodes.h"
+#include "ip_adapter_loaders.h"
 #include "list_nodes.h"
 #include "literal_nodes.h"
 #include "loader_nodes.h"
@@ -49,11 +50,11 @@ HEDDLE_PLUGIN(
     MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd, CLIPMergeSubtract, CLIPAttentionMultiply,
     UNetSelfAttentionMultiply, UNetCrossAttentionMultiply, ModelSave, CLIPSave, VAESave,
     CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly, TripleCLIPLoader,
-    QuadrupleCLIPLoader, CLIPVisionLoader, StyleModelLoader, ControlNetLoader, DiffControlNetLoader,
-    UpscaleModelLoader, ModelPatchLoader, TorchCompileModel, ModelAttentionBackend,
-    ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
-    SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
-    CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-    ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
+    QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader, IPAdapterUnifiedLoader,
+    StyleModelLoader, ControlNetLoader, DiffControlNetLoader, UpscaleModelLoader, ModelPatchLoader,
+    TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits,
+    SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
+    SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -14,6 +14,7 @@
 #include "sd3.h"
 #include "unet.h"
 #include "unet_adapter.h"
+#include "unet_adapters.h"
 #include "unet_lora_control.h"
 #include "unet_self.h"
 #include "unet_union.h"
@@ -36,9 +37,10 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
-              UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
-              UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
-              UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature,
-              UnetUnionLayer, UnetUnionHint, Modules, BenchShapes)
+              UnetSelfPart, UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer,
+              UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual,
+              UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet,
+              UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer,
+              UnetUnionHint, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -6,6 +6,8 @@
 
 #include "flux_blocks.h"
 #include "plugins/blocks/slots.h"
+#include "unet_adapters.h"
+#include "unet_filler.h"
 #include "unet_lora_control.h"
 #include "unet_names.h"
 #include "unet_self.h"
@@ -19,8 +21,13 @@ constexpr std::int64_t kUnetHeads = 8, kUnetHeadWidth = 64;
 // Builds the graph of one file.
 class UnetBuilder {
  public:
-  UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph)
-      : file_(file), names_(names), d_(sizes), graph_(graph) {}
+  UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph,
+              const Value& config = {})
+      : file_(file),
+        names_(names),
+        d_(sizes),
+        graph_(graph),
+        adapters_(file, names, config, graph) {}
 
   void run() {
     begin();
@@ -107,27 +114,7 @@ class UnetBuilder {
     return block[B::out];
   }
 
-  // Modules of a part, or, without one, of those outside the stages.
-  struct Filler {
-    const UnetNames& names;
-    const UnetPart* part;
-    blocks::Slots slots;
-
-    std::string tensor(const std::string& module, const char* kind) const {
-      return part == nullptr ? names.top(module, kind) : names.in_part(*part, module, kind);
-    }
-    void both(const Weight& weight, const Weight& bias, const std::string& module,
-              const Shape& shape) {
-      slots.fill(weight, tensor(module, "weight"), shape);
-      slots.fill(bias, tensor(module, "bias"), {shape.front()});
-    }
-    void matrix(const Weight& weight, std::initializer_list<std::string> modules,
-                const Shape& shape) {
-      std::vector<Part> parts;
-      for (const std::string& module : modules) parts.push_back({tensor(module, "weight")});
-      slots.fill(weight, parts, shape);
-    }
-  };
+  using Filler = UnetFiller;
   Filler filler(Block& block, const std::string& path, const UnetPart* part = nullptr) const {
     return {names_, part, blocks::Slots(file_, block, path)};
   }
@@ -171,8 +158,10 @@ class UnetBuilder {
       case Kind::transformer:
         return add_transformer(part, path, hidden, channels);
       case Kind::down:
+        ++halvings_;
         return add_resample<UnetDown>(part, path + ".smaller.conv", "op", hidden, channels);
       case Kind::up:
+        --halvings_;
         return add_resample<UnetUp>(part, path + ".larger.conv", "conv", hidden, channels);
     }
   }
@@ -225,6 +214,7 @@ class UnetBuilder {
     fill.both(UnetTokensIn::norm, UnetTokensIn::norm_bias, "norm", {channels});
     fill_projection<UnetTokensIn>(fill, "proj_in", width, channels);
     Source tokens = enter[UnetTokensIn::out];
+    adapters_.enter();
     for (int k = 0; k < part.depth; ++k)
       tokens =
           add_block(part, path + ".transformer." + std::to_string(k), k, {heads, width}, tokens);
@@ -247,13 +237,33 @@ class UnetBuilder {
     text.link(UnetContext::context, context_).link(UnetContext::x, x_);
     filler(text, path + ".context", &part)
         .matrix(UnetContext::kv, {at + "attn2.to_k", at + "attn2.to_v"}, {2 * width, d_.context});
+    std::optional<Source> attended;
+    if (path.starts_with("middle.")) attended = add_self(part, path, at, attention, tokens);
     Block block = graph_.add<B>(path + ".block");
-    block.link(B::tokens, tokens)
-        .link(B::kv, text[UnetContext::out])
-        .set(B::heads, attention.heads);
+    block.set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
-    if (path.starts_with("middle.")) {
-      block.link(B::attended, add_self(part, path, at, attention, tokens));
+    if (!adapters_.empty()) {
+      const UnetAdapters::Parts made =
+          adapters_.parts({part, path, at, attention.heads, width, halvings_, tokens,
+                           text[UnetContext::out], x_, attended});
+      block.link(B::tokens, made.tokens).link(B::crossed, made.crossed);
+    } else {
+      block.link(B::tokens, tokens).link(B::kv, text[UnetContext::out]);
+      fill_attentions(fill, at, width, attended, block);
+    }
+    fill.both(B::text_proj, B::text_proj_bias, at + "attn2.to_out.0", {width, width});
+    fill.both(B::norm3, B::norm3_bias, at + "norm3", {width});
+    const std::int64_t raised = rows(part, (at + "ff.net.0.proj").c_str());
+    fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
+    fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
+    return block[B::out];
+  }
+
+  void fill_attentions(Filler& fill, const std::string& at, std::int64_t width,
+                       const std::optional<Source>& attended, Block& block) const {
+    using B = UnetTransformer;
+    if (attended) {
+      block.link(B::attended, *attended);
     } else {
       fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
       fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
@@ -262,12 +272,6 @@ class UnetBuilder {
     fill.both(B::proj, B::proj_bias, at + "attn1.to_out.0", {width, width});
     fill.both(B::norm2, B::norm2_bias, at + "norm2", {width});
     fill.matrix(B::text_q, {at + "attn2.to_q"}, {width, width});
-    fill.both(B::text_proj, B::text_proj_bias, at + "attn2.to_out.0", {width, width});
-    fill.both(B::norm3, B::norm3_bias, at + "norm3", {width});
-    const std::int64_t raised = rows(part, (at + "ff.net.0.proj").c_str());
-    fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
-    fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
-    return block[B::out];
   }
 
   // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self".
@@ -311,20 +315,13 @@ class UnetBuilder {
   const UnetNames& names_;
   const UnetSizes& d_;
   Blocks& graph_;
+  UnetAdapters adapters_;
+  int halvings_ = 0;
   Source x_, context_, vector_;
   Source like_;  // of the size that the next step up gives
   std::deque<std::string> inputs_;
   UnetControlPlaces places_;
 };
-
-// Models of videos have the same names, and blocks between frames beside.
-bool is_of_videos(const Checkpoint& file) {
-  for (std::uint32_t i = 0; i < file.size(); ++i)
-    if (const std::string name = file.name(i);
-        name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
-      return true;
-  return false;
-}
 
 // The ControlNet that the UNet and a file of factors or differences, joined to its own, make.
 void build_lora_control(const Checkpoint& file, const Value& config, UnetNames names,
@@ -359,7 +356,8 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const UnetSizes sizes = unet_sizes(file, *names);
   if (!config.get<std::string>("control_lora", "").empty())
     return build_lora_control(file, config, *names, sizes, graph);
-  UnetBuilder(file, *names, sizes, graph).run();
+  UnetBuilder(file, *names, sizes, graph, config).run();
+  UnetAdapters::add_settings(*names, config, sizes.context, graph);
   add_unet_settings(file, config, *names, sizes, graph);
 }
 

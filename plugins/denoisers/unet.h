@@ -12,6 +12,7 @@
 //                                      width (base), or an aesthetic score (refiner)
 //          concat    (1|B, C, H, W)    loop-invariant  models for inpainting: a mask and a latent
 //                                      without what it covers (5); pix2pix: a picture's latent (4)
+//          adapter.<i>.tokens and so on  loop-invariant, optional: of pictures (unet_adapters.h)
 //          control.output.<i>, control.middle, control.input.<i>  per step, optional: residuals of
 //                                      models beside it (unet_control.h)
 // Output   out       (B, 4, H, W)      noise, or velocity, in the latent's element type

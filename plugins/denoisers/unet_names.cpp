@@ -222,6 +222,14 @@ void UnetNames::read_diffusers() {
   }
 }
 
+bool is_of_videos(const Checkpoint& file) {
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    if (const std::string name = file.name(i);
+        name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
+      return true;
+  return false;
+}
+
 // Models of unCLIP have another name for what reads a label.
 std::string UnetNames::diffusers_top(const Module& module) const {
   constexpr std::string_view kSizes = "add_embedding", kPictures = "class_embedding";

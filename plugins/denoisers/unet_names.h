@@ -27,6 +27,9 @@ struct UnetPart {
 // What stands at one number of "input_blocks", "output_blocks", or in the middle.
 using UnetStage = std::vector<UnetPart>;
 
+// Models of videos have the same names, and blocks between frames beside.
+bool is_of_videos(const Checkpoint& file);
+
 class UnetNames {
  public:
   // Layout, prefix and stages of this file; nothing when it holds no such model.
