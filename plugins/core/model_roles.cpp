@@ -36,6 +36,7 @@ constexpr NameMark kMarks[] = {
     {".lokr_w1", "a LoRA", "Load it with LoraLoader."},
     {"to_q_lora", "an IP-Adapter of FaceID",
      "It reads what InsightFace makes of a face, which nothing here does."},
+    {"ip_adapter.", "a part of an IP-Adapter", "Load the whole file with IPAdapterModelLoader."},
     {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
 };
 
