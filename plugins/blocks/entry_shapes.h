@@ -27,7 +27,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "reference_latents_method",
                                                "image_slots",
                                                "control",
-                                               "control_apply_to_uncond"};
+                                               "control_apply_to_uncond",
+                                               "unclip_conditioning"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {
@@ -72,10 +73,15 @@ inline std::optional<heddle_tensor_info> info_of(const Value& told) {
   return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
 }
 
-// Calls visit(path, info) for the hints and masks of an entry's ControlNets, which are told of as
-// above.
+// Calls visit(path, info) for the hints and masks of an entry's ControlNets, and for embeddings of
+// its pictures, which are told of as above.
 template <class Visit>
-void each_control_tensor(Value control, Visit&& visit) {
+void each_told_tensor(const Value& scope, Visit&& visit) {
+  const Value pictures = scope.field("unclip_conditioning");
+  for (std::uint32_t k = 0; k < pictures.count(); ++k)
+    if (const auto info = info_of(pictures.item(k).field("embeds")))
+      visit("unclip_conditioning." + std::to_string(k) + ".embeds", *info);
+  Value control = scope.field("control");
   for (std::string at = "control"; control.is(HEDDLE_KIND_RECORD); at += ".previous") {
     for (const char* field : {"hint", "mask"})
       if (const auto info = info_of(control.field(field))) visit(at + "." + field, *info);
@@ -122,10 +128,9 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("concat_mask", entry.concat_mask);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
-    each_control_tensor(entry.scope.field("control"),
-                        [&](const std::string& field, const heddle_tensor_info& info) {
-                          question.out(output, path_join(at, field), info.dtype, shape_of(info));
-                        });
+    each_told_tensor(entry.scope, [&](const std::string& field, const heddle_tensor_info& info) {
+      question.out(output, path_join(at, field), info.dtype, shape_of(info));
+    });
     for (std::uint32_t k = 0; k < entry.scope.count(); ++k)
       question.known(output, path_join(at, entry.scope.key(k)), entry.scope.item(k));
   }

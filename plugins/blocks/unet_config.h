@@ -9,13 +9,13 @@
 
 namespace heddle::blocks {
 
-inline constexpr const char* kUnetConfig = "unet_config";    // the setting
-inline constexpr const char* kUnetPatches = "unet_patches";  // of the configuration
+inline constexpr const char* kUnetConfig = "patched_config";  // the setting
+inline constexpr const char* kUnetPatches = "unet_patches";   // of the configuration
 
 // Throws unsupported where the model is no UNet. `node`: who asks.
 inline Value unet_config_with(const Value& model, const Value& patch, const std::string& node) {
   const Value built_of = model_settings(model).field(kUnetConfig);
-  if (!built_of)
+  if (!built_of || model_family(model) != "unet")
     throw Error(HEDDLE_UNSUPPORTED, node + " changes UNets, and the model is of '" +
                                         model_family(model) +
                                         "'. Leave the node out, or use a UNet of Stable "

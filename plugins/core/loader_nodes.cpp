@@ -191,19 +191,45 @@ std::uint64_t DiffusersLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&model_path});
 }
 
-void CheckpointLoaderSimple::execute(Context& ctx) {
-  const Checkpoint file = open(ctx, ckpt_name);
+namespace {
+
+template <class Loader>
+void load_checkpoint(Context& ctx, const Checkpoint& file) {
   Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file));
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
     autoencoder = with_statistics_of(vae_value(ctx, *part, latents_told_by(denoiser)), denoiser);
     denoiser = with_latents_of(denoiser, autoencoder);
   }
-  ctx[model] = denoiser;
-  ctx[clip] = checkpoint_clip(ctx, file, model_settings(denoiser).get<std::string>("family", ""));
-  ctx[vae] = autoencoder;
+  ctx[Loader::model] = denoiser;
+  ctx[Loader::clip] =
+      checkpoint_clip(ctx, file, model_settings(denoiser).get<std::string>("family", ""));
+  ctx[Loader::vae] = autoencoder;
+}
+
+}  // namespace
+
+void CheckpointLoaderSimple::execute(Context& ctx) {
+  load_checkpoint<CheckpointLoaderSimple>(ctx, open(ctx, ckpt_name));
 }
 std::uint64_t CheckpointLoaderSimple::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&ckpt_name});
+}
+
+void unCLIPCheckpointLoader::execute(Context& ctx) {
+  constexpr const char* kTower = "embedder.model.visual.";
+  const Checkpoint file = open(ctx, ckpt_name);
+  const Checkpoint tower = file.sub(kTower);
+  if (tower.size() == 0)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": none of its " + std::to_string(file.size()) +
+                    " tensors begins with '" + kTower +
+                    "', so it is no unCLIP checkpoint. Load it with CheckpointLoaderSimple.");
+  load_checkpoint<unCLIPCheckpointLoader>(ctx, file);
+  ctx[clip_vision] =
+      Record().set("model", build_for(ctx, "vision_encoder", tower, Value())).value();
+}
+std::uint64_t unCLIPCheckpointLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&ckpt_name});
 }
 

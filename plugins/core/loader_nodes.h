@@ -44,6 +44,24 @@ struct CheckpointLoaderSimple {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct unCLIPCheckpointLoader {
+  static constexpr Info info{
+      "unCLIPCheckpointLoader",
+      1,
+      "unCLIPCheckpointLoader",
+      "loaders",
+      "Diffusion model, text encoder, autoencoder and vision tower out of one file.",
+      kLoader};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name", Widget{.source = "checkpoints"}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr Output<Value> clip_vision{"CLIP_VISION", 0, "", "CLIP_VISION"};
+  static constexpr auto ports = heddle::ports(ckpt_name, model, clip, vae, clip_vision);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct UNETLoader {
   static constexpr const char* kTypes[] = {"default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2",
                                            nullptr};

@@ -16,11 +16,13 @@ constexpr RoleNames kRoles[] = {
     {"vae.decoder", "an autoencoder", "VAELoader"},
     {"vae.encoder", "an autoencoder's encoder alone", "no loader, as it cannot decode"},
     {"vision_encoder", "a vision tower alone",
-     "CLIPVisionLoader if it is SigLIP's; that of a language model belongs into one file with it"},
+     "CLIPVisionLoader if it is CLIP's or SigLIP's; that of a language model belongs into one file "
+     "with it"},
     {"control_net", "a ControlNet", "ControlNetLoader"},
     {"model_patch", "a model patch", "ModelPatchLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
+    {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
 };
 
 // Files that are no models: a part of a name tells.
@@ -32,7 +34,9 @@ constexpr NameMark kMarks[] = {
     {".lora_A.", "a LoRA", "Load it with LoraLoader."},
     {".hada_w1_a", "a LoRA", "Load it with LoraLoader."},
     {".lokr_w1", "a LoRA", "Load it with LoraLoader."},
-    {"ip_adapter.", "an IP-Adapter", "IP-Adapters are not supported."},
+    {"to_q_lora", "an IP-Adapter of FaceID",
+     "It reads what InsightFace makes of a face, which nothing here does."},
+    {"ip_adapter.", "a part of an IP-Adapter", "Load the whole file with IPAdapterModelLoader."},
     {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
 };
 

@@ -7,8 +7,12 @@
 namespace heddle::loaders {
 
 struct CLIPVisionLoader {
-  static constexpr Info info{"CLIPVisionLoader",        1,      "Load CLIP Vision", "loaders",
-                             "A vision tower: SigLIP.", kLoader};
+  static constexpr Info info{"CLIPVisionLoader",
+                             1,
+                             "Load CLIP Vision",
+                             "loaders",
+                             "A vision tower: CLIP's or SigLIP's.",
+                             kLoader};
   static constexpr Input<std::string> clip_name{"clip_name", Widget{.source = "clip_vision"}};
   static constexpr Output<Value> clip_vision{"CLIP_VISION", 0, "", "CLIP_VISION"};
   static constexpr auto ports = heddle::ports(clip_name, clip_vision);

@@ -14,6 +14,7 @@
 #include "sd3.h"
 #include "unet.h"
 #include "unet_adapter.h"
+#include "unet_adapters.h"
 #include "unet_free.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
@@ -39,12 +40,12 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
-              UnetFree, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm,
-              UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
-              UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
-              UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetUnionKinds, UnetUnionFeature,
-              UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation, WanModulation,
-              WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer, WanFinal, Modules,
-              BenchShapes)
+              UnetFree, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart,
+              UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp,
+              UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
+              UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
+              UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
+              WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
+              WanLatentIn, WanRope, WanLayer, WanFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

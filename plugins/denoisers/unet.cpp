@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "flux_blocks.h"
+#include "plugins/blocks/slots.h"
+#include "unet_adapters.h"
 #include "unet_filler.h"
 #include "unet_free.h"
 #include "unet_hyper.h"
@@ -23,8 +25,13 @@ constexpr std::int64_t kUnetHeads = 8, kUnetHeadWidth = 64;
 class UnetBuilder {
  public:
   UnetBuilder(const Checkpoint& file, const UnetNames& names, const UnetSizes& sizes, Blocks& graph,
-              UnetPatches patches = {})
-      : file_(file), names_(names), d_(sizes), patches_(std::move(patches)), graph_(graph) {}
+              const Value& config = {}, UnetPatches patches = {})
+      : file_(file),
+        names_(names),
+        d_(sizes),
+        patches_(std::move(patches)),
+        graph_(graph),
+        adapters_(file, names, config, graph) {}
 
   void run() {
     begin();
@@ -129,10 +136,10 @@ class UnetBuilder {
     Filler fill = filler(block, "embed.vector");
     fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
     fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});
-    if (d_.numbers > 0) {
-      block.link(B::y, graph_.input("y", kConstant))
-          .link(B::sizes, graph_.input("sizes", kConstant))
-          .set(B::size_waves, kUnetSizeWaves);
+    if (d_.numbers > 0)
+      block.link(B::sizes, graph_.input("sizes", kConstant)).set(B::size_waves, kUnetSizeWaves);
+    if (d_.label > 0) {
+      block.link(B::y, graph_.input("y", kConstant));
       fill.both(B::label_in, B::label_in_bias, "label_emb.0.0", {d_.vector, d_.label});
       fill.both(B::label_out, B::label_out_bias, "label_emb.0.2", {d_.vector, d_.vector});
     }
@@ -157,8 +164,10 @@ class UnetBuilder {
       case Kind::transformer:
         return add_transformer(part, path, hidden, channels);
       case Kind::down:
+        ++halvings_;
         return add_resample<UnetDown>(part, path + ".smaller.conv", "op", hidden, channels);
       case Kind::up:
+        --halvings_;
         return add_resample<UnetUp>(part, path + ".larger.conv", "conv", hidden, channels);
     }
   }
@@ -211,6 +220,7 @@ class UnetBuilder {
     fill.both(UnetTokensIn::norm, UnetTokensIn::norm_bias, "norm", {channels});
     fill_projection<UnetTokensIn>(fill, "proj_in", width, channels);
     Source tokens = enter[UnetTokensIn::out];
+    adapters_.enter();
     for (int k = 0; k < part.depth; ++k)
       tokens =
           add_block(part, path + ".transformer." + std::to_string(k), k, {heads, width}, tokens);
@@ -237,13 +247,37 @@ class UnetBuilder {
     if (changed) text.link(UnetContext::values_of, changed->values);
     filler(text, path + ".context", &part)
         .matrix(UnetContext::kv, {at + "attn2.to_k", at + "attn2.to_v"}, {2 * width, d_.context});
+    std::optional<Source> attended;
+    const bool has_tiled_parts = !adapters_.empty() && patches_.tiles.tile > 0;
+    if (path.starts_with("middle.") || has_tiled_parts ||
+        has_hypernetwork(patches_.hypernetworks, file_, width))
+      attended = add_self(part, path, at, attention, tokens);
     Block block = graph_.add<B>(path + ".block");
-    block.link(B::tokens, tokens)
-        .link(B::kv, text[UnetContext::out])
-        .set(B::heads, attention.heads);
+    block.set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
-    if (path.starts_with("middle.") || has_hypernetwork(patches_.hypernetworks, file_, width)) {
-      block.link(B::attended, add_self(part, path, at, attention, tokens));
+    if (!adapters_.empty()) {
+      const UnetAdapters::Parts made =
+          adapters_.parts({part, path, at, attention.heads, width, halvings_, tokens,
+                           text[UnetContext::out], x_, attended});
+      block.link(B::tokens, made.tokens).link(B::crossed, made.crossed);
+    } else {
+      block.link(B::tokens, tokens).link(B::kv, text[UnetContext::out]);
+      fill_attentions(fill, path, at, width, attended, block);
+    }
+    fill.both(B::text_proj, B::text_proj_bias, at + "attn2.to_out.0", {width, width});
+    fill.both(B::norm3, B::norm3_bias, at + "norm3", {width});
+    const std::int64_t raised = rows(part, (at + "ff.net.0.proj").c_str());
+    fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
+    fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
+    return block[B::out];
+  }
+
+  void fill_attentions(Filler& fill, const std::string& path, const std::string& at,
+                       std::int64_t width, const std::optional<Source>& attended,
+                       Block& block) const {
+    using B = UnetTransformer;
+    if (attended) {
+      block.link(B::attended, *attended);
     } else {
       set_tiles(block, patches_.tiles, x_, path);
       fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
@@ -253,12 +287,6 @@ class UnetBuilder {
     fill.both(B::proj, B::proj_bias, at + "attn1.to_out.0", {width, width});
     fill.both(B::norm2, B::norm2_bias, at + "norm2", {width});
     fill.matrix(B::text_q, {at + "attn2.to_q"}, {width, width});
-    fill.both(B::text_proj, B::text_proj_bias, at + "attn2.to_out.0", {width, width});
-    fill.both(B::norm3, B::norm3_bias, at + "norm3", {width});
-    const std::int64_t raised = rows(part, (at + "ff.net.0.proj").c_str());
-    fill.both(B::up, B::up_bias, at + "ff.net.0.proj", {raised, width});
-    fill.both(B::down, B::down_bias, at + "ff.net.2", {width, raised / 2});
-    return block[B::out];
   }
 
   // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self", and
@@ -320,20 +348,13 @@ class UnetBuilder {
   const UnetSizes& d_;
   const UnetPatches patches_;
   Blocks& graph_;
+  UnetAdapters adapters_;
+  int halvings_ = 0;
   Source x_, context_, vector_;
   Source like_;  // of the size that the next step up gives
   std::deque<std::string> inputs_;
   UnetControlPlaces places_;
 };
-
-// Models of videos have the same names, and blocks between frames beside.
-bool is_of_videos(const Checkpoint& file) {
-  for (std::uint32_t i = 0; i < file.size(); ++i)
-    if (const std::string name = file.name(i);
-        name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
-      return true;
-  return false;
-}
 
 // The ControlNet that the UNet and a file of factors or differences, joined to its own, make.
 void build_lora_control(const Checkpoint& file, const Value& config, UnetNames names,
@@ -368,8 +389,9 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const UnetSizes sizes = unet_sizes(file, *names);
   if (!config.get<std::string>("control_lora", "").empty())
     return build_lora_control(file, config, *names, sizes, graph);
-  UnetBuilder(file, *names, sizes, graph, UnetPatches::of(config)).run();
-  graph.setting("unet_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());
+  UnetBuilder(file, *names, sizes, graph, config, UnetPatches::of(config)).run();
+  graph.setting("patched_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());
+  UnetAdapters::add_settings(*names, sizes.context, graph);
   add_unet_settings(file, config, *names, sizes, graph);
 }
 

@@ -5,12 +5,14 @@
 // Inputs   x         (B, 4, H, W)      per step        the latent, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 999], f32
 //          context   (1|B, T, 768...)  loop-invariant  the text's states
-//          y         (1|B, 1280)       loop-invariant  SDXL: the pooled text
+//          y         (1|B, 1280)       loop-invariant  SDXL: the pooled text; unCLIP: a picture's
+//                                      embedding, and as many numbers about its noise
 //          sizes     (1|B, n)          loop-invariant  SDXL: n numbers about the picture, in its
 //                                      pixels: height, width, top, left, then target height and
 //                                      width (base), or an aesthetic score (refiner)
 //          concat    (1|B, C, H, W)    loop-invariant  models for inpainting: a mask and a latent
 //                                      without what it covers (5); pix2pix: a picture's latent (4)
+//          adapter.<i>.tokens and so on  loop-invariant, optional: of pictures (unet_adapters.h)
 //          control.output.<i>, control.middle, control.input.<i>  per step, optional: residuals of
 //                                      models beside it (unet_control.h)
 // Output   out       (B, 4, H, W)      noise, or velocity, in the latent's element type

@@ -67,6 +67,18 @@ Tensor part_of(const Tensor& x, std::int64_t index, std::int64_t width) {
   return x.slice(2, index * width, (index + 1) * width);
 }
 
+// x (B, S, D) with what the gated MLP of a transformer's block makes of it.
+Tensor with_mlp(Context& ctx, const Tensor& x) {
+  using B = UnetTransformer;
+  const Tensor normed = ops::layer_norm(ctx, x, ctx[B::norm3], ctx[B::norm3_bias], ctx[B::eps]);
+  const Tensor raised = ops::linear(ctx, normed, ctx[B::up], ctx[B::up_bias]);
+  const std::int64_t mlp = raised.size(2) / 2;
+  const Tensor gated = ctx.make({raised.size(0), raised.size(1), mlp});
+  ops::gated_activation_into(ctx, part_of(raised, 1, mlp), part_of(raised, 0, mlp), HEDDLE_ACT_GELU,
+                             gated);
+  return ops::linear(ctx, gated, ctx[B::down], ctx[B::down_bias], HEDDLE_ACT_NONE, x);
+}
+
 }  // namespace
 
 void UnetVector::execute(Context& ctx) {
@@ -171,6 +183,11 @@ void UnetTransformer::execute(Context& ctx) {
   const auto add = [&](const Tensor& made, const Weight& matrix, const Weight& bias) {
     x = ops::linear(ctx, made, ctx[matrix], ctx[bias], HEDDLE_ACT_NONE, x);
   };
+  if (ctx.has(crossed)) {
+    add(ctx[crossed], text_proj, text_proj_bias);
+    ctx[out] = with_mlp(ctx, x);
+    return;
+  }
   if (ctx.has(attended)) {
     add(ctx[attended], proj, proj_bias);
   } else {
@@ -182,13 +199,7 @@ void UnetTransformer::execute(Context& ctx) {
   const Tensor asked = ops::linear(ctx, normed(norm2, norm2_bias), ctx[text_q], {}), text = ctx[kv];
   add(attend_in_tiles(ctx, asked, part_of(text, 0, width), part_of(text, 1, width), count, {}),
       text_proj, text_proj_bias);
-  const Tensor raised = ops::linear(ctx, normed(norm3, norm3_bias), ctx[up], ctx[up_bias]);
-  const std::int64_t mlp = raised.size(2) / 2;
-  const Tensor gated = ctx.make({raised.size(0), raised.size(1), mlp});
-  ops::gated_activation_into(ctx, part_of(raised, 1, mlp), part_of(raised, 0, mlp), HEDDLE_ACT_GELU,
-                             gated);
-  add(gated, down, down_bias);
-  ctx[out] = x;
+  ctx[out] = with_mlp(ctx, x);
 }
 
 void UnetDown::execute(Context& ctx) {

@@ -128,24 +128,26 @@ struct UnetContext {
 
 // tokens (B, S, D), kv (B, T, 2 D) of the text -> tokens: attention to each other, to the text, and
 // an MLP gated by GELU. attended (B, S, D): what the attention to each other made, where it stands
-// in blocks of its own (unet_self.h); the slots of that one are then empty. latent: where there are
-// tiles (unet_tiles.h).
+// in blocks of its own (unet_self.h); the slots of that one are then empty. crossed (B, S, D): what
+// the attention to the text made, where both stand in blocks of their own (unet_adapters.h).
+// latent: where there are tiles (unet_tiles.h).
 struct UnetTransformer : TilePorts {
   static constexpr Info info{"unet.transformer", 1,  "UNet transformer block",
                              "blocks/unet",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> tokens{"tokens"};
-  static constexpr Input<Tensor> kv{"kv"};
+  static constexpr Input<Tensor> kv{"kv", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> attended{"attended", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> crossed{"crossed", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 8}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight norm1{"norm1.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm1_bias{"norm1.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight proj_bias{"proj.bias"};
-  static constexpr Weight norm2{"norm2.weight"};
-  static constexpr Weight norm2_bias{"norm2.bias"};
-  static constexpr Weight text_q{"text.q.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight norm2{"norm2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight norm2_bias{"norm2.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight text_q{"text.q.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_proj{"text.proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight text_proj_bias{"text.proj.bias"};
   static constexpr Weight norm3{"norm3.weight"};
@@ -155,10 +157,10 @@ struct UnetTransformer : TilePorts {
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down_bias{"mlp.down.bias"};
   static constexpr Output<Tensor> out{"tokens"};
-  static constexpr auto ports =
-      heddle::ports(tokens, kv, attended, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias,
-                    norm2, norm2_bias, text_q, text_proj, text_proj_bias, norm3, norm3_bias, up,
-                    up_bias, down, down_bias, latent, tile, swap, depth, deepens, draw, out);
+  static constexpr auto ports = heddle::ports(
+      tokens, kv, attended, crossed, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias, norm2,
+      norm2_bias, text_q, text_proj, text_proj_bias, norm3, norm3_bias, up, up_bias, down,
+      down_bias, latent, tile, swap, depth, deepens, draw, out);
   static void execute(Context& ctx);
 };
 

@@ -1,19 +1,21 @@
-// plugins/denoisers/unet_filler.h - fills the slots of a UNet's block. Used while a graph is built.
+// Fills the slots of one block of a UNet with tensors by the original names of its modules. Used
+// while a model is built; one call's thread.
 #pragma once
 
 #include <initializer_list>
 #include <string>
 #include <vector>
 
+#include <heddle/model.hpp>
+
 #include "plugins/blocks/slots.h"
 #include "unet_names.h"
 
 namespace heddle::denoisers {
 
-// Modules of a part, or, without one, of those outside the stages.
 struct UnetFiller {
   const UnetNames& names;
-  const UnetPart* part;
+  const UnetPart* part;  // that the modules are in, or, without one, outside the stages
   blocks::Slots slots;
 
   std::string tensor(const std::string& module, const char* kind) const {

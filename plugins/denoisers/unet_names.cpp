@@ -222,9 +222,25 @@ void UnetNames::read_diffusers() {
   }
 }
 
+bool is_of_videos(const Checkpoint& file) {
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    if (const std::string name = file.name(i);
+        name.find("time_stack") != name.npos || name.find("temporal_transformer") != name.npos)
+      return true;
+  return false;
+}
+
+// Models of unCLIP have another name for what reads a label.
+std::string UnetNames::diffusers_top(const Module& module) const {
+  constexpr std::string_view kSizes = "add_embedding", kPictures = "class_embedding";
+  std::string name = module.parts[0];
+  if (name.starts_with(kSizes) && file_.has(prefix_ + "class_embedding.linear_1.weight"))
+    name.replace(0, kSizes.size(), kPictures);
+  return name;
+}
+
 std::string UnetNames::top(std::string_view module, const char* kind) const {
-  const Module& row = look_up(kUnetTop, module);
-  return chosen(std::string(module), row.parts[0], kind);
+  return chosen(std::string(module), diffusers_top(look_up(kUnetTop, module)), kind);
 }
 
 std::string UnetNames::in_part(const UnetPart& part, std::string_view module,
@@ -234,7 +250,7 @@ std::string UnetNames::in_part(const UnetPart& part, std::string_view module,
 
 template <class Each>
 void UnetNames::each(Each&& visit) const {
-  for (const Module& module : kUnetTop) visit(std::string(module.original), module.parts[0]);
+  for (const Module& module : kUnetTop) visit(std::string(module.original), diffusers_top(module));
   const auto visit_part = [&](const UnetPart& part, const std::string& module) {
     visit(part.original + "." + module, diffusers_module(part, module));
   };

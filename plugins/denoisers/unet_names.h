@@ -15,6 +15,8 @@
 
 namespace heddle::denoisers {
 
+struct Module;
+
 // A part of a stage, in the order in which data passes them.
 struct UnetPart {
   enum class Kind { resnet, transformer, down, up } kind;
@@ -24,6 +26,9 @@ struct UnetPart {
 };
 // What stands at one number of "input_blocks", "output_blocks", or in the middle.
 using UnetStage = std::vector<UnetPart>;
+
+// Models of videos have the same names, and blocks between frames beside.
+bool is_of_videos(const Checkpoint& file);
 
 class UnetNames {
  public:
@@ -67,6 +72,7 @@ class UnetNames {
   bool is_there(const UnetStage& stage) const;
   bool has_module(const std::string& original, const std::string& diffusers,
                   const char* tail) const;
+  std::string diffusers_top(const Module& module) const;
   std::string stored(const std::string& original, const std::string& diffusers) const;
   std::string chosen(const std::string& original, const std::string& diffusers,
                      const char* kind) const;

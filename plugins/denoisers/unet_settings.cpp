@@ -101,10 +101,8 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
     sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
   }
   constexpr std::int64_t kTaskNumbers = 4;  // of Lotus: sines and cosines of what it is to show
-  constexpr const char* kClasses = "class_embedding.linear_1.weight";  // diffusers' name of these
-  const bool has_label = names.has("label_emb.0.0");
-  if (!has_label && !file.has(kClasses)) return sizes;
-  sizes.label = has_label ? size("label_emb.0.0", 1) : file.size(kClasses, 1);
+  if (!names.has("label_emb.0.0")) return sizes;
+  sizes.label = size("label_emb.0.0", 1);
   if (sizes.label == kTaskNumbers)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() +
@@ -113,21 +111,32 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   // The refiner's pooled text is as wide as its states, which are CLIP-G's alone.
   const std::int64_t behind = kRefinerNumbers * kUnetSizeWaves;
   sizes.numbers = sizes.label - sizes.context == behind ? kRefinerNumbers : kBaseNumbers;
-  const bool is_of_pictures = sizes.numbers == kBaseNumbers && sizes.label == 2 * sizes.context;
-  if (sizes.label <= sizes.numbers * kUnetSizeWaves || is_of_pictures)
+  // unCLIP's embeddings, each number with one about its noise: OpenCLIP's H are as wide as the
+  // states of texts, CLIP-L's three quarters of that.
+  const std::int64_t thirds = 2 * sizes.label / std::max<std::int64_t>(sizes.context, 1);
+  const bool is_of_pictures = sizes.numbers == kBaseNumbers && sizes.context > 0 &&
+                              (thirds == 3 || thirds == 4) &&
+                              2 * sizes.label == thirds * sizes.context;
+  if (is_of_pictures) {
+    sizes.numbers = 0;
+    return sizes;
+  }
+  if (sizes.label <= sizes.numbers * kUnetSizeWaves)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": the UNet reads " + std::to_string(sizes.label) +
-                    " numbers beside the text, which are neither SDXL's nor those of its refiner. "
-                    "UNets that draw by a picture's embedding (unCLIP) are not supported.");
+                    " numbers beside the text, which are neither SDXL's, nor those of its refiner "
+                    "or of unCLIP. Use a UNet of Stable Diffusion or SDXL.");
   return sizes;
 }
 
 void add_text_settings(const UnetSizes& sizes, Blocks& graph) {
   if (sizes.context > 0) graph.setting("context_width", sizes.context);
   graph.setting("text_encoder", text_encoder_of(sizes));
-  if (sizes.numbers == 0) return;
-  graph.setting("pooled_width", sizes.label - sizes.numbers * kUnetSizeWaves);
-  graph.setting("size_numbers", sizes.numbers);
+  if (sizes.label == 0) return;
+  const std::int64_t pooled = sizes.label - sizes.numbers * kUnetSizeWaves;
+  graph.setting("pooled_width", pooled);
+  graph.setting("picture_width", sizes.numbers == 0 ? pooled / 2 : pooled);
+  if (sizes.numbers > 0) graph.setting("size_numbers", sizes.numbers);
 }
 
 void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,

@@ -16,7 +16,8 @@ struct UnetSizes {
   std::int64_t waves = 0, vector = 0, label = 0;
   std::int64_t latent = 0, more = 0;  // channels that it draws, and reads beside them
   std::int64_t context = 0;           // width of the text's states; 0: it reads no text
-  std::int64_t numbers = 0;           // about the picture, behind the pooled text
+  std::int64_t numbers = 0;           // about the picture, behind the pooled text; with a label,
+                                      // but none of these, it is a model of unCLIP
   bool is_linear = false;             // of the transformers' projections
 };
 // Waves of each number about the picture.

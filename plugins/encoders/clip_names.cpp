@@ -17,6 +17,11 @@ constexpr std::pair<const char*, const char*> kOpenClipModules[] = {
 };
 constexpr const char* kClipThirds[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"};
 
+std::string without(std::string prefix, std::string_view inner) {
+  if (prefix.ends_with(inner)) prefix.resize(prefix.size() - inner.size());
+  return prefix;
+}
+
 heddle_status* list_clip_modules(const heddle_host*, const heddle_checkpoint* raw,
                                  heddle_module_found found, void* to) {
   return guard([&] {
@@ -67,6 +72,16 @@ std::optional<ClipNames> ClipNames::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+std::optional<ClipNames> ClipNames::find_tower(const Checkpoint& file) {
+  if (const auto prefix = blocks::prefix_before(file, "embeddings.class_embedding"))
+    if (file.has(*prefix + "encoder.layers.0.self_attn.q_proj.weight"))
+      return ClipNames(file, false, *prefix);
+  if (const auto prefix = blocks::prefix_before(file, "class_embedding"))
+    if (file.has(*prefix + "transformer.resblocks.0.attn.in_proj_weight"))
+      return ClipNames(file, true, *prefix);
+  return std::nullopt;
+}
+
 std::string ClipNames::tokens() const {
   return prefix_ + (is_open_ ? kOpenClipTokens : kClipTokens);
 }
@@ -111,9 +126,12 @@ std::string ClipNames::final_norm(const char* kind) const {
 // text_projection stands beside "text_model.", not inside.
 std::string ClipNames::projection() const {
   if (is_open_) return prefix_ + "text_projection";
-  std::string outside = prefix_;
-  if (outside.ends_with(kClipInner)) outside.resize(outside.size() - kClipInner.size());
-  return outside + "text_projection.weight";
+  return without(prefix_, kClipInner) + "text_projection.weight";
+}
+
+std::string ClipNames::tower_projection() const {
+  if (is_open_) return prefix_ + "proj";
+  return without(prefix_, "vision_model.") + "visual_projection.weight";
 }
 
 }  // namespace heddle::encoders

@@ -18,6 +18,8 @@ class ClipNames {
  public:
   // Nothing when the file holds no such encoder.
   static std::optional<ClipNames> find(const Checkpoint& file);
+  // Of a vision tower, whose layers are named alike.
+  static std::optional<ClipNames> find_tower(const Checkpoint& file);
 
   std::string tokens() const;
   std::string positions() const;
@@ -27,6 +29,12 @@ class ClipNames {
   // Queries, then keys, then values.
   std::vector<Part> qkv(int index, const char* kind) const;
   std::string final_norm(const char* kind) const;
+  // A tensor of the tower outside its layers, by both names.
+  std::string in_tower(const char* transformers, const char* open) const {
+    return prefix_ + (is_open_ ? open : transformers);
+  }
+  // Of what the tower sees, where it is there, to the width of pooled texts.
+  std::string tower_projection() const;
   // Of the pooled vector. Is it there? OpenCLIP's is turned: its rows are those of the vector.
   std::string projection() const;
   bool has_projection() const { return file_.has(projection()); }

@@ -104,14 +104,19 @@ Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, cons
   std::pmr::vector<float> pixels(std::size_t(to.height * to.width * kColours), &memory);
   resample(ctx, colours_of(ctx, image, 1, memory), grids, to, Resampling::bilinear, pixels.data(),
            memory);
-  float means[kColours], deviations[kColours];
-  for (std::int64_t c = 0; c < kColours; ++c) {
-    means[c] = float(settings.get<double>("pixel_mean", kMeans[c]));
-    deviations[c] = float(settings.get<double>("pixel_deviation", kDeviations[c]));
-  }
+  const ColourStatistics known = colour_statistics(settings);
   for (std::size_t i = 0; i < pixels.size(); ++i)
-    pixels[i] = (pixels[i] - means[i % kColours]) / deviations[i % kColours];
+    pixels[i] = (pixels[i] - known.means[i % kColours]) / known.deviations[i % kColours];
   return ctx.upload({1, to.height, to.width, kColours}, HEDDLE_F32, pixels.data());
+}
+
+ColourStatistics colour_statistics(const Value& settings) {
+  ColourStatistics known{};
+  for (std::int64_t c = 0; c < kColours; ++c) {
+    known.means[c] = float(settings.get<double>("pixel_mean", kMeans[c]));
+    known.deviations[c] = float(settings.get<double>("pixel_deviation", kDeviations[c]));
+  }
+  return known;
 }
 
 std::uint64_t scaling_bytes(const Shape& image, const GridSize& to) {

@@ -34,6 +34,12 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
 Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to,
                      const Value& settings);
 
+// What is taken from a picture's colours, and by what they are divided then: of settings as above.
+struct ColourStatistics {
+  float means[3], deviations[3];
+};
+ColourStatistics colour_statistics(const Value& settings);
+
 // Bytes of host memory that both take at most.
 std::uint64_t scaling_bytes(const Shape& image, const blocks::GridSize& to);
 

@@ -2,9 +2,13 @@
 // tokenizers, and the nodes that encode texts.
 #include "clip.h"
 #include "clip_hooks.h"
+#include "clip_vision.h"
 #include "deep_vision_model.h"
 #include "edit_nodes.h"
 #include "generate_nodes.h"
+#include "ip_adapter.h"
+#include "ip_adapter_embed_nodes.h"
+#include "ip_adapter_nodes.h"
 #include "language_model.h"
 #include "language_writing_blocks.h"
 #include "modules.h"
@@ -20,14 +24,18 @@
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
-              T5, T5Embed, T5Bias, T5Layer, T5Finish, LanguageModel, LanguageEmbed, LanguageRope,
-              LanguageLayer, LanguageFinish, LanguageJoin, LanguageKeptLayer, LanguageLogits,
-              SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed,
-              VisionRope, VisionLayer, VisionMerge, DeepVisionModel, DeepVisionEmbed,
-              DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
-              CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode, StyleModelApply,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              ClipVision, ClipVisionEmbed, ClipVisionPool, IpAdapter, IpAdapterTokens, IpAdapterMlp,
+              IpAdapterEnter, IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer,
+              T5Finish, LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
+              LanguageJoin, LanguageKeptLayer, LanguageLogits, SiglipVision, SiglipEmbed,
+              SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer,
+              VisionMerge, DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge,
+              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
+              CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode,
+              StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
+              IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
+              IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

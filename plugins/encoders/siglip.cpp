@@ -153,6 +153,8 @@ void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& gr
   graph.setting("width", s.width);
   graph.setting("tokens", s.positions);
   graph.setting("size", siglip_size(s.positions, s.patch, config));
+  graph.setting("pixel_mean", 0.5);  // pictures go from -1 to 1
+  graph.setting("pixel_deviation", 0.5);
 }
 
 int Redux::match(const Checkpoint& file, const Value&) {

@@ -1,56 +1,18 @@
 #include "style_nodes.h"
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 
-#include <heddle/checked.hpp>
-#include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
-#include "pictures.h"
 #include "plugins/blocks/entry_shapes.h"
+#include "vision_tower.h"
 
 namespace heddle::encoders {
 namespace {
 
-using blocks::GridSize;
-
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-// SigLIP's pictures go from -1 to 1.
-constexpr float kSiglipMean = 0.5f, kSiglipDeviation = 0.5f;
-
-// Before the middle is cut out: the short side as long as the tower's, or both.
-GridSize stretched_size(const GridSize& from, std::int64_t size, bool is_cut) {
-  if (!is_cut || (from.height == size && from.width == size)) return {size, size};
-  const double factor = double(size) / double(std::min(from.height, from.width));
-  return {blocks::rounded(factor * double(from.height)),
-          blocks::rounded(factor * double(from.width))};
-}
-
-// Pictures (B, H, W, C) as the tower reads them: (B, size, size, 3) on the call's device.
-Tensor tower_pixels(Context& ctx, const Tensor& image, std::int64_t size, bool is_cut) {
-  const GridSize from = picture_size(image.shape(), "image"),
-                 to = stretched_size(from, size, is_cut);
-  HostMemory memory(ctx);
-  const std::int64_t items = image.size(0), top = (to.height - size) / 2,
-                     left = (to.width - size) / 2;
-  const std::pmr::vector<float> whole = resampled_colours(ctx, image, to, memory);
-  std::pmr::vector<float> pixels(std::size_t(items * size * size * 3), &memory);
-  float* out = pixels.data();
-  for (std::int64_t item = 0; item < items; ++item)
-    for (std::int64_t y = 0; y < size; ++y) {
-      const float* row = whole.data() + ((item * to.height + top + y) * to.width + left) * 3;
-      for (std::int64_t i = 0; i < size * 3; ++i) {
-        const float byte = std::nearbyint(std::clamp(255.0f * row[i], 0.0f, 255.0f));
-        *out++ = (byte / 255.0f - kSiglipMean) / kSiglipDeviation;
-      }
-    }
-  return ctx.upload({items, size, size, 3}, HEDDLE_F32, pixels.data());
-}
-
 std::int64_t setting_of(const Value& model, const char* key) {
   return model_settings(model).get<std::int64_t>(key, 0);
 }
@@ -93,10 +55,7 @@ Tensor with_style(Context& ctx, const Tensor& text, const Tensor& style) {
 
 void CLIPVisionEncode::execute(Context& ctx) {
   const Value tower = model_in(ctx[clip_vision], "clip_vision");
-  const Tensor pixels =
-      tower_pixels(ctx, ctx[image], setting_of(tower, "size"), ctx[crop] == "center");
-  const Value made = call_model(ctx, tower, Record().set("picture", value_of(pixels)).value());
-  ctx[seen] = Record().set("last_hidden", made.field("last_hidden")).value();
+  ctx[seen] = seen_by_tower(ctx, tower, ctx[image], ctx[crop] == "center");
 }
 
 void CLIPVisionEncode::infer(Infer& question) {
@@ -104,13 +63,9 @@ void CLIPVisionEncode::infer(Infer& question) {
   const auto shape = question.shape(image);
   const auto how = question[crop];
   if (!from || !shape || !how || !from->field("model").is(HEDDLE_KIND_MODEL)) return;
-  const Value tower = from->field("model");
-  const std::int64_t size = setting_of(tower, "size");
-  const GridSize to = stretched_size(picture_size(*shape, "image"), size, *how == "center");
-  question.host_scratch(2 * scaling_bytes(*shape, to));
-  question.call(tower, {{{{"picture", HEDDLE_F32, {(*shape)[0], size, size, 3}}}, {}}});
-  question.out(seen, "last_hidden", HEDDLE_F32,
-               {(*shape)[0], setting_of(tower, "tokens"), setting_of(tower, "width")});
+  for (const auto& [field, made] :
+       tell_tower(question, from->field("model"), *shape, *how == "center"))
+    question.out(seen, field, HEDDLE_F32, made);
 }
 
 void StyleModelApply::execute(Context& ctx) {

@@ -34,6 +34,7 @@ struct ConcatPlace {
   // Of a run: samples, in the model's units, and noise_mask, as NoiseMask has it for each item.
   // What models with the mask first are shown where the entry has no picture, or no mask.
   Value latent = {};
+  std::uint64_t seed = 0;  // of the run
 };
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is
 // first.

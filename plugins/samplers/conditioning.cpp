@@ -5,12 +5,14 @@
 
 #include <heddle/ops.hpp>
 
+#include "picture_embeddings.h"
+
 namespace heddle::samplers {
 namespace {
 
 // What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
 // give another picture than asked for.
-constexpr std::array kUnsupported = {"gligen", "unclip_conditioning"};
+constexpr std::array kUnsupported = {"gligen"};
 
 void refuse_unsupported(const Value& entry) {
   for (const char* key : kUnsupported) {
@@ -158,8 +160,10 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   using Kind = ConditioningInput::Kind;
   refuse_unsupported(entry);
   refuse_references(entry, model);
+  check_pictures(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
+  const std::optional<PictureLayout> pictures = picture_layout(settings);
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
     if (!is_given(kind, entry)) continue;
@@ -167,6 +171,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       check_width(text.size(-1), settings, "context_width", "cross_attn");
       constants.set(name, value_of(fit_batch(ctx, text, items)));
+    } else if (kind == Kind::kPooled && is_of_pictures(entry, pictures)) {
+      constants.set(name, value_of(pictures_of(ctx, entry, *pictures, place.seed)));
     } else if (kind == Kind::kPooled) {
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled.size(-1), settings, "pooled_width", "pooled_output");

@@ -4,6 +4,7 @@
 
 #include <heddle/ops.hpp>
 
+#include "picture_embeddings.h"
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
@@ -79,6 +80,19 @@ Tensor with_tokens_of(Context& ctx, const Tensor& text, const Tensor& like) {
                    whole.slice(0, row, row + 1).slice(1, 0, tokens));
   }
   return whole;
+}
+
+// An entry, or what is known of it, with one more picture.
+Value with_picture(const Value& entry, const Value& embeds, double strength, double noise) {
+  std::vector<Value> pictures;
+  const Value before = entry.field(kPictureEmbeddings);
+  for (std::uint32_t k = 0; k < before.count(); ++k) pictures.push_back(before.item(k));
+  pictures.push_back(Record()
+                         .set("embeds", embeds)
+                         .set("strength", value_of(strength))
+                         .set("noise_augmentation", value_of(noise))
+                         .value());
+  return Record(entry).set(kPictureEmbeddings, list_of(pictures)).value();
 }
 
 }  // namespace
@@ -194,6 +208,30 @@ void ConditioningSetAreaStrength::infer(Infer& question) {
   const std::optional<double> by = question[strength];
   for (EntryShapes& entry : entries)
     if (by) entry.scope = Record(entry.scope).set("strength", value_of(*by)).value();
+  infer_entries(question, out, entries);
+  question.shares(out);
+}
+
+void unCLIPConditioning::execute(Context& ctx) {
+  const double by = ctx[strength], noise = ctx[noise_augmentation];
+  const Value embeds = ctx[clip_vision_output].field("image_embeds");
+  if (!embeds)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "clip_vision_output: the tower that saw this has no projected output, as SigLIP's "
+                "have none. Take a vision tower of CLIP with its projection.");
+  ctx[out] = by == 0 ? ctx[conditioning] : each(ctx[conditioning], [&](const Value& entry) {
+    return with_picture(entry, embeds, by, noise);
+  });
+}
+
+void unCLIPConditioning::infer(Infer& question) {
+  const auto embeds = question.tensor(clip_vision_output, "image_embeds");
+  const auto by = question[strength], noise = question[noise_augmentation];
+  if (!embeds || !by || !noise) return;
+  std::vector<EntryShapes> entries = entry_shapes(question, conditioning);
+  if (*by != 0)
+    for (EntryShapes& entry : entries)
+      entry.scope = with_picture(entry.scope, told_info(*embeds), *by, *noise);
   infer_entries(question, out, entries);
   question.shares(out);
 }

@@ -94,6 +94,27 @@ struct ConditioningSetAreaStrength {
   static void infer(Infer& question);
 };
 
+struct unCLIPConditioning {
+  static constexpr Info info{"unCLIPConditioning",
+                             1,
+                             "unCLIPConditioning",
+                             "conditioning",
+                             "Draws by a picture: for unCLIP models and SDXL (revision).",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> conditioning{"conditioning", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> clip_vision_output{"clip_vision_output", HEDDLE_PORT_PASS, "",
+                                                   "CLIP_VISION_OUTPUT"};
+  static constexpr Input<double> strength{"strength",
+                                          Widget{.number = 1, .min = -10, .max = 10, .step = 0.01}};
+  static constexpr Input<double> noise_augmentation{"noise_augmentation",
+                                                    Widget{.number = 0, .max = 1, .step = 0.01}};
+  static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
+  static constexpr auto ports =
+      heddle::ports(conditioning, clip_vision_output, strength, noise_augmentation, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 // Of what ConditioningZeroOut sets to 0: the text's numbers and the pooled ones.
 struct ConditioningMultiply {
   static constexpr Info info{"ConditioningMultiply", 1, "Conditioning (Multiply)",

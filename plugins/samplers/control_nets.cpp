@@ -162,7 +162,8 @@ Tensor ControlNets::hint_for(const Control& control, const Shape& point) {
 
 Value ControlNets::constants_of(const Asked& asked, const Control& control) {
   check_controls(asked.entry, asked.denoiser);
-  const ConcatPlace place{.items = asked.point.front(), .grid = asked.grid, .box = {}};
+  const ConcatPlace place{
+      .items = asked.point.front(), .grid = asked.grid, .box = {}, .seed = asked.seed};
   const Value read = samplers::constants_of(ctx_, asked.entry, control.model, place);
   Record constants(read);
   if (model_settings(control.model).get<bool>("zero_pooled", false) && read.has("y")) {

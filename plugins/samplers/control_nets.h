@@ -73,8 +73,9 @@ class ControlNets {
   // Of one set.
   struct Asked {
     Value entry, denoiser;
-    Shape point;  // (B, C, h, w) that it sees
-    Shape grid;   // (h, w) of the whole latent
+    Shape point;             // (B, C, h, w) that it sees
+    Shape grid;              // (h, w) of the whole latent
+    std::uint64_t seed = 0;  // of the run
   };
   // A stretch of evaluations, at these levels. Calls autoencoders; throws what check_controls()
   // throws.

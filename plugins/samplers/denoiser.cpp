@@ -118,7 +118,7 @@ void Denoiser::open_controls(const Stretch& stretch) {
   std::vector<ControlNets::Asked> sets;
   for (const ModelSet& set : run_->sets) {
     sets.push_back({conditionings_.entry(set), model_of(set), point_of(shape_, set.box),
-                    conditionings_.grid()});
+                    conditionings_.grid(), conditionings_.seed()});
   }
   controls_->open(sets, sampling_.levels,
                   std::span(run_->sigmas).subspan(stretch.begin, stretch.count));
@@ -161,13 +161,13 @@ Value Denoiser::set_constants(std::size_t place) {
   const ModelSet& set = run_->sets[place];
   const Value& read = conditionings_.constants(ctx_, model_of(set), set);
   const std::size_t evaluation = run_->stretches[run_->now].begin;
-  const AskedModel& asked = plan_.models()[run_->stretches[run_->now].models[set.list]];
-  const Value whole = caches_.patches.added(read, asked.model, asked.levels,
-                                            run_->sigmas[evaluation], point_of(shape_, set.box));
-  if (caches_.references) return caches_.references->constants(set, whole);
+  const auto& [model, levels] = plan_.models()[run_->stretches[run_->now].models[set.list]];
+  const Value all = caches_.patches.added(read, model, levels, run_->sigmas[evaluation],
+                                          point_of(shape_, set.box), set.list == kNegativeOfLists);
+  if (caches_.references) return caches_.references->constants(set, all);
   const ContextWindows& windows = windows_of(evaluation);
-  if (windows.empty()) return whole;
-  return constants_in(ctx_, whole, opened_.windows->rule(), windows[set.window],
+  if (windows.empty()) return all;
+  return constants_in(ctx_, all, opened_.windows->rule(), windows[set.window],
                       opened_.windows->full());
 }
 

@@ -38,8 +38,9 @@ class Denoiser {
 
   // The levels of all evaluations of the run, in order.
   void open(const SamplerPlan& plan);
-  // The latent that is drawn over, for models that read it beside the point (concat_input.h).
-  void show(const Value& latent);
+  // The latent that is drawn over, for models that read it beside the point (concat_input.h), and
+  // the run's seed.
+  void show(const Value& latent, std::uint64_t seed);
   void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
 
   // The next evaluation.

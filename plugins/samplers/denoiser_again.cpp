@@ -6,9 +6,9 @@ namespace heddle::samplers {
 
 Denoiser::~Denoiser() = default;
 
-void Denoiser::show(const Value& latent) {
-  conditionings_.show(latent);
-  if (caches_.again) caches_.again->denoiser().show(latent);
+void Denoiser::show(const Value& latent, std::uint64_t seed) {
+  conditionings_.show(latent, seed);
+  if (caches_.again) caches_.again->denoiser().show(latent, seed);
 }
 
 bool Denoiser::take_turns() {

@@ -41,6 +41,7 @@ class Growing {
         run_(run),
         guide_(job.guide, sampling, false),
         growth_(*job.sampler.growth),
+        seed_(job.noise.seed),
         memory_(memory) {
     if (ctx.wants_preview()) preview_ = PreviewMap::of(model_settings(job.guide.model));
   }
@@ -51,6 +52,7 @@ class Growing {
     const GrowingShapes shapes = growing_shapes(growth_, x.shape(), run_.levels.size());
     for (const SameSize& same : shapes.steps) {
       Denoiser denoiser(ctx_, guide_, sampling_, same.shape, run_.levels, false);
+      denoiser.show({}, seed_);
       denoiser.open({run_.steps.begin() + std::ptrdiff_t(same.begin),
                      run_.steps.begin() + std::ptrdiff_t(same.end)});
       for (std::size_t i = same.begin; i < same.end; ++i) {
@@ -99,6 +101,7 @@ class Growing {
   const RunPlan& run_;
   const GuidePlan guide_;
   const Growth growth_;
+  const std::uint64_t seed_;
   HostMemory& memory_;
   std::optional<PreviewMap> preview_;
 };

@@ -5,6 +5,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/joined_model.hpp>
 
+#include "adapter_inputs.h"
 #include "patch_hint.h"
 #include "plugins/blocks/autoencoder.h"
 
@@ -64,6 +65,14 @@ std::vector<AppliedPatch> patches_applied_to(const Value& model) {
                        .start_percent = told.get<double>("start_percent", 0.0),
                        .end_percent = told.get<double>("end_percent", 1.0)});
   }
+  const Value adapters = model_settings(model).field("adapters");
+  for (std::uint32_t i = 0; i < adapters.count(); ++i) {
+    AppliedPatch& patch = patches.emplace_back();
+    patch.path = "adapter." + std::to_string(i);
+    patch.adapter = adapters.item(i);
+    patch.start_percent = patch.adapter.get<double>("start_percent", 0.0);
+    patch.end_percent = patch.adapter.get<double>("end_percent", 1.0);
+  }
   return patches;
 }
 
@@ -98,11 +107,12 @@ Value with_model_patch(const Value& model, const AppliedPatch& patch, double str
 
 void refuse_with_patches(bool has_windows, bool has_pairs) {
   if (!has_windows && !has_pairs) return;
-  throw Error(HEDDLE_UNSUPPORTED,
-              std::string("a model patch sees the whole picture by one conditioning, which does "
-                          "not go together with ") +
-                  (has_windows ? "ContextWindowsManual" : "NAGuidance") +
-                  ". Leave out one of the two.");
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      std::string(
+          "a model patch or IP-Adapter sees the whole picture by one conditioning, which does "
+          "not go together with ") +
+          (has_windows ? "ContextWindowsManual" : "NAGuidance") + ". Leave out one of the two.");
 }
 
 Tensor PatchHints::hint(const AppliedPatch& patch, const Value& denoiser, const Shape& point) {
@@ -115,12 +125,17 @@ Tensor PatchHints::hint(const AppliedPatch& patch, const Value& denoiser, const 
 }
 
 Value PatchHints::added(const Value& constants, const Value& model, const NoiseLevels& levels,
-                        double sigma, const Shape& point) {
+                        double sigma, const Shape& point, bool is_negative) {
   const std::vector<AppliedPatch> patches = patches_applied_to(model);
   if (patches.empty()) return constants;
   Record all(constants);
-  for (const AppliedPatch& patch : patches)
-    if (patch.works_at(levels, sigma)) all.set(patch.input(), value_of(hint(patch, model, point)));
+  for (const AppliedPatch& patch : patches) {
+    if (!patch.works_at(levels, sigma)) continue;
+    if (patch.adapter)
+      add_adapter(ctx_, all, patch.path, patch.adapter, model, point, is_negative);
+    else
+      all.set(patch.input(), value_of(hint(patch, model, point)));
+  }
   return all.value();
 }
 
@@ -130,6 +145,10 @@ bool tell_patches(Constants& constants, std::vector<ToldCall>& calls, const Valu
   const Shape cells(point.begin() + 2, point.end());
   for (const AppliedPatch& patch : patches_applied_to(model)) {
     if (!patch.works_at(levels, sigma)) continue;
+    if (patch.adapter) {
+      if (!tell_adapter(constants, patch.path, patch.adapter, model, point)) return false;
+      continue;
+    }
     const std::optional<PatchShapes> shapes = patch_shapes(patch, cells, point.front());
     if (!shapes) return false;
     constants.push_back({patch.input(), HEDDLE_F32, shapes->hint});

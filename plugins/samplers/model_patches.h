@@ -1,5 +1,6 @@
 // Model patches that a MODEL carries: blocks of another file that run among its own and read a hint
-// (plugins/denoisers/model_patches.h). Each is at work between two levels; elsewhere the model is
+// (plugins/denoisers/model_patches.h), and IP-Adapters, which read tokens
+// (plugins/denoisers/unet_adapters.h). Each is at work between two levels; elsewhere the model is
 // asked without its blocks. Any thread, but for PatchHints, which is one call's.
 #pragma once
 
@@ -21,6 +22,8 @@ struct AppliedPatch {
   Value model;                             // the patch's own
   Value image, inpainted, mask, vae = {};  // IMAGE and MASK, or what is told of them; or empty
   double start_percent = 0.0, end_percent = 1.0;
+  // Of an IP-Adapter: what the model carries of it (heddle/diffusion/values.h). It has no hint.
+  Value adapter = {};
 
   std::string input() const { return path + ".hint"; }  // of the model
   // Its blocks, and the values that its hint is made of, are the very same.
@@ -53,10 +56,11 @@ std::optional<PatchShapes> patch_shapes(const AppliedPatch& patch, const Shape& 
 class PatchHints {
  public:
   explicit PatchHints(Context& ctx) : ctx_(ctx), memory_(ctx) {}
-  // `constants` of a model with the hints of its patches that are at work at this level, for a
-  // point (B, C, h, w). Calls autoencoders, once for each size of a hint.
+  // `constants` of a model with the hints of its patches, and the tokens of its IP-Adapters, that
+  // are at work at this level, for a point (B, C, h, w) of the negative conditioning or another.
+  // Calls autoencoders, once for each size of a hint.
   Value added(const Value& constants, const Value& model, const NoiseLevels& levels, double sigma,
-              const Shape& point);
+              const Shape& point, bool is_negative);
 
  private:
   Tensor hint(const AppliedPatch& patch, const Value& denoiser, const Shape& point);

@@ -230,7 +230,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   Record shown;
   shown.set("samples", value_of(samples));
   if (mask) shown.set("noise_mask", value_of(mask->planes()));
-  denoiser.show(shown.value());
+  denoiser.show(shown.value(), job.noise.seed);
   denoiser.use_mask(std::move(mask));
   denoiser.open(run.steps);
   NoiseSource draws = asks(HEDDLE_SAMPLER_BROWNIAN)

@@ -80,7 +80,8 @@ const Value& ScopedConditionings::constants(Context& ctx, const Value& model, co
                     .grid = grid_,
                     .box = {},
                     .is_negative = set.list == kNegativeOfScoped,
-                    .latent = latent_};
+                    .latent = latent_,
+                    .seed = seed_};
   if (set.box && concat_layout(model_settings(model))) where.box = set.box;
   const auto box =
       where.box ? std::pair(where.box->begin, where.box->size) : std::pair<Shape, Shape>();

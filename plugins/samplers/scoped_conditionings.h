@@ -16,8 +16,13 @@ class ScopedConditionings {
   // `shape` of the latent, (B, C, ...). Throws where an entry is none, or has an area outside.
   ScopedConditionings(Context& ctx, const GuidePlan& plan, const NoiseLevels& levels, Shape shape);
 
-  // The latent that is drawn over (ConcatPlace), before constants() is asked for anything.
-  void show(const Value& latent) { latent_ = latent; }
+  // The latent that is drawn over and the run's seed (ConcatPlace), before constants() is asked for
+  // anything.
+  void show(const Value& latent, std::uint64_t seed) {
+    latent_ = latent;
+    seed_ = seed;
+  }
+  std::uint64_t seed() const { return seed_; }
   const ScopedLists& lists() const { return lists_; }
   const Shape& grid() const { return grid_; }
   // As it came, but for ControlNets that it has from a positive one.
@@ -38,6 +43,7 @@ class ScopedConditionings {
   std::int64_t items_;
   Shape grid_;
   Value latent_;
+  std::uint64_t seed_ = 0;
   ScopedLists lists_;
   std::vector<std::vector<Value>> entries_;  // as they came, by list
   std::map<Place, GridMask> masks_;

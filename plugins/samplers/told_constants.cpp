@@ -1,5 +1,6 @@
 #include "told_constants.h"
 
+#include "picture_embeddings.h"
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
@@ -9,6 +10,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
                                       const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   Constants constants;
+  const std::optional<PictureLayout> pictures = picture_layout(model_settings(model));
   for (const auto& [kind, name] : inputs) {
     if (kind == Kind::kReferences) {
       if (entry.references.empty()) continue;
@@ -45,6 +47,10 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     if (kind == Kind::kConcat) {
       constants.push_back(
           {name, HEDDLE_F32, concat_shape(entry, *concat_layout(model_settings(model)), place)});
+      continue;
+    }
+    if (kind == Kind::kPooled && is_of_pictures(entry.scope, pictures)) {
+      constants.push_back({name, HEDDLE_F32, {1, pictures->pooled}});
       continue;
     }
     const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;

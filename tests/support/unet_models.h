@@ -25,6 +25,8 @@ inline std::string original_unet_name(const std::string& name, int layers) {
       {"time_embedding.linear_2.", "time_embed.2."},
       {"add_embedding.linear_1.", "label_emb.0.0."},
       {"add_embedding.linear_2.", "label_emb.0.2."},
+      {"class_embedding.linear_1.", "label_emb.0.0."},
+      {"class_embedding.linear_2.", "label_emb.0.2."},
       {"conv_norm_out.", "out.0."},
       {"conv_out.", "out.2."},
       {"mid_block.resnets.0.", "middle_block.0."},
@@ -83,6 +85,12 @@ inline std::vector<FileTensor> as_open_clip(const std::vector<FileTensor>& tenso
       {"text_model.embeddings.token_embedding.weight", "token_embedding.weight"},
       {"text_model.embeddings.position_embedding.weight", "positional_embedding"},
       {"text_model.final_layer_norm.", "ln_final."},
+      {"vision_model.embeddings.class_embedding", "class_embedding"},
+      {"vision_model.embeddings.patch_embedding.weight", "conv1.weight"},
+      {"vision_model.embeddings.position_embedding.weight", "positional_embedding"},
+      {"vision_model.pre_layrnorm.", "ln_pre."},
+      {"vision_model.post_layernorm.", "ln_post."},
+      {"vision_model.encoder.layers.", "transformer.resblocks."},
       {"text_model.encoder.layers.", "transformer.resblocks."},
       {".layer_norm1.", ".ln_1."},
       {".layer_norm2.", ".ln_2."},
@@ -97,7 +105,7 @@ inline std::vector<FileTensor> as_open_clip(const std::vector<FileTensor>& tenso
   };
   for (FileTensor tensor : tensors) {
     std::string name = tensor.name;
-    if (name == "text_projection.weight") {
+    if (name == "text_projection.weight" || name == "visual_projection.weight") {
       const auto rows = std::size_t(tensor.shape[0]), columns = std::size_t(tensor.shape[1]);
       std::string turned(tensor.bytes.size(), '\0');
       for (std::size_t row = 0; row < rows; ++row)
@@ -106,7 +114,7 @@ inline std::vector<FileTensor> as_open_clip(const std::vector<FileTensor>& tenso
                       tensor.bytes.data() + 4 * (row * columns + column), 4);
       tensor.bytes = turned;
       std::swap(tensor.shape[0], tensor.shape[1]);
-      name = "text_projection";
+      name = name.starts_with("text") ? "text_projection" : "proj";
     }
     if (name.find(".k_proj.") != std::string::npos || name.find(".v_proj.") != std::string::npos)
       continue;

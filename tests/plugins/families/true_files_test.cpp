@@ -125,6 +125,7 @@ std::vector<std::string> numbered(const std::string& name) {
 const std::pair<const char*, std::vector<const char*>> kClassicParts[] = {
     {"model.", {"diffusion_model"}},
     {"first_stage_model.", {"vae.decoder", "vae.encoder"}},
+    {"embedder.model.visual.", {"vision_encoder"}},
     {"cond_stage_model.", {"text_encoder"}},
     {"conditioner.embedders.0.", {"text_encoder"}},
     {"conditioner.embedders.1.", {"text_encoder"}}};
@@ -202,7 +203,7 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
 BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_classic_checkpoints) {
   const heddle::engine::Json classic = heddle::engine::parse_json(
       read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
-  BOOST_TEST(classic.at("files").members().size() == 4u);
+  BOOST_TEST(classic.at("files").members().size() == 6u);
   for (const auto& wanted : classic.at("files").members()) {
     std::vector<FileTensor> tensors;
     for (const auto& part : wanted.value.members())
@@ -271,6 +272,53 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_control_nets_of_classic_check
       for (const auto& target : settings.at("control_lora_targets").members())
         for (const char* factor : {".up", ".down"}) names.insert(target.key + factor);
     }
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST(names.count(tensor.name) == 1u,
+                 wanted.key << ": nobody takes '" << tensor.name << "'");
+  }
+}
+
+// Towers by themselves; of IP-Adapters the denoiser takes what its file does not make tokens with.
+BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_towers_and_ip_adapters) {
+  const heddle::engine::Json classic = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
+  const auto part_of = [&](const std::string& part) {
+    std::vector<FileTensor> tensors;
+    for (const auto& row : classic.at("parts").at(part).members())
+      for (const std::string& name : numbered(row.key)) {
+        std::vector<std::int64_t> shape;
+        for (const heddle::engine::Json& size : row.value.as_array())
+          shape.push_back(size.as_int64());
+        tensors.push_back({name, name.ends_with("position_ids") ? "I64" : "F16", shape});
+      }
+    return tensors;
+  };
+  const auto opened = [&](const char* name, const std::vector<FileTensor>& tensors) {
+    const std::filesystem::path path = folder / name;
+    write_header_only(path, tensors);
+    return heddle::engine::open_checkpoint(path);
+  };
+  for (const auto& wanted : classic.at("visions").members()) {
+    const std::vector<FileTensor> tensors = part_of(wanted.value.at("").as_string());
+    const std::set<std::string> names = taken(opened("tower", tensors), {"vision_encoder"});
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST((names.count(tensor.name) > 0) != tensor.name.ends_with("position_ids"),
+                 wanted.key << ": '" << tensor.name << "'");
+  }
+  const heddle::engine::Value config = heddle::engine::from_json(heddle::engine::parse_json(
+      R"({"adapters": [{"prefix": "adapter.0.", "file": "adapter", "scaling": "V only", "each": 4,
+          "weights": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}]})",
+      "config"));
+  BOOST_TEST(classic.at("adapters").members().size() == 5u);
+  for (const auto& wanted : classic.at("adapters").members()) {
+    const std::vector<FileTensor> tensors = part_of(wanted.value.at("").as_string());
+    const heddle::engine::Checkpoint file = opened("adapter", tensors);
+    std::set<std::string> names = taken(file, {"ip_adapter"});
+    const bool is_sdxl = wanted.key.find("sdxl") != std::string::npos;
+    const heddle::engine::Checkpoint joined =
+        opened("model", part_of(is_sdxl ? "sdxl" : "sd1")).join(file, "adapter.0.");
+    for (const std::string& name : taken(joined, {"diffusion_model"}, config.get()))
+      if (name.starts_with("adapter.0.")) names.insert(name.substr(10));
     for (const FileTensor& tensor : tensors)
       BOOST_TEST(names.count(tensor.name) == 1u,
                  wanted.key << ": nobody takes '" << tensor.name << "'");

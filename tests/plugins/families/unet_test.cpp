@@ -186,13 +186,13 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
                         [](std::vector<FileTensor>& tensors) {
                           for (FileTensor& tensor : tensors)
                             if (tensor.name == "add_embedding.linear_1.weight") {
-                              tensor.shape[1] = 256;
-                              tensor.bytes.resize(std::size_t(4 * tensor.shape[0] * 256));
+                              tensor.shape[1] = 300;
+                              tensor.bytes.resize(std::size_t(4 * tensor.shape[0] * 300));
                             }
                         }),
                    "sdxl_square");
             }),
-            {"256 numbers beside the text", "unCLIP"});
+            {"300 numbers beside the text", "unCLIP"});
   for (const char* module : {"add_embedding.", "class_embedding."})
     unet_says(engine_refusal([&] {
                 call(file("sd1",

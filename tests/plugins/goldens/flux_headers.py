@@ -397,6 +397,8 @@ for file, like, channels in (
     ("sd_xl_1.0", "sd_xl_base_1.0", 4),
     ("sd_xl_turbo_1.0_fp16", "sd_xl_base_1.0", 4),
     ("sd_xl_refiner_1.0", "sd_xl_refiner_1.0", 4),
+    ("sd21-unclip-h", "sd21-unclip-h", 4),
+    ("sd21-unclip-l", "sd21-unclip-l", 4),
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
 
@@ -405,13 +407,14 @@ for file, like, channels in (
 def control(file):
     """What goes with such a UNet."""
     out = {}
-    for prefix, part in CLASSIC["controls"][file]:
+    for prefix, part in CLASSIC["controls"].get(file) or {**CLASSIC["visions"], **CLASSIC["adapters"]}[file].items():
         for pattern, shape in CLASSIC["parts"][part].items():
-            out.update({prefix + name: ("F16", tuple(shape)) for name in numbered(pattern)})
+            for name in numbered(pattern):
+                out[prefix + name] = ("I64" if name.endswith("position_ids") else "F16", tuple(shape))
     return out
 
 
-for file in CLASSIC["controls"]:
+for file in (*CLASSIC["controls"], *CLASSIC["visions"], *CLASSIC["adapters"]):
     FILES[file] = lambda file=file: control(file)
 FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
     name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)

@@ -1,12 +1,13 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
-refiner, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, and T2I-Adapters.
+refiner, unCLIP, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
+vision towers of CLIP and IP-Adapters.
 
     make_unet_files.py
 
 Needs torch, diffusers and transformers from PyPI: models of the published configurations are made on PyTorch's meta
 device, which holds no weights, and named as the checkpoints name them. "parts": {part: {name: shape}}, where each
 "{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}; "controls": {file: [[prefix, part]]}. Position_ids are I64, all else is
-F16. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
+F16. "visions" and "adapters": as "files", of one part each. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
 """
 
 import json
@@ -15,7 +16,7 @@ import re
 
 import torch
 from diffusers import AutoencoderKL, ControlNetModel, ControlNetUnionModel, T2IAdapter, UNet2DConditionModel
-from transformers import CLIPTextConfig, CLIPTextModelWithProjection
+from transformers import CLIPTextConfig, CLIPTextModelWithProjection, CLIPVisionConfig, CLIPVisionModelWithProjection
 
 import original_names
 
@@ -199,6 +200,83 @@ def open_clip(width, layers):
     return out
 
 
+def tower(width, layers, inner, projected):
+    config = CLIPVisionConfig(
+        hidden_size=width,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=16,
+        projection_dim=projected,
+        image_size=224,
+        patch_size=14,
+    )
+    return shapes_of(CLIPVisionModelWithProjection(config)) | {"vision_model.embeddings.position_ids": [1, 257]}
+
+
+def open_tower(*sizes):
+    """OpenCLIP's names."""
+    out = {}
+    for name, shape in tower(*sizes).items():
+        if ".k_proj." in name or ".v_proj." in name or "position_ids" in name:
+            continue
+        for here, there in (
+            ("vision_model.embeddings.class_embedding", "class_embedding"),
+            ("vision_model.embeddings.patch_embedding.", "conv1."),
+            ("vision_model.embeddings.position_embedding.weight", "positional_embedding"),
+            ("vision_model.pre_layrnorm.", "ln_pre."),
+            ("vision_model.post_layernorm.", "ln_post."),
+            ("vision_model.encoder.layers.", "transformer.resblocks."),
+            ("layer_norm", "ln_"),
+            ("self_attn.q_proj.", "attn.in_proj_"),
+            ("self_attn.out_proj.", "attn.out_proj."),
+            ("mlp.fc1", "mlp.c_fc"),
+            ("mlp.fc2", "mlp.c_proj"),
+        ):
+            name = name.replace(here, there)
+        if name == "visual_projection.weight":
+            name, shape = "proj", shape[::-1]
+        out[name] = [3 * shape[0], *shape[1:]] if "in_proj_" in name else shape
+    return out
+
+
+def label(numbers, vector=1280):
+    return {"0.0.weight": [vector, numbers], "0.0.bias": [vector], "0.2.weight": [vector, vector], "0.2.bias": [vector]}
+
+
+def image_projection(kind, context, seen):
+    def linear(name, rows, columns):
+        return {f"{name}.weight": [rows, columns], f"{name}.bias": [rows]}
+
+    def norm(name, width):
+        return {f"{name}.weight": [width], f"{name}.bias": [width]}
+
+    if kind == "plain":
+        return linear("proj", 4 * context, seen) | norm("norm", context)
+    if kind == "full":
+        return linear("proj.0", seen, seen) | linear("proj.2", context, seen) | norm("proj.3", context)
+    inner = 768 if context == 768 else 1280
+    out = {"latents": [1, 16, inner]} | linear("proj_in", inner, seen) | linear("proj_out", context, inner) | norm("norm_out", context)
+    for i in range(4):
+        for name in (f"layers.{i}.0.norm1", f"layers.{i}.0.norm2", f"layers.{i}.1.0"):
+            out |= norm(name, inner)
+        matrices = {"0.to_q": (inner, inner), "0.to_kv": (2 * inner, inner), "0.to_out": (inner, inner)}
+        for name, shape in (matrices | {"1.1": (4 * inner, inner), "1.3": (inner, 4 * inner)}).items():
+            out[f"layers.{i}.{name}.weight"] = list(shape)
+    return out
+
+
+def ip_adapter(kind, unet_kind, seen):
+    """Keys and values of all attentions to the text: on the way down, up, then in the middle."""
+    model = UNet2DConditionModel(**(UNETS[unet_kind] | {"up_block_types": tuple(
+        block.replace("Down", "Up") for block in reversed(UNETS[unet_kind]["down_block_types"]))}))
+    out = {f"image_proj.{name}": shape for name, shape in image_projection(kind, model.config.cross_attention_dim, seen).items()}
+    names = [name.removesuffix(".processor") for name in model.attn_processors if "attn2" in name]
+    for i, name in enumerate(names):
+        for matrix in "kv":
+            out[f"ip_adapter.{2 * i + 1}.to_{matrix}_ip.weight"] = list(model.get_submodule(name).to_k.weight.shape)
+    return out
+
+
 def autoencoder():
     levels = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
     model = AutoencoderKL(block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4, **levels)
@@ -239,6 +317,17 @@ def main():
             "adapter_sd1": adapter_of_publisher(),
             "adapter_sdxl": shapes_of(T2IAdapter(adapter_type="full_adapter_xl", downscale_factor=16)),
         }
+        towers = {"l": (1024, 24, 4096, 768), "h": (1280, 32, 5120, 1024), "g": (1664, 48, 8192, 1280)}
+        parts |= {f"open_tower_{name}": open_tower(*towers[name]) for name in "lh"}
+        parts |= {f"tower_{name}": tower(*towers[name]) for name in "hg"}
+        parts |= {"label_l": label(1536), "label_h": label(2048)}
+        parts |= {
+            "ip-adapter_sd15": ip_adapter("plain", "sd1", 1024),
+            "ip-adapter-plus_sd15": ip_adapter("plus", "sd1", 1280),
+            "ip-adapter-full-face_sd15": ip_adapter("full", "sd1", 1280),
+            "ip-adapter_sdxl": ip_adapter("plain", "sdxl", 1280),
+            "ip-adapter-plus_sdxl_vit-h": ip_adapter("plus", "sdxl", 1280),
+        }
     encoders = {
         "v1-5-pruned-emaonly-fp16": ("sd1", {"cond_stage_model.transformer.": "clip_l"}),
         "v2-1_768-ema-pruned": ("sd2", {"cond_stage_model.model.": "clip_h"}),
@@ -249,6 +338,12 @@ def main():
         f"checkpoints/{name}": {"model.diffusion_model.": kind, "first_stage_model.": "vae", **texts}
         for name, (kind, texts) in encoders.items()
     }
+    for name in "lh":
+        files[f"checkpoints/sd21-unclip-{name}"] = files["checkpoints/v2-1_768-ema-pruned"] | {
+            "model.diffusion_model.label_emb.": f"label_{name}",
+            "embedder.model.visual.": f"open_tower_{name}",
+        }
+    visions = {"clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
     controls = {
         "control_scribble": [["control_model.", "control_sd1"]],
         "control_v11p_sd15_scribble_fp16": [["", "control_sd1"]],
@@ -268,7 +363,10 @@ def main():
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "unet_files.json"), "w") as file:
         texts = ",\n".join(f'  "{part}": {{\n{rows(compressed(shapes))}\n  }}' for part, shapes in parts.items())
         controls = {f"controlnet/{name}": told for name, told in controls.items()}
-        file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }},\n "controls": {{\n{rows(controls)}\n }}\n}}\n')
+        beside = {"visions": {f"clip_vision/{name}": {"": part} for name, part in visions.items()}}
+        beside["adapters"] = {f"ipadapter/{name}": {"": name} for name in parts if name.startswith("ip-adapter")}
+        more = "".join(f',\n "{kind}": {{\n{rows(told)}\n }}' for kind, told in beside.items())
+        file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }},\n "controls": {{\n{rows(controls)}\n }}{more}\n}}\n')
 
 
 if __name__ == "__main__":

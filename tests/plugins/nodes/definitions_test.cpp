@@ -37,7 +37,17 @@ const std::set<std::string_view> kOwn = {"Discard",
                                          "SaveImageWebsocket",  // its sample of a custom node
                                          "UnetLoaderGGUF",
                                          "CLIPLoaderGGUF",  // of the extension ComfyUI-GGUF
-                                         "DualCLIPLoaderGGUF"};
+                                         "DualCLIPLoaderGGUF",
+                                         "IPAdapter",
+                                         "IPAdapterAdvanced",
+                                         "IPAdapterBatch",
+                                         "IPAdapterCombineEmbeds",
+                                         "IPAdapterEmbeds",
+                                         "IPAdapterEmbedsBatch",
+                                         "IPAdapterEncoder",
+                                         "IPAdapterModelLoader",
+                                         "IPAdapterStyleComposition",
+                                         "IPAdapterUnifiedLoader"};  // of ComfyUI_IPAdapter_plus
 
 // Of the classes that the core of ComfyUI had when the older of the two lists was made.
 constexpr int kLeastOfCore = 299;

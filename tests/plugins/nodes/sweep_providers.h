@@ -42,7 +42,21 @@ inline constexpr SweepProvider kProviders[] = {
     {"CONTROL_NET", R"(["net", 0])"},
     {"UPSCALE_MODEL", R"(["larger", 0])"},
     {"MODEL_PATCH", R"(["patch", 0])"},
+    {"IPADAPTER", R"(["adapter", 0])"},
+    {"EMBEDS", R"(["embeds", 0])"},
 };
+
+// Classes that take nothing but a UNet, or what a tower of CLIP saw; null: others, and other ports.
+inline const char* clip_link(std::string_view type, std::string_view port) {
+  const bool is_of_sdxl = type == "IPAdapterStyleComposition";
+  if (!type.starts_with("IPAdapter") && type != "unCLIPConditioning") return nullptr;
+  if (port == "CLIP_VISION") return R"(["clip_tower", 0])";
+  if (port == "CLIP_VISION_OUTPUT") return R"(["clip_seen", 0])";
+  if (port == "MODEL") return is_of_sdxl ? R"(["unet_xl", 0])" : R"(["unet_1", 0])";
+  // The one that brings its tower.
+  if (port == "IPADAPTER" && type == "IPAdapter") return R"(["unified", 1])";
+  return port == "IPADAPTER" && is_of_sdxl ? R"(["adapter_xl", 0])" : nullptr;
+}
 
 // Classes that take nothing but the latent of a video.
 inline bool takes_video_latents(std::string_view type) {
@@ -69,7 +83,8 @@ inline bool takes_unets(std::string_view type) {
 inline constexpr const char* kUnetModel = R"(["little_unet", 0])";
 
 inline std::string provider_nodes() {
-  return R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
+  return R"in("unified": {"class_type": "IPAdapterUnifiedLoader", "inputs": {"model": ["unet_1", 0], "preset": "STANDARD (medium strength)"}}, )in"
+         R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "little_unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "little.safetensors", "weight_dtype": "default"}},
@@ -93,6 +108,13 @@ inline std::string provider_nodes() {
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
     "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
     "larger": {"class_type": "UpscaleModelLoader", "inputs": {"model_name": "larger.safetensors"}},
+    "unet_1": {"class_type": "UNETLoader", "inputs": {"unet_name": "unet_1.safetensors", "weight_dtype": "default"}},
+    "unet_xl": {"class_type": "UNETLoader", "inputs": {"unet_name": "unet_xl.safetensors", "weight_dtype": "default"}},
+    "clip_tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "CLIP-ViT-H-14-s32B-b79K.safetensors"}},
+    "clip_seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["clip_tower", 0], "image": ["pictures", 0], "crop": "none"}},
+    "adapter": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "ip-adapter_sd15.safetensors"}},
+    "adapter_xl": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "xl.safetensors"}},
+    "embeds": {"class_type": "IPAdapterEncoder", "inputs": {"ipadapter": ["adapter", 0], "image": ["pictures", 0], "clip_vision": ["clip_tower", 0], "weight": 1.0}},
     "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
@@ -109,15 +131,26 @@ inline void write_vision_models(const std::filesystem::path& models) {
   struct File {
     const char *goldens, *model, *name;
   };
-  for (const File& file : {File{"redux", "siglip", "clip_vision/tower.safetensors"},
-                           File{"redux", "redux", "style_models/style.safetensors"},
-                           File{"control", "flux_plain", "controlnet/net.safetensors"},
-                           File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
-                           File{"patches", "alone", "model_patches/patch.safetensors"},
-                           File{"patches", "z_image", "diffusion_models/patched.safetensors"},
-                           File{"workflows", "z_image.vae", "vae/patched.safetensors"},
-                           File{"unet", "sd1", "diffusion_models/little.safetensors"},
-                           File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
+  for (const File& file :
+       {File{"redux", "siglip", "clip_vision/tower.safetensors"},
+        File{"redux", "redux", "style_models/style.safetensors"},
+        File{"control", "flux_plain", "controlnet/net.safetensors"},
+        File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
+        File{"patches", "alone", "model_patches/patch.safetensors"},
+        File{"patches", "z_image", "diffusion_models/patched.safetensors"},
+        File{"workflows", "z_image.vae", "vae/patched.safetensors"},
+        File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
+        File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
+        File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},
+        File{"unclip", "tower", "clip_vision/CLIP-ViT-bigG-14-39B-b160k.safetensors"},
+        File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15_light.safetensors"},
+        File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15.safetensors"},
+        File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15_vit-G.safetensors"},
+        File{"ip_adapter", "plus", "ipadapter/ip-adapter-plus_sd15.safetensors"},
+        File{"ip_adapter", "plus", "ipadapter/ip-adapter-plus-face_sd15.safetensors"},
+        File{"ip_adapter", "full", "ipadapter/ip-adapter-full-face_sd15.safetensors"},
+        File{"ip_adapter", "plus_xl", "ipadapter/xl.safetensors"},
+        File{"qwen21_pictures", "text", "text_encoders/talker.safetensors"}}) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }

@@ -261,7 +261,8 @@ BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_ru
        {"whole.safetensors", "a diffusion model (unet), not a ControlNet", "UNETLoader"});
   for (const auto& [tensor, what, advice] :
        {std::tuple("lora_unet_x.lora_down.weight", "a LoRA, not a ControlNet", "LoraLoader"),
-        std::tuple("ip_adapter.1.to_k_ip.weight", "an IP-Adapter", "not supported"),
+        std::tuple("ip_adapter.1.to_k_ip.weight", "a part of an IP-Adapter",
+                   "IPAdapterModelLoader"),
         std::tuple("position_net.linears.0.weight", "a GLIGEN model", "not supported")}) {
     write_file("controlnet/other", {seeded_tensor(tensor, {4, 4})});
     says(refusal("other"), {"other.safetensors", what, advice});

@@ -42,6 +42,8 @@
  *                 that the model is shown. reference_latents_method, a text: where they lie.
  *                 image_slots, a list of ints, optional: before which token of cross_attn each of
  *                 them stands, for models with reference_slots; those that it lacks are at the end
+ *   unclip_conditioning  list of records, optional: pictures, for models with picture_width:
+ *                 embeds, tensor (B, picture_width) f32, strength, noise_augmentation (0 to 1)
  *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
  *                 what models with size_numbers are told about the picture, in its pixels
  *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
@@ -77,6 +79,15 @@
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
  *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
  *                 anew), each optional; start_percent, end_percent (floats)
+ *   adapted_blocks  int, optional: it takes IP-Adapters, for so many blocks of transformers,
+ *                 and has patched_config as above; adapted_places, a text: where these are, a
+ *                 letter each: on the way down (i), in the middle (m), on the way up (o).
+ *                 adapters, a list of records, optional: those that it has, for its inputs
+ *                 "adapter.<n>.tokens", "adapter.<n>.other", "adapter.<n>.mask.<i>". positive
+ *                 and negative: tokens (1|n, T, C) f32 of either side; other_positive and
+ *                 other_negative, optional: of transformers that read other ones; of_items
+ *                 (bool): each item of a batch has a row; mask (MASK, optional: where it is at
+ *                 work); start_percent, end_percent (floats)
  *   widens        text, optional: the tensor of the model's file of which a LoRA may have more
  *                 columns; widened_config, a record: what it was built of
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
@@ -84,6 +95,8 @@
  *                 and one for each pixel of a cell more: also its mask; and one more: a mask of a
  *                 number a cell, before it. concat_raw (bool), optional: the picture is in the
  *                 autoencoder's units
+ *   picture_width  int, optional: of embeddings of pictures that it can read as "y", in place
+ *                 of a pooled text; half of y, where that has numbers about their noise (unCLIP)
  *   size_numbers  int, optional: of the input "sizes" (1|B, n): height, width, crop_h, crop_w,
  *                 then target_height and target_width (6), or an aesthetic score (5)
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
@@ -174,9 +187,15 @@
  *   hooks         HOOKS, optional: those of what it encodes; clip_hooks, a record: hooks (HOOKS)
  *                 under which it encodes, scheduled (bool): by their keyframes
  *   missing       text, optional: why there are no encoders; what a node says that would encode
- * CLIP_VISION   record: model (MODEL): pictures (B, size, size, 3) -> "last_hidden"
+ * CLIP_VISION   record: model (MODEL): pictures (B, size, size, 3) -> "last_hidden", and where
+ *               its settings have sees_layers (bool) "penultimate", projected_width (int)
+ *               "projected"
+ * IPADAPTER     record: model (MODEL): "seen" (B, D) or (B, S, D) -> "tokens" (B, T, C); its
+ *               settings in plugins/encoders/ip_adapter.h. clip_vision (CLIP_VISION), optional
+ * EMBEDS        tensor (n, D) or (n, S, D) f32: "seen" of n pictures
  * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
- * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32
+ * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32; penultimate, another,
+ *               and image_embeds, tensor (B, projected_width) f32, of towers that make these
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
  *               3: 4 of pictures with alpha; preview_factors, latent_means, latent_deviations as in
