@@ -251,7 +251,8 @@ class UnetBuilder {
     const bool has_tiled_parts = !adapters_.empty() && patches_.tiles.tile > 0;
     if (path.starts_with("middle.") || has_tiled_parts ||
         has_hypernetwork(patches_.hypernetworks, file_, width))
-      attended = add_self(part, path, at, attention, tokens);
+      attended = add_self_blocks(
+          {file_, names_, part, path, at, attention.heads, width, tokens, x_, patches_}, graph_);
     Block block = graph_.add<B>(path + ".block");
     block.set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
@@ -287,40 +288,6 @@ class UnetBuilder {
     fill.both(B::proj, B::proj_bias, at + "attn1.to_out.0", {width, width});
     fill.both(B::norm2, B::norm2_bias, at + "norm2", {width});
     fill.matrix(B::text_q, {at + "attn2.to_q"}, {width, width});
-  }
-
-  // Of the middle, which guidance may leave out by the path "middle.1.transformer.0.self", and
-  // where hypernetworks change keys and values.
-  Source add_self(const UnetPart& part, const std::string& path, const std::string& at,
-                  const Attention& attention, const Source& tokens) {
-    const std::int64_t width = attention.width;
-    Block made = graph_.add<UnetSelfIn>(path + ".asked");
-    made.link(UnetSelfIn::tokens, tokens);
-    Filler fill = filler(made, path + ".asked", &part);
-    fill.both(UnetSelfIn::norm, UnetSelfIn::norm_bias, at + "norm1", {width});
-    fill.matrix(UnetSelfIn::qk, {at + "attn1.to_q", at + "attn1.to_k"}, {2 * width, width});
-    fill.matrix(UnetSelfIn::v, {at + "attn1.to_v"}, {width, width});
-    if (has_hypernetwork(patches_.hypernetworks, file_, width)) {
-      Block norm = graph_.add<UnetSelfNorm>(path + ".normed");
-      norm.link(UnetSelfNorm::tokens, tokens);
-      filler(norm, path + ".normed", &part)
-          .both(UnetSelfNorm::norm, UnetSelfNorm::norm_bias, at + "norm1", {width});
-      const auto changed = add_hypernetworks(patches_.hypernetworks, file_, path,
-                                             norm[UnetSelfNorm::out], width, graph_);
-      made.link(UnetSelfIn::keys_of, changed->keys).link(UnetSelfIn::values_of, changed->values);
-    }
-    Block self = graph_.add<UnetSelf>(path + ".self");
-    self.link(UnetSelf::asked, made[UnetSelfIn::asked])
-        .link(UnetSelf::values, made[UnetSelfIn::attended])
-        .set(UnetSelf::heads, attention.heads);
-    set_tiles(self, patches_.tiles, x_, path);
-    if (patches_.tells_attended && path == "middle.1.transformer.0") {
-      Block told = graph_.add<UnetSelfAttended>(path + ".attended");
-      told.link(UnetSelfAttended::asked, made[UnetSelfIn::asked])
-          .set(UnetSelfAttended::heads, attention.heads);
-      graph_.output("attended", told[UnetSelfAttended::out]);
-    }
-    return self[UnetSelf::out];
   }
 
   template <class B>

@@ -7,8 +7,8 @@
 //  has_norms, ends_in_function: bools}                                     (unet_hyper.h)
 // {kind: "attended"}: the output "attended" of the middle's first attention (unet_self.h)
 //
-// A UNet has its configuration in the setting "patched_config", so that a node can build it anew with
-// one more. Used while a model is built; any thread.
+// A UNet has its configuration in the setting "patched_config", so that a node can build it anew
+// with one more. Used while a model is built; any thread.
 #pragma once
 
 #include <cstdint>

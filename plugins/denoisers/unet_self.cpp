@@ -6,6 +6,8 @@
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/heads.h"
+#include "unet_filler.h"
+#include "unet_hyper.h"
 #include "weighed_sum.h"
 
 namespace heddle::denoisers {
@@ -58,6 +60,39 @@ void UnetSelfAttended::execute(Context& ctx) {
                    all.slice(1, first, first + seen));
   }
   ctx[out] = all;
+}
+
+Source add_self_blocks(const UnetSelfPlace& place, Blocks& graph) {
+  const auto& [file, names, part, path, at, heads, width, tokens, x, patches] = place;
+  const auto filler = [&](Block& block, const std::string& of) {
+    return UnetFiller{place.names, &place.part, blocks::Slots(place.file, block, of)};
+  };
+  Block made = graph.add<UnetSelfIn>(path + ".asked");
+  made.link(UnetSelfIn::tokens, tokens);
+  UnetFiller fill = filler(made, path + ".asked");
+  fill.both(UnetSelfIn::norm, UnetSelfIn::norm_bias, at + "norm1", {width});
+  fill.matrix(UnetSelfIn::qk, {at + "attn1.to_q", at + "attn1.to_k"}, {2 * width, width});
+  fill.matrix(UnetSelfIn::v, {at + "attn1.to_v"}, {width, width});
+  if (has_hypernetwork(patches.hypernetworks, file, width)) {
+    Block norm = graph.add<UnetSelfNorm>(path + ".normed");
+    norm.link(UnetSelfNorm::tokens, tokens);
+    filler(norm, path + ".normed")
+        .both(UnetSelfNorm::norm, UnetSelfNorm::norm_bias, at + "norm1", {width});
+    const auto changed =
+        add_hypernetworks(patches.hypernetworks, file, path, norm[UnetSelfNorm::out], width, graph);
+    made.link(UnetSelfIn::keys_of, changed->keys).link(UnetSelfIn::values_of, changed->values);
+  }
+  Block self = graph.add<UnetSelf>(path + ".self");
+  self.link(UnetSelf::asked, made[UnetSelfIn::asked])
+      .link(UnetSelf::values, made[UnetSelfIn::attended])
+      .set(UnetSelf::heads, heads);
+  set_tiles(self, patches.tiles, x, path);
+  if (patches.tells_attended && path == "middle.1.transformer.0") {
+    Block told = graph.add<UnetSelfAttended>(path + ".attended");
+    told.link(UnetSelfAttended::asked, made[UnetSelfIn::asked]).set(UnetSelfAttended::heads, heads);
+    graph.output("attended", told[UnetSelfAttended::out]);
+  }
+  return self[UnetSelf::out];
 }
 
 }  // namespace heddle::denoisers

@@ -3,8 +3,12 @@
 // to. That is Perturbed-Attention Guidance's model (https://arxiv.org/abs/2403.17377). Stateless.
 #pragma once
 
+#include <string>
+
+#include <heddle/model.hpp>
 #include <heddle/node.hpp>
 
+#include "unet_names.h"
 #include "unet_tiles.h"
 
 namespace heddle::denoisers {
@@ -54,5 +58,20 @@ struct UnetSelfAttended {
   static constexpr auto ports = heddle::ports(asked, heads, out);
   static void execute(Context& ctx);
 };
+
+// Where a self-attention stands: in the middle, which guidance may leave out by the path
+// "middle.1.transformer.0.self", where hypernetworks change keys and values, and where adapters
+// stand behind tiles.
+struct UnetSelfPlace {
+  const Checkpoint& file;
+  const UnetNames& names;
+  const UnetPart& part;
+  std::string path, module;  // "middle.1.transformer.0", "transformer_blocks.0."
+  std::int64_t heads, width;
+  Source tokens, x;  // of the transformer; the latent
+  const UnetPatches& patches;
+};
+// Adds its blocks, and gives what is attended to.
+Source add_self_blocks(const UnetSelfPlace& place, Blocks& graph);
 
 }  // namespace heddle::denoisers

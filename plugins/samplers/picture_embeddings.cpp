@@ -19,12 +19,12 @@ constexpr double kNoiseOfSum = 0.05, kNoiseOfSumInTexts = 0.0;
 constexpr std::uint64_t kSeedsBefore = 10;
 constexpr float kLongestWave = 10000.0f;
 
-struct Mix {
+struct EmbeddingMix {
   float kept, noise;
 };
 
 // Of a level below kLevels.
-Mix mix_at(int level) {
+EmbeddingMix mix_at(int level) {
   const auto kept_at = [](double part) {
     const double cosine = std::cos((part + 0.008) / 1.008 * std::numbers::pi / 2);
     return cosine * cosine;
@@ -51,7 +51,7 @@ class Augmentation {
   }
   std::vector<float> of_sum(std::span<const float> embedding, double augmentation) {
     const int level = level_of(augmentation);
-    const Mix mix = mix_at(level);
+    const EmbeddingMix mix = mix_at(level);
     std::vector<float> made(2 * width_);
     generator_->normal(std::span(made).first(width_));
     for (std::size_t i = 0; i < width_; ++i)

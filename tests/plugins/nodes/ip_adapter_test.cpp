@@ -115,6 +115,38 @@ BOOST_AUTO_TEST_CASE(a_plain_one_equals_diffusers) {
   BOOST_TEST((latent(with(plain(), R"("weight": 0.8)", R"("weight": 0.0)")) == none));
 }
 
+// In either order: a node that builds the UNet anew keeps what another one has changed.
+BOOST_AUTO_TEST_CASE(other_patches_of_the_unet_stay_beside_it) {
+  write("sd1");
+  const auto patched = [](const std::string& from) {
+    return node(
+               "tiled", "HyperTile",
+               cat(R"("model": [")", from,
+                   R"(", 0], "tile_size": 32, "swap_size": 1, "max_depth": 0, "scale_depth": false)")) +
+           node("freed", "FreeU",
+                R"("model": ["tiled", 0], "b1": 1.3, "b2": 1.4, "s1": 0.9, "s2": 0.2)");
+  };
+  const auto drawn_by = [&](bool is_before, bool is_adapted) {
+    std::string nodes = loader() + load("adapter", "plain") + tower() + pictures();
+    if (is_before) nodes += patched("model");
+    if (is_adapted)
+      nodes += apply("adapted", is_before ? "freed" : "model", "adapter", "first",
+                     numbers("0.8", "linear"));
+    if (!is_before) nodes += patched("adapted");
+    return latent(nodes + drawn(sampler("5.0", "euler", "normal", 2),
+                                is_before && is_adapted ? "adapted" : "freed"));
+  };
+  const std::vector<float> first = drawn_by(true, true), last = drawn_by(false, true),
+                           alone = drawn_by(true, false);
+  BOOST_TEST((first == last));
+  BOOST_TEST(relative_error(alone, first) > 0.01);
+  const std::vector<float> unpatched =
+      latent(loader() + load("adapter", "plain") + tower() + pictures() +
+             apply("adapted", "model", "adapter", "first", numbers("0.8", "linear")) +
+             drawn(sampler("5.0", "euler", "normal", 2), "adapted"));
+  BOOST_TEST(relative_error(unpatched, first) > 0.001);
+}
+
 BOOST_AUTO_TEST_CASE(the_node_without_a_choice_of_layers_draws_the_same) {
   write("sd1");
   write_file("clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K", seeded_model("tower", false, "unclip"));
