@@ -49,6 +49,7 @@ PreparedSession::~PreparedSession() {
     for (const SessionDeviceSlot& device_slot : view_.device_slots.device_slots)
       device_slot.state->settle();
   }
+  buffers_.abandon_loading();
 }
 
 void PreparedSession::fill_addresses() {

@@ -22,7 +22,9 @@ void SessionBuffers::set_up() {
   weights_.resize(view_.plan.storages.size());
   expect_weights();
   is_loading_ = true;
-  if (!view_.plan.pages.empty()) {
+  // Several devices load at the same time, where one that waits for another's part of a step would
+  // load behind that.
+  if (!view_.plan.pages.empty() || view_.device_slot_count() > 1) {
     for (std::size_t s = 0; s < weights_.size(); ++s)
       if (view_.plan.storages[s].kind == SessionStorage::Kind::weight) load(s);
     finish_loading();
@@ -164,6 +166,17 @@ void SessionBuffers::finish_loading() {
   is_loading_ = false;
   expected_.clear();
   if (!arenas_.empty()) claims_.clear();
+}
+
+void SessionBuffers::abandon_loading() noexcept {
+  if (!is_loading_) return;
+  for (const SessionDeviceSlot& slot : view_.device_slots.device_slots) {
+    try {
+      slot.weights->finish();
+    } catch (const std::exception&) {
+      // What could not be made is no longer there, and is made again when it is wanted.
+    }
+  }
 }
 
 void SessionBuffers::allocate_arenas() {

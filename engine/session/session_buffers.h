@@ -15,10 +15,10 @@ class SessionBuffers {
   explicit SessionBuffers(const SessionView& view) : view_(view) {}
 
   // Brings the loop-invariant and precomputed inputs to their places, claims room for the weights
-  // and takes the arenas. Where weights are streamed, it loads those that stay; else load() does,
-  // so that the device computes with the first ones while others are on their way. Throws
-  // cancelled, what loading throws, and out_of_memory; what it has taken by then goes with this
-  // object.
+  // and takes the arenas. Where weights are streamed or there are several devices, it loads the
+  // weights; else load_weights_of() does, so that the device computes with the first ones while
+  // others are on their way. Throws cancelled, what loading throws, and out_of_memory; what it has
+  // taken by then goes with this object.
   void set_up();
   // Whether all weights that the op reads have been asked for: then they have addresses.
   bool has_weights_of(const PlannedOp& op) const;
@@ -29,6 +29,9 @@ class SessionBuffers {
   void finish_loading();
   // What devices may still read of these inputs is kept until they are done.
   void leave();
+  // Where loading has not been finished, as a run has failed or ended: finds out which weights are
+  // there, so that whoever wants them next is not told of this run's failure. May wait for devices.
+  void abandon_loading() noexcept;
 
   std::byte* address(const Operand& operand) const;
   // An output where the step left it; the room for a step's input.
