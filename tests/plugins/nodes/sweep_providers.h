@@ -80,14 +80,13 @@ inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
          type == "SelfAttentionGuidance" || type == "HypernetworkLoader";
 }
-inline constexpr const char* kUnetModel = R"(["little_unet", 0])";
+inline constexpr const char* kUnetModel = R"(["unet_1", 0])";
 
 inline std::string provider_nodes() {
   return R"in("unified": {"class_type": "IPAdapterUnifiedLoader", "inputs": {"model": ["unet_1", 0], "preset": "STANDARD (medium strength)"}}, )in"
          R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
-    "little_unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "little.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
