@@ -190,18 +190,23 @@ class PytorchReader {
 
   // ---- dicts ----
 
+  void count_value() {
+    if (++visited_ > kMostDictValues)
+      throw refuse(
+          cat("its dicts hold more than ", kMostDictValues, " values, which no model has."));
+  }
+
   void add_dict(std::uint32_t dict, const std::string& prefix, std::size_t depth) {
     if (depth > kDeepestDict)
       throw refuse(
           cat("its dicts are nested deeper than ", kDeepestDict, ", at ", quote(prefix), "."));
     const auto& items = pickle_[dict].items;
     for (std::size_t i = 0; i + 1 < items.size(); i += 2) {
-      if (++visited_ > kMostDictValues)
-        throw refuse(
-            cat("its dicts hold more than ", kMostDictValues, " values, which no model has."));
+      count_value();
       const PickleValue &key = pickle_[items[i]], &value = pickle_[items[i + 1]];
       const bool is_dict = value.kind == PickleKind::dict,
-                 is_list = value.kind == PickleKind::list && is_whole(key);
+                 is_list = is_whole(key) &&
+                           (value.kind == PickleKind::list || value.kind == PickleKind::tuple);
       if (!is_dict && !is_list && value.kind != PickleKind::call) continue;
       if (key.kind != PickleKind::text && !is_whole(key)) continue;
       const std::string name =
@@ -221,7 +226,7 @@ class PytorchReader {
 
   void add_dicts_of(const PickleValue& list, const std::string& prefix, std::size_t depth) {
     for (std::size_t i = 0; i < list.items.size(); ++i) {
-      if (++visited_ > kMostDictValues) return;  // the next value refuses the file
+      count_value();
       if (pickle_[list.items[i]].kind == PickleKind::dict)
         add_dict(list.items[i], cat(prefix, i, "."), depth + 1);
     }

@@ -30,13 +30,13 @@ bool is_pytorch(std::span<const std::byte> file);
 
 // Reads the values of a file whose whole content is `file`; touches no byte of a storage. The
 // tensors of a dict are named by its keys, those of dicts in it by all keys with "." between them;
-// those of a list of dicts under a number, as hypernetworks have them, by their places in it, too.
-// Where the file's dict holds the model's under a well-known name ("state_dict", "params_ema",
-// "params", "model", ...), or holds nothing but one dict, that one is the file. What is no tensor
-// is left out. Throws what read_zip_directory() and read_pickle() throw; Error(unsupported) for a
-// tensor that is not contiguous or of an element type unknown here, for big-endian and TorchScript
-// files; Error(invalid_argument) for a file that is damaged, cut off or not of torch.save. Messages
-// start with `file_name`.
+// those of a list or tuple of dicts under a number, as hypernetworks have them, by their places in
+// it, too. Where the file's dict holds the model's under a well-known name ("state_dict",
+// "params_ema", "params", "model", ...), or holds nothing but one dict, that one is the file. What
+// is no tensor is left out. Throws what read_zip_directory() and read_pickle() throw;
+// Error(unsupported) for a tensor that is not contiguous or of an element type unknown here, for
+// big-endian and TorchScript files; Error(invalid_argument) for a file that is damaged, cut off or
+// not of torch.save. Messages start with `file_name`.
 PytorchContent parse_pytorch(std::span<const std::byte> file, std::string_view file_name);
 
 }  // namespace heddle::engine

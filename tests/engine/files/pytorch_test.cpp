@@ -97,7 +97,8 @@ BOOST_AUTO_TEST_CASE(dicts_in_dicts_are_named_by_their_ways) {
   BOOST_TEST(read.tensors()[0].name == "string_to_param.*");
 }
 
-// As hypernetworks have them: {32: [{"linear.0.weight": ...}, ...], ..., "activation_func": ...}.
+// As trainers save hypernetworks: {32: (OrderedDict(linear.0.weight=...), ...), ...,
+// "activation_func": ...}.
 BOOST_AUTO_TEST_CASE(lists_under_numbers_and_what_a_file_says_of_itself_are_read) {
   const Checkpoint read = open_checkpoint(tests_folder() / "plugins/goldens/unet/hypernetwork.pt");
   BOOST_TEST(read.tensors().size() == 32u);

@@ -10,6 +10,7 @@ Weights follow from the names of the tensors. "sd1.<function>" is the end of a r
 """
 
 import os
+from collections import OrderedDict
 
 import torch
 import torch.nn as nn
@@ -82,7 +83,7 @@ def main():
     made = {f"sd1.{function}": draw(function, False) for function in FUNCTIONS}
     made["sd1.norms"] = draw("mish", True)
     save_file({name: latent.contiguous() for name, latent in made.items()}, os.path.join(here, "hypernetworks.safetensors"))
-    file = {width: [tensors_of(width, which, True) for which in (0, 1)] for width in (32, 64)}
+    file = {width: tuple(OrderedDict(tensors_of(width, which, True)) for which in (0, 1)) for width in (32, 64)}
     told = {"activation_func": "mish", "is_layer_norm": True, "use_dropout": False, "activate_output": False, "step": 100}
     torch.save(file | told | {"name": "small", "layer_structure": [1, INNER / 64, 1]}, os.path.join(here, "hypernetwork.pt"))
     for name, latent in made.items():
