@@ -115,7 +115,7 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   // states of texts, CLIP-L's three quarters of that.
   const std::int64_t thirds = 2 * sizes.label / std::max<std::int64_t>(sizes.context, 1);
   const bool is_of_pictures = sizes.numbers == kBaseNumbers && sizes.context > 0 &&
-                              (thirds == 3 || thirds == 4) &&
+                              (thirds == 3 || thirds == 4) && sizes.label % 2 == 0 &&
                               2 * sizes.label == thirds * sizes.context;
   if (is_of_pictures) {
     sizes.numbers = 0;
