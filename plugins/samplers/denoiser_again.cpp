@@ -67,6 +67,8 @@ Tensor Denoiser::patched(const Look& look) {
   if (caches_.again) {
     point.attended = caches_.again->attended();
     point.look_again = [&](std::span<const float> state) {
+      // Of this evaluation, though there may have been some without a second look.
+      caches_.again->denoiser().run_->next = run_->next - 1;
       return caches_.again->look(state, look.sigma);
     };
   }
