@@ -70,20 +70,27 @@ const Preset& preset_named(const std::string& name) {
 
 // The first file of a model folder, by its name, that fits; empty where none does.
 fs::path find_like(Context& ctx, const char* folder, std::span<const NamePattern> patterns) {
+  constexpr int kDeepest = 8;
   std::vector<std::pair<std::string, fs::path>> found;
   const Value places = places_of(ctx, folder);
   for (std::uint32_t i = 0; i < places.count(); ++i) {
     const fs::path place = places.item(i).as<std::string>();
     std::error_code failed;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(
-             place, fs::directory_options::follow_directory_symlink, failed)) {
-      const std::string ending = entry.path().extension().string();
+    for (fs::recursive_directory_iterator
+             entry(place, fs::directory_options::follow_directory_symlink, failed),
+         end;
+         !failed && entry != end; entry.increment(failed)) {
+      if (entry.depth() > kDeepest)
+        entry.disable_recursion_pending();  // a link that points upwards must not keep us here
+      const fs::path& path = entry->path();
+      const std::string ending = path.extension().string();
       if (ending != ".safetensors" && ending != ".bin") continue;
-      const std::string name = fs::relative(entry.path(), place, failed).string(),
+      // By its own name, wherever it is a link to.
+      const std::string name = path.lexically_relative(place).generic_string(),
                         stem = name.substr(0, name.size() - ending.size());
       if (std::ranges::any_of(patterns,
                               [&](const NamePattern& one) { return is_named(stem, one); }))
-        found.emplace_back(name, entry.path());
+        found.emplace_back(name, path);
     }
   }
   return found.empty() ? fs::path() : std::ranges::min_element(found)->second;

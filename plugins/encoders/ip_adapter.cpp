@@ -54,6 +54,11 @@ class IpAdapterBuilder {
         seen_(graph.input("seen", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH)) {}
 
   void run() {
+    if (context_ == 0)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file_.path() + ": '" + kKeys +
+                      "' has no columns: the IP-Adapter is for texts of width 0. The file is "
+                      "damaged.");
     if (file_.has(kProjection + "latents"))
       add_resampler();
     else if (file_.has(kProjection + "proj.3.weight"))

@@ -250,8 +250,28 @@ Shape tell_unseen(Infer& question, const AdapterJob& job, const Shape& seen) {
   return tell_seen(question, job, {1, size, size, 3});
 }
 
+namespace {
+
+// Embeddings may have been made for another IP-Adapter. what: "positive" or "negative".
+void check_rows(const AdapterJob& job, const Shape& rows, const char* what) {
+  const bool layers = reads_layers(job);
+  const std::int64_t width = number_of(job.adapter, "seen_width");
+  if (rows.size() == (layers ? 3u : 2u) && rows.front() > 0 && rows[rows.size() - 2] > 0 &&
+      rows.back() == width)
+    return;
+  std::string text;
+  for (const std::int64_t size : rows) text += (text.empty() ? "(" : ", ") + std::to_string(size);
+  refuse_adapter(std::string("the ") + what + " embeddings are " + text +
+                 "), and the IP-Adapter reads (pictures, " + (layers ? "tokens, " : "") +
+                 std::to_string(width) + "). Make them by IPAdapterEncoder with this IP-Adapter.");
+}
+
+}  // namespace
+
 Value adapted(Context& ctx, const AdapterJob& job, const AdapterRows& rows) {
-  reads_layers(job);
+  check_rows(job, rows.positive.shape(), "positive");
+  check_rows(job, rows.negative.shape(), "negative");
+  if (rows.composed) check_rows(job, rows.composed.shape(), "composition's");
   const bool combines = is_combining(job, rows.positive.size(0));
   const auto one_of = [&](const Tensor& all) {
     return combines ? combined(ctx, all, job.combine) : all;
@@ -259,8 +279,8 @@ Value adapted(Context& ctx, const AdapterJob& job, const AdapterRows& rows) {
   const Tensor seen = one_of(rows.positive),
                unseen = combines ? rows.negative.slice(0, 0, 1) : rows.negative;
   const std::int64_t count = seen.size(0);
-  const Tensor positive = tokens_for(ctx, job, seen),
-               negative = repeated(ctx, tokens_for(ctx, job, unseen), count);
+  const Tensor positive = tokens_for(ctx, job, seen), nothing = tokens_for(ctx, job, unseen),
+               negative = repeated(ctx, nothing, count);
   const Shape shape = token_shape_of(positive.shape(), job.is_of_items);
   CarriedTokens carried{.positive = value_of(positive.reshape(shape)),
                         .negative = value_of(negative.reshape(shape)),
@@ -269,9 +289,9 @@ Value adapted(Context& ctx, const AdapterJob& job, const AdapterRows& rows) {
                         .each = positive.size(1)};
   if (rows.composed) {
     const Tensor other = tokens_for(ctx, job, one_of(rows.composed));
-    carried.other_positive =
-        value_of(other.reshape(token_shape_of(other.shape(), job.is_of_items)));
-    carried.other_negative = carried.negative;
+    const Shape of_other = token_shape_of(other.shape(), job.is_of_items);
+    carried.other_positive = value_of(other.reshape(of_other));
+    carried.other_negative = value_of(repeated(ctx, nothing, other.size(0)).reshape(of_other));
   } else if (job.type.ends_with(kPrecise)) {
     carried.other_positive = value_of(host_zeros(ctx, shape));
     carried.other_negative = carried.positive;
@@ -280,7 +300,9 @@ Value adapted(Context& ctx, const AdapterJob& job, const AdapterRows& rows) {
 }
 
 Value tell_adapted(Infer& question, const AdapterJob& job, const AdapterRowShapes& rows) {
-  reads_layers(job);
+  check_rows(job, rows.positive, "positive");
+  check_rows(job, rows.negative, "negative");
+  if (rows.composed) check_rows(job, *rows.composed, "composition's");
   const bool combines = is_combining(job, rows.positive[0]);
   const auto one_of = [&](const Shape& all) {
     return combines ? combined_shape(all, job.combine) : all;
@@ -294,8 +316,8 @@ Value tell_adapted(Infer& question, const AdapterJob& job, const AdapterRowShape
   tell_tokens(question, job, unseen);
   CarriedTokens carried{told(positive), told(positive), {}, {}, positive[1]};
   if (rows.composed) {
-    carried.other_positive = told(tell_tokens(question, job, one_of(*rows.composed)));
-    carried.other_negative = carried.negative;
+    carried.other_positive = carried.other_negative =
+        told(tell_tokens(question, job, one_of(*rows.composed)));
   } else if (job.type.ends_with(kPrecise)) {
     carried.other_positive = carried.other_negative = carried.positive;
   }

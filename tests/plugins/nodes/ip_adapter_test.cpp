@@ -150,7 +150,12 @@ BOOST_AUTO_TEST_CASE(other_patches_of_the_unet_stay_beside_it) {
 BOOST_AUTO_TEST_CASE(the_node_without_a_choice_of_layers_draws_the_same) {
   write("sd1");
   write_file("clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K", seeded_model("tower", false, "unclip"));
-  write_file("ipadapter/ip-adapter_sd15", adapter("plain"));
+  // Its file may be a link to one of another name, and folders may lead back to themselves.
+  write_file("blob", adapter("plain"));
+  const std::filesystem::path adapters = folder / "models/ipadapter";
+  std::filesystem::create_symlink(folder / "models/blob.safetensors",
+                                  adapters / "ip-adapter_sd15.safetensors");
+  std::filesystem::create_directory_symlink(adapters, adapters / "again");
   write_file("ipadapter/ip-adapter_sd15_vit-G", adapter("plus"));
   std::string nodes =
       loader() + pictures() +
@@ -234,6 +239,21 @@ BOOST_AUTO_TEST_CASE(pictures_encoded_before_draw_the_same) {
   BOOST_TEST((results.floats("drawn.LATENT", "samples") == whole));
 }
 
+BOOST_AUTO_TEST_CASE(pictures_encoded_for_another_adapter_are_refused) {
+  write("sd1");
+  names(refusal(
+            loader() + load("adapter", "plus") + load("other", "plain") + tower() + pictures() +
+            node("encoded", "IPAdapterEncoder",
+                 R"("ipadapter": ["adapter", 0], "image": ["both", 0], "clip_vision": ["tower", 0],
+                    "weight": 1.0)") +
+            node("adapted", "IPAdapterEmbeds",
+                 R"("model": ["model", 0], "ipadapter": ["other", 0], "pos_embed": ["encoded", 0],
+                    "neg_embed": ["encoded", 1], )" +
+                     numbers("1.0", "linear")) +
+            drawn(sampler("4.0", "euler", "normal", 2), "adapted")),
+        {"embeddings are (2, ", "reads (pictures, 64)", "IPAdapterEncoder"});
+}
+
 BOOST_AUTO_TEST_CASE(a_mask_hides_a_part_of_the_pictures) {
   const std::string nodes =
       load("adapter", "plus") + tower() + pictures() + given_of("mask", "test.mask", "mask") +
@@ -294,6 +314,11 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused_by_name) {
   write_file("ipadapter/plain", faces);
   names(refusal(plain()),
         {"plain.safetensors", "FaceID", "InsightFace", "ip-adapter-plus-face_sd15"});
+  std::vector<FileTensor> empty = adapter("plain");
+  for (FileTensor& tensor : empty)
+    if (tensor.name == "ip_adapter.1.to_k_ip.weight") tensor = {tensor.name, "F32", {32, 0}, {}};
+  write_file("ipadapter/plain", empty);
+  names(refusal(plain()), {"plain.safetensors", "'ip_adapter.1.to_k_ip.weight'", "no columns"});
   write_file("ipadapter/plain", unet_model("sd1"));
   names(refusal(plain()), {"plain.safetensors", "a diffusion model", "UNETLoader"});
   write_file("ipadapter/plain", adapter("plus"));
