@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "plugins/blocks/slots.h"
+#include "renamed_modules.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -83,30 +84,13 @@ int Krea2Names::count(const std::string& list) const {
 }
 
 void Krea2Names::each_module(const Visit& visit) const {
-  for (std::uint32_t i = 0; i < file_.size(); ++i) {
-    const std::string tensor = file_.name(i);
-    if (!tensor.starts_with(prefix_)) continue;
-    const std::string here = tensor.substr(prefix_.size()),
-                      there = diffusers_ ? to_original(here) : to_diffusers(here);
-    for (const char* kind : {"weight", "bias"}) {
-      const std::string tail = std::string(".") + kind;
-      const auto module = [&](const std::string& name) {
-        return name.substr(0, name.size() - tail.size());
-      };
-      if (here.ends_with(tail)) visit(module(here), kind, {{tensor}});
-      if (here != there && there.ends_with(tail)) visit(module(there), kind, {{tensor}});
-    }
-  }
+  each_renamed_module(file_, prefix_, diffusers_ ? to_original : to_diffusers, visit);
 }
 
 void Krea2Names::each_original(
     const std::function<void(const std::string&, const std::vector<Part>&)>& visit) const {
-  for (std::uint32_t i = 0; i < file_.size(); ++i) {
-    const std::string tensor = file_.name(i);
-    if (!tensor.starts_with(prefix_)) continue;
-    const std::string name = tensor.substr(prefix_.size());
-    visit(diffusers_ ? to_original(name) : name, {{tensor}});
-  }
+  const auto as_it_is = [](const std::string& name) { return name; };
+  each_renamed_tensor(file_, prefix_, diffusers_ ? to_original : Rename(as_it_is), visit);
 }
 
 }  // namespace heddle::denoisers

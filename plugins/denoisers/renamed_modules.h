@@ -1,0 +1,46 @@
+// plugins/denoisers/renamed_modules.h - the tensors of a model whose file has one of two schemes of
+// names, by both of them. Functions of names only; any thread.
+#pragma once
+
+#include <heddle/model.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace heddle::denoisers {
+
+// A name without the prefix -> that of the same tensor under the other scheme.
+using Rename = std::string (*)(const std::string& name);
+
+// Every module by its name in the file and by the other one; `kind` is "weight" or "bias".
+inline void each_renamed_module(
+    const Checkpoint& file, const std::string& prefix, Rename other,
+    const std::function<void(const std::string& module, const char* kind,
+                             const std::vector<Part>& parts)>& visit) {
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string tensor = file.name(i);
+    if (!tensor.starts_with(prefix)) continue;
+    const std::string here = tensor.substr(prefix.size()), there = other(here);
+    for (const char* kind : {"weight", "bias"}) {
+      const std::string tail = std::string(".") + kind;
+      const auto module = [&](const std::string& name) {
+        return name.substr(0, name.size() - tail.size());
+      };
+      if (here.ends_with(tail)) visit(module(here), kind, {{tensor}});
+      if (here != there && there.ends_with(tail)) visit(module(there), kind, {{tensor}});
+    }
+  }
+}
+
+// Every tensor by its original name.
+inline void each_renamed_tensor(
+    const Checkpoint& file, const std::string& prefix, Rename to_original,
+    const std::function<void(const std::string& tensor, const std::vector<Part>& parts)>& visit) {
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string tensor = file.name(i);
+    if (tensor.starts_with(prefix)) visit(to_original(tensor.substr(prefix.size())), {{tensor}});
+  }
+}
+
+}  // namespace heddle::denoisers
