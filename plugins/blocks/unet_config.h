@@ -27,6 +27,14 @@ inline Value unet_config_with(const Value& model, const Value& patch, const std:
   return Record(built_of).set(kUnetPatches, list_of(patches)).value();
 }
 
+// Whether such a patch is in the model already.
+inline bool has_unet_patch(const Value& model, const std::string& kind) {
+  const Value patches = model_settings(model).field(kUnetConfig).field(kUnetPatches);
+  for (std::uint32_t i = 0; i < patches.count(); ++i)
+    if (patches.item(i).get<std::string>("kind", "") == kind) return true;
+  return false;
+}
+
 // What was built of the configuration, with the settings that the model had.
 inline Value with_unet_config(const Value& built, const Value& model, const Value& config) {
   return with_settings(built, Record(model_settings(model)).set(kUnetConfig, config).value());

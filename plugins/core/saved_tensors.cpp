@@ -1,5 +1,6 @@
 #include "saved_tensors.h"
 
+#include <bit>
 #include <cstring>
 #include <set>
 #include <utility>
@@ -157,7 +158,7 @@ SavedTensor number_in(const Value& model, const std::string& vector, const char*
   const Part place{vector, 0, 1};
   const Value changed = with_changes(
       model, model_checkpoint(model),
-      {{place, name + std::to_string(number),
+      {{place, name + std::to_string(std::bit_cast<std::uint64_t>(number)),
         [number](std::int64_t, std::int64_t, float* numbers) { *numbers = float(number); }}});
   return {name, changed, {place}, {1}, HEDDLE_F32};
 }

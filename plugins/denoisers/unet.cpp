@@ -104,8 +104,19 @@ class UnetBuilder {
       behind(int(i), hidden);
     }
     int number = 0;
+    if (patches_.tells_attended) check_middle();
     for (const UnetPart& part : names_.middle())
       add_part(part, "middle." + std::to_string(number++), nullptr, hidden, grid.channels);
+  }
+
+  void check_middle() const {
+    const auto attends = [](const UnetPart& part) { return part.kind == Kind::transformer; };
+    if (std::ranges::none_of(names_.middle(), attends))
+      throw Error(
+          HEDDLE_UNSUPPORTED,
+          file_.path() +
+              ": SelfAttentionGuidance sees where the middle of a UNet attends to, and this "
+              "one's has no attention. Leave the node out.");
   }
 
   // With the residual of the input "<name>.<index>" (below 0: "<name>"), where a run gives it.

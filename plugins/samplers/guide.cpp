@@ -5,6 +5,7 @@
 
 #include "control_value.h"
 #include "model_patches.h"
+#include "plugins/blocks/unet_config.h"
 
 namespace heddle::samplers {
 namespace {
@@ -217,6 +218,11 @@ GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool loo
       throw Error(HEDDLE_UNSUPPORTED,
                   "the outputs of the guider's two models mean different things, so they cannot be "
                   "mixed. Link two models of a kind, with the same ModelSampling nodes.");
+    if (looks_again() && !blocks::has_unet_patch(guide.negative_model, kAttended))
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "SelfAttentionGuidance asks the guider's model_negative what its middle attends "
+                  "to, and that model does not tell. Link a SelfAttentionGuidance before "
+                  "model_negative, too.");
     negative_model_ = add_model(guide.negative_model, other.levels);
   }
   for (std::size_t i = 0; i < patches_.size(); ++i) {
@@ -280,6 +286,10 @@ std::vector<std::size_t> GuidePlan::models_at(double sigma) const {
 
 bool GuidePlan::repeats_positive(std::size_t index) const {
   return index >= kFirstOwn && !patches_[own_[index - kFirstOwn].patch].without.empty();
+}
+
+bool GuidePlan::is_negative(std::size_t index) const {
+  return index == (guide_.is_of_negative ? kPositive : kNegative);
 }
 
 Value GuidePlan::list(std::size_t index) const {

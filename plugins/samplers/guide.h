@@ -29,6 +29,9 @@ struct Guide {
   Value third = {};
   double number = 1.0;
   Value negative_model = {};  // that the negative conditioning is asked of; empty: the same
+  // `positive` is the negative conditioning of another guide, and where it says nothing about the
+  // picture, the model is told what it is told for that one (SDXL's refiner: it looks bad).
+  bool is_of_negative = false;
 };
 // To and from a GUIDER (heddle/diffusion/values.h). Throws where one without a model or a
 // conditioning comes in.
@@ -69,6 +72,10 @@ inline constexpr const char* kNagInput = "nag";  // of models that can do it
 Value with_nag(const Value& model, const NagNumbers& numbers);
 std::optional<NagNumbers> nag_of(const Value& settings);
 
+// What a model tells of the attention in its middle, (B, n) f32, where it was built so
+// (second_look.h): its output, and the patch of UNets that makes it.
+inline constexpr const char* kAttended = "attended";
+
 // A cfg that holds between two levels ("cfg_overrides" of the settings).
 struct CfgOverride {
   double cfg = 1.0, start_sigma = 0.0, end_sigma = 0.0;
@@ -91,6 +98,7 @@ class GuidePlan {
   // Lists: positive, negative, third, then those of patches.
   std::size_t list_count() const { return 3 + own_.size(); }
   Value list(std::size_t index) const;
+  bool is_negative(std::size_t index) const;
   // True: the list is the positive conditioning once more.
   bool repeats_positive(std::size_t index) const;
   // The first is the guide's.

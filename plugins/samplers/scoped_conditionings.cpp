@@ -10,8 +10,6 @@
 namespace heddle::samplers {
 namespace {
 
-constexpr std::size_t kNegativeOfScoped = 1;
-
 // A MASK at the size of the last two axes of the grid, the same for all frames.
 GridMask grid_mask(Context& ctx, const Tensor& given, const Shape& grid, std::int64_t items) {
   if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
@@ -37,7 +35,10 @@ GridMask grid_mask(Context& ctx, const Tensor& given, const Shape& grid, std::in
 ScopedConditionings::ScopedConditionings(Context& ctx, const GuidePlan& plan,
                                          const NoiseLevels& levels, Shape shape)
     : items_(shape.front()), grid_(shape.begin() + 2, shape.end()) {
-  for (std::size_t i = 0; i < plan.list_count(); ++i) read_list(ctx, plan.list(i), levels);
+  for (std::size_t i = 0; i < plan.list_count(); ++i) {
+    if (plan.is_negative(i)) negative_ = i;
+    read_list(ctx, plan.list(i), levels);
+  }
   add_opposites(lists_);
 }
 
@@ -79,7 +80,7 @@ const Value& ScopedConditionings::constants(Context& ctx, const Value& model, co
   ConcatPlace where{.items = items_,
                     .grid = grid_,
                     .box = {},
-                    .is_negative = set.list == kNegativeOfScoped,
+                    .is_negative = set.list == negative_,
                     .latent = latent_,
                     .seed = seed_};
   if (set.box && concat_layout(model_settings(model))) where.box = set.box;

@@ -45,6 +45,7 @@ class ScopedConditionings {
   Value latent_;
   std::uint64_t seed_ = 0;
   ScopedLists lists_;
+  std::size_t negative_ = 0;                 // of them
   std::vector<std::vector<Value>> entries_;  // as they came, by list
   std::map<Place, GridMask> masks_;
   // Where the model reads something beside the point, by boxes, too.

@@ -10,7 +10,8 @@ Guide guide_again(const GuidePlan& plan) {
   const Guide& guide = plan.guide();
   return {.model = without_patches(guide.negative_model ? guide.negative_model : guide.model),
           .positive = plan.list(kNegativeOfPlan),
-          .negative = {}};
+          .negative = {},
+          .is_of_negative = true};
 }
 
 }  // namespace

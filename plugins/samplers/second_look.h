@@ -10,9 +10,6 @@
 
 namespace heddle::samplers {
 
-// What a model tells of the attention in its middle, (B, n) f32, where it was built so.
-inline constexpr const char* kAttended = "attended";
-
 class SecondLook {
  public:
   // As a Denoiser is made; null where no patch of the plan looks again. Throws unsupported where

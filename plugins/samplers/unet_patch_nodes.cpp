@@ -53,7 +53,7 @@ void SelfAttentionGuidance::execute(Context& ctx) {
     if (patch.patch->looks_again)
       throw Error(HEDDLE_UNSUPPORTED,
                   "the model is guided by its self-attention already. Leave out one of the two.");
-  const Value told = Record().set("kind", value_of("attended")).value();
+  const Value told = Record().set("kind", value_of(kAttended)).value();
   ctx[out] = with_patch(with_unet_patch(ctx, from, told, info.type), "self_attention",
                         {{{"scale", ctx[scale]}, {"blur_sigma", ctx[blur_sigma]}}, {}});
 }

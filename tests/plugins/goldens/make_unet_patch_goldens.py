@@ -27,10 +27,12 @@ CFG, STEPS = 4.0, 2
 def texts(kind):
     width = 128 if kind == "sdxl" else 64
     told = []
-    for name, tokens in (("one", 7), ("two", 4)):
+    # SDXL's refiner is told that the negative picture looks bad.
+    for name, tokens, score in (("one", 7, 6.0), ("two", 4, 2.5)):
         entry = [seeded(f"in.{name}.cross_attn", (1, tokens, width))]
         if kind in SIZES:
-            entry += [seeded(f"in.{name}.pooled_output", (1, 64)), torch.tensor([[8.0 * HEIGHT, 8 * WIDTH, 0, 0, 8 * HEIGHT, 8 * WIDTH]])]
+            more = [score] if SIZES[kind] == 5 else [8.0 * HEIGHT, 8 * WIDTH]
+            entry += [seeded(f"in.{name}.pooled_output", (1, 64)), torch.tensor([[8.0 * HEIGHT, 8 * WIDTH, 0, 0, *more]])]
         told.append(entry)
     return told
 
@@ -158,6 +160,9 @@ def main():
         print(kind, seen)
         guided = self_guided(kind, *told, 0.75, 2.0)
         made[f"{kind}.self_guided"] = euler(guided, noised(levels), levels)
+    told = texts("refiner")
+    made["refiner.plain"] = euler(denoiser(make_unet("refiner"), *told, CFG), noised(levels), levels)
+    made["refiner.self_guided"] = euler(self_guided("refiner", *told, 0.75, 2.0), noised(levels), levels)
     here = os.path.dirname(os.path.abspath(__file__))
     save_file({name: latent.contiguous() for name, latent in made.items()}, os.path.join(here, "unet", "patches.safetensors"))
     for name, latent in made.items():

@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(drawn_tiles_are_the_same_in_all_runs) {
 }
 
 BOOST_AUTO_TEST_CASE(self_attention_guidance_equals_pytorch) {
-  for (const char* kind : {"sd1", "sdxl"})
+  for (const char* kind : {"sd1", "sdxl", "refiner"})
     equal(kind, "self_guided", patch("SelfAttentionGuidance", R"("scale": 0.75, "blur_sigma": 2)"));
 }
 
@@ -120,6 +120,50 @@ BOOST_AUTO_TEST_CASE(self_attention_guidance_needs_a_negative_and_comes_once) {
               "sigmas": ["levels", 0], "latent_image": ["empty", 0])"),
       R"("look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}}})");
   has(engine_refusal([&] { run_whole(alone, {}); }), "by the negative conditioning");
+}
+
+// The negative model tells what it attends to.
+BOOST_AUTO_TEST_CASE(self_attention_guidance_of_two_models) {
+  add_kind("sd1");
+  const auto flow_with = [&](const char* negative_model) {
+    return cat("{",
+               node("loaded", "UNETLoader",
+                    R"("unet_name": "sd1.safetensors", "weight_dtype": "default")"),
+               patch("SelfAttentionGuidance", R"("scale": 0.75, "blur_sigma": 2)"),
+               text("sd1", "one"), text("sd1", "two"),
+               node("guider", "DualModelGuider",
+                    cat(R"("model": ["model", 0], "positive": ["one", 0], "model_negative": [")",
+                        negative_model, R"(", 0], "negative": ["two", 0], "cfg": 4)")),
+               node("noise", "RandomNoise", R"("noise_seed": 7)"),
+               node("method", "KSamplerSelect", R"("sampler_name": "euler")"),
+               node("levels", "BasicScheduler",
+                    R"("model": ["model", 0], "scheduler": "normal", "steps": 2, "denoise": 1)"),
+               node("empty", "EmptyLatentImage", R"("width": 128, "height": 64, "batch_size": 1)"),
+               node("drawn", "SamplerCustomAdvanced",
+                    R"("noise": ["noise", 0], "guider": ["guider", 0], "sampler": ["method", 0],
+                       "sigmas": ["levels", 0], "latent_image": ["empty", 0])"),
+               R"("look": {"class_type": "test.look", "inputs": {"value": ["drawn", 0]}}})");
+  };
+  const double error = relative_error(
+      run_whole(flow_with("model"), {"drawn.output"}).floats("drawn.output", "samples"),
+      wanted.floats("sd1.self_guided"));
+  BOOST_TEST(error < kTolerance, "relative error " << error);
+  const std::string said = engine_refusal([&] { run_whole(flow_with("loaded"), {}); });
+  BOOST_TEST(said.find("before model_negative") != std::string::npos, said);
+}
+
+BOOST_AUTO_TEST_CASE(self_attention_guidance_needs_attention_in_the_middle) {
+  add_kind("sd1");
+  std::vector<FileTensor> tensors = unet_model("sd1");
+  const std::size_t whole = tensors.size();
+  std::erase_if(tensors, [](const FileTensor& tensor) {
+    return tensor.name.find("mid_block.attentions") != std::string::npos ||
+           tensor.name.find("middle_block.1.") != std::string::npos;
+  });
+  BOOST_TEST_REQUIRE(tensors.size() < whole);
+  write_file("diffusion_models/sd1", tensors);
+  const std::string said = engine_refusal([&] { draw("sd1", patch("SelfAttentionGuidance", "")); });
+  BOOST_TEST(said.find("has no attention") != std::string::npos, said);
 }
 
 // All at once. With little memory both looks of the guidance take turns.
