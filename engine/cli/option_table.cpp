@@ -114,6 +114,10 @@ constexpr OptionSpec kOptions[] = {
      "a folder of Python packs, as ComfyUI's custom_nodes: the front end gets their scripts and "
      "workflows, though none of their nodes runs here (default: none)",
      kServe},
+    {"preview-method", OptionKind::word, "METHOD",
+     "how pictures of jobs under way are made: none, latent2rgb (auto), or taesd, by a small "
+     "decoder where its file is in models/vae_approx (default: auto); a job may ask for another",
+     kServe},
     {"interrupted", OptionKind::word, "WHAT",
      "jobs that ran when the server ended: resume from their checkpoints, run again, or fail "
      "(resume, again, fail; default: resume)",

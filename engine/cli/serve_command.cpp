@@ -138,6 +138,7 @@ engine::ServiceOptions options_of(const Settings& settings) {
   options.multi_user = serve.multi_user;
   options.packs = serve.packs;
   options.runner.jobs = serve.jobs;
+  options.runner.previews = serve.previews;
   options.runner.traces = traces_folder(serve.traces);
   options.runner.checkpoint_every = settings.checkpoints.every;
   options.runner.resumes = serve.interrupted == ServeSettings::Interrupted::resume;

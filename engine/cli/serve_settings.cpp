@@ -90,6 +90,13 @@ ServeSettings read_serve_settings(const Layer& layer) {
   }
   for (const Given& given : layer.of("traces")) serve.traces = read_path(given);
   for (const Given& given : layer.of("packs")) serve.packs = read_path(given);
+  for (const Given& given : layer.of("preview-method")) {
+    const std::optional<PreviewMethod> method = preview_method_named(given.text);
+    if (!method)
+      refuse(given,
+             cat("expected none, auto, latent2rgb or taesd, got ", engine::quote(given.text), "."));
+    serve.previews = *method;
+  }
   for (const Given& given : layer.of("interrupted")) {
     using Interrupted = ServeSettings::Interrupted;
     if (given.text != "resume" && given.text != "again" && given.text != "fail")

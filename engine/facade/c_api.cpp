@@ -91,7 +91,7 @@ heddle::StartOptions start_options_of(const heddle_start_options& o) {
   heddle::StartOptions start{observer_of(o), list_of(o.fetch, o.fetch_count, "fetch"), {}};
   start.among_many = o.among_many != 0;
   start.writes_after = o.writes_after;
-  start.previews = o.previews != 0;
+  start.previews = heddle::preview_method_of(o.previews);
   start.trace = text_or(o.trace, "");
   start.priority = o.priority;
   start.memory_wait_seconds = o.memory_wait_seconds;

@@ -31,6 +31,13 @@ MemorySize size_of(std::string_view text, std::string_view what) {
 
 }  // namespace
 
+PreviewMethod preview_method_of(std::int32_t previews) {
+  if (previews < 0 || previews > std::int32_t(PreviewMethod::taesd))
+    throw engine::Error(engine::Code::invalid_argument,
+                        engine::cat("previews is ", previews, "; expected 0, 1 or 2."));
+  return PreviewMethod(previews);
+}
+
 std::optional<Fidelity> fidelity_of(heddle_fidelity fidelity) {
   switch (fidelity) {
     case HEDDLE_FIDELITY_DEFAULT:

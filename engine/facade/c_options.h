@@ -57,6 +57,8 @@ class InputsFromC {
 
 // Nothing: the default. Throws engine::Error for what is none.
 std::optional<Fidelity> fidelity_of(heddle_fidelity fidelity);
+// Throws invalid_argument at a number that is none.
+PreviewMethod preview_method_of(std::int32_t previews);
 
 // Throws engine::Error that names the option.
 EngineOptions options_of(const heddle_engine_options* from);

@@ -27,14 +27,14 @@ class Teller final : public engine::Observer {
  public:
   explicit Teller(Run::Data& run)
       : observer_(run.options.observer),
-        previews_(run.options.previews && observer_ != nullptr),
+        preview_method_(observer_ == nullptr ? 0 : std::int32_t(run.options.previews)),
         run_(run),
         counts_seconds_(run.status->work.lock()->seconds > 0),
         has_checkpoints_(run.has_checkpoints()) {}
   bool listens() const override {
     return observer_ != nullptr || counts_seconds_ || has_checkpoints_;
   }
-  bool wants_previews() const override { return previews_; }
+  std::int32_t preview_method() const override { return preview_method_; }
   void node_started(const engine::Node& n, std::string_view device) override {
     notify(Event::Kind::node_started, &n, {.device = device});
   }
@@ -111,7 +111,7 @@ class Teller final : public engine::Observer {
     observer_(event);
   }
   const heddle::Observer& observer_;
-  const bool previews_;
+  const std::int32_t preview_method_;
   Run::Data& run_;
   const bool counts_seconds_, has_checkpoints_;
 };

@@ -37,7 +37,7 @@ const heddle_report_service* report_service() {
 
 const heddle_preview_service* preview_service() {
   static const heddle_preview_service table{
-      [](heddle_ctx* ctx) -> std::int32_t { return ctx->wants_preview() ? 1 : 0; },
+      [](heddle_ctx* ctx) -> std::int32_t { return ctx->preview_method(); },
       [](heddle_ctx* ctx, const heddle_preview* given) {
         if (given != nullptr) free_status(to_status([&] { ctx->preview(known_part(*given)); }));
       }};

@@ -195,7 +195,7 @@ void NodeCall::wrote(std::string_view path, std::string_view ui_json) {
 void NodeCall::warn(std::string_view message) { shared_.observer.warning(node_, message); }
 
 void NodeCall::preview(const heddle_preview& picture) {
-  if (!wants_preview()) return;
+  if (preview_method() == HEDDLE_PREVIEW_NONE) return;
   if (picture.width == 0 || picture.height == 0 || picture.pixels == nullptr)
     return warn("a preview without pixels is left out");
   shared_.observer.preview(*node_, device(), picture);

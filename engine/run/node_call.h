@@ -148,7 +148,7 @@ class NodeCall final : public heddle_ctx {
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
   void do_not_cache() override { is_not_to_be_cached_.store(true, std::memory_order_relaxed); }
-  bool wants_preview() const override { return shared_.observer.wants_previews(); }
+  std::int32_t preview_method() const override { return shared_.observer.preview_method(); }
   void preview(const heddle_preview& picture) override;
   void send_picture(std::string_view png) override { shared_.observer.picture_sent(*node_, png); }
   const char* node() const override { return node_->id.c_str(); }

@@ -18,8 +18,8 @@ class Observer {
   virtual ~Observer() = default;
   // False: nobody would hear it, so nothing is reported. The same answer during a whole run.
   virtual bool listens() const { return true; }
-  // Whether preview() is of use, too. The same answer during a whole run.
-  virtual bool wants_previews() const { return false; }
+  // Whether preview() is of use, too, and how they are made. The same answer during a whole run.
+  virtual std::int32_t preview_method() const { return HEDDLE_PREVIEW_NONE; }
   virtual void node_started(const Node&, std::string_view device) { (void)device; }
   virtual void node_progress(const Node&, double fraction, std::string_view note) {
     (void)fraction, (void)note;
@@ -58,9 +58,9 @@ class SerialObserver final : public Observer {
       : observer_(observer),
         about_to_wait_(std::move(about_to_wait)),
         listens_(observer.listens()),
-        wants_previews_(listens_ && observer.wants_previews()) {}
+        preview_method_(listens_ ? observer.preview_method() : HEDDLE_PREVIEW_NONE) {}
   bool listens() const override { return listens_; }
-  bool wants_previews() const override { return wants_previews_; }
+  std::int32_t preview_method() const override { return preview_method_; }
   void node_started(const Node& node, std::string_view device) override {
     if (!listens_) return;
     const Call call(*this);
@@ -117,7 +117,7 @@ class SerialObserver final : public Observer {
     observer_.picture_sent(node, png);
   }
   void preview(const Node& node, std::string_view device, const heddle_preview& picture) override {
-    if (!wants_previews_) return;
+    if (preview_method_ == HEDDLE_PREVIEW_NONE) return;
     const Call call(*this);
     observer_.preview(node, device, picture);
   }
@@ -130,7 +130,8 @@ class SerialObserver final : public Observer {
   };
   Observer& observer_;
   const std::function<void()> about_to_wait_;
-  const bool listens_, wants_previews_;
+  const bool listens_;
+  const std::int32_t preview_method_;
   std::mutex mutex_;
 };
 

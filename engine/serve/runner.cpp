@@ -8,6 +8,7 @@
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/serve/other_jobs.h"
+#include "engine/serve/preview_method.h"
 #include "engine/serve/run_events.h"
 #include "engine/serve/run_messages.h"
 #include "engine/serve/v1.h"
@@ -375,7 +376,8 @@ JobOutcome Runner::run(const Job& job, Turn turn, RunMessages& messages, RunProg
     start.priority = queue_.gives_way(job) ? kBackground : 0;
     if (!options_.traces.empty() && is_plain_name(job.id))
       start.trace = options_.traces / (job.id + ".json");
-    start.previews = options_.previews && clients_.count() + events_.readers() > 0;
+    if (clients_.count() + events_.readers() > 0)
+      start.previews = preview_method_of(job, options_.previews);
     bool goes_on = false;
     heddle::Run run = start_run(job, turn, std::move(start), goes_on);
     set_run(claim, run);

@@ -33,7 +33,8 @@ struct RunnerOptions {
   // At most under way at a time; how many fit is for the engine to say. Beside them background jobs
   // that give way, and are paused.
   unsigned jobs = 4;
-  bool previews = true;
+  // A job's own preview_method (extra_data) counts more.
+  PreviewMethod previews = PreviewMethod::latent2rgb;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
   // Called with what a node shows (JSON) before others are told, on a thread of the run; or empty.

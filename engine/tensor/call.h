@@ -50,11 +50,11 @@ struct heddle_ctx {
   virtual bool cancelled() const = 0;                                 // any thread
   virtual void progress(double fraction, std::string_view note) = 0;  // any thread
   virtual void wrote(std::string_view path,
-                     std::string_view ui_json) = 0;     // any thread; either may be empty
-  virtual void warn(std::string_view message) = 0;      // any thread
-  virtual bool wants_preview() const { return false; }  // any thread
-  virtual void preview(const heddle_preview&) {}        // any thread
-  virtual void send_picture(std::string_view png) {     // any thread
+                     std::string_view ui_json) = 0;  // any thread; either may be empty
+  virtual void warn(std::string_view message) = 0;   // any thread
+  virtual std::int32_t preview_method() const { return HEDDLE_PREVIEW_NONE; }  // any thread
+  virtual void preview(const heddle_preview&) {}                               // any thread
+  virtual void send_picture(std::string_view png) {                            // any thread
     (void)png;
   }
   virtual void do_not_cache() {}  // any thread

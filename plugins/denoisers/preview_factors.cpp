@@ -73,19 +73,20 @@ constexpr double kQwen21Colours[] = {
 struct Known {
   std::span<const double> factors;
   std::int64_t channels;
+  const char* decoder = nullptr;  // TAESD's of this kind of latent
 };
 Known known(LatentKind kind) {
   switch (kind) {
     case LatentKind::sd:
-      return {kSdColours, 4};
+      return {kSdColours, 4, "taesd"};
     case LatentKind::sdxl:
-      return {kSdxlColours, 4};
+      return {kSdxlColours, 4, "taesdxl"};
     case LatentKind::playground:
-      return {kPlaygroundColours, 4};
+      return {kPlaygroundColours, 4, "taesdxl"};
     case LatentKind::sd3:
-      return {kSd3Colours, 16};
+      return {kSd3Colours, 16, "taesd3"};
     case LatentKind::flux:
-      return {kFluxColours, 16};
+      return {kFluxColours, 16, "taef1"};
     case LatentKind::flux2:
       return {kFlux2Colours, 128};
     case LatentKind::wan21:
@@ -110,6 +111,7 @@ void add_preview_factors(LatentKind kind, std::int64_t channels, Blocks& graph) 
     rows.push_back(list_of(row));
   }
   graph.setting("preview_factors", list_of(rows));
+  if (of.decoder != nullptr) graph.setting("preview_decoder", of.decoder);
 }
 
 }  // namespace heddle::denoisers

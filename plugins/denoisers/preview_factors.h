@@ -1,5 +1,6 @@
 // plugins/denoisers/preview_factors.h - how latents of the published autoencoders look without
-// being decoded: the setting "preview_factors" (heddle/diffusion/values.h). Used while a family
+// being decoded, and by which small decoder: the settings "preview_factors" and "preview_decoder"
+// (heddle/diffusion/values.h). Used while a family
 // builds; any thread.
 #pragma once
 

@@ -42,9 +42,8 @@ class Growing {
         guide_(job.guide, sampling, false),
         growth_(*job.sampler.growth),
         seed_(job.noise.seed),
-        memory_(memory) {
-    if (ctx.wants_preview()) preview_ = PreviewMap::of(model_settings(job.guide.model));
-  }
+        memory_(memory),
+        previews_(ctx, model_settings(job.guide.model)) {}
 
   void follow(Tensor x, Generator draws) {
     const std::vector<blocks::GridSize> sizes =
@@ -91,8 +90,7 @@ class Growing {
   void show(std::size_t step) {
     const std::size_t count = run_.steps.size();
     ctx_.progress(double(step) / double(count));
-    if (preview_)
-      show_preview(ctx_, *preview_, denoised, checked_cast<std::uint32_t>(step, "steps"),
+    previews_.show(denoised, checked_cast<std::uint32_t>(step, "steps"),
                    checked_cast<std::uint32_t>(count, "steps"));
   }
 
@@ -103,7 +101,7 @@ class Growing {
   const Growth growth_;
   const std::uint64_t seed_;
   HostMemory& memory_;
-  std::optional<PreviewMap> preview_;
+  Previews previews_;
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Pictures of a run under way: what the model sees at a step, made visible by the linear map from
 // latent channels to colours that a MODEL's settings give ("preview_factors",
-// heddle/diffusion/values.h).
+// heddle/diffusion/values.h), or decoded by the small decoder that they name ("preview_decoder").
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,26 @@ class PreviewMap {
   std::vector<float> factors_;  // (channels, 3), then what is added to all
 };
 
-// Shows the first item of (batch, channels, height, width), of step `step` (from 1); waits for it.
-// Of four times as many channels as the map has, four are a cell of 2 x 2 places. Does nothing for
-// latents of another kind.
-void show_preview(Context& ctx, const PreviewMap& map, const Tensor& latents, std::uint32_t step,
-                  std::uint32_t step_count);
+// What a run shows of itself.
+class Previews {
+ public:
+  // Opens the decoder's file where the run asked for it; where there is none, or it is no decoder,
+  // a warning says so, and the map is shown.
+  Previews(Context& ctx, const Value& settings);
+
+  // Shows the first item of scaled latents (batch, channels, height, width), and of a video its
+  // first frame, at step `step` (from 1); waits for it. To the map four times as many channels as
+  // it has are a cell of 2 x 2 places each. Does nothing for latents of another kind, and where
+  // nobody looks.
+  void show(const Tensor& latents, std::uint32_t step, std::uint32_t step_count);
+
+ private:
+  bool show_decoded(const Tensor& latents, std::uint32_t step, std::uint32_t step_count);
+  void show_mapped(const Tensor& latents, std::uint32_t step, std::uint32_t step_count);
+
+  Context& ctx_;
+  std::optional<PreviewMap> map_;
+  Value decoder_;  // a model; empty: none
+};
 
 }  // namespace heddle::samplers

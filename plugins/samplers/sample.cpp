@@ -76,9 +76,7 @@ void archive_attempt(StateArchive& state, heddle_sampler_attempt& attempt) {
 class Run {
  public:
   Run(Context& ctx, const Value& settings, SamplerLoop& loop, Denoiser& denoiser)
-      : ctx_(ctx), loop_(loop), denoiser_(denoiser) {
-    if (ctx_.wants_preview()) preview_ = PreviewMap::of(settings);
-  }
+      : ctx_(ctx), loop_(loop), denoiser_(denoiser), previews_(ctx, settings) {}
 
   void follow(const SamplerPlan& plan) {
     std::size_t i = 0;
@@ -151,16 +149,15 @@ class Run {
   }
   void show(double part, std::size_t step, std::size_t count) {
     ctx_.progress(part);
-    if (preview_ && loop_.last_denoised())
-      show_preview(ctx_, *preview_, loop_.last_denoised(),
-                   checked_cast<std::uint32_t>(step, "steps"),
-                   checked_cast<std::uint32_t>(std::max(step, count), "steps"));
+    if (loop_.last_denoised())
+      previews_.show(loop_.last_denoised(), checked_cast<std::uint32_t>(step, "steps"),
+                     checked_cast<std::uint32_t>(std::max(step, count), "steps"));
   }
 
   Context& ctx_;
   SamplerLoop& loop_;
   Denoiser& denoiser_;
-  std::optional<PreviewMap> preview_;
+  Previews previews_;
 };
 
 // Of the model's settings, for these levels.

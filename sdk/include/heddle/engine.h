@@ -160,7 +160,8 @@ typedef struct heddle_start_options {
   /* heddle_run_id() of a run whose files are written before this one's; HEDDLE_NO_RUN: of none */
   heddle_run_number writes_after;
   int32_t among_many;         /* 1: one of many runs, which spread over the devices */
-  int32_t previews;           /* 1: the observer gets pictures of work under way */
+  int32_t previews;           /* 1: the observer gets pictures of work under way; 2: by TAESD's
+                                 decoder where its file is in models/vae_approx */
   const char* trace;          /* write a timeline of the run here; NULL: none */
   int32_t priority;           /* of runs that wait for memory the highest begins first; runs of a
                                  lower one give theirs back for it, and go on later */

@@ -269,7 +269,7 @@ struct StartOptions {
   std::uint64_t writes_after = 0;
   bool partly = false;  // of a workflow with errors, run the outputs that can run, as ComfyUI does;
                         // check() tells the others. Throws where none can
-  bool previews = false;        // the observer gets pictures of work under way; they take time
+  PreviewMethod previews = PreviewMethod::none;  // of work under way, for the observer
   std::filesystem::path trace;  // a timeline goes there, in Chrome's trace format; empty: none
   bool trace_steps = false;     // with whole steps instead of blocks: as fast as without it
   // Of runs that wait for memory the one with the highest begins first. Where those that hold it

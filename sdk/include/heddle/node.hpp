@@ -100,9 +100,10 @@ class Context {
   // As heddle_cache_service.
   void do_not_cache() { service<heddle_cache_service>().do_not_cache(raw_); }
   // Pictures of work under way: made only when somebody looks. pixels: height x width x 3.
-  bool wants_preview() const {
+  bool wants_preview() const { return preview_method() != HEDDLE_PREVIEW_NONE; }
+  std::int32_t preview_method() const {
     const auto* previews = optional_service<heddle_preview_service>();
-    return previews != nullptr && previews->wanted(raw_) != 0;
+    return previews == nullptr ? HEDDLE_PREVIEW_NONE : previews->wanted(raw_);
   }
   void preview(const heddle_preview& picture) {
     if (const auto* previews = optional_service<heddle_preview_service>())

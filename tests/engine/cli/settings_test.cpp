@@ -84,6 +84,7 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
                                                    {"enable-cors-header", "https://a.example"},
                                                    {"multi-user", "true"},
                                                    {"interrupted", "fail"},
+                                                   {"preview-method", "taesd"},
                                                    {"shutdown-seconds", "3"},
                                                    {"keep-temp-days", "2"},
                                                    {"keep-output-size", "20GiB"},
@@ -100,6 +101,10 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST(serve.multi_user);
   BOOST_TEST((serve.interrupted == ServeSettings::Interrupted::fail));
   BOOST_TEST((usual.interrupted == ServeSettings::Interrupted::resume));
+  BOOST_TEST((serve.previews == heddle::PreviewMethod::taesd));
+  BOOST_TEST((usual.previews == heddle::PreviewMethod::latent2rgb));
+  BOOST_TEST(refusal("preview-method", "jpeg").find("latent2rgb or taesd, got 'jpeg'") !=
+             std::string::npos);
   BOOST_TEST(serve.shutdown_seconds == 3u);
   BOOST_TEST((serve.keep.temp_days == 2u && serve.keep.output_bytes == 20ull << 30));
   BOOST_TEST((!serve.keep.output_days && !serve.keep.temp_bytes && !serve.keep.history_days));

@@ -312,22 +312,22 @@ BOOST_AUTO_TEST_CASE(an_observer_gets_previews_only_when_it_asks_for_them) {
   for (const bool wanted : {true, false}) {
     std::vector<std::string> seen;
     Run run =
-        engine.start(engine.parse(flow), {.observer =
-                                              [&](const Event& e) {
-                                                if (e.kind != Event::Kind::preview) return;
-                                                BOOST_TEST_REQUIRE(e.preview != nullptr);
-                                                const Preview& p = *e.preview;
-                                                BOOST_TEST(p.width == 2u);
-                                                BOOST_TEST(p.height == 1u);
-                                                BOOST_TEST(p.step_count == 3u);
-                                                BOOST_TEST(e.run != 0u);
-                                                BOOST_TEST(e.device == "cpu:0");
-                                                seen.push_back(std::string(e.node) + " " +
-                                                               std::to_string(p.step) + ": " +
-                                                               std::string(p.pixels, p.pixels + 6));
-                                              },
-                                          .fetch = {"keep.out"},
-                                          .previews = wanted});
+        engine.start(engine.parse(flow),
+                     {.observer =
+                          [&](const Event& e) {
+                            if (e.kind != Event::Kind::preview) return;
+                            BOOST_TEST_REQUIRE(e.preview != nullptr);
+                            const Preview& p = *e.preview;
+                            BOOST_TEST(p.width == 2u);
+                            BOOST_TEST(p.height == 1u);
+                            BOOST_TEST(p.step_count == 3u);
+                            BOOST_TEST(e.run != 0u);
+                            BOOST_TEST(e.device == "cpu:0");
+                            seen.push_back(std::string(e.node) + " " + std::to_string(p.step) +
+                                           ": " + std::string(p.pixels, p.pixels + 6));
+                          },
+                      .fetch = {"keep.out"},
+                      .previews = wanted ? PreviewMethod::latent2rgb : PreviewMethod::none});
     // How often the node found that somebody looks.
     BOOST_TEST(run.wait().text("keep.out") == (wanted ? "3" : "0"));
     const std::vector<std::string> all{"draw 1: aaabbb", "draw 2: bbbccc", "draw 3: cccddd"};

@@ -67,11 +67,17 @@ typedef struct heddle_preview {
   const uint8_t* pixels;     /* borrowed until the call returns     */
 } heddle_preview;
 
+/* How they are made of latents. */
+enum {
+  HEDDLE_PREVIEW_NONE = 0,
+  HEDDLE_PREVIEW_LATENT2RGB = 1, /* by a linear map from channels to colours             */
+  HEDDLE_PREVIEW_TAESD = 2       /* by a small decoder where there is one, else as above */
+};
+
 /* Optional: an engine that shows no pictures lacks it. */
 #define HEDDLE_SERVICE_PREVIEW "heddle.preview/0"
 typedef struct heddle_preview_service {
-  /* Whether anybody looks: 0 unless the run was asked for previews, and then nothing should be
-   * made. [any] */
+  /* HEDDLE_PREVIEW_...: NONE where nobody looks, and then nothing should be made. [any] */
   int32_t (*wanted)(heddle_ctx*);
   void (*show)(
       heddle_ctx*,

@@ -105,7 +105,9 @@
  *   preview_factors  list of latent_channels + 1 lists of three floats, optional: what each channel
  *                 of the scaled latents adds to red, green and blue (0 to 1), and what is added to
  *                 all; of a quarter as many channels where four are a cell of 2 x 2 places.
- *                 Without it a run shows no previews
+ *                 Without it, and without the next one's file, a run shows no previews
+ *   preview_decoder  string, optional: what the file in models/vae_approx is called that decodes
+ *                 scaled latents to small pictures ("taesd": taesd_decoder.safetensors or .pth)
  *   sampling      what the output is. "flow": noise - image; "eps", "v_prediction", "edm", "x0",
  *                 "img_to_img", "lcm" as ComfyUI's
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
