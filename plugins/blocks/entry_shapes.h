@@ -39,6 +39,7 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> concat_image,
       concat_mask;                                  // of concat_latent_image, concat_mask
   std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
+  std::optional<heddle_tensor_info> vision = {};    // of clip_vision_output, its penultimate states
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -110,6 +111,7 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     while (const auto shown = question.tensor(
                input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
       references.push_back(*shown);
+    entries.back().vision = question.tensor(input, at + ".clip_vision_output.penultimate");
   }
 }
 template <class T>
@@ -126,6 +128,7 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("mask", entry.mask);
     tell("concat_latent_image", entry.concat_image);
     tell("concat_mask", entry.concat_mask);
+    tell("clip_vision_output.penultimate", entry.vision);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     each_told_tensor(entry.scope, [&](const std::string& field, const heddle_tensor_info& info) {

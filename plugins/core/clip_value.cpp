@@ -19,6 +19,7 @@ constexpr std::int64_t kClipLength = 77;
 constexpr std::int64_t kT5LeastLength = 256;
 constexpr std::int64_t kSd3T5LeastLength = 77;
 constexpr std::int64_t kChromaT5LeastLength = 1;
+constexpr std::int64_t kWanTextLength = 512;
 constexpr std::int64_t kOpenClipPadding = 0;
 
 struct Kind {
@@ -29,7 +30,8 @@ struct Kind {
 Kind kind_of(const Value& model, const std::string& where) {
   const Value settings = model_settings(model);
   const std::string family = settings.get<std::string>("family", "");
-  if (family == "t5") return {"t5xxl", family};
+  if (family == "t5")
+    return {settings.get<std::string>("kind", "") == "umt5" ? "umt5xxl" : "t5xxl", family};
   if (is_language_model(model)) return {language_name(model), family};
   if (family == "clip") {
     const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
@@ -91,10 +93,11 @@ std::int64_t max_length_of(const Value& tokenizer) {
 // What to fetch: the public files that these encoders were trained with.
 std::string advice(const std::string& name) {
   const std::string files =
-      name == "t5xxl"    ? "spiece.model (or tokenizer.json) of google/t5-v1_1-xxl"
-      : name == "clip_l" ? "tokenizer.json (or vocab.json and merges.txt) of "
-                           "openai/clip-vit-large-patch14"
-                         : "tokenizer.json of the model it was published with";
+      name == "t5xxl"     ? "spiece.model (or tokenizer.json) of google/t5-v1_1-xxl"
+      : name == "umt5xxl" ? "spiece.model (or tokenizer.json) of google/umt5-xxl"
+      : name == "clip_l"  ? "tokenizer.json (or vocab.json and merges.txt) of "
+                            "openai/clip-vit-large-patch14"
+                          : "tokenizer.json of the model it was published with";
   return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
 }
 
@@ -181,6 +184,23 @@ Value chroma_clip(const std::vector<Value>& encoders, const std::string& where) 
   return Record().set("type", value_of("chroma")).set("encoders", list_of({t5})).value();
 }
 
+// UMT5 alone. The model reads a fixed number of tokens; padding is masked, and its states are
+// zeros.
+Value wan_clip(const std::vector<Value>& encoders, const std::string& where) {
+  const std::string name =
+      encoders.size() == 1 ? encoders.front().get<std::string>("name", "") : "several at once";
+  if (name != "umt5xxl")
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                where + ": the text encoder " + name +
+                    " makes no CLIP of type 'wan', which has UMT5-XXL alone, such as "
+                    "umt5_xxl_fp8_e4m3fn_scaled.safetensors. Change the type, or the file.");
+  const Value umt5 = Record(encoders.front())
+                         .set("least_length", value_of(kWanTextLength))
+                         .set("masks_padding", value_of(true))
+                         .value();
+  return Record().set("type", value_of("wan")).set("encoders", list_of({umt5})).value();
+}
+
 Value with_lengths(Record record, std::int64_t length, std::int64_t least_length) {
   return record.set("length", value_of(length)).set("least_length", value_of(least_length)).value();
 }
@@ -250,6 +270,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
   if (names.size() == 2 && has("clip_l") && has("t5xxl")) return "flux";
   if (names.size() == 2 && has("clip_l") && has("clip_g")) return "sdxl";
   if (names.size() == 1 && has("clip_g")) return "sdxl";
+  if (names.size() == 1 && has("umt5xxl")) return "wan";
   if (names.size() == 1 && (has("clip_l") || has("clip_h"))) return "stable_diffusion";
   std::string listed;
   for (const std::string& name : names) listed += (listed.empty() ? "" : ", ") + name;
@@ -258,7 +279,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l or "
                   "clip_h alone (stable_diffusion), clip_l with clip_g, or clip_g alone (sdxl), "
                   "clip_l, clip_g and t5xxl (sd3, also without some of them), "
-                  "t5xxl alone (chroma), "
+                  "t5xxl alone (chroma), umt5xxl alone (wan), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
                   "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
 }
@@ -267,6 +288,7 @@ Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where) {
   if (type == "sd3") return sd3_clip(encoders, where);
   if (type == "chroma") return chroma_clip(encoders, where);
+  if (type == "wan") return wan_clip(encoders, where);
   const std::string found = clip_type(encoders, where);
   // SDXL's refiner has no type of its own in loaders.
   if (type == "stable_diffusion" && found == "sdxl" && encoders.size() == 1)

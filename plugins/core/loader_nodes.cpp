@@ -63,9 +63,9 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
     if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
       return language_clip(ctx, single_file_encoder(ctx, part, &all),
                            family == "flux2" || family == "krea2" ? family : "", file.path());
-  for (const char* name : {"clip_l", "clip_g", "t5xxl"}) {
+  for (const char* name : {"clip_l", "clip_g", "t5xxl", "umt5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
-    if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part));
+    if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part, &all));
   }
   if (encoders.empty())
     for (const Checkpoint& part : classic_encoder_parts(file))
@@ -76,6 +76,7 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
         ": this checkpoint has no text encoder that is known ('cond_stage_model.', "
         "'conditioner.embedders.', 'text_encoders.clip_l.transformer.', "
         "'text_encoders.clip_g.transformer.', 'text_encoders.t5xxl.transformer.', "
+        "'text_encoders.umt5xxl.transformer.', "
         "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
         "'text_encoders.gemma2_2b.transformer.', 'text_encoders.qwen3vl_4b.transformer.'). "
         "Load them from their own files, for instance with CLIPLoader or "
@@ -87,13 +88,13 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
 Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
   const Value encoder = single_file_encoder(ctx, file);
   if (is_language_encoder(encoder)) return language_clip(ctx, encoder, type, file.path());
-  if (type != "stable_diffusion" && type != "sd3" && type != "chroma")
+  if (type != "stable_diffusion" && type != "sd3" && type != "chroma" && type != "wan")
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
                     ", of which type '" + type +
                     "' makes no CLIP. Known: clip_l, clip_h or clip_g with type stable_diffusion, "
                     "clip_l, clip_g or "
-                    "t5xxl with sd3, t5xxl with chroma, qwen2.5 with "
+                    "t5xxl with sd3, t5xxl with chroma, umt5xxl with wan, qwen2.5 with "
                     "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
                     "DualCLIPLoaderGGUF with type flux.");
   return clip_value(type, {encoder}, file.path());

@@ -269,6 +269,8 @@ void add_settings(const WanSizes& s, Blocks& graph) {
   graph.setting("patch", kPatch);
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.text);
+  if (s.in_channels > s.channels) graph.setting("concat_channels", s.in_channels - s.channels);
+  if (s.sees_pictures) graph.setting("vision_width", s.vision);
   graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");
   add_wan_latents(s.channels, graph);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the

@@ -23,15 +23,22 @@ Tensor f32(Context& ctx, const Tensor& tensor) {
   return tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
 }
 
+// Rows of one length.
+Tensor ids_of(Context& ctx, const std::vector<const Window*>& rows) {
+  const Tensor ids = ctx.make_host(
+      {std::int64_t(rows.size()), std::int64_t(rows.front()->ids.size())}, HEDDLE_I32);
+  std::int32_t* to = ids.data<std::int32_t>();
+  for (const Window* window : rows) to = std::copy(window->ids.begin(), window->ids.end(), to);
+  return ids;
+}
+
 Record inputs_of(Context& ctx, const TextEncoder& encoder, const Windows& windows,
                  const RowBatch& batch) {
   std::vector<const Window*> rows;
   for (std::int64_t row = batch.begin; row < batch.end; ++row)
     rows.push_back(&windows.rows[std::size_t(row)]);
   if (batch.with_empty) rows.push_back(&windows.empty);
-  const Tensor ids = ctx.make_host({batch.rows(), windows.length()}, HEDDLE_I32);
-  std::int32_t* to = ids.data<std::int32_t>();
-  for (const Window* window : rows) to = std::copy(window->ids.begin(), window->ids.end(), to);
+  const Tensor ids = ids_of(ctx, rows);
   Record inputs;
   if (has_vectors(windows)) {
     const Tensor vectors = ctx.make_host(
@@ -112,6 +119,25 @@ Tensor kept_of(Context& ctx, const Tensor& states, const Windows& windows) {
   return kept;
 }
 
+// States (rows, tokens, width) f32 cut or completed by zeros to so many tokens: masked tokens have
+// states of zeros.
+Tensor with_tokens(Context& ctx, const Tensor& states, std::int64_t tokens) {
+  const std::int64_t there = std::min(states.size(1), tokens);
+  if (there == tokens) return states.slice(1, 0, tokens);
+  const Tensor whole = ctx.make({states.size(0), tokens, states.size(2)}, HEDDLE_F32);
+  ops::fill(ctx, whole.slice(1, there, tokens), 0);
+  ops::copy_into(ctx, states.slice(1, 0, there), whole.slice(1, 0, there));
+  return whole;
+}
+
+// What an empty prompt gives that is asked by itself, completed to the prompt's tokens.
+Tensor empty_states(Context& ctx, const EncoderUse& use, const Windows& windows) {
+  Record inputs;
+  inputs.set("ids", value_of(ids_of(ctx, {&windows.empty})));
+  const Value outputs = call_model(ctx, use.encoder.model(), inputs.value());
+  return with_tokens(ctx, hidden_of(ctx, use, outputs), windows.length());
+}
+
 Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
   const EncoderUse& use = asked.use;
   const TextEncoder& encoder = use.encoder;
@@ -121,6 +147,7 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
              encoder.name() + " of this model reads; the rest is left out.");
   Encoded result;
   Tensor empty, whole;
+  if (use.cross_attn && windows.empty_apart()) empty = empty_states(ctx, use, windows);
   const std::int64_t count = windows.count(), length = windows.length(), kept = windows.kept();
   for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
     Record inputs = inputs_of(ctx, encoder, windows, batch);
@@ -143,7 +170,8 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
     }
   }
   if (whole && kept < length) whole = kept_of(ctx, whole, windows);
-  if (whole) result.hidden = whole.reshape({1, count * kept, whole.size(2)});
+  if (whole && windows.completed > 0) whole = with_tokens(ctx, whole, windows.completed);
+  if (whole) result.hidden = whole.reshape({1, count * windows.told(), whole.size(2)});
   return result;
 }
 

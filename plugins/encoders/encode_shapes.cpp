@@ -34,6 +34,9 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     const bool has_eos = model_takes(model, "eos"), takes_unpadded = model_takes(model, "unpadded");
     for (const Infer::Named& picture : vision_shapes(use.encoder, prompt, windows))
       told.calls.push_back({use.encoder.vision(), {{picture}, {}}});
+    if (use.cross_attn && windows.empty_apart())
+      told.calls.push_back(
+          {model, {{{"ids", HEDDLE_I32, {1, std::int64_t(windows.empty.ids.size())}}}, {}}});
     for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
       Infer::Set inputs;
       inputs.constants.push_back({"ids", HEDDLE_I32, {batch.rows(), windows.length()}});
@@ -51,7 +54,7 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
     }
     const std::int64_t width = model_settings(model).get<std::int64_t>("width", 0);
     if (width == 0) told.widths_known = false;
-    const Shape hidden{1, windows.count() * windows.kept(), width}, pooled{1, width};
+    const Shape hidden{1, windows.count() * windows.told(), width}, pooled{1, width};
     if (use.is_joined()) {
       joined.add(use.encoder.name(), {hidden, pooled});
     } else {

@@ -221,8 +221,9 @@ Window TextEncoder::empty_window() const {
 Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   const std::string prompt = in_template(given.of(name_), given);
   const bool is_left_out = given.leaves_out_empty && prompt.empty();
-  heddle_token_windows wanted =
-      rules(is_left_out ? 0 : record_.get<std::int64_t>("least_length", 0));
+  const bool is_masked = record_.get<bool>("masks_padding", false);
+  const auto least_length = record_.get<std::int64_t>("least_length", 0);
+  heddle_token_windows wanted = rules(is_left_out || is_masked ? 0 : least_length);
   if (ctx != nullptr) {
     wanted.cancelled = [](void* of) {
       return std::int32_t(static_cast<Context*>(of)->cancelled());
@@ -242,10 +243,14 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
               .cut_at = 0,
               .unpadded = 0,
               .pictures = {}};
-  if (const auto padding = record_.get<std::int64_t>("least_padding", 0); padding > 0) {
+  const auto padding = record_.get<std::int64_t>("least_padding", 0);
+  if (is_masked && !all.rows.empty()) {
+    all.completed = std::max(least_length, all.length() + padding);
+  } else if (padding > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
-    wanted.least_length = std::max(record_.get<std::int64_t>("least_length", 0), ids + padding);
+    wanted.least_length =
+        checked_cast<std::uint32_t>(std::max(least_length, ids + padding), "least_length");
     all.rows = pack(prompt, wanted);
   }
   if (all.rows.empty() || all.rows.front().ids.empty())
@@ -259,6 +264,7 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     all.unpadded = std::int64_t(pack(prompt, wanted).front().ids.size());
   }
   const auto empty_of = [&](std::int64_t length) {
+    if (is_masked) return pack("", rules(0)).front();
     if (!record_.get<bool>("empty_is_padding", false))
       return pack(in_template("", given), rules(length)).front();
     Window window = pack("", rules(length + 1)).front();
@@ -309,7 +315,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   if (type == "sd3") return joined_encoders(clip, Joining::kSd3);
   if (type == "sdxl") return joined_encoders(clip, Joining::kSdxl);
-  if (type == "chroma") {
+  if (type == "chroma" || type == "wan") {
     EncoderUse t5 = use_of(clip, "t5", "T5");
     t5.cross_attn = true;
     t5.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -323,8 +329,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
                                       "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                                      "qwen_image, flux2, lumina2, krea2 and z_image. Load it "
-                                      "with one of the first nine.");
+                                      "wan, qwen_image, flux2, lumina2, krea2 and z_image. Load "
+                                      "it with one of the first ten.");
 }
 
 }  // namespace heddle::encoders

@@ -1,8 +1,9 @@
 // plugins/encoders/t5.h - the encoder of T5 (v1.1 with gated GELU, v1.0 with ReLU) and UMT5, from
-// transformers' names (T5EncoderModel), with whatever prefix a file puts before them, or from those
-// of llama.cpp's gguf files.
+// transformers' names (T5EncoderModel), with whatever prefix a file puts before them, from those of
+// llama.cpp's gguf files, or from those of Wan's own file of UMT5.
 //
-// Input    ids          (B, S) i32   loop-invariant   padded token ids; no mask, as in FLUX
+// Input    ids          (B, S) i32   loop-invariant   token ids; padding is seen, as in FLUX. Who
+//                                                     masks it leaves it out (windows.h)
 // Output   last_hidden  (B, S, D)    after the final norm
 //
 // Source of the architecture: Raffel et al. 2020 and transformers' T5EncoderModel: RMS norms, no

@@ -1,6 +1,7 @@
 // plugins/encoders/t5_names.h - what files call the tensors of a T5 encoder: transformers' names
-// ("encoder.block.0.layer.0.SelfAttention.q.weight") with whatever prefix before them, or those
-// that llama.cpp gives gguf files ("enc.blk.0.attn_q.weight"). Functions of names only.
+// ("encoder.block.0.layer.0.SelfAttention.q.weight") with whatever prefix before them, those that
+// llama.cpp gives gguf files ("enc.blk.0.attn_q.weight"), or those of UMT5 in Wan's own file
+// ("blocks.0.attn.q.weight"). Functions of names only.
 #pragma once
 
 #include <heddle/model.hpp>
@@ -23,15 +24,19 @@ class T5Names {
   // is the first matrix of an MLP without a gate.
   std::string in_layer(int index, std::string_view part) const;
   int layers() const;
+  // Whether each layer has a bias of its own, as in UMT5; T5's first layer has the only one.
+  bool is_umt5() const;
 
   // Every module by its dotted name in transformers, with its tensor.
   void each_module(
       const std::function<void(const std::string& module, const std::string& tensor)>& found) const;
 
  private:
-  enum class Layout { transformers, llama };
+  enum class Layout { transformers, llama, wan };
   T5Names(const Checkpoint& file, Layout layout, std::string prefix)
       : file_(file), layout_(layout), prefix_(std::move(prefix)) {}
+
+  std::string layer_prefix() const;
 
   Checkpoint file_;
   Layout layout_;

@@ -46,6 +46,9 @@ struct Windows {
   std::int64_t dropped = 0;   // tokens of each row whose states are left out of the result
   std::uint32_t cut_at = 0;   // tokens; not 0: the prompt was longer, and its rest is left out
   std::int64_t unpadded = 0;  // tokens before the padding, for encoders that ask for it
+  // Not 0: padding is masked, and so left out of `rows` and `empty`, which may differ in length;
+  // zeros complete the states to so many tokens.
+  std::int64_t completed = 0;
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
   bool drops_pictures = false;  // the states of pictures are left out of the result, too
   // Those that the prompt names, whose vectors some ids of `rows` stand for; nullptr: it names
@@ -53,6 +56,8 @@ struct Windows {
   std::shared_ptr<const PromptEmbeddings> embeddings = {};
 
   bool weighted() const { return !empty.ids.empty(); }
+  // Whether the empty row is asked by itself.
+  bool empty_apart() const { return weighted() && completed > 0; }
   std::int64_t count() const { return std::int64_t(rows.size()); }
   std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
   // The stretches of each row, [begin, end), whose states are in the result.
@@ -72,6 +77,8 @@ struct Windows {
     for (const auto& [begin, end] : kept_parts()) count += end - begin;
     return count;
   }
+  // Tokens of each row in the result.
+  std::int64_t told() const { return completed > 0 ? completed : kept(); }
   // Where in the result each picture that was left out stood: the tokens before it.
   std::vector<std::int64_t> picture_slots() const {
     std::vector<std::int64_t> slots(pictures.size(), 0);
@@ -94,11 +101,12 @@ struct RowBatch {
   std::int64_t rows() const { return end - begin + (with_empty ? 1 : 0); }
 };
 
-// All rows, in order; the empty one is in the first batch. `only_first`: the others are not wanted.
+// All rows, in order; the empty one is in the first batch, unless it is asked by itself.
+// `only_first`: the others are not wanted.
 inline std::vector<RowBatch> batches_of(const Windows& windows, bool only_first) {
   std::vector<RowBatch> batches;
   for (std::int64_t begin = 0; begin < windows.count(); begin = batches.back().end) {
-    const bool with_empty = begin == 0 && windows.weighted();
+    const bool with_empty = begin == 0 && windows.weighted() && !windows.empty_apart();
     const std::int64_t room = kMostRows - (with_empty ? 1 : 0);
     batches.push_back({begin, std::min(begin + room, windows.count()), with_empty});
     if (only_first) break;

@@ -9,6 +9,7 @@
 
 #include "conditioning.h"
 #include "plugins/blocks/resample.h"
+#include "video_concat.h"
 
 namespace heddle::samplers {
 namespace {
@@ -23,14 +24,6 @@ struct Planes {
     return values.data() + (row * count + plane) * size.height * size.width;
   }
 };
-
-// The row that an item of a batch gets, as ComfyUI spreads rows over another number of items.
-std::int64_t row_of(std::int64_t item, std::int64_t items, std::int64_t rows) {
-  if (items == rows || rows == 1) return rows == 1 ? 0 : item;
-  if (items > rows) return std::int64_t((double(item) + 0.5) * double(rows) / double(items));
-  if (items == 1) return 0;
-  return blocks::rounded(double(item) * double(rows - 1) / double(items - 1));
-}
 
 Planes read_planes(Context& ctx, const Tensor& tensor, std::pmr::memory_resource& memory) {
   const Tensor floats = tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32);
@@ -162,11 +155,22 @@ float* copy_cells(const float* plane, std::int64_t width, std::int64_t step, std
 
 }  // namespace
 
+std::int64_t spread_row(std::int64_t item, std::int64_t items, std::int64_t rows) {
+  if (items == rows || rows == 1) return rows == 1 ? 0 : item;
+  if (items > rows) return std::int64_t((double(item) + 0.5) * double(rows) / double(items));
+  if (items == 1) return 0;
+  return blocks::rounded(double(item) * double(rows - 1) / double(items - 1));
+}
+
 std::optional<ConcatLayout> concat_layout(const Value& settings) {
   const auto channels = settings.get<std::int64_t>("concat_channels", 0);
   if (channels == 0) return {};
   ConcatLayout layout{.image = settings.get<std::int64_t>("latent_channels", 0),
                       .is_raw = settings.get<bool>("concat_raw", false)};
+  if (settings.get<bool>("latent_frames", false)) {
+    layout.video = channels;
+    return layout;
+  }
   if (channels == layout.image) return layout;
   if (channels == layout.image + 1) {
     layout.mask_first = true;
@@ -187,8 +191,8 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
   const auto has_rows = [&](const std::optional<heddle_tensor_info>& info) {
     return info && info->rank > 2 && info->shape[0] > 1;
   };
-  const bool is_batch =
-      has_rows(entry.concat_image) || (layout.downscale > 0 && has_rows(entry.concat_mask));
+  const bool has_mask = layout.downscale > 0 || (layout.video > 0 && entry.concat_image);
+  const bool is_batch = has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask));
   Shape shape{is_batch || layout.mask_first ? place.items : 1, layout.channels()};
   const Shape& cells = place.box ? place.box->size : place.grid;
   shape.insert(shape.end(), cells.begin(), cells.end());
@@ -219,9 +223,9 @@ Tensor mask_first_of(Context& ctx, const Value& entry, const ConcatLayout& layou
   const Tensor made = ctx.make_host(shape, HEDDLE_F32);
   float* to = made.data<float>();
   for (std::int64_t item = 0; item < place.items; ++item) {
-    to = copy_cells(mask.of(row_of(item, place.items, mask.rows), 0), cells.width, 1, 0, 0, window,
-                    to);
-    const std::int64_t shown = row_of(item, place.items, image.rows);
+    to = copy_cells(mask.of(spread_row(item, place.items, mask.rows), 0), cells.width, 1, 0, 0,
+                    window, to);
+    const std::int64_t shown = spread_row(item, place.items, image.rows);
     for (std::int64_t channel = 0; channel < layout.image; ++channel)
       to = copy_cells(image.of(shown, channel), cells.width, 1, 0, 0, window, to);
   }
@@ -232,6 +236,7 @@ Tensor mask_first_of(Context& ctx, const Value& entry, const ConcatLayout& layou
 
 Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
                  const LatentFormat& format, const ConcatPlace& place) {
+  if (layout.video > 0) return video_concat_of(ctx, entry, layout, format, place);
   if (place.grid.size() != 2)
     throw Error(HEDDLE_UNSUPPORTED,
                 "the model reads a picture beside the one that it draws, and the latent is a "
@@ -250,10 +255,10 @@ Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
   const Tensor made = ctx.make_host(shape, HEDDLE_F32);
   float* to = made.data<float>();
   for (std::int64_t item = 0; item < shape[0]; ++item) {
-    const std::int64_t shown = row_of(item, shape[0], image.rows);
+    const std::int64_t shown = spread_row(item, shape[0], image.rows);
     for (std::int64_t channel = 0; channel < layout.image; ++channel)
       to = copy_cells(image.of(shown, channel), cells.width, 1, 0, 0, window, to);
-    const std::int64_t masked = mask ? row_of(item, shape[0], mask->rows) : 0;
+    const std::int64_t masked = mask ? spread_row(item, shape[0], mask->rows) : 0;
     for (std::int64_t row = 0; row < step; ++row)
       for (std::int64_t column = 0; column < step; ++column)
         to = copy_cells(mask->of(masked, 0), mask->size.width, step, row, column, window, to);

@@ -1,7 +1,7 @@
 // What some models read beside the point, channel for channel (their input "concat"): the latent of
 // a picture, and with some where it is drawn anew. FLUX.1's Fill, Canny and Depth; Stable Diffusion
-// for inpainting and pix2pix. As ComfyUI gives it: resized to the point from the middle, in the
-// model's units. One call's thread.
+// for inpainting and pix2pix; of videos (video_concat.h) Wan. As ComfyUI gives it: resized to the
+// point from the middle, in the model's units. One call's thread.
 #pragma once
 
 #include <optional>
@@ -18,8 +18,12 @@ struct ConcatLayout {
                                // each of them; 0: no mask
   bool mask_first = false;     // a mask of one number a cell, 0 or 1, before the picture
   bool is_raw = false;         // the picture is in the autoencoder's own units
+  std::int64_t video = 0;      // all channels, of a model of videos; 0: of pictures
 
-  std::int64_t channels() const { return image + (mask_first ? 1 : downscale * downscale); }
+  std::int64_t channels() const {
+    if (video > 0) return video;
+    return image + (mask_first ? 1 : downscale * downscale);
+  }
 };
 // None: a model that reads nothing of this. Throws where its settings ask for another number of
 // channels than either of these.
@@ -42,8 +46,11 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
                    const ConcatPlace& place);
 // On the device of the call, f32. An entry without a picture has one of zeros, without a mask all
 // is drawn anew; with the mask first, without a mask the picture is grey. Throws where the picture
-// has other channels, and for videos.
+// has other channels, and for the latent of a video where the model is none of videos.
 Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
                  const LatentFormat& format, const ConcatPlace& place);
+
+// The row that an item of a batch gets, as ComfyUI spreads rows over another number of items.
+std::int64_t spread_row(std::int64_t item, std::int64_t items, std::int64_t rows);
 
 }  // namespace heddle::samplers

@@ -67,6 +67,25 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
                   std::to_string(wanted) + ". Encode the text with " + encoder + ".");
 }
 
+// What a vision tower saw of pictures, before its last layer.
+Tensor vision_states(Context& ctx, const Value& entry, const Value& settings, std::int64_t items) {
+  const Value seen = entry.field(kVisionOutput);
+  if (!seen.has("penultimate"))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning's 'clip_vision_output' has no states before the tower's last "
+                "layer, which the model reads. See the picture with the tower of CLIP that belongs "
+                "to the model: of Wan clip_vision_h.");
+  const Tensor states = seen.field("penultimate").as<Tensor>();
+  const auto wanted = settings.get<std::int64_t>("vision_width", 0);
+  if (states.rank() != 3 || states.size(2) != wanted)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the conditioning's 'clip_vision_output' is " +
+                                             std::to_string(states.size(-1)) +
+                                             " wide, the model reads " + std::to_string(wanted) +
+                                             ". See the picture with the tower of CLIP that "
+                                             "belongs to the model: of Wan clip_vision_h.");
+  return fit_batch(ctx, states, items);
+}
+
 // What SDXL (6) and its refiner (5) are told about the picture, as ComfyUI does: where nothing says
 // it, it is as large as the latent's, whole, and looks good (the negative one: bad).
 Tensor picture_numbers(Context& ctx, const Value& entry, const Value& settings,
@@ -138,6 +157,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPositions, name});
     else if (name == "concat" && concat_layout(model_settings(model)))
       inputs.push_back({Kind::kConcat, name});
+    else if (name == "vision" && model_settings(model).has("vision_width"))
+      inputs.push_back({Kind::kVision, name});
     else if ((name == "references" || name == "reference.0") &&
              reference_layout(model_settings(model)))
       inputs.push_back({Kind::kReferences, name});
@@ -152,6 +173,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
 bool is_given(ConditioningInput::Kind kind, const Value& entry) {
   using Kind = ConditioningInput::Kind;
   if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
+  if (kind == Kind::kVision) return entry.has(kVisionOutput);
   const bool unguided = entry.get<bool>("unguided", false);
   return kind == Kind::kGuidance ? !unguided : kind != Kind::kUnguided || unguided;
 }
@@ -195,6 +217,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));
+    } else if (kind == Kind::kVision) {
+      constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kUnguided) {
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {

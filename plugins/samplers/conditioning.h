@@ -21,13 +21,17 @@ struct ConditioningInput {
     kPositions,
     kConcat,
     kReferences,
-    kSizes
+    kSizes,
+    kVision
   } kind;
   std::string name;  // the model's
 };
 // Throws when the model reads something that the samplers cannot give it. Positions, and what it
 // reads beside the point, are only among them where the model's settings tell of them.
 std::vector<ConditioningInput> conditioning_inputs(const Value& model);
+
+// The field of an entry with the CLIP_VISION_OUTPUT that models with an input "vision" read.
+inline constexpr const char* kVisionOutput = "clip_vision_output";
 
 // The input that goes with "references".
 inline constexpr const char* kReferencePositions = "reference_positions";

@@ -30,6 +30,14 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
       continue;
     }
+    if (kind == Kind::kVision) {
+      if (!entry.vision) continue;
+      Shape shape = shape_of(*entry.vision);
+      if (shape.empty()) return {};
+      shape[0] = fitted_rows(shape[0], place.items);
+      constants.push_back({name, entry.vision->dtype, shape});
+      continue;
+    }
     if (!is_given(kind, entry.scope)) continue;
     if (kind == Kind::kSizes) {
       const auto count = model_settings(model).get<std::int64_t>("size_numbers", 0);

@@ -12,6 +12,7 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
                        entry, info_of(entry.field("concat_latent_image")),
                        info_of(entry.field("concat_mask"))});
+    entries.back().vision = info_of(entry.field("clip_vision_output").field("penultimate"));
     const Value shown = entry.field("reference_latents");
     for (std::uint32_t k = 0; k < shown.count(); ++k)
       if (const auto info = info_of(shown.item(k).field("samples")))
@@ -29,6 +30,9 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.mask) record.set("mask", told_info(*entry.mask));
     if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
     if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
+    if (entry.vision)
+      record.set("clip_vision_output",
+                 Record().set("penultimate", told_info(*entry.vision)).value());
     std::vector<Value> shown;
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());

@@ -7,6 +7,7 @@
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
+#include "plugins/vae/wan_nodes.h"
 #include "taesd.h"
 
 namespace heddle::vae {
@@ -18,6 +19,8 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               WanImageOut, WanLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
               TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
               VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, VaeBench, VaeModules)
+              InpaintModelConditioning, InstructPixToPixConditioning, WanImageToVideo,
+              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
+              VaeModules)
 
 }  // namespace heddle::vae

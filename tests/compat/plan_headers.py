@@ -1,6 +1,6 @@
 """Plans workflows over model files of true size that hold nothing: names, shapes and types of the
 published files of FLUX.1, FLUX.2, Qwen-Image (2.1, too), Z-Image, Lumina 2, Krea 2, Chroma, Stable
-Diffusion (3, too), SDXL and ControlNets before one hole, so that 24 GB take some kB of disk.
+Diffusion (3, too), SDXL, Wan and ControlNets before one hole, so that 24 GB take some kB of disk.
 
     plan_headers.py HEDDLE FOLDER ... [-- HEDDLE'S OPTIONS ...]
 

@@ -39,6 +39,10 @@ struct Conditioning {
       if (const std::string name = ctx[prefix] + "." + field;
           heddle::test::TensorFile(ctx[path]).has(name))
         entry.set(field, value_of(load(ctx, ctx[path], name)));
+    if (const std::string name = ctx[prefix] + ".penultimate";
+        heddle::test::TensorFile(ctx[path]).has(name))
+      entry.set("clip_vision_output",
+                Record().set("penultimate", value_of(load(ctx, ctx[path], name))).value());
     if (const std::string key = ctx[option]; !key.empty()) entry.set(key, value_of(1.0));
     ctx[out] = heddle::list_of({entry.value()});
   }

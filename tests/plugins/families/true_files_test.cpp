@@ -46,6 +46,7 @@ struct TrueFile {
 };
 // lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
 // need several. A scale goes with its matrix. control_type says of which kind hints are.
+constexpr const char* kScaledFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -53,6 +54,27 @@ const TrueFile kTrueFiles[] = {
      {"text_encoder", "vision_encoder"},
      R"(lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
     {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"vae/wan_2.1_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"diffusion_models/wan2.1_t2v_1.3B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_t2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.1_i2v_480p_14B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_i2v_720p_14B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_flf2v_720p_14B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_fun_control_1.3B_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.2_i2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.2_fun_inpaint_high_noise_14B_fp8_scaled",
+     {"diffusion_model"},
+     kScaledFp8},
+    {"diffusion_models/wan2.2_fun_inpaint_low_noise_14B_fp8_scaled",
+     {"diffusion_model"},
+     kScaledFp8},
+    {"text_encoders/umt5_xxl_fp8_e4m3fn_scaled",
+     {"text_encoder"},
+     R"(spiece_model|scaled_fp8|.*\.scale_weight)"},
+    {"text_encoders/umt5_xxl_fp16", {"text_encoder"}, "spiece_model"},
     {"diffusion_models/z_image_turbo_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/z_image_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen_3_4b", {"text_encoder"}, ""},

@@ -1,4 +1,4 @@
-"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2, Krea 2, Stable Diffusion and SDXL: the names, shapes and
+"""Header-only checkpoints of the true size of FLUX.1, FLUX.2, Qwen-Image, Z-Image, Lumina 2, Krea 2, Stable Diffusion, SDXL and Wan: the names, shapes and
 types of the published files over sparse zeros, so that planning can be tested on a 24 GB model that takes 100 kB of disk.
 
     flux_headers.py OUT [FILE ...]
@@ -207,7 +207,7 @@ def lora(of, rank=16):
     """A LoRA of a file's blocks, of no published file: by the names that ComfyUI's own files have."""
     out = {}
     for name, (_, shape) in FILES[of]().items():
-        if "_blocks." in name and len(shape) == 2:
+        if "blocks." in name and len(shape) == 2:
             module = "diffusion_model." + name.removesuffix(".weight")
             out[module + ".lora_A.weight"] = ("BF16", (rank, shape[1]))
             out[module + ".lora_B.weight"] = ("BF16", (shape[0], rank))
@@ -416,6 +416,12 @@ def control(file):
 
 for file in (*CLASSIC["controls"], *CLASSIC["visions"], *CLASSIC["adapters"]):
     FILES[file] = lambda file=file: control(file)
+for noise in ("high", "low"):
+    for kind in ("t2v", "i2v"):
+        of = f"diffusion_models/wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"
+        for version in ("v1", "v1.1"):
+            FILES[f"loras/wan2.2_{kind}_lightx2v_4steps_lora_{version}_{noise}_noise"] = lambda of=of: lora(of, 64)
+FILES["clip_vision/clip_vision_h"] = FILES["clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K"]
 FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
     name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)
 }

@@ -14,8 +14,8 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, ZImageControlNetModel, ZImageTransformer2DModel
-from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
@@ -23,6 +23,7 @@ import make_krea2_goldens
 import make_lumina2_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
+import make_wan_goldens
 import make_workflow_goldens
 import original_names
 from name_patterns import compressed
@@ -46,11 +47,11 @@ def fused(shapes):
     return out
 
 
-def scaled(shapes):
-    """Matrices of the language model's layers in fp8 with a scale each, all else in bf16."""
+def scaled(shapes, inside="model.layers.", but="modulation"):
+    """Matrices of the layers in fp8 with a scale each, all else in bf16."""
     out = {"scaled_fp8": ["F8_E4M3", [0]]}
     for name, shape in shapes.items():
-        is_matrix = len(shape) == 2 and name.startswith("model.layers.")
+        is_matrix = len(shape) == 2 and name.startswith(inside) and but not in name
         out[name] = ["F8_E4M3" if is_matrix else "BF16", shape]
         if is_matrix:
             out[name.removesuffix("weight") + "scale_weight"] = ["F32", []]
@@ -184,6 +185,45 @@ def model_patches():
     return {f"model_patches/{name}": typed(shapes_of(model), "BF16") for name, model in made.items()}
 
 
+def wan(heads, layers, inner, channels=16, sees=False, both=False):
+    """Wan 2.1 and 2.2; `sees`: pictures by CLIP's tower, `both`: a first and a last one. Made on the meta device."""
+    model = WanTransformer3DModel(
+        num_attention_heads=heads,
+        num_layers=layers,
+        ffn_dim=inner,
+        in_channels=channels,
+        image_dim=1280 if sees else None,
+        added_kv_proj_dim=128 * heads if sees else None,
+        pos_embed_seq_len=514 if both else None,
+    )
+    return shapes_of(model, make_wan_goldens.original)
+
+
+def wan_files():
+    """The transformers of Wan and UMT5, which all of them read, by the publishers' names."""
+    small, large, shown = wan(12, 30, 8960), wan(40, 40, 13824), wan(40, 40, 13824, 36)
+    seeing, both = wan(40, 40, 13824, 36, True), wan(40, 40, 13824, 36, True, True)
+    files = {
+        "wan2.1_t2v_1.3B_fp16": typed(small, "F16"),
+        "wan2.1_t2v_14B_fp8_scaled": scaled(large, "blocks."),
+        "wan2.1_i2v_480p_14B_fp16": typed(seeing, "F16"),
+        "wan2.1_i2v_720p_14B_fp16": typed(seeing, "F16"),
+        "wan2.1_flf2v_720p_14B_fp16": typed(both, "F16"),
+        "wan2.1_fun_control_1.3B_bf16": typed(wan(12, 30, 8960, 48, True), "BF16"),
+    }
+    for noise in ("high", "low"):
+        files[f"wan2.2_t2v_{noise}_noise_14B_fp8_scaled"] = scaled(large, "blocks.")
+        for kind in ("i2v", "fun_inpaint"):
+            files[f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"] = scaled(shown, "blocks.")
+    files = {f"diffusion_models/{name}": tensors for name, tensors in files.items()}
+    text = shapes_of(UMT5EncoderModel(UMT5Config(vocab_size=256384, d_model=4096, d_ff=10240, num_layers=24, num_heads=64, d_kv=64)))
+    text.pop("encoder.embed_tokens.weight", None)  # bound to the first one
+    spiece = {"spiece_model": ["U8", [4_548_313]]}
+    files["text_encoders/umt5_xxl_fp8_e4m3fn_scaled"] = scaled(text, "encoder.block.", "relative_attention_bias") | spiece
+    files["text_encoders/umt5_xxl_fp16"] = typed(text, "F16") | spiece
+    return files
+
+
 def typed(shapes, dtype):
     return {name: [dtype, shape] for name, shape in shapes.items()}
 
@@ -264,6 +304,7 @@ def main():
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
         controls = control_nets() | model_patches()
+        videos = wan_files()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -281,6 +322,8 @@ def main():
         "diffusion_models/qwen_image_2512_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
         "text_encoders/qwen_2.5_vl_7b_fp8_scaled": scaled(shapes_of(text, language)),
         "vae/qwen_image_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
+        "vae/wan_2.1_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
+        **videos,
         "diffusion_models/z_image_turbo_bf16": typed(z_transformer, "BF16"),
         "diffusion_models/z_image_bf16": typed(z_transformer, "BF16"),
         "text_encoders/qwen_3_4b": typed(tied, "BF16"),

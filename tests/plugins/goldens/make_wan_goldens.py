@@ -172,4 +172,5 @@ def main():
     save_file(expected, os.path.join(out, "expected.safetensors"))
 
 
-main()
+if __name__ == "__main__":
+    main()

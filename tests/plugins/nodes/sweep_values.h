@@ -116,6 +116,7 @@ inline std::optional<std::string> small_literal(const std::string& name) {
       {"width", "64"},
       {"height", "48"},
       {"tokens", "4"},
+      {"length", "1"},
       {"max_length", "2"},
       {"channels", "16"},
       {"pooled_width", "8"},

@@ -37,7 +37,9 @@
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
  *                 picture with a part masked out, in the autoencoder's units, for models that read
- *                 it. Others leave it
+ *                 it. Others leave it. Of models of videos (B, n C, T, h, w), n latents, and
+ *                 (B, 1|4, T, h, w); concat_mask_index, int, optional: channels before the mask
+ *   clip_vision_output  CLIP_VISION_OUTPUT, optional: what models with vision_width see of pictures
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
  *                 that the model is shown. reference_latents_method, a text: where they lie.
  *                 image_slots, a list of ints, optional: before which token of cross_attn each of
@@ -94,7 +96,11 @@
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask; and one more: a mask of a
  *                 number a cell, before it. concat_raw (bool), optional: the picture is in the
- *                 autoencoder's units
+ *                 autoencoder's units. With latent_frames: latents of videos, alone or behind
+ *                 a mask of four channels, 1 where a frame is given
+ *   latent_frames  bool, optional: latents have an axis of time behind the channels
+ *   vision_width  int, optional: of the input "vision" (1|B, tokens, width), the penultimate states
+ *                 of a CLIP_VISION_OUTPUT
  *   picture_width  int, optional: of embeddings of pictures that it can read as "y", in place
  *                 of a pooled text; half of y, where that has numbers about their noise (unCLIP)
  *   size_numbers  int, optional: of the input "sizes" (1|B, n): height, width, crop_h, crop_w,
@@ -165,8 +171,8 @@
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too
  * CLIP          record
- *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "qwen_image", "z_image",
- *                 "flux2", "lumina2": what the encoders' outputs are for
+ *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "qwen_image",
+ *                 "z_image", "flux2", "lumina2": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
@@ -175,6 +181,7 @@
  *                 padding (id, optional), config (record, optional: what its model was built
  *                 from), layers (int, optional: how many it has, where the model has fewer),
  *                 empty_is_padding (bool, optional: texts are weighed against padding alone),
+ *                 masks_padding (bool, optional: nobody sees padding, whose states are zeros),
  *                 embedding_places (list of texts, optional: where files of embeddings are).
  *                 writer (MODEL: of a language model, the one that writes texts) or
  *                 writer_missing (the error text, shown when it is to write), optional.

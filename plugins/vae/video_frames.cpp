@@ -1,0 +1,109 @@
+#include "plugins/vae/video_frames.h"
+
+#include <algorithm>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+
+namespace heddle::vae {
+namespace {
+
+constexpr float kGreyFrame = 0.5f;
+constexpr std::int64_t kUsualChannels = 16;
+
+// Room for frames that the autoencoder can encode.
+Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
+                   const blocks::GridSize& size) {
+  model_of(vae, "encoder");
+  if (frames != 1)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "vae: its encoder takes single pictures, and is to encode a video of " +
+                    std::to_string(frames) + " frames. Ask for a length of 1.");
+  return ctx.make_host({frames, size.height, size.width, kColours}, HEDDLE_F32);
+}
+
+}  // namespace
+
+VideoGrid video_grid(const Autoencoder& autoencoder, std::int64_t width, std::int64_t height,
+                     std::int64_t length) {
+  const VideoGrid grid{autoencoder.channels > 0 ? autoencoder.channels : kUsualChannels,
+                       latent_frames_of(length), autoencoder.cells(height),
+                       autoencoder.cells(width)};
+  if (grid.frames < 1 || grid.height < 1 || grid.width < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "width " + std::to_string(width) + ", height " + std::to_string(height) +
+                    ", length " + std::to_string(length) + ": a latent cell has " +
+                    std::to_string(autoencoder.downscale) +
+                    " pixels a side. Give a larger video, of one frame at least.");
+  return grid;
+}
+
+Shape pictures_shape(const Shape& shape, const char* name) {
+  if (shape.size() != 4 || shape[3] < kColours || count_of(shape) == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                std::string(name) + ": pictures are (batch, height, width, 3 or more), this has " +
+                    std::to_string(shape.size()) + " axes and " + std::to_string(count_of(shape)) +
+                    " numbers. Link an IMAGE.");
+  return shape;
+}
+
+FrameStrip::FrameStrip(Context& ctx, const Value& vae, std::int64_t frames,
+                       const blocks::GridSize& size)
+    : ctx_(ctx), vae_(vae), size_(size), pixels_(make_frames(ctx, vae, frames, size)) {
+  std::fill_n(pixels_.data<float>(), pixels_.count(), kGreyFrame);
+}
+
+void FrameStrip::put(const Tensor& pictures, const char* name, std::int64_t first,
+                     std::int64_t count, std::int64_t at) {
+  const Shape shape = pictures_shape(pictures.shape(), name);
+  const std::int64_t channels = shape[3], frame = size_.height * size_.width;
+  count = std::min({count, shape[0] - first, pixels_.size(0) - at});
+  HostMemory memory(ctx_);
+  const HostFloats floats(ctx_, pictures);
+  std::pmr::vector<float> resized(std::size_t(checked_product({frame, channels}, name)), &memory);
+  const std::int64_t step = shape[1] * shape[2] * channels;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+    const auto whole =
+        blocks::Source::of(floats.data() + (first + i) * step, {1, {shape[1], shape[2]}, channels});
+    float* to = pixels_.data<float>() + (at + i) * frame * kColours;
+    float* const made = channels == kColours ? to : resized.data();
+    blocks::resample(blocks::centre_cropped(whole, size_), size_, blocks::Resampling::bilinear,
+                     made, memory);
+    for (std::int64_t p = 0; made != to && p < frame; ++p)
+      std::copy_n(made + p * channels, kColours, to + p * kColours);
+  }
+}
+
+void FrameStrip::repeat(const Tensor& pictures, const char* name, std::int64_t at) {
+  if (at >= pixels_.size(0)) return;
+  put(pictures, name, 0, 1, at);
+  const std::int64_t frame = size_.height * size_.width * kColours;
+  const float* const first = pixels_.data<float>() + at * frame;
+  for (std::int64_t i = at + 1; i < pixels_.size(0); ++i)
+    std::copy_n(first, frame, pixels_.data<float>() + i * frame);
+}
+
+Tensor FrameStrip::encoded() const {
+  const Autoencoder autoencoder(vae_);
+  const Value encoder = model_of(vae_, "encoder");
+  const Tensor uploaded = ctx_.upload(pixels_.shape(), HEDDLE_F32, pixels_.data<float>());
+  const Tensor mean = mean_of(ctx_, encoder, covered_by_cells(ctx_, uploaded, autoencoder));
+  const Tensor whole = mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx_, mean, HEDDLE_F32);
+  return ops::contiguous(ctx_, whole).reshape({1, whole.size(1), 1, whole.size(2), whole.size(3)});
+}
+
+void infer_encoded_video(Infer& question, const Value& vae, const VideoGrid& grid,
+                         std::int64_t frames) {
+  const std::optional<Autoencoder> autoencoder = usable(vae);
+  const Value encoder = vae.field("encoder");
+  if (!autoencoder || frames != 1 || !encoder.is(HEDDLE_KIND_MODEL)) return;
+  const std::int64_t factor = autoencoder->downscale;
+  question.call(encoder, {{{{"image",
+                             HEDDLE_F32,
+                             {1, grid.height * factor, grid.width * factor, autoencoder->colours}}},
+                           {}}});
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,306 @@
+#include "plugins/vae/wan_nodes.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <heddle/ops.hpp>
+
+#include "plugins/blocks/entry_shapes.h"
+#include "plugins/blocks/wan_latents.h"
+#include "plugins/vae/video_frames.h"
+
+namespace heddle::vae {
+namespace {
+
+using blocks::EntryShapes;
+
+constexpr const char* kVisionOutput = "clip_vision_output";
+
+using GivenFields = std::vector<std::pair<const char*, Value>>;
+
+Value with_video_fields(const Value& list, const GivenFields& fields) {
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < list.count(); ++i) {
+    Record entry(list.item(i));
+    for (const auto& [name, value] : fields) entry.set(name, value);
+    entries.push_back(entry.value());
+  }
+  return list_of(entries);
+}
+
+Value empty_video(Context& ctx, const Shape& shape) {
+  const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
+  std::fill_n(samples.data<float>(), samples.count(), 0.0f);
+  return Record().set("samples", value_of(samples)).value();
+}
+
+// A node's sizes, and what it says of the frames.
+struct WanJob {
+  VideoGrid grid;
+  blocks::GridSize pixels;
+};
+template <class Node>
+WanJob wan_job(Context& ctx) {
+  const std::int64_t width = ctx[Node::width], height = ctx[Node::height];
+  return {video_grid(Autoencoder(ctx[Node::vae]), width, height, ctx[Node::length]),
+          {height, width}};
+}
+template <class Node>
+void give_wan(Context& ctx, const WanJob& job, const GivenFields& fields) {
+  ctx[Node::positive_out] = with_video_fields(ctx[Node::positive], fields);
+  ctx[Node::negative_out] = with_video_fields(ctx[Node::negative], fields);
+  ctx[Node::latent] = empty_video(ctx, job.grid.shape(ctx[Node::batch_size]));
+}
+
+// The same by shapes.
+struct ToldFields {
+  std::optional<Shape> image, mask;
+  std::optional<heddle_tensor_info> seen;
+};
+template <class Node>
+std::optional<WanJob> told_job(const Infer& question) {
+  const auto from = question[Node::vae];
+  const auto width = question[Node::width], height = question[Node::height],
+             length = question[Node::length];
+  if (!from || !width || !height || !length) return {};
+  const std::optional<Autoencoder> autoencoder = usable(*from);
+  if (!autoencoder) return {};
+  return WanJob{video_grid(*autoencoder, *width, *height, *length), {*height, *width}};
+}
+template <class Node>
+void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
+  const auto change = [&](const auto& in, const auto& out) {
+    std::vector<EntryShapes> entries = blocks::entry_shapes(question, in);
+    for (EntryShapes& entry : entries) {
+      if (told.image) entry.concat_image = tensor_info(HEDDLE_F32, *told.image);
+      if (told.mask) entry.concat_mask = tensor_info(HEDDLE_F32, *told.mask);
+      if (told.seen) entry.vision = told.seen;
+    }
+    blocks::infer_entries(question, out, entries);
+  };
+  change(Node::positive, Node::positive_out);
+  change(Node::negative, Node::negative_out);
+  if (const auto items = question[Node::batch_size])
+    question.out(Node::latent, "samples", HEDDLE_F32, job.grid.shape(*items));
+}
+// Pictures of the node, and those that it makes of them.
+void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {
+  const blocks::Grids grids{1, {pictures[1], pictures[2]}, pictures[3]};
+  question.host_scratch(blocks::resampling_bytes(grids, job.pixels) +
+                        sizeof(float) * std::uint64_t((frames * kColours + pictures[3]) *
+                                                      job.pixels.height * job.pixels.width));
+}
+
+template <class Node>
+void set_seen(Context& ctx, GivenFields& fields) {
+  if (ctx.has(Node::clip_vision_output))
+    fields.emplace_back(kVisionOutput, ctx[Node::clip_vision_output]);
+}
+template <class Node>
+std::optional<heddle_tensor_info> told_seen(const Infer& question) {
+  return question.tensor(Node::clip_vision_output, "penultimate");
+}
+
+// (1, channels, frames, h, w): numbers of (frame, channel), 0 where it is given.
+template <class IsGiven>
+Value mask_of_frames(Context& ctx, const VideoGrid& grid, std::int64_t channels,
+                     IsGiven&& is_given) {
+  const Tensor mask =
+      ctx.make_host({1, channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
+  float* to = mask.data<float>();
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t t = 0; t < grid.frames; ++t)
+      to = std::fill_n(to, grid.height * grid.width, is_given(t, c) ? 0.0f : 1.0f);
+  return value_of(mask);
+}
+
+// Those of two pictures behind each other.
+Value both_seen(Context& ctx, const Value& first, const Value& last) {
+  const Tensor a = first.get<Tensor>("penultimate", {}), b = last.get<Tensor>("penultimate", {});
+  if (!a || !b || a.rank() != 3 || b.rank() != 3 || a.size(0) != b.size(0) ||
+      a.size(2) != b.size(2))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "clip_vision_start_image and clip_vision_end_image: they are not of one tower of "
+                "CLIP and as many pictures. See both with clip_vision_h.");
+  const std::int64_t tokens = a.size(1), all = tokens + b.size(1);
+  const Tensor both = ctx.make({a.size(0), all, a.size(2)}, HEDDLE_F32);
+  ops::copy_into(ctx, a, both.slice(1, 0, tokens));
+  ops::copy_into(ctx, b, both.slice(1, tokens, all));
+  return Record().set("penultimate", value_of(both)).value();
+}
+
+// What WanFirstLastFrameToVideo and WanFunInpaintToVideo have in common: the frames, and which of
+// the four in each of the latent's are given. ComfyUI counts three more behind the first ones: the
+// latent's first frame holds one of pixels.
+template <class Node>
+GivenFields first_and_last(Context& ctx, const WanJob& job) {
+  const VideoGrid& grid = job.grid;
+  const std::int64_t length = ctx[Node::length], numbers = grid.frames * kFramesOfCell;
+  FrameStrip strip(ctx, ctx[Node::vae], grid.pixel_frames(), job.pixels);
+  std::int64_t given_to = 0, given_from = numbers;
+  if (ctx.has(Node::start_image)) {
+    const Tensor pictures = ctx[Node::start_image];
+    const std::int64_t count = std::min(pictures_shape(pictures.shape(), "start_image")[0], length);
+    strip.put(pictures, "start_image", 0, count, 0);
+    given_to = count + kFramesOfCell - 1;
+  }
+  if (ctx.has(Node::end_image)) {
+    const Tensor pictures = ctx[Node::end_image];
+    const std::int64_t all = pictures_shape(pictures.shape(), "end_image")[0],
+                       count = std::min(all, length);
+    // Of a length that is no multiple of four and one, frames behind the last whole four are lost.
+    const std::int64_t at = length - count;
+    strip.put(pictures, "end_image", all - count, count, at);
+    given_from = numbers - count;
+  }
+  return {
+      {"concat_latent_image", value_of(strip.encoded())},
+      {"concat_mask", mask_of_frames(ctx, grid, kFramesOfCell, [&](std::int64_t t, std::int64_t c) {
+         const std::int64_t number = t * kFramesOfCell + c;
+         return number < given_to || number >= given_from;
+       })}};
+}
+template <class Node>
+ToldFields told_first_and_last(Infer& question, const WanJob& job) {
+  Shape mask = job.grid.shape(1);
+  mask[1] = kFramesOfCell;
+  for (const auto* port : {&Node::start_image, &Node::end_image})
+    if (const auto shape = question.shape(*port); shape && shape->size() == 4)
+      tell_pixels(question, *shape, job, job.grid.pixel_frames());
+  infer_encoded_video(question, *question[Node::vae], job.grid, job.grid.pixel_frames());
+  return {job.grid.shape(1), mask, {}};
+}
+
+// In the autoencoder's units, what is 0 in the model's: (1, 2 C, frames, h, w).
+Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid) {
+  const Tensor made =
+      ctx.make_host({1, 2 * grid.channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
+  std::vector<double> means(std::size_t(grid.channels), autoencoder.shift);
+  const blocks::LatentStatistics known = blocks::published_statistics(grid.channels);
+  if (!known.means.empty()) std::ranges::copy(known.means, means.begin());
+  float* to = made.data<float>();
+  for (std::int64_t c = 0; c < 2 * grid.channels; ++c)
+    to = std::fill_n(to, grid.frames * grid.height * grid.width,
+                     float(means[std::size_t(c % grid.channels)]));
+  return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
+}
+
+}  // namespace
+
+void WanImageToVideo::execute(Context& ctx) {
+  const WanJob job = wan_job<WanImageToVideo>(ctx);
+  GivenFields fields;
+  if (ctx.has(start_image)) {
+    const Tensor pictures = ctx[start_image];
+    const std::int64_t count =
+        std::min(pictures_shape(pictures.shape(), "start_image")[0], ctx[length]);
+    FrameStrip strip(ctx, ctx[vae], job.grid.pixel_frames(), job.pixels);
+    strip.put(pictures, "start_image", 0, count, 0);
+    if (ctx.has(ref_pad_image)) strip.repeat(ctx[ref_pad_image], "ref_pad_image", count);
+    fields.emplace_back("concat_latent_image", value_of(strip.encoded()));
+    const std::int64_t given = latent_frames_of(count);
+    fields.emplace_back(
+        "concat_mask",
+        mask_of_frames(ctx, job.grid, 1, [&](std::int64_t t, std::int64_t) { return t < given; }));
+  }
+  set_seen<WanImageToVideo>(ctx, fields);
+  give_wan<WanImageToVideo>(ctx, job, fields);
+}
+
+void WanImageToVideo::infer(Infer& question) {
+  const std::optional<WanJob> job = told_job<WanImageToVideo>(question);
+  if (!job) return;
+  ToldFields told;
+  if (const auto shape = question.shape(start_image); shape && shape->size() == 4) {
+    told.image = told.mask = job->grid.shape(1);
+    (*told.mask)[1] = 1;
+    tell_pixels(question, *shape, *job, job->grid.pixel_frames());
+    infer_encoded_video(question, *question[vae], job->grid, job->grid.pixel_frames());
+  }
+  told.seen = told_seen<WanImageToVideo>(question);
+  tell_wan<WanImageToVideo>(question, *job, told);
+}
+
+void WanFirstLastFrameToVideo::execute(Context& ctx) {
+  const WanJob job = wan_job<WanFirstLastFrameToVideo>(ctx);
+  GivenFields fields = first_and_last<WanFirstLastFrameToVideo>(ctx, job);
+  if (ctx.has(clip_vision_output) && ctx.has(clip_vision_end))
+    fields.emplace_back(kVisionOutput,
+                        both_seen(ctx, ctx[clip_vision_output], ctx[clip_vision_end]));
+  else if (ctx.has(clip_vision_end))
+    fields.emplace_back(kVisionOutput, ctx[clip_vision_end]);
+  else
+    set_seen<WanFirstLastFrameToVideo>(ctx, fields);
+  give_wan<WanFirstLastFrameToVideo>(ctx, job, fields);
+}
+
+void WanFirstLastFrameToVideo::infer(Infer& question) {
+  const std::optional<WanJob> job = told_job<WanFirstLastFrameToVideo>(question);
+  if (!job) return;
+  ToldFields told = told_first_and_last<WanFirstLastFrameToVideo>(question, *job);
+  told.seen = told_seen<WanFirstLastFrameToVideo>(question);
+  const auto last = question.tensor(clip_vision_end, "penultimate");
+  if (told.seen && last && told.seen->rank == 3 && last->rank == 3)
+    told.seen = tensor_info(HEDDLE_F32, {told.seen->shape[0], told.seen->shape[1] + last->shape[1],
+                                         told.seen->shape[2]});
+  else if (last)
+    told.seen = last;
+  tell_wan<WanFirstLastFrameToVideo>(question, *job, told);
+}
+
+void WanFunInpaintToVideo::execute(Context& ctx) {
+  const WanJob job = wan_job<WanFunInpaintToVideo>(ctx);
+  GivenFields fields = first_and_last<WanFunInpaintToVideo>(ctx, job);
+  set_seen<WanFunInpaintToVideo>(ctx, fields);
+  give_wan<WanFunInpaintToVideo>(ctx, job, fields);
+}
+
+void WanFunInpaintToVideo::infer(Infer& question) {
+  const std::optional<WanJob> job = told_job<WanFunInpaintToVideo>(question);
+  if (!job) return;
+  ToldFields told = told_first_and_last<WanFunInpaintToVideo>(question, *job);
+  told.seen = told_seen<WanFunInpaintToVideo>(question);
+  tell_wan<WanFunInpaintToVideo>(question, *job, told);
+}
+
+// The followed video, then the given frames: each in the channels of a latent.
+void WanFunControlToVideo::execute(Context& ctx) {
+  const WanJob job = wan_job<WanFunControlToVideo>(ctx);
+  const VideoGrid& grid = job.grid;
+  const Tensor both = nothing_twice(ctx, Autoencoder(ctx[vae]), grid);
+  const auto add = [&](const Tensor& pictures, const char* name, std::int64_t channel) {
+    const std::int64_t count = std::min(pictures_shape(pictures.shape(), name)[0], ctx[length]),
+                       frames = latent_frames_of(count);
+    FrameStrip strip(ctx, ctx[vae], 1 + (frames - 1) * kFramesOfCell, job.pixels);
+    strip.put(pictures, name, 0, count, 0);
+    ops::copy_into(ctx, strip.encoded(),
+                   both.slice(1, channel, channel + grid.channels).slice(2, 0, frames));
+  };
+  if (ctx.has(start_image)) add(ctx[start_image], "start_image", grid.channels);
+  if (ctx.has(control_video)) add(ctx[control_video], "control_video", 0);
+  GivenFields fields{{"concat_latent_image", value_of(both)}};
+  set_seen<WanFunControlToVideo>(ctx, fields);
+  give_wan<WanFunControlToVideo>(ctx, job, fields);
+}
+
+void WanFunControlToVideo::infer(Infer& question) {
+  const std::optional<WanJob> job = told_job<WanFunControlToVideo>(question);
+  const auto all = question[length];
+  if (!job || !all) return;
+  for (const auto* port : {&start_image, &control_video}) {
+    const auto shape = question.shape(*port);
+    if (!shape || shape->size() != 4) continue;
+    const std::int64_t frames =
+        1 + (latent_frames_of(std::min((*shape)[0], *all)) - 1) * kFramesOfCell;
+    tell_pixels(question, *shape, *job, frames);
+    infer_encoded_video(question, *question[vae], job->grid, frames);
+  }
+  Shape image = job->grid.shape(1);
+  image[1] *= 2;
+  tell_wan<WanFunControlToVideo>(question, *job,
+                                 {image, {}, told_seen<WanFunControlToVideo>(question)});
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,189 @@
+// Texts for Wan by CLIPLoader's type `wan`: UMT5 with the vocabulary that its file carries, and
+// videos of them, against PyTorch (../goldens/make_umt5_goldens.py).
+#include <algorithm>
+
+#include "engine/base/text.h"
+#include "tests/plugins/nodes/infer_check.h"
+#include "tests/plugins/nodes/placed_fixture.h"
+
+using namespace heddle::test;
+using heddle::engine::cat;
+
+namespace {
+
+constexpr const char* kUmt5File = "umt5_xxl_fp8_e4m3fn_scaled.safetensors";
+constexpr std::size_t kUmt5Tokens = 512, kUmt5Width = 40;
+
+struct Umt5Texts : PlacedFixture {
+  TensorFile expected{tests_folder() / "plugins/goldens/umt5/expected.safetensors"};
+
+  static std::string spiece() {
+    return read_text(tests_folder() / "plugins/goldens/umt5/spiece.model");
+  }
+  static std::vector<FileTensor> encoder(bool with_vocabulary = true) {
+    std::vector<FileTensor> tensors = seeded_model("text", false, "umt5");
+    if (with_vocabulary)
+      tensors.push_back({"spiece_model", "U8", {std::int64_t(spiece().size())}, spiece()});
+    return tensors;
+  }
+  void add_encoder(const std::vector<FileTensor>& tensors) const {
+    std::filesystem::create_directories(folder / "models/text_encoders");
+    write_safetensors(folder / "models/text_encoders" / kUmt5File, tensors);
+  }
+  // Of one of the two models, whose weights follow from names that begin with its own.
+  void add_transformer(const std::string& file, const std::string& kind) const {
+    std::vector<FileTensor> tensors = seeded_model(kind, false, "umt5");
+    for (FileTensor& tensor : tensors) tensor.name.erase(0, kind.size() + 1);
+    add("diffusion_models/" + file, tensors);
+  }
+  static std::string clip(const std::string& type = "wan") {
+    return cat(R"("clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": ")", kUmt5File,
+               R"(", "type": ")", type, R"(", "device": "default"}})");
+  }
+  static std::string encoded(const std::string& text, const std::string& from = "clip") {
+    return cat(R"({"class_type": "CLIPTextEncode", "inputs": {"text": ")", text, R"(", "clip": [")",
+               from, R"(", 0]}})");
+  }
+  static std::string texts() {
+    return cat(clip(), R"(, "one": )", encoded("a red fox walks through the deep snow"),
+               R"(, "two": )", encoded("blurred, ugly, слишком темно"));
+  }
+  // States of a text (tokens, width), by the nodes that make "clip".
+  std::vector<float> states(const std::string& text, const std::string& nodes = clip(),
+                            const std::string& from = "clip") {
+    return run_whole(
+               cat("{", nodes, R"(, "text": )", encoded(text, from),
+                   R"(, "entry": {"class_type": "test.first", "inputs": {"list": ["text", 0]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["entry", 0]}}})"),
+               {"entry.value"})
+        .floats("entry.value", "cross_attn");
+  }
+  void compare_states(std::vector<float> made, const std::string& name) const {
+    const std::vector<float> wanted = expected.floats(name);
+    BOOST_TEST_REQUIRE(made.size() == kUmt5Tokens * kUmt5Width);
+    const auto padding = made.begin() + std::ptrdiff_t(wanted.size());
+    BOOST_TEST(std::all_of(padding, made.end(), [](float x) { return x == 0; }),
+               name << ": states of padding are zeros");
+    made.resize(wanted.size());
+    const double error = relative_error(made, wanted);
+    BOOST_TEST_MESSAGE(name << ": relative error " << error);
+    BOOST_TEST(error < kTolerance, name << ": relative error " << error);
+  }
+  static std::string empty() {
+    return R"("empty": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 9, "batch_size": 1}})";
+  }
+  static std::string video() {
+    return cat(
+        "{", texts(), ", ", loaded("wan2.1_t2v_1.3B_fp16"), ", ", empty(),
+        R"(, "shifted": {"class_type": "ModelSamplingSD3", "inputs": {"model": ["model", 0], "shift": 8.0}},
+      "out": {"class_type": "KSampler", "inputs": {"model": ["shifted", 0], "seed": 7, "steps": 3,
+        "cfg": 3.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0],
+        "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  // The first half of the steps by one model, the others by another, as Wan 2.2 is drawn.
+  static std::string experts() {
+    const auto model = [](const char* name) {
+      return cat(R"(, "load_)", name,
+                 R"(": {"class_type": "UNETLoader", "inputs": {"unet_name": "wan2.2_t2v_)", name,
+                 R"(_noise_14B_fp8_scaled.safetensors", "weight_dtype": "default"}}, ")", name,
+                 R"(": {"class_type": "ModelSamplingSD3", "inputs": {"model": ["load_)", name,
+                 R"(", 0], "shift": 5.0}})");
+    };
+    const auto sampler = [](const char* node, const char* name, const char* latent,
+                            const char* steps) {
+      return cat(R"(, ")", node, R"(": {"class_type": "KSamplerAdvanced", "inputs": {"model": [")",
+                 name, R"(", 0], "noise_seed": 7, "steps": 4, "cfg": 3.5, "sampler_name": "euler",
+        "scheduler": "simple", "positive": ["one", 0], "negative": ["two", 0], "latent_image": [")",
+                 latent, R"(", 0], )", steps, "}}");
+    };
+    return cat(
+        "{", texts(), ", ", empty(), model("high"), model("low"),
+        sampler(
+            "first", "high", "empty",
+            R"("add_noise": "enable", "start_at_step": 0, "end_at_step": 2, "return_with_leftover_noise": "enable")"),
+        sampler(
+            "out", "low", "first",
+            R"("add_noise": "disable", "start_at_step": 2, "end_at_step": 10000, "return_with_leftover_noise": "disable")"),
+        R"(, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  void compare_video(const std::string& flow, const std::string& name) {
+    const std::vector<float> drawn =
+        run_whole(flow, {"out.LATENT"}).floats("out.LATENT", "samples");
+    BOOST_TEST(warnings.empty());
+    const double error = relative_error(drawn, expected.floats(name));
+    BOOST_TEST_MESSAGE(name << ": relative error " << error);
+    BOOST_TEST(error < kTolerance, name << ": relative error " << error);
+  }
+  std::string refusal(const std::string& nodes) {
+    return engine_refusal([&] { states("a fox", nodes); });
+  }
+  static void has(const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(umt5_workflows, Umt5Texts)
+
+BOOST_AUTO_TEST_CASE(a_text_by_the_vocabulary_in_the_file_equals_transformers) {
+  add_encoder(encoder());
+  compare_states(states("a red fox walks through the deep snow"), "one");
+  compare_states(states("blurred, ugly, слишком темно"),
+                 "two");  // letters that are no pieces: bytes
+}
+
+BOOST_AUTO_TEST_CASE(weights_are_against_the_empty_text_whose_padding_is_masked_too) {
+  add_encoder(encoder());
+  compare_states(states("a (red fox:1.4) walks"), "weighted");
+}
+
+BOOST_AUTO_TEST_CASE(options_say_how_many_tokens_there_are) {
+  add_encoder(encoder());
+  const auto with = [&](const char* options) {
+    return states(
+        "a red fox walks through the deep snow",
+        cat(clip(),
+            R"(, "few": {"class_type": "T5TokenizerOptions", "inputs": {"clip": ["clip", 0], )",
+            options, "}}"),
+        "few");
+  };
+  const std::vector<float> plain = states("a red fox walks through the deep snow");
+  const std::size_t tokens = expected.floats("one").size() / kUmt5Width;
+  BOOST_TEST(with(R"("min_padding": 0, "min_length": 0)").size() == tokens * kUmt5Width);
+  const std::vector<float> padded = with(R"("min_padding": 3, "min_length": 0)");
+  BOOST_TEST_REQUIRE(padded.size() == (tokens + 3) * kUmt5Width);
+  BOOST_TEST(std::equal(padded.begin(), padded.end(), plain.begin()));
+}
+
+BOOST_AUTO_TEST_CASE(from_texts_to_the_latent_of_a_video_equals_pytorch) {
+  add_encoder(encoder());
+  add_transformer("wan2.1_t2v_1.3B_fp16", "high");
+  compare_video(video(), "video.latent");
+}
+
+BOOST_AUTO_TEST_CASE(two_experts_after_each_other_equal_pytorch) {
+  add_encoder(encoder());
+  add_transformer("wan2.2_t2v_high_noise_14B_fp8_scaled", "high");
+  add_transformer("wan2.2_t2v_low_noise_14B_fp8_scaled", "low");
+  compare_video(experts(), "experts.latent");
+}
+
+BOOST_AUTO_TEST_CASE(plans_know_what_runs_ask_of_the_models) {
+  add_encoder(encoder());
+  add_transformer("wan2.1_t2v_1.3B_fp16", "high");
+  heddle::Engine::Data told(options_for({"cpu:0"}));
+  check_inference(told, video());
+}
+
+BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_said) {
+  add_encoder(encoder(false));
+  has(refusal(clip()), {kUmt5File, "umt5xxl", "needs its tokenizer", "google/umt5-xxl"});
+  add_encoder(encoder());
+  has(refusal(clip("stable_diffusion")), {kUmt5File, "'wan'", "'stable_diffusion'"});
+  has(refusal(clip("sd3")), {kUmt5File, "umt5xxl", "'sd3'"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
