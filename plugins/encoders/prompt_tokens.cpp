@@ -309,7 +309,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   if (type == "sd3") return joined_encoders(clip, Joining::kSd3);
   if (type == "sdxl") return joined_encoders(clip, Joining::kSdxl);
-  if (type == "chroma") {
+  if (type == "chroma" || type == "ltxv") {
     EncoderUse t5 = use_of(clip, "t5", "T5");
     t5.cross_attn = true;
     t5.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -323,8 +323,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
                                       "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                                      "qwen_image, flux2, lumina2, krea2 and z_image. Load it "
-                                      "with one of the first nine.");
+                                      "ltxv, qwen_image, flux2, lumina2, krea2 and z_image. Load "
+                                      "it with one of the first ten.");
 }
 
 }  // namespace heddle::encoders
