@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kClipLength = 77;
 constexpr std::int64_t kT5LeastLength = 256;
 constexpr std::int64_t kSd3T5LeastLength = 77;
-constexpr std::int64_t kChromaT5LeastLength = 1;
+constexpr std::int64_t kUnpaddedT5LeastLength = 1;
 constexpr std::int64_t kWanTextLength = 512;
 constexpr std::int64_t kOpenClipPadding = 0;
 
@@ -169,19 +169,22 @@ Value sd3_clip(const std::vector<Value>& encoders, const std::string& where) {
   return Record().set("type", value_of("sd3")).set("encoders", list_of(kept)).value();
 }
 
-// T5 without padding. Texts are weighed against nothing but padding.
-Value chroma_clip(const std::vector<Value>& encoders, const std::string& where) {
+// T5 without padding, for "chroma" and "ltxv". Chroma's texts are weighed against nothing but
+// padding. LTX-Video's padding is masked, in the encoder and in the model, so nobody sees it.
+Value unpadded_clip(const std::string& type, const std::vector<Value>& encoders,
+                    const std::string& where) {
   const std::string name =
       encoders.size() == 1 ? encoders.front().get<std::string>("name", "") : "several at once";
   if (name != "t5xxl")
     throw Error(HEDDLE_INVALID_ARGUMENT, where + ": the text encoder " + name +
-                                             " makes no CLIP of type 'chroma', which has t5xxl "
+                                             " makes no CLIP of type '" + type +
+                                             "', which has t5xxl "
                                              "alone. Change the type, or the file.");
   const Value t5 = Record(encoders.front())
-                       .set("least_length", value_of(kChromaT5LeastLength))
-                       .set("empty_is_padding", value_of(true))
+                       .set("least_length", value_of(kUnpaddedT5LeastLength))
+                       .set("empty_is_padding", value_of(type == "chroma"))
                        .value();
-  return Record().set("type", value_of("chroma")).set("encoders", list_of({t5})).value();
+  return Record().set("type", value_of(type)).set("encoders", list_of({t5})).value();
 }
 
 // UMT5 alone. The model reads a fixed number of tokens; padding is masked, and its states are
@@ -279,7 +282,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   " are no set that is known. Known: clip_l with t5xxl (flux), clip_l or "
                   "clip_h alone (stable_diffusion), clip_l with clip_g, or clip_g alone (sdxl), "
                   "clip_l, clip_g and t5xxl (sd3, also without some of them), "
-                  "t5xxl alone (chroma), umt5xxl alone (wan), "
+                  "t5xxl alone (chroma, ltxv), umt5xxl alone (wan), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
                   "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
 }
@@ -287,7 +290,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where) {
   if (type == "sd3") return sd3_clip(encoders, where);
-  if (type == "chroma") return chroma_clip(encoders, where);
+  if (type == "chroma" || type == "ltxv") return unpadded_clip(type, encoders, where);
   if (type == "wan") return wan_clip(encoders, where);
   const std::string found = clip_type(encoders, where);
   // SDXL's refiner has no type of its own in loaders.

@@ -27,7 +27,7 @@ Value folder_encoder(Context& ctx, const FolderPart& where);
 
 // The CLIP value of type "flux" (a CLIP-L and a T5, in any order), "stable_diffusion" (a CLIP-L
 // or OpenCLIP's H), "sdxl" (a CLIP-L and a CLIP-G, or the latter alone) or
-// "sd3" (any of CLIP-L, CLIP-G and T5), "chroma" (a T5) or "wan" (a UMT5).
+// "sd3" (any of CLIP-L, CLIP-G and T5), "chroma" or "ltxv" (a T5) or "wan" (a UMT5).
 // `where` is for messages: the node's own words for what it loaded.
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
                  const std::string& where);

@@ -81,20 +81,21 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
         "'text_encoders.gemma2_2b.transformer.', 'text_encoders.qwen3vl_4b.transformer.'). "
         "Load them from their own files, for instance with CLIPLoader or "
         "DualCLIPLoader.");
-  const bool is_told = family == "sd3" || family == "chroma";
+  const bool is_told = family == "sd3" || family == "chroma" || family == "ltxv";
   return clip_value(is_told ? family : clip_type(encoders, file.path()), encoders, file.path());
 }
 
 Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
   const Value encoder = single_file_encoder(ctx, file);
   if (is_language_encoder(encoder)) return language_clip(ctx, encoder, type, file.path());
-  if (type != "stable_diffusion" && type != "sd3" && type != "chroma" && type != "wan")
+  if (type != "stable_diffusion" && type != "sd3" && type != "chroma" && type != "wan" &&
+      type != "ltxv")
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
                     ", of which type '" + type +
                     "' makes no CLIP. Known: clip_l, clip_h or clip_g with type stable_diffusion, "
                     "clip_l, clip_g or "
-                    "t5xxl with sd3, t5xxl with chroma, umt5xxl with wan, qwen2.5 with "
+                    "t5xxl with sd3, t5xxl with chroma and ltxv, umt5xxl with wan, qwen2.5 with "
                     "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
                     "DualCLIPLoaderGGUF with type flux.");
   return clip_value(type, {encoder}, file.path());

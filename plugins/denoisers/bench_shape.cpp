@@ -8,6 +8,7 @@
 #include "flux2_bench.h"
 #include "flux_bench.h"
 #include "krea2_bench.h"
+#include "ltxv_bench.h"
 #include "qwen21_bench.h"
 #include "qwen_bench.h"
 #include "sd3_bench.h"
@@ -38,7 +39,7 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
          words("text", 1) + words("other_text", 2) +
          text(
              R"("size": {"class_type": "%s", "inputs": {"width": %u, "height": %u,%s "batch_size": 1}},)",
-             s.frames > 0 ? "EmptyHunyuanLatentVideo" : "EmptySD3LatentImage", w.width, w.height,
+             s.frames > 0 ? s.video : "EmptySD3LatentImage", w.width, w.height,
              s.frames > 0 ? text(R"( "length": %u,)", s.frames).c_str() : "") +
          text(
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
@@ -114,7 +115,7 @@ const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
-               kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench>();
+               kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench>();
 }
 
 }  // namespace heddle::denoisers

@@ -48,6 +48,7 @@ struct BenchDrawing {
   std::int64_t tokens, context, pooled;  // of each text, and widths; pooled 0: there is none
   std::uint32_t side, steps, sets;       // pixels of a square picture, or of a video's width
   std::uint32_t height = 0, frames = 0;  // of a video; frames 0: it is a picture
+  const char* video = "EmptyHunyuanLatentVideo";  // the node that makes its latent
 };
 
 // Tells the sink the tensors of the file "diffusion_models/NAME.safetensors" and a workflow that

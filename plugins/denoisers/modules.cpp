@@ -2,6 +2,7 @@
 
 #include "flux_names.h"
 #include "krea2_names.h"
+#include "ltxv_names.h"
 #include "qwen21_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
@@ -84,11 +85,15 @@ constexpr heddle_module_names_desc kWan{sizeof(heddle_module_names_desc), "wan",
                                         "by the original names and by those of diffusers",
                                         &list_modules<WanNames>, &list_originals<WanNames>};
 
+constexpr heddle_module_names_desc kLtxv{sizeof(heddle_module_names_desc), "ltxv",
+                                         "by the original names and by those of diffusers",
+                                         &list_modules<LtxvNames>, &list_originals<LtxvNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet,
-               kWan>();
+  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet, kWan,
+               kLtxv>();
 }
 
 }  // namespace heddle::denoisers

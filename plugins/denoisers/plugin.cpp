@@ -7,6 +7,7 @@
 #include "flux2.h"
 #include "kept_references.h"
 #include "krea2.h"
+#include "ltxv.h"
 #include "modules.h"
 #include "qwen.h"
 #include "qwen21.h"
@@ -46,6 +47,7 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
               UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
               WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
-              WanLatentIn, WanRope, WanLayer, WanFinal, Modules, BenchShapes)
+              WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,
+              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

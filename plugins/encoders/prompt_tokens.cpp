@@ -315,7 +315,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   }
   if (type == "sd3") return joined_encoders(clip, Joining::kSd3);
   if (type == "sdxl") return joined_encoders(clip, Joining::kSdxl);
-  if (type == "chroma" || type == "wan") {
+  if (type == "chroma" || type == "wan" || type == "ltxv") {
     EncoderUse t5 = use_of(clip, "t5", "T5");
     t5.cross_attn = true;
     t5.stop_at_layer = -1;  // it ends at the asked for layer already
@@ -327,10 +327,11 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     l.stop_at_layer = -1;  // its model is built for the asked for layer
     return {l};
   }
-  throw Error(HEDDLE_UNSUPPORTED, "this CLIP is of type '" + type +
-                                      "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                                      "wan, qwen_image, flux2, lumina2, krea2 and z_image. Load "
-                                      "it with one of the first ten.");
+  throw Error(HEDDLE_UNSUPPORTED,
+              "this CLIP is of type '" + type +
+                  "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
+                  "wan, ltxv, qwen_image, flux2, lumina2, krea2 and z_image. Load "
+                  "it as one of these.");
 }
 
 }  // namespace heddle::encoders

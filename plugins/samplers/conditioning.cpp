@@ -53,6 +53,37 @@ Tensor positions_of(Context& ctx, const Value& given) {
   return tensor;
 }
 
+// Seconds between two pictures; 25 a second is what ComfyUI takes where no node says otherwise.
+double frame_time_of(const Value& entry) {
+  const double rate = entry.get<double>("frame_rate", 25.0);
+  if (rate > 0) return 1 / rate;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "the conditioning's frame_rate is " + std::to_string(rate) +
+                  ", of which no video has a length. Give LTXVConditioning one above 0.");
+}
+
+// How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
+// memory says of it.
+Tensor frame_noise_of(Context& ctx, const Value& mask) {
+  const Tensor planes = mask.as<Tensor>();
+  const std::int64_t items = planes.size(0), frames = planes.size(2),
+                     plane = planes.size(3) * planes.size(4);
+  const Tensor noise = ctx.make_host({frames}, HEDDLE_F32);
+  const auto* const all = planes.data<float>();
+  for (std::int64_t i = 0; i < items * frames; ++i) {
+    const float* const first = all + i * plane;
+    if (i < frames) noise.data<float>()[i] = *first;
+    const bool is_even = std::all_of(first, first + plane,
+                                     [&](float m) { return m == noise.data<float>()[i % frames]; });
+    if (!is_even)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "the noise mask differs within frame " + std::to_string(i % frames) +
+                      " of the latent, or between the videos of a batch, which this model does not "
+                      "take. Give it one that keeps whole frames, as LTXVImgToVideo does.");
+  }
+  return noise;
+}
+
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
 // noticed here, not in a matrix product.
 void check_width(std::int64_t width, const Value& settings, const char* setting,
@@ -151,6 +182,10 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kSizes, name});
     else if (name == "guidance")
       inputs.push_back({Kind::kGuidance, name});
+    else if (name == "frame_time")
+      inputs.push_back({Kind::kFrameTime, name});
+    else if (name == "frame_noise")
+      inputs.push_back({Kind::kFrameNoise, name});
     else if (name == "unguided")
       inputs.push_back({Kind::kUnguided, name});
     else if (name == "positions" && model_settings(model).has("positions"))
@@ -170,8 +205,9 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   return inputs;
 }
 
-bool is_given(ConditioningInput::Kind kind, const Value& entry) {
+bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& latent) {
   using Kind = ConditioningInput::Kind;
+  if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
   if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
   const bool unguided = entry.get<bool>("unguided", false);
@@ -188,7 +224,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   const std::optional<PictureLayout> pictures = picture_layout(settings);
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
-    if (!is_given(kind, entry)) continue;
+    if (!is_given(kind, entry, place.latent)) continue;
     if (kind == Kind::kText) {
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       check_width(text.size(-1), settings, "context_width", "cross_attn");
@@ -219,6 +255,10 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
                                              latent_format(settings), place)));
     } else if (kind == Kind::kVision) {
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
+    } else if (kind == Kind::kFrameNoise) {
+      constants.set(name, value_of(frame_noise_of(ctx, place.latent.field("noise_mask"))));
+    } else if (kind == Kind::kFrameTime) {
+      constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));
     } else if (kind == Kind::kUnguided) {
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {

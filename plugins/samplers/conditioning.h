@@ -22,7 +22,9 @@ struct ConditioningInput {
     kConcat,
     kReferences,
     kSizes,
-    kVision
+    kVision,
+    kFrameTime,
+    kFrameNoise
   } kind;
   std::string name;  // the model's
 };
@@ -47,8 +49,8 @@ inline constexpr const char* kKinds = "kinds";
 inline constexpr const char* kTokens = "tokens";
 
 // Whether the model is given this input for an entry: a record with "unguided" and
-// "reference_latents", or empty.
-bool is_given(ConditioningInput::Kind kind, const Value& entry);
+// "reference_latents", or empty. latent: as of ConcatPlace.
+bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& latent = {});
 
 // Rows that a tensor of `rows` rows has when it is given to a model with a batch of `items`, as in
 // ComfyUI: repeated or cut to the batch. A single row serves the whole batch as it is.

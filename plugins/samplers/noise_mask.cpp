@@ -22,6 +22,24 @@ Tap tap_at(std::int64_t position, std::int64_t from, std::int64_t to) {
   return {low, std::min(low + 1, from - 1), source - float(low)};
 }
 
+// Planes of `from` frames for each item, in `to` of them.
+std::pmr::vector<float> in_frames(std::span<const float> planes, std::size_t plane,
+                                  std::int64_t from, std::int64_t to,
+                                  std::pmr::memory_resource& memory) {
+  const std::size_t items = planes.size() / (plane * std::size_t(from));
+  std::pmr::vector<float> out(&memory);
+  out.reserve(items * plane * std::size_t(to));
+  for (std::size_t item = 0; item < items; ++item)
+    for (std::int64_t frame = 0; frame < to; ++frame) {
+      const Tap tap = tap_at(frame, from, to);
+      const float* const first = planes.data() + item * plane * std::size_t(from);
+      for (std::size_t i = 0; i < plane; ++i)
+        out.push_back(first[std::size_t(tap.low) * plane + i] * (1 - tap.weight) +
+                      first[std::size_t(tap.high) * plane + i] * tap.weight);
+    }
+  return out;
+}
+
 // One plane per item, whatever the mask's own batch.
 void repeat_for_items(std::pmr::vector<float>& planes, std::size_t plane, std::int64_t items) {
   const std::size_t there = planes.size();
@@ -61,29 +79,48 @@ bool has_noise_mask(const Latent& latent) {
 
 std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const Tensor& samples,
                                        const Tensor& noise, const ModelSampling& sampling,
-                                       const std::optional<MaskSteps>& steps) {
+                                       const std::optional<MaskSteps>& steps, bool is_clean) {
   if (!has_noise_mask(latent)) return std::nullopt;
   const Tensor given = latent.record.field("noise_mask").as<Tensor>();
-  if (latent.shape.size() != 4)
-    throw Error(HEDDLE_UNSUPPORTED,
-                "the latent has a noise mask and " + std::to_string(latent.shape.size()) +
-                    " axes; masks work with pictures, that is 4 axes. Leave the mask out.");
+  const std::size_t axes = latent.shape.size();
+  if (axes != 4 && axes != 5)
+    throw Error(HEDDLE_UNSUPPORTED, "the latent has a noise mask and " + std::to_string(axes) +
+                                        " axes; masks work with pictures and videos, that is 4 or "
+                                        "5 axes. Leave the mask out.");
   if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the latent's noise mask is no f32 tensor (batch, height, width). Link a MASK.");
-  const PlaneSize from{given.size(-2), given.size(-1)}, to{latent.shape[2], latent.shape[3]};
+  if (is_clean && steps)
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "the model is told how noisy each frame is, once for a run, and DifferentialDiffusion "
+        "changes that from step to step. Leave that node out.");
+  const PlaneSize from{given.size(-2), given.size(-1)},
+      to{latent.shape[axes - 2], latent.shape[axes - 1]};
   HostMemory memory(ctx);
   std::pmr::vector<float> drawn(std::size_t(given.count()), &memory);
   read_to<float>(ctx, given, drawn);
   std::pmr::vector<float> planes = resize_planes(drawn, from, to, memory);
-  repeat_for_items(planes, std::size_t(to.height * to.width), latent.items());
+  const auto plane = std::size_t(to.height * to.width);
+  Shape shape{latent.items(), 1, to.height, to.width};
+  std::size_t item = plane;
+  if (axes == 5) {
+    // A mask without frames of its own has them one after another, for all items.
+    const std::int64_t frames =
+        given.rank() == 5 ? given.size(2) : std::int64_t(planes.size() / plane);
+    planes = in_frames(planes, plane, frames, latent.shape[2], memory);
+    shape.insert(shape.begin() + 2, latent.shape[2]);
+    item *= std::size_t(latent.shape[2]);
+  }
+  repeat_for_items(planes, item, latent.items());
 
   NoiseMask mask;
   mask.sampling_ = &sampling;
   mask.samples_ = samples;
-  mask.noise_ = noise;
+  mask.noise_ = is_clean ? Tensor() : noise;
   mask.steps_ = steps;
-  mask.planes_ = ctx.make_host({latent.items(), 1, to.height, to.width}, HEDDLE_F32);
+  mask.is_clean_ = is_clean;
+  mask.planes_ = ctx.make_host(shape, HEDDLE_F32);
   std::copy(planes.begin(), planes.end(), mask.planes_.data<float>());
   mask.set(ctx, planes, memory);
   return mask;
@@ -114,7 +151,8 @@ Tensor NoiseMask::before(Context& ctx, const Tensor& x, double sigma) {
   }
   constexpr double kNoHighest = std::numeric_limits<double>::max();
   const NoiseScaling scaling = noise_scaling(sampling_->prediction, sigma, kNoHighest);
-  std::vector<ops::Term> terms{{1.0, ops::mul(ctx, x, mask_)}, {scaling.latent, kept_samples_}};
+  std::vector<ops::Term> terms{{1.0, ops::mul(ctx, x, mask_)},
+                               {is_clean_ ? 1.0 : scaling.latent, kept_samples_}};
   if (kept_noise_) terms.push_back({scaling.noise, kept_noise_});
   return ops::combine(ctx, terms);
 }

@@ -1,6 +1,7 @@
 // The noise mask of a LATENT, which keeps a part of a picture while the rest is drawn anew. As
 // ComfyUI: before a model call x = x m + noised(latent) (1 - m), after it D = D m + latent (1 - m),
-// with m brought to the latent's size bilinearly and not rounded. One call's thread.
+// with m brought to the latent's size bilinearly, of videos trilinearly, and not rounded. Models
+// with the setting mask_clean see latent (1 - m) without noise. One call's thread.
 #pragma once
 
 #include <memory_resource>
@@ -34,16 +35,18 @@ struct MaskSteps {
 
 class NoiseMask {
  public:
-  // None when the latent has no mask. `noise` may be an empty tensor: no noise is mixed in.
-  // `sampling` is borrowed.
+  // None when the latent has no mask. `noise` may be an empty tensor: no noise is mixed in, and
+  // none is where `is_clean`. `sampling` is borrowed.
   static std::optional<NoiseMask> of(Context& ctx, const Latent& latent, const Tensor& samples,
                                      const Tensor& noise, const ModelSampling& sampling,
-                                     const std::optional<MaskSteps>& steps = {});
+                                     const std::optional<MaskSteps>& steps = {},
+                                     bool is_clean = false);
 
   Tensor before(Context& ctx, const Tensor& x, double sigma);
   // For the level of the last before().
   Tensor after(Context& ctx, const Tensor& denoised) const;
-  // m (items, 1, height, width), f32 in host memory; without steps of differential diffusion.
+  // m (items, 1, height, width), of videos (items, 1, frames, height, width), f32 in host memory;
+  // without steps of differential diffusion.
   const Tensor& planes() const { return planes_; }
 
  private:
@@ -52,6 +55,7 @@ class NoiseMask {
   const ModelSampling* sampling_ = nullptr;
   Tensor samples_, noise_;  // as they came
   std::optional<MaskSteps> steps_;
+  bool is_clean_ = false;
   Tensor planes_;                            // m in host memory
   Tensor mask_, kept_samples_, kept_noise_;  // m, latent (1 - m), noise (1 - m)
 };

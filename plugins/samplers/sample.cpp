@@ -223,7 +223,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
     mask_noise = upload_noise(
         ctx, latent, initial_noise(job.noise.seed + 1, latent.values.size(), memory), sampling);
   std::optional<NoiseMask> mask = NoiseMask::of(ctx, latent, samples, mask_noise, sampling,
-                                                mask_steps_of(settings, run.levels, sampling));
+                                                mask_steps_of(settings, run.levels, sampling),
+                                                settings.get<bool>("mask_clean", false));
   Record shown;
   shown.set("samples", value_of(samples));
   if (mask) shown.set("noise_mask", value_of(mask->planes()));

@@ -48,7 +48,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {2, 3}});
       continue;
     }
-    if (kind == Kind::kGuidance || kind == Kind::kUnguided) {
+    if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime) {
       constants.push_back({name, HEDDLE_F32, {1}});
       continue;
     }

@@ -1,8 +1,10 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "autoencoder_kl.h"
+#include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
 #include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
+#include "plugins/vae/ltxv_nodes.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
@@ -16,11 +18,13 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanImageOut, WanLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
-              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
-              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
-              VaeModules)
+              WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
+              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeUpsample, LtxvVaeDownsample,
+              LtxvVaeImageOut, LtxvVaeLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn,
+              TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
+              TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
+              LTXVImgToVideo, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
+              WanFunControlToVideo, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -7,6 +7,7 @@
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/no_room.h"
 #include "plugins/vae/tiled_nodes.h"
+#include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
 namespace {
@@ -47,6 +48,10 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
 
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae], latent = ctx[samples];
+  if (const Tensor frames = decoded_whole_video(ctx, value, latent)) {
+    ctx[image] = frames;
+    return;
+  }
   Tensor made;
   const std::string why = blocks::no_room([&] { return decode_whole(ctx, value, latent); }, made);
   if (why.empty()) {
@@ -75,9 +80,15 @@ void VaeDecode::execute(Context& ctx) {
 void VaeDecode::infer(Infer& question) {
   const auto shape = question.shape(samples, "samples");
   const std::optional<Value> value = question[vae];
-  if (!shape || shape->size() != 4 || !value) return;
+  if (!shape || shape->size() < 4 || !value) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
+  if (const auto frames = whole_video_shape(*shape, *value, *autoencoder)) {
+    check_channels((*shape)[1], *autoencoder);
+    question.out(image, "", HEDDLE_F32, *frames);
+    return infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
+  }
+  if (shape->size() != 4) return;
   check_channels((*shape)[1], *autoencoder);  // before anything runs
   const std::int64_t factor = autoencoder->downscale;
   const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),

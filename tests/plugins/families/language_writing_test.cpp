@@ -8,6 +8,7 @@
 #include "engine/tensor/numbers.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
+#include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace heddle::test;

@@ -100,6 +100,8 @@ const TrueFile kTrueFiles[] = {
     {"vae/qwen_image_2.1_vae_bf16",
      {"vae.decoder", "vae.encoder"},
      R"(.*\.time_conv\.(weight|bias))"},
+    {"diffusion_models/ltx-video-2b-v0.9", {"diffusion_model"}, ""},
+    {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
     {"controlnet/Qwen-Image-InstantX-ControlNet-Union", {"control_net"}, ""},

@@ -14,12 +14,13 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
 import make_krea2_goldens
+import make_ltxv_goldens
 import make_lumina2_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
@@ -303,6 +304,7 @@ def main():
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
+        ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
         controls = control_nets() | model_patches()
         videos = wan_files()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
@@ -343,6 +345,8 @@ def main():
         "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),
         "text_encoders/qwen3vl_8b_bf16": typed(shapes_of(qwen3_vl_8b), "BF16"),
         "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
+        "diffusion_models/ltx-video-2b-v0.9": typed(shapes_of(ltxv, make_ltxv_goldens.original), "BF16"),
+        "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         **controls,

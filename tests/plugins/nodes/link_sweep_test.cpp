@@ -145,6 +145,8 @@ struct SweepFixture {
     if (port.type == std::string_view("MODEL") && takes_unets(type.name())) return kUnetModel;
     if (port.type == std::string_view("VAE") && takes_patched_models(type.name()))
       return kPatchedVae;
+    if (port.type == std::string_view("VAE") && takes_video_autoencoders(type.name()))
+      return kVideoVae;
     if (const char* link = clip_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;

@@ -74,6 +74,8 @@ inline bool takes_patched_models(std::string_view type) {
 }
 inline constexpr const char* kPatchedModel = R"(["patched", 0])";
 inline constexpr const char* kPatchedVae = R"(["patched_vae", 0])";
+inline bool takes_video_autoencoders(std::string_view type) { return type == "LTXVImgToVideo"; }
+inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
@@ -88,6 +90,7 @@ inline std::string provider_nodes() {
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
+    "video_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "video.safetensors"}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
     "frames": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 25, "batch_size": 2}},
@@ -138,6 +141,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"patches", "alone", "model_patches/patch.safetensors"},
         File{"patches", "z_image", "diffusion_models/patched.safetensors"},
         File{"workflows", "z_image.vae", "vae/patched.safetensors"},
+        File{"ltxv_vae", "vae", "vae/video.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},

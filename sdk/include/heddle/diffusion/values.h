@@ -12,7 +12,7 @@
  *   scaled        bool, absent means false: in the autoencoder's own ("raw") units. True: in those
  *                 that the denoiser reads, (raw - shift) * scale, or by latent_means and
  *                 latent_deviations as in MODEL: beside it, where whoever made the latent knew them
- *   noise_mask    tensor (B, H, W) or (B, 1, H, W) f32, optional: 1 is drawn anew, 0 is kept
+ *   noise_mask    tensor (B, H, W), (B, 1, H, W) or (B, 1, F, H, W) f32, optional: 1 is drawn anew
  *   batch_index   list of ints, optional: which item of a batch each item was, for its noise
  *
  *   ComfyUI keeps LATENT raw and normalises inside the sampler. Here samplers hand on what they end
@@ -48,7 +48,7 @@
  *                 embeds, tensor (B, picture_width) f32, strength, noise_augmentation (0 to 1)
  *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
  *                 what models with size_numbers are told about the picture, in its pixels
- *   frame_rate    float, optional: pictures a second, for models of video. Others leave it
+ *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
  *   hooks         HOOKS, optional: under which the model sees it
@@ -119,8 +119,8 @@
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
  *                 their parameters. "discrete" or "distilled", also with "_zero_snr" behind it;
  *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest; "cascade"
- *   noise_multiplier  the timestep of noise level 1; absent means 1
- *   noise_scale   float, optional: a factor of all noise that a run draws
+ *   noise_multiplier, noise_scale  the timestep of noise level 1 (1); a factor of all noise (1)
+ *   mask_clean    bool, optional: the model sees what a noise mask keeps without noise
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
  *                 and conditioning, a CONDITIONING, or without, a list of blocks to leave out,
@@ -171,7 +171,7 @@
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too
  * CLIP          record
- *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "qwen_image",
+ *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "ltxv", "qwen_image",
  *                 "z_image", "flux2", "lumina2": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),

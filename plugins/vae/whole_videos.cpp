@@ -1,0 +1,32 @@
+#include "plugins/vae/whole_videos.h"
+
+#include <heddle/checked.hpp>
+#include <heddle/model.hpp>
+#include <heddle/ops.hpp>
+
+namespace heddle::vae {
+
+std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,
+                                       const Autoencoder& autoencoder) {
+  const Value decoder = vae.field("decoder");
+  if (samples.size() != 5 || !decoder.is(HEDDLE_KIND_MODEL) || vae.has("decoder_chunks")) return {};
+  const auto step = model_settings(decoder).get<std::int64_t>("frame_downscale", 0);
+  if (step < 1) return {};
+  const std::int64_t frames = checked_product({samples[2] - 1, step}, "the frames") + 1;
+  return Shape{checked_product({samples[0], frames}, "the frames"),
+               checked_product({samples[3], autoencoder.downscale}, "the height"),
+               checked_product({samples[4], autoencoder.downscale}, "the width"),
+               autoencoder.colours};
+}
+
+Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent) {
+  const Tensor samples = latent.get<Tensor>("samples", {});
+  if (!samples || samples.rank() != 5) return {};
+  const Autoencoder autoencoder(vae);
+  if (!whole_video_shape(samples.shape(), vae, autoencoder)) return {};
+  check_channels(samples.size(1), autoencoder);
+  const Tensor z = raw_of(ctx, samples, latent, autoencoder);
+  return ops::scale_clamp(ctx, decoded(ctx, model_of(vae, "decoder"), z), {0.5, 0.5, 0, 1});
+}
+
+}  // namespace heddle::vae

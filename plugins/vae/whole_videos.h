@@ -1,0 +1,23 @@
+// Videos through an autoencoder that decodes them at once: one whose decoder has the setting
+// frame_downscale, and which has no stages for chunks. One call's thread, but for what is told
+// before a run.
+#pragma once
+
+#include <heddle/node.hpp>
+
+#include <optional>
+
+#include "plugins/blocks/autoencoder.h"
+
+namespace heddle::vae {
+
+// Of samples (B, C, F, h, w): frames (B T, H, W, colours), T frames of a video for F of the latent,
+// the first of which is a single one. None where the autoencoder does not decode them so.
+std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,
+                                       const Autoencoder& autoencoder);
+
+// These frames, from 0 to 1, the videos of a batch one after another; an empty tensor where there
+// are none. Throws where the channels are not the autoencoder's.
+Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent);
+
+}  // namespace heddle::vae
