@@ -285,8 +285,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_what_it_is) {
       R"(, "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ae.safetensors"}})";
   says(engine_refusal([&] { drawn(cat(unet(), ", ", clip("clip_l"), vae), Parts()); }),
        {"clip_l", "chroma", "t5xxl alone"});
-  says(engine_refusal([&] { drawn(cat(unet(), ", ", clip("t5xxl_fp16", "ltxv"), vae), Parts()); }),
-       {"t5xxl", "'ltxv'", "t5xxl with chroma"});
+  says(engine_refusal([&] { drawn(cat(unet(), ", ", clip("t5xxl_fp16", "mochi"), vae), Parts()); }),
+       {"t5xxl", "'mochi'", "t5xxl with chroma"});
   says(engine_refusal([&] { drawn(cat(unet(), ", ", clip("t5xxl_fp16", "wan"), vae), Parts()); }),
        {"t5xxl", "'wan'", "UMT5-XXL"});
   std::vector<FileTensor> wide = transformer();
