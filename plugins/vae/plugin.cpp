@@ -8,6 +8,7 @@
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
 #include "taesd.h"
+#include "wan_video_blocks.h"
 
 namespace heddle::vae {
 
@@ -15,9 +16,11 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanImageOut, WanLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
-              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
-              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, VaeBench, VaeModules)
+              WanImageOut, WanLatentOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
+              WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
+              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
+              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
+              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
+              InstructPixToPixConditioning, VaeBench, VaeModules)
 
 }  // namespace heddle::vae
