@@ -19,9 +19,11 @@ std::vector<float> floats_of(const Value& list) {
   return floats;
 }
 
-// A number for each channel of (B, C, h, w).
-Tensor by_channel(Context& ctx, const std::vector<float>& numbers) {
-  return ctx.upload({1, std::int64_t(numbers.size()), 1, 1}, HEDDLE_F32, numbers.data());
+// A number for each channel of (B, C, h, w), or (B, C, T, h, w).
+Tensor by_channel(Context& ctx, const std::vector<float>& numbers, const Tensor& latent) {
+  Shape shape(latent.rank(), 1);
+  shape[1] = std::int64_t(numbers.size());
+  return ctx.upload(shape, HEDDLE_F32, numbers.data());
 }
 
 Span middle(std::int64_t size, std::int64_t downscale) {
@@ -100,8 +102,8 @@ Tensor raw_of(Context& ctx, const Tensor& samples, const Value& latent,
               const Autoencoder& autoencoder) {
   if (!latent.get<bool>("scaled", false)) return ops::contiguous(ctx, samples);
   const auto restored = [&](const std::vector<float>& means, const std::vector<float>& deviations) {
-    return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, deviations)),
-                    by_channel(ctx, means));
+    return ops::add(ctx, ops::mul(ctx, samples, by_channel(ctx, deviations, samples)),
+                    by_channel(ctx, means, samples));
   };
   const std::vector<float> means = floats_of(latent.field("latent_means")),
                            deviations = floats_of(latent.field("latent_deviations"));
@@ -164,7 +166,8 @@ Tensor normalised(Context& ctx, const Tensor& mean, const Autoencoder& autoencod
     factors.push_back(1 / autoencoder.deviations[i]);
     offsets.push_back(-autoencoder.means[i] / autoencoder.deviations[i]);
   }
-  return ops::add(ctx, ops::mul(ctx, mean, by_channel(ctx, factors)), by_channel(ctx, offsets));
+  return ops::add(ctx, ops::mul(ctx, mean, by_channel(ctx, factors, mean)),
+                  by_channel(ctx, offsets, mean));
 }
 
 }  // namespace

@@ -8,11 +8,30 @@ namespace heddle::loaders {
 
 namespace {
 
-Value joined(const Value& decoder, const Value& encoder) {
+// The models of a side's stages, where it goes through videos by chunks.
+void add_chunks(Context& ctx, const Value& model, const char* key, Record& vae) {
+  const Value configs = model_settings(model).field("chunk_configs");
+  if (!configs) return;
+  Record chunks;
+  for (const char* chunk : {"first", "next"}) {
+    const Value stages = configs.field(chunk);
+    std::vector<Value> models;
+    for (std::uint32_t i = 0; i < stages.count(); ++i)
+      models.push_back(rebuilt_model(ctx, model, stages.item(i)));
+    chunks.set(chunk, list_of(models));
+  }
+  vae.set(key, chunks.value());
+}
+
+Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
   const Value settings = model_settings(decoder);
   Record vae;
   vae.set("decoder", decoder);
   if (encoder) vae.set("encoder", encoder);
+  add_chunks(ctx, decoder, "decoder_chunks", vae);
+  if (encoder) add_chunks(ctx, encoder, "encoder_chunks", vae);
+  if (settings.has("frame_downscale"))
+    vae.set("frame_downscale", settings.field("frame_downscale"));
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))
       .set("shift", value_of(settings.get<double>("shift_factor", HEDDLE_FLUX_LATENT_SHIFT)))
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
@@ -32,14 +51,14 @@ Value vae_value(Context& ctx, const Checkpoint& file, const Value& config) {
   Value encoder;
   for (const char* prefix : {"encoder.", "taesd_encoder."})
     if (file.sub(prefix).size() > 0) encoder = build_for(ctx, "vae.encoder", file, config);
-  return joined(decoder, encoder);
+  return joined(ctx, decoder, encoder);
 }
 
 Value taesd_value(Context& ctx, const Checkpoint& decoder, const Checkpoint* encoder, double scale,
                   double shift) {
   const Value config =
       Record().set("scaling_factor", value_of(scale)).set("shift_factor", value_of(shift)).value();
-  return joined(build_for(ctx, "vae.decoder", decoder, config),
+  return joined(ctx, build_for(ctx, "vae.decoder", decoder, config),
                 encoder == nullptr ? Value() : build_for(ctx, "vae.encoder", *encoder, config));
 }
 

@@ -5,6 +5,7 @@
 
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_names.h"
+#include "autoencoder_wan_video.h"
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wan_latents.h"
@@ -218,6 +219,7 @@ void build_wan_side(const Checkpoint& file, const Value& config, Blocks& graph, 
   if (!names)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no causal autoencoder, as of Wan 2.1");
+  if (asks_for_stage(config)) return build_stage(file, *names, config, side, graph);
   WanBuilder builder(file, *names, graph);
   const std::int64_t channels = side == VaeSide::decoder ? builder.decode() : builder.encode();
   graph.setting("family", "autoencoder_wan");
@@ -226,6 +228,7 @@ void build_wan_side(const Checkpoint& file, const Value& config, Blocks& graph, 
   graph.setting("latent_channels", channels);
   graph.setting("downscale", builder.downscale());
   graph.setting("pixel_channels", builder.pixel_channels());
+  if (has_videos(file, *names)) add_video_settings(file, *names, side, graph);
   const blocks::LatentStatistics known = blocks::published_statistics(channels);
   if (known.means.empty() && !config.has("latents_mean")) return;
   graph.setting("latent_means", numbers_or(config, "latents_mean", known.means));

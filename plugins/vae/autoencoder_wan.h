@@ -1,5 +1,6 @@
 // plugins/vae/autoencoder_wan.h - the causal autoencoder of Wan 2.1, which Qwen-Image uses, too, on
-// single pictures: two families, one for each side. Its filters reach over three frames, this one
+// single pictures: two families, one for each side; autoencoder_wan_video.h is about videos. Its
+// filters reach over three frames, this one
 // and the two before it; before a single frame there is nothing, so of each filter the last frame's
 // part is all that counts, and the convolutions between frames ("time_conv") have nothing to do.
 // That of Qwen-Image 2.1 has filters of one frame, a shortcut around each level, a factor of 16 and

@@ -79,6 +79,8 @@ std::vector<WanNames::Step> WanNames::flat_steps(const Checkpoint& file) const {
     const std::string resample = module + ".resample.1";
     const bool is_resample = file.has(resample + ".weight");
     steps.push_back({is_resample ? resample : module, is_resample});
+    if (const std::string time = module + ".time_conv"; file.has(time + ".weight"))
+      steps.back().time_conv = time;
   };
   if (!diffusers_ || !decoder_) {
     const std::string list = side_ + (diffusers_ ? "down_blocks."

@@ -34,6 +34,7 @@ class WanNames {
   struct Step {
     std::string module;  // of a change of size its convolution
     bool is_resample = false;
+    std::string time_conv = {};  // where it changes the number of frames, too, on videos
   };
   struct Level {
     std::vector<Step> steps;

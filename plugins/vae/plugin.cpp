@@ -11,6 +11,7 @@
 #include "plugins/vae/vae_nodes.h"
 #include "plugins/vae/wan_nodes.h"
 #include "taesd.h"
+#include "wan_video_blocks.h"
 
 namespace heddle::vae {
 
@@ -20,11 +21,13 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
               WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
               LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeUpsample, LtxvVaeDownsample,
-              LtxvVaeImageOut, LtxvVaeLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn,
-              TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
-              TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
-              LTXVImgToVideo, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
-              WanFunControlToVideo, VaeBench, VaeModules)
+              LtxvVaeImageOut, LtxvVaeLatentOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
+              WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
+              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
+              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
+              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
+              InstructPixToPixConditioning, LTXVImgToVideo, WanImageToVideo,
+              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
+              VaeModules)
 
 }  // namespace heddle::vae

@@ -8,6 +8,8 @@
 
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/tiles.h"
+#include "plugins/vae/video_chunks.h"
+#include "plugins/vae/video_tiles.h"
 
 namespace heddle::vae {
 namespace {
@@ -142,16 +144,31 @@ void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latent
 }
 
 void VaeDecodeTiled::execute(Context& ctx) {
-  ctx[image] = decode_in_tiles(ctx, ctx[vae], ctx[samples], ctx[tile_size], ctx[overlap]);
+  const Value value = ctx[vae], latent = without_frames(ctx[samples], value);
+  const Tensor given = latent.get<Tensor>("samples", {});
+  ctx[image] = given && is_of_frames(given.shape())
+                   ? decoded_frames_in_tiles(
+                         ctx, value, latent,
+                         {ctx[tile_size], ctx[overlap], ctx[temporal_size], ctx[temporal_overlap]})
+                   : decode_in_tiles(ctx, value, latent, ctx[tile_size], ctx[overlap]);
 }
 
 void VaeDecodeTiled::infer(Infer& question) {
-  const auto shape = question.shape(samples, "samples");
+  auto shape = question.shape(samples, "samples");
   const std::optional<Value> value = question[vae];
   const std::optional<std::int64_t> size = question[tile_size], shared = question[overlap];
-  if (!shape || shape->size() != 4 || !value || !size || !shared) return;
+  if (!shape || !value || !size || !shared) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
+  if (is_of_frames(*shape) && (*shape)[2] == 1) shape->erase(shape->begin() + 2);
+  const std::optional<std::int64_t> length = question[temporal_size],
+                                    length_shared = question[temporal_overlap];
+  if (is_of_frames(*shape) && length && length_shared) {
+    question.out(image, "", HEDDLE_F32, frames_shape(*shape, *value, *autoencoder));
+    tell_decoded_tiles(question, *value, *shape, *autoencoder,
+                       {*size, *shared, *length, *length_shared});
+  }
+  if (shape->size() != 4) return;
   const TiledWork work = decoding(*shape, *autoencoder, *size, *shared);
   question.out(image, "", HEDDLE_F32,
                {(*shape)[0], work.out.size.height, work.out.size.width, work.out.inner});
@@ -171,6 +188,13 @@ void VaeEncodeTiled::execute(Context& ctx) {
       encoding({picture.size(1), picture.size(2)}, autoencoder, ctx[tile_size], ctx[overlap]);
   const Value encoder = model_of(value, "encoder");
   const std::int64_t items = picture.size(0);
+  if (is_video(items, value)) {
+    const Tensor frames = encoded_frames_in_tiles(
+        ctx, value, picture, autoencoder,
+        {ctx[tile_size], ctx[overlap], ctx[temporal_size], ctx[temporal_overlap]});
+    ctx[latent] = latent_of(ctx, frames, autoencoder).value();
+    return;
+  }
   const Shape shape{items, autoencoder.channels, work.out.size.height, work.out.size.width};
   const Tensor means = ctx.make_host(shape, HEDDLE_F32);
   const auto encode = [&](std::int64_t item, const Tile& tile) {
@@ -192,6 +216,16 @@ void VaeEncodeTiled::infer(Infer& question) {
   const std::int64_t rows = autoencoder->cells((*shape)[1]);
   const std::int64_t columns = autoencoder->cells((*shape)[2]);
   if (rows == 0 || columns == 0) return;
+  const std::optional<std::int64_t> length = question[temporal_size],
+                                    length_shared = question[temporal_overlap];
+  if (is_video((*shape)[0], *value)) {
+    const Shape covered{(*shape)[0], rows * factor, columns * factor, autoencoder->colours};
+    question.out(latent, "samples", HEDDLE_F32, latent_frames_shape(covered, *value, *autoencoder));
+    if (length && length_shared)
+      tell_encoded_tiles(question, *value, covered, *autoencoder,
+                         {*size, *shared, *length, *length_shared});
+    return;
+  }
   question.out(latent, "samples", HEDDLE_F32, {(*shape)[0], autoencoder->channels, rows, columns});
   const TiledWork work = encoding({rows * factor, columns * factor}, *autoencoder, *size, *shared);
   if (!has_steps(work)) return;  // the run says why

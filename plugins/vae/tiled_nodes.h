@@ -1,6 +1,7 @@
 // VAEDecodeTiled and VAEEncodeTiled: what VAEDecode and VAEEncode do, by overlapping tiles that are
 // averaged (tiles.h), so that the model's memory does not grow with the picture. The result is put
-// together in host memory.
+// together in host memory. Videos go through an autoencoder that has stages for them by tiles of
+// frames, too (video_tiles.h).
 #pragma once
 
 #include <heddle/node.hpp>
@@ -11,7 +12,7 @@ namespace heddle::vae {
 
 inline constexpr Widget kOverlap{
     .number = 64, .min = 0, .max = 4096, .step = 32, .extra = R"({"advanced": true})"};
-// These two are about autoencoders of moving pictures.
+// Of videos: how many frames a tile has, and how many it shares with the next.
 inline constexpr Widget kTemporalSize{
     .number = 64, .min = 8, .max = 4096, .step = 4, .extra = R"({"advanced": true})"};
 inline constexpr Widget kTemporalOverlap{

@@ -7,6 +7,8 @@
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/no_room.h"
 #include "plugins/vae/tiled_nodes.h"
+#include "plugins/vae/video_chunks.h"
+#include "plugins/vae/video_tiles.h"
 #include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
@@ -24,6 +26,14 @@ std::vector<std::int64_t> tile_sizes(const Shape& samples, std::int64_t downscal
   return sizes;
 }
 std::int64_t overlap_of(std::int64_t tile) { return tile / 4; }
+
+// Tiles go through all of a video: its length takes no memory.
+constexpr std::int64_t kAllFrames = std::int64_t{1} << 40;
+// Of a latent of pictures or of videos, as that of pictures.
+Shape frame_shape(Shape samples) {
+  if (is_of_frames(samples)) samples.erase(samples.begin() + 2);
+  return samples;
+}
 
 // One call of a side of the autoencoder, with one pass over what goes in and one over what comes
 // out; both are held while the model runs.
@@ -47,28 +57,39 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
 }  // namespace
 
 void VaeDecode::execute(Context& ctx) {
-  const Value value = ctx[vae], latent = ctx[samples];
-  if (const Tensor frames = decoded_whole_video(ctx, value, latent)) {
+  const Value value = ctx[vae];
+  if (const Tensor frames = decoded_whole_video(ctx, value, ctx[samples])) {
     ctx[image] = frames;
     return;
   }
+  const Value latent = without_frames(ctx[samples], value);
+  const Tensor given = latent.get<Tensor>("samples", {});
+  const bool is_video = given && is_of_frames(given.shape());
   Tensor made;
-  const std::string why = blocks::no_room([&] { return decode_whole(ctx, value, latent); }, made);
+  const std::string why = blocks::no_room(
+      [&] {
+        return is_video ? decoded_frames(ctx, value, latent) : decode_whole(ctx, value, latent);
+      },
+      made);
   if (why.empty()) {
     ctx[image] = made;
     return;
   }
   const Autoencoder autoencoder(value);
   std::string last = why;
-  for (const std::int64_t size :
-       tile_sizes(samples_of(latent, autoencoder).shape(), autoencoder.downscale)) {
+  for (const std::int64_t size : tile_sizes(frame_shape(given.shape()), autoencoder.downscale)) {
     ctx.warn("there is no room to decode this as a whole, so it is decoded in tiles of " +
              std::to_string(size) +
              " pixels. The picture differs a little from what it would be otherwise, and is not "
              "kept for later runs. " +
              last);
     last = blocks::no_room(
-        [&] { return decode_in_tiles(ctx, value, latent, size, overlap_of(size)); }, made);
+        [&] {
+          return is_video ? decoded_frames_in_tiles(ctx, value, latent,
+                                                    {size, overlap_of(size), kAllFrames})
+                          : decode_in_tiles(ctx, value, latent, size, overlap_of(size));
+        },
+        made);
     if (!last.empty()) continue;
     ctx.do_not_cache();
     ctx[image] = made;
@@ -78,9 +99,9 @@ void VaeDecode::execute(Context& ctx) {
 }
 
 void VaeDecode::infer(Infer& question) {
-  const auto shape = question.shape(samples, "samples");
+  auto shape = question.shape(samples, "samples");
   const std::optional<Value> value = question[vae];
-  if (!shape || shape->size() < 4 || !value) return;
+  if (!shape || !value) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
   if (const auto frames = whole_video_shape(*shape, *value, *autoencoder)) {
@@ -88,8 +109,18 @@ void VaeDecode::infer(Infer& question) {
     question.out(image, "", HEDDLE_F32, *frames);
     return infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
   }
-  if (shape->size() != 4) return;
+  if (is_of_frames(*shape) && (*shape)[2] == 1) shape->erase(shape->begin() + 2);
+  if (shape->size() < 4 || shape->size() > 5) return;
   check_channels((*shape)[1], *autoencoder);  // before anything runs
+  if (is_of_frames(*shape)) {
+    question.out(image, "", HEDDLE_F32, frames_shape(*shape, *value, *autoencoder));
+    tell_decoded_frames(question, *value, *shape, *autoencoder);
+    const std::vector<std::int64_t> tiles = tile_sizes(frame_shape(*shape), autoencoder->downscale);
+    if (!tiles.empty())
+      tell_least_decoded_tile(question, *value, *shape, *autoencoder,
+                              {tiles.back(), overlap_of(tiles.back()), kAllFrames});
+    return;
+  }
   const std::int64_t factor = autoencoder->downscale;
   const Shape picture{(*shape)[0], checked_product({(*shape)[2], factor}, "the height"),
                       checked_product({(*shape)[3], factor}, "the width"), autoencoder->colours};
@@ -104,7 +135,9 @@ void VaeEncode::execute(Context& ctx) {
   const Value value = ctx[vae];
   const Autoencoder autoencoder(value);
   const Tensor picture = covered_by_cells(ctx, ctx[pixels], autoencoder);
-  const Tensor mean = mean_of(ctx, model_of(value, "encoder"), picture);
+  const Tensor mean = is_video(picture.size(0), value)
+                          ? encoded_frames(ctx, value, picture, autoencoder)
+                          : mean_of(ctx, model_of(value, "encoder"), picture);
   ctx[latent] = latent_of(ctx, mean, autoencoder).value();
 }
 
@@ -117,6 +150,12 @@ void VaeEncode::infer(Infer& question) {
   const std::int64_t factor = autoencoder->downscale;
   const std::int64_t rows = (*shape)[1] / factor, columns = (*shape)[2] / factor;
   if (rows == 0 || columns == 0) return;
+  if (is_video((*shape)[0], *value)) {
+    const Shape frames = latent_frames_shape(*shape, *value, *autoencoder);
+    question.out(latent, "samples", HEDDLE_F32, frames);
+    tell_encoded_frames(question, *value, frames, *autoencoder);
+    return;
+  }
   const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
   question.out(latent, "samples", HEDDLE_F32, samples);
   const Shape picture{(*shape)[0], rows * factor, columns * factor, autoencoder->colours};

@@ -1,6 +1,8 @@
 // VAEDecode and VAEEncode: between LATENT and IMAGE (heddle/diffusion/values.h) by an autoencoder's
 // two models. Samples that are marked `scaled` are in the denoiser's units, (raw - shift) * scale;
 // decoding takes either, encoding gives scaled ones. Pictures stay on the device that made them.
+// A latent of videos gives their frames as a batch, and a batch of pictures is one video, by chunks
+// (video_chunks.h), where the autoencoder is one of videos.
 // What finds no room to be decoded as a whole is decoded in tiles, says so, and is not cached.
 #pragma once
 

@@ -6,6 +6,8 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/vae/video_chunks.h"
+
 namespace heddle::vae {
 namespace {
 
@@ -16,7 +18,7 @@ constexpr std::int64_t kUsualChannels = 16;
 Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
                    const blocks::GridSize& size) {
   model_of(vae, "encoder");
-  if (frames != 1)
+  if (frames != 1 && !is_video(frames, vae))
     throw Error(HEDDLE_UNSUPPORTED,
                 "vae: its encoder takes single pictures, and is to encode a video of " +
                     std::to_string(frames) + " frames. Ask for a length of 1.");
@@ -88,8 +90,10 @@ void FrameStrip::repeat(const Tensor& pictures, const char* name, std::int64_t a
 Tensor FrameStrip::encoded() const {
   const Autoencoder autoencoder(vae_);
   const Value encoder = model_of(vae_, "encoder");
-  const Tensor uploaded = ctx_.upload(pixels_.shape(), HEDDLE_F32, pixels_.data<float>());
-  const Tensor mean = mean_of(ctx_, encoder, covered_by_cells(ctx_, uploaded, autoencoder));
+  const Tensor pictures = covered_by_cells(
+      ctx_, ctx_.upload(pixels_.shape(), HEDDLE_F32, pixels_.data<float>()), autoencoder);
+  if (is_video(pictures.size(0), vae_)) return encoded_frames(ctx_, vae_, pictures, autoencoder);
+  const Tensor mean = mean_of(ctx_, encoder, pictures);
   const Tensor whole = mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx_, mean, HEDDLE_F32);
   return ops::contiguous(ctx_, whole).reshape({1, whole.size(1), 1, whole.size(2), whole.size(3)});
 }
@@ -98,7 +102,13 @@ void infer_encoded_video(Infer& question, const Value& vae, const VideoGrid& gri
                          std::int64_t frames) {
   const std::optional<Autoencoder> autoencoder = usable(vae);
   const Value encoder = vae.field("encoder");
-  if (!autoencoder || frames != 1 || !encoder.is(HEDDLE_KIND_MODEL)) return;
+  if (!autoencoder || !encoder.is(HEDDLE_KIND_MODEL)) return;
+  if (is_video(frames, vae)) {
+    Shape latent = grid.shape(1);
+    latent[2] = latent_frames_of(frames);
+    return tell_encoded_frames(question, vae, latent, *autoencoder);
+  }
+  if (frames != 1) return;
   const std::int64_t factor = autoencoder->downscale;
   question.call(encoder, {{{{"image",
                              HEDDLE_F32,

@@ -111,6 +111,27 @@ BOOST_AUTO_TEST_CASE(a_first_frame_is_resized_from_its_middle_and_encoded) {
   BOOST_TEST(latent_of(nodes) == std::vector<float>(2 * 16 * 4 * 6, 0.0f));
 }
 
+// All frames are given, and none is resized: what VAEEncode makes of them.
+BOOST_AUTO_TEST_CASE(given_frames_are_encoded_as_one_video) {
+  const std::filesystem::path frames =
+      tests_folder() / "plugins/goldens/wan_vae/expected.safetensors";
+  const TensorFile videos{frames};
+  add("vae/wan_2.1_vae", seeded_model("vae", false, "wan_vae"));
+  const std::vector<std::int64_t> shape = videos.at("9.wide.frames").shape;
+  const std::string nodes =
+      cat(vae(), R"(, "one": )", text("first", golden), R"(, "two": )", text("last", golden),
+          R"(, "start": {"class_type": "test.image", "inputs": {"path": ")", frames.string(),
+          R"(", "name": "9.wide.frames"}}, "node": {"class_type": "WanImageToVideo", "inputs": {
+          "positive": ["one", 0], "negative": ["two", 0], "vae": ["vae", 0], "width": )",
+          shape[2], R"(, "height": )", shape[1],
+          R"(, "length": 9, "batch_size": 1, "start_image": ["start", 0]}})");
+  const double error =
+      relative_error(told(nodes, 0, "concat_latent_image"), videos.floats("9.wide.mean"));
+  BOOST_TEST(error < 5e-6, "relative error " << error);
+  BOOST_TEST(told(nodes, 1, "concat_mask") ==
+             std::vector<float>(std::size_t(3 * shape[1] / 8 * shape[2] / 8), 0.0f));
+}
+
 BOOST_AUTO_TEST_CASE(first_and_last_frames_are_one_where_a_video_has_one) {
   add_autoencoder();
   for (const char* type : {"WanFirstLastFrameToVideo", "WanFunInpaintToVideo"}) {

@@ -207,9 +207,13 @@
  *               and image_embeds, tensor (B, projected_width) f32, of towers that make these
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
- *               3: 4 of pictures with alpha; preview_factors, latent_means, latent_deviations as in
- *               MODEL, optional; pixel_space (bool), optional: it has no models, its latents are
- *               pictures (B, 3, H, W) from -1 to 1
+ *               3: 4 of pictures with alpha; decoder_chunks, encoder_chunks, records, optional: of
+ *               autoencoders of videos, first and next, lists of MODELs: the stages that the first
+ *               frame and later chunks pass (settings chunk_shapes: plugins/vae), and
+ *               frame_downscale (int), frames for each later one of the latent;
+ *               preview_factors, latent_means, latent_deviations as in MODEL, optional;
+ *               pixel_space (bool), optional: it has no models, its latents are pictures
+ *               (B, 3, H, W) from -1 to 1
  * HOOKS         list of records, each a change of weights (weight_hooks.h); none: no hooks
  *   id            text: changes of one id are the same one
  *   kind, file    texts: who reads it ("lora", "model_as_lora"), and its path

@@ -1,0 +1,258 @@
+#include "plugins/vae/video_tiles.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/ops.hpp>
+
+#include "plugins/vae/video_chunks.h"
+
+namespace heddle::vae {
+namespace {
+
+// One of frames, rows and columns.
+struct TileAxis {
+  std::int64_t size = 0, tile = 0, overlap = 0;  // of what goes in
+  std::int64_t in = 1, out = 1;                  // cells of what comes out for each of what goes in
+  bool is_time = false;                          // the first frame stands for itself
+
+  std::int64_t length_of(std::int64_t cells) const {
+    if (!is_time) return cells * out / in;
+    return out > in ? std::max<std::int64_t>(0, (cells - 1) * out + 1) : (cells - 1 + in) / in;
+  }
+  std::int64_t place_of(std::int64_t cell) const { return cell * out / in; }
+
+  std::vector<Span> tiles() const {
+    if (size <= tile) return {{0, size}};
+    if (overlap >= tile)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "overlap: tiles of " + std::to_string(tile) + " that overlap by " +
+                      std::to_string(overlap) +
+                      " never get on. Ask for smaller overlaps, at most a quarter of the tiles.");
+    std::vector<Span> spans;
+    for (std::int64_t at = 0; at < size - overlap; at += tile - overlap)
+      spans.push_back({at, std::min(at + tile, size)});
+    return spans;
+  }
+  std::vector<float> weights(std::int64_t length) const {
+    std::vector<float> weights(std::size_t(length), 1.0f);
+    const std::int64_t feather = length_of(overlap);
+    if (feather >= length) return weights;
+    for (std::int64_t t = 0; t < feather; ++t) {
+      const auto factor = float(double(t + 1) / double(feather));
+      weights[std::size_t(t)] *= factor;
+      weights[std::size_t(length - 1 - t)] *= factor;
+    }
+    return weights;
+  }
+};
+using TileAxes = std::array<TileAxis, 3>;  // frames, rows, columns
+using VideoTile = std::array<Span, 3>;
+
+std::vector<VideoTile> tiles_of(const TileAxes& axes) {
+  std::vector<VideoTile> tiles;
+  for (const Span& frames : axes[0].tiles())
+    for (const Span& rows : axes[1].tiles())
+      for (const Span& columns : axes[2].tiles()) tiles.push_back({frames, rows, columns});
+  return tiles;
+}
+
+TileAxes decoding_axes(const Shape& samples, const Value& vae, const Autoencoder& autoencoder,
+                       const VideoTiling& asked) {
+  const std::int64_t rate = video_length(vae).downscale, factor = autoencoder.downscale;
+  const std::int64_t length = std::max<std::int64_t>(2, asked.length / rate);
+  const std::int64_t shared =
+      asked.length < 2 * asked.length_overlap ? asked.length_overlap / 2 : asked.length_overlap;
+  const std::int64_t side = std::max<std::int64_t>(2, asked.side / factor),
+                     overlap = std::min(asked.overlap, asked.side / 4) / factor;
+  return {TileAxis{samples[2], length,
+                   std::max<std::int64_t>(1, std::min(length / 2, shared / rate)), 1, rate, true},
+          TileAxis{samples[3], side, overlap, 1, factor},
+          TileAxis{samples[4], side, overlap, 1, factor}};
+}
+
+TileAxes encoding_axes(const Shape& pictures, const Value& vae, const Autoencoder& autoencoder,
+                       const VideoTiling& asked) {
+  const VideoLength length = video_length(vae);
+  const std::int64_t factor = autoencoder.downscale,
+                     tile = std::max<std::int64_t>(2, length.cells_of(asked.length)),
+                     shared = std::max<std::int64_t>(
+                         1, std::min(tile / 2, length.cells_of(asked.length_overlap)));
+  const std::int64_t frames = length.frames_of(length.cells_of(pictures[0]));
+  return {
+      TileAxis{frames, length.frames_of(tile), length.frames_of(shared), length.downscale, 1, true},
+      TileAxis{pictures[1], asked.side, asked.overlap, factor, 1},
+      TileAxis{pictures[2], asked.side, asked.overlap, factor, 1}};
+}
+
+// The sum of tiles and of their weights: outer x frames x rows x columns x inner numbers, where
+// those of a tile lie likewise.
+class VideoSum {
+ public:
+  VideoSum(const TileAxes& axes, std::int64_t outer, std::int64_t inner, float* out,
+           std::pmr::memory_resource& memory)
+      : axes_(axes), outer_(outer), inner_(inner), out_(out), weights_(&memory) {
+    for (std::size_t a = 0; a < 3; ++a) sizes_[a] = axes[a].length_of(axes[a].size);
+    weights_.resize(std::size_t(sizes_[0] * sizes_[1] * sizes_[2]));
+    std::fill(out_, out_ + outer_ * sizes_[0] * sizes_[1] * sizes_[2] * inner_, 0.0f);
+  }
+
+  void add(const VideoTile& tile, const float* made) {
+    std::array<std::vector<float>, 3> along;
+    std::array<std::int64_t, 3> begin{}, size{};
+    for (std::size_t a = 0; a < 3; ++a) {
+      begin[a] = axes_[a].place_of(tile[a].begin);
+      size[a] = axes_[a].length_of(tile[a].size());
+      along[a] = axes_[a].weights(size[a]);
+      if (begin[a] + size[a] > sizes_[a])
+        throw Error(HEDDLE_INVALID_ARGUMENT,
+                    "tile_size: a tile leaves the result. Ask for tiles and overlaps in multiples "
+                    "of 64, and of 8 frames.");
+    }
+    for (std::int64_t o = 0; o < outer_; ++o)
+      for (std::int64_t t = 0; t < size[0]; ++t)
+        for (std::int64_t y = 0; y < size[1]; ++y) {
+          const float weight = along[0][std::size_t(t)] * along[1][std::size_t(y)];
+          const std::int64_t cell =
+              ((begin[0] + t) * sizes_[1] + begin[1] + y) * sizes_[2] + begin[2];
+          add_row(o, cell, weight, along[2], made);
+          made += size[2] * inner_;
+        }
+  }
+  void finish() {
+    const std::int64_t cells = std::int64_t(weights_.size());
+    for (std::int64_t o = 0; o < outer_; ++o)
+      for (std::int64_t cell = 0; cell < cells; ++cell)
+        for (std::int64_t c = 0; c < inner_; ++c)
+          out_[(o * cells + cell) * inner_ + c] /= weights_[std::size_t(cell)];
+  }
+
+ private:
+  void add_row(std::int64_t outer, std::int64_t cell, float weight, const std::vector<float>& along,
+               const float* made) {
+    float* to = out_ + (outer * std::int64_t(weights_.size()) + cell) * inner_;
+    for (std::size_t x = 0; x < along.size(); ++x) {
+      const float w = weight * along[x];
+      if (outer == 0) weights_[std::size_t(cell) + x] += w;
+      for (std::int64_t c = 0; c < inner_; ++c) *to++ += *made++ * w;
+    }
+  }
+
+  const TileAxes& axes_;
+  std::int64_t outer_, inner_;
+  float* out_;
+  std::array<std::int64_t, 3> sizes_{};
+  std::pmr::vector<float> weights_;
+};
+
+void check_going_on(Context& ctx) {
+  if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+}
+
+}  // namespace
+
+Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& latent,
+                               const VideoTiling& tiling) {
+  const Autoencoder autoencoder(vae);
+  const Tensor samples = latent.get<Tensor>("samples", {});
+  check_channels(samples.size(1), autoencoder);
+  const TileAxes axes = decoding_axes(samples.shape(), vae, autoencoder, tiling);
+  const std::vector<VideoTile> tiles = tiles_of(axes);
+  const Tensor frames = ctx.make_host(frames_shape(samples.shape(), vae, autoencoder), HEDDLE_F32);
+  const std::int64_t numbers = frames.count() / samples.size(0);
+  HostMemory memory(ctx);
+  std::pmr::vector<float> made(&memory);
+  double done = 0;
+  for (std::int64_t item = 0; item < samples.size(0); ++item) {
+    VideoSum sum(axes, 1, autoencoder.colours, frames.data<float>() + item * numbers, memory);
+    for (const VideoTile& tile : tiles) {
+      made.clear();
+      VideoSide side(vae.field("decoder_chunks"));
+      for (std::int64_t t = tile[0].begin; t < tile[0].end; ++t) {
+        check_going_on(ctx);
+        const Tensor cells = samples.slice(0, item, item + 1)
+                                 .slice(2, t, t + 1)
+                                 .slice(3, tile[1].begin, tile[1].end)
+                                 .slice(4, tile[2].begin, tile[2].end);
+        const Tensor raw = raw_of(ctx, ops::contiguous(ctx, cells), latent, autoencoder);
+        const Tensor pictures =
+            side.next(ctx, raw.reshape({1, samples.size(1), tile[1].size(), tile[2].size()}));
+        const std::size_t before = made.size();
+        made.resize(before + std::size_t(pictures.count()));
+        read_to<float>(ctx, pictures, std::span<float>(made).subspan(before));
+      }
+      sum.add(tile, made.data());
+      ctx.progress(++done / (double(tiles.size()) * double(samples.size(0))), "tiles");
+    }
+    sum.finish();
+  }
+  float* const all = frames.data<float>();
+  for (std::int64_t i = 0; i < frames.count(); ++i)
+    all[i] = std::clamp(all[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+  return frames;
+}
+
+void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
+                        const Autoencoder& autoencoder, const VideoTiling& tiling) {
+  std::uint64_t kept = 0;
+  for (std::int64_t item = 0; item < samples[0]; ++item)
+    for (const VideoTile& tile : tiles_of(decoding_axes(samples, vae, autoencoder, tiling)))
+      kept = std::max(
+          kept, tell_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
+                            autoencoder.downscale, tile[0].size()));
+  const double numbers = double(count_of(frames_shape(samples, vae, autoencoder)));
+  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, kept);
+  question.host_scratch(2 * sizeof(float) * std::uint64_t(numbers));
+}
+
+void tell_least_decoded_tile(Infer& question, const Value& vae, const Shape& samples,
+                             const Autoencoder& autoencoder, const VideoTiling& tiling) {
+  const VideoTile tile = tiles_of(decoding_axes(samples, vae, autoencoder, tiling)).front();
+  tell_least_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
+                    autoencoder.downscale);
+}
+
+Tensor encoded_frames_in_tiles(Context& ctx, const Value& vae, const Tensor& pictures,
+                               const Autoencoder& autoencoder, const VideoTiling& tiling) {
+  const TileAxes axes = encoding_axes(pictures.shape(), vae, autoencoder, tiling);
+  const std::vector<VideoTile> tiles = tiles_of(axes);
+  const Shape shape = latent_frames_shape(pictures.shape(), vae, autoencoder);
+  HostMemory memory(ctx);
+  std::pmr::vector<float> means(std::size_t(count_of(shape)), &memory), made(&memory);
+  VideoSum sum(axes, shape[1], 1, means.data(), memory);
+  double done = 0;
+  for (const VideoTile& tile : tiles) {
+    check_going_on(ctx);
+    const Tensor part = pictures.slice(0, tile[0].begin, tile[0].end)
+                            .slice(1, tile[1].begin, tile[1].end)
+                            .slice(2, tile[2].begin, tile[2].end);
+    const double all = double(tiles.size());
+    const Tensor mean = encoded_frames(ctx, vae, part, autoencoder, {done / all, (done + 1) / all});
+    ++done;
+    made.resize(std::size_t(mean.count()));
+    read_to<float>(ctx, mean, made);
+    sum.add(tile, made.data());
+  }
+  sum.finish();
+  return ctx.upload(shape, HEDDLE_F32, means.data());
+}
+
+void tell_encoded_tiles(Infer& question, const Value& vae, const Shape& pictures,
+                        const Autoencoder& autoencoder, const VideoTiling& tiling) {
+  std::uint64_t kept = 0;
+  const TileAxes axes = encoding_axes(pictures, vae, autoencoder, tiling);
+  for (const VideoTile& tile : tiles_of(axes))
+    kept = std::max(
+        kept, tell_chunks(question, vae.field("encoder_chunks"),
+                          {axes[1].length_of(tile[1].size()), axes[2].length_of(tile[2].size())},
+                          autoencoder.downscale, axes[0].length_of(tile[0].size())));
+  const double numbers = double(count_of(pictures));
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept);
+  question.host_scratch(3 * sizeof(float) *
+                        std::uint64_t(count_of(latent_frames_shape(pictures, vae, autoencoder))));
+}
+
+}  // namespace heddle::vae
