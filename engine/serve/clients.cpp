@@ -9,7 +9,7 @@ namespace heddle::engine {
 namespace {
 
 WebSocket::Message text_of(const Json& message) {
-  return std::make_shared<const std::string>(write_json(message));
+  return std::make_shared<const SocketMessage>(write_json(message));
 }
 
 void add_number(std::uint32_t number, std::string& bytes) {
@@ -21,7 +21,7 @@ WebSocket::Message plain_picture(const SentPicture& picture) {
   std::string bytes;
   add_number(1, bytes);
   add_number(picture.is_jpeg ? 1 : 2, bytes);
-  return std::make_shared<const std::string>(bytes.append(picture.bytes));
+  return std::make_shared<const SocketMessage>(bytes.append(picture.bytes));
 }
 WebSocket::Message picture_with(const Json& about, const SentPicture& picture) {
   Json whole = about;
@@ -30,7 +30,7 @@ WebSocket::Message picture_with(const Json& about, const SentPicture& picture) {
   std::string bytes;
   add_number(4, bytes);
   add_number(static_cast<std::uint32_t>(json.size()), bytes);
-  return std::make_shared<const std::string>(bytes.append(json).append(picture.bytes));
+  return std::make_shared<const SocketMessage>(bytes.append(json).append(picture.bytes));
 }
 
 // Frame 3.
@@ -38,7 +38,7 @@ WebSocket::Message text_about(std::string_view node, std::string_view text) {
   std::string bytes;
   add_number(3, bytes);
   add_number(static_cast<std::uint32_t>(node.size()), bytes);
-  return std::make_shared<const std::string>(bytes.append(node).append(text));
+  return std::make_shared<const SocketMessage>(bytes.append(node).append(text));
 }
 
 std::string made_id() {

@@ -55,6 +55,40 @@ const std::string* header_of(const HttpResponse& response, std::string_view name
   return nullptr;
 }
 
+// At the quickest level: a server's time is for its jobs. `last`: how zlib ends it.
+std::string deflated_by(std::string_view content, int window_bits, int memory, int last) {
+  z_stream stream{};
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, window_bits, memory, Z_DEFAULT_STRATEGY) !=
+      Z_OK)
+    throw Error(Code::out_of_memory, "no memory to compress with");
+  std::string result;
+  try {
+    std::string piece(kPieceBytes, '\0');
+    bool has_ended = false;
+    while (!has_ended) {
+      if (stream.avail_in == 0) {
+        const std::size_t given = std::min(content.size(), kMostInput);
+        stream.next_in = bytes_of(content.data());
+        stream.avail_in = uInt(given);
+        content.remove_prefix(given);
+      }
+      stream.next_out = bytes_of(piece.data());
+      stream.avail_out = uInt(piece.size());
+      const int code = ::deflate(&stream, content.empty() ? last : Z_NO_FLUSH);
+      result.append(piece, 0, piece.size() - stream.avail_out);
+      // A flush is whole when zlib leaves room.
+      has_ended = last == Z_FINISH
+                      ? code == Z_STREAM_END
+                      : content.empty() && stream.avail_in == 0 && stream.avail_out > 0;
+    }
+  } catch (...) {
+    deflateEnd(&stream);
+    throw;
+  }
+  deflateEnd(&stream);
+  return result;
+}
+
 }  // namespace
 
 Inflated inflated(std::string_view compressed, std::uint64_t limit,
@@ -87,32 +121,12 @@ Inflated inflated(std::string_view compressed, std::uint64_t limit,
   return result;
 }
 
-std::string gzipped(std::string_view content) {
-  z_stream stream{};
-  // The quickest level: a server's time is for its jobs.
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    throw Error(Code::out_of_memory, "no memory to compress a body");
-  std::string result;
-  int code = Z_OK;
-  try {
-    std::string piece(kPieceBytes, '\0');
-    while (code != Z_STREAM_END) {
-      if (stream.avail_in == 0) {
-        const std::size_t given = std::min(content.size(), kMostInput);
-        stream.next_in = bytes_of(content.data());
-        stream.avail_in = uInt(given);
-        content.remove_prefix(given);
-      }
-      stream.next_out = bytes_of(piece.data());
-      stream.avail_out = uInt(piece.size());
-      code = ::deflate(&stream, content.empty() ? Z_FINISH : Z_NO_FLUSH);
-      result.append(piece, 0, piece.size() - stream.avail_out);
-    }
-  } catch (...) {
-    deflateEnd(&stream);
-    throw;
-  }
-  deflateEnd(&stream);
+std::string gzipped(std::string_view content) { return deflated_by(content, kGzip, 8, Z_FINISH); }
+
+std::string deflated_message(std::string_view content, int window_bits) {
+  constexpr std::size_t kTail = 4;  // 00 00 FF FF
+  std::string result = deflated_by(content, -window_bits, 4, Z_SYNC_FLUSH);
+  result.resize(result.size() - kTail);
   return result;
 }
 

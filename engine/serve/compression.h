@@ -1,5 +1,5 @@
 // Bodies in gzip and deflate (RFC 9110, section 8.4.1): those of requests are inflated under a
-// limit, answers are compressed for whoever accepts it. Pure; any thread.
+// limit, answers are compressed for whoever accepts it. Messages of WebSockets. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +21,9 @@ struct Inflated {
 Inflated inflated(std::string_view compressed, std::uint64_t limit,
                   const std::function<bool(std::uint64_t)>& claim = {});
 std::string gzipped(std::string_view content);
+// As a message of a WebSocket (RFC 7692, section 7.2.1): without a header, its last bytes 00 00 FF
+// FF left out. `window_bits`: 9 to 15.
+std::string deflated_message(std::string_view content, int window_bits);
 
 // Whether a request's Accept-Encoding takes gzip: "gzip", "br;q=1, *;q=0.5", not "gzip;q=0".
 bool accepts_gzip(std::string_view accept_encoding);

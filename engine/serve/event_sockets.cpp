@@ -34,7 +34,7 @@ class SocketStream : public HttpStream {
     const std::string_view id = line_of(piece, "id"), type = line_of(piece, "event"),
                            data = line_of(piece, "data");
     if (!type.empty())
-      socket_->send_text(std::make_shared<const std::string>(
+      socket_->send_text(std::make_shared<const SocketMessage>(
           cat("{\"id\":", id.empty() ? "null" : id, ",\"event\":", write_json(Json(type)),
               ",\"data\":", data, "}")));
     return true;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/serve/http_message.h"
+#include "engine/serve/socket_message.h"
 
 namespace heddle::engine {
 
@@ -48,10 +49,11 @@ struct ServerOptions {
   ServerLimits limits = {};
 };
 
-// One WebSocket connection. Any thread; messages go out in the order of the calls.
+// One WebSocket connection. Any thread; messages go out in the order of the calls, and where many
+// are open up to 250 ms after them (WritePacer).
 class WebSocket {
  public:
-  using Message = std::shared_ptr<const std::string>;
+  using Message = std::shared_ptr<const SocketMessage>;
   virtual ~WebSocket() = default;
   virtual void send_text(Message text) = 0;
   // `may_drop`: when the other side is slow, it goes without.

@@ -14,6 +14,7 @@
 
 #include "engine/serve/http_server.h"
 #include "engine/serve/server_stream.h"
+#include "engine/serve/write_pacer.h"
 
 namespace heddle::engine {
 
@@ -27,6 +28,7 @@ struct HttpServer::Data {
   std::atomic<std::uint64_t> body_bytes = 0;  // of requests that are being read or answered
   std::atomic<bool> is_stopping = false;
   asio::io_context io{2};  // goes before what its connections count in
+  WritePacer pacer{io};
   asio::thread_pool pool, patient_pool;
   std::vector<tcp::acceptor> acceptors;
   std::vector<asio::local::stream_protocol::acceptor> local_acceptors;

@@ -2,8 +2,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
-#include <deque>
 
+#include "engine/serve/frame_stream.h"
 #include "engine/serve/http_server_parts.h"
 
 namespace heddle::engine {
@@ -11,17 +11,22 @@ namespace {
 
 namespace websocket = beast::websocket;
 
-constexpr int kWindowBits = 12;                  // of deflate: 200 clients shall cost little memory
-constexpr std::size_t kWorthCompressing = 1024;  // bytes of a text
-
-class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
+// Its calls but those of WebSocket and WritePacer come one at a time, in the connection's strand.
+class Socket : public WebSocket,
+               public FrameWriter,
+               public WritePacer::Writer,
+               public std::enable_shared_from_this<Socket> {
  public:
   Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
-      : server_(server), count_(std::move(count)), stream_(std::move(stream)) {}
+      : server_(server),
+        count_(std::move(count)),
+        place_(server.pacer),
+        stream_(std::move(stream), server.options.limits) {}
 
   void start(http::request<http::string_body> request, HttpRequest head) {
     const ServerLimits& limits = server_.options.limits;
-    stream_.next_layer().expires_never();
+    frames().begin(weak_from_this());
+    frames().next_layer().expires_never();
     websocket::stream_base::timeout times;
     times.handshake_timeout = std::chrono::milliseconds(limits.header_ms);
     times.idle_timeout = std::chrono::milliseconds(limits.socket_idle_ms);
@@ -29,13 +34,15 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
     stream_.set_option(times);
     websocket::permessage_deflate deflate;
     deflate.server_enable = true;
-    deflate.server_max_window_bits = deflate.client_max_window_bits = kWindowBits;
-    deflate.compLevel = 1;
-    deflate.memLevel = 4;
-    deflate.msg_size_threshold = kWorthCompressing;
+    deflate.server_no_context_takeover = true;  // a message is deflated once for all clients
+    deflate.server_max_window_bits = deflate.client_max_window_bits = SocketMessage::kWindowBits;
     stream_.set_option(deflate);
+    stream_.set_option(
+        websocket::stream_base::decorator([this](websocket::response_type& response) {
+          const auto extensions = response[http::field::sec_websocket_extensions];
+          frames().set_deflating(takes_deflated({extensions.data(), extensions.size()}));
+        }));
     stream_.read_message_max(limits.socket_message_bytes);
-    stream_.auto_fragment(false);  // clients take a message in one piece as well
     request_ = std::move(request);
     head_ = std::move(head);
     stream_.async_accept(request_, [self = shared_from_this()](beast::error_code failure) {
@@ -43,25 +50,34 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
     });
   }
 
-  void send_text(Message text) override { send({std::move(text), true, false}); }
+  void send_text(Message text) override { send(std::move(text), true, false); }
   void send_binary(Message bytes, bool may_drop) override {
-    send({std::move(bytes), false, may_drop});
+    send(std::move(bytes), false, may_drop);
   }
   void close() override {
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->cut_off(); });
   }
   void finish() override {
+    frames().end();
     asio::post(stream_.get_executor(), [self = shared_from_this()] {
       self->is_last_ = true;
-      self->write_next();
+      self->frames().write();
     });
   }
 
+  void write_soon() override {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->frames().write(); });
+  }
+  void write_now() override {
+    asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->frames().write(); });
+  }
+  void all_is_written() override {
+    if (is_last_ && is_open_) start_close_handshake();
+  }
+  void writing_failed() override { cut_off(); }
+
  private:
-  struct Outgoing {
-    Message message;
-    bool is_text = true, may_drop = false;
-  };
+  FrameStream& frames() { return stream_.next_layer(); }
 
   void accepted(beast::error_code failure) {
     request_ = {};
@@ -70,7 +86,6 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
     events_ = server_.handlers.connect(head_, shared_from_this());
     head_ = {};
     if (!events_) return cut_off();
-    write_next();
     read();
   }
 
@@ -86,44 +101,22 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
         });
   }
 
-  void send(Outgoing next) {
-    asio::post(stream_.get_executor(),
-               [self = shared_from_this(), next = std::move(next)]() mutable {
-                 self->enqueue(std::move(next));
-               });
-  }
-
-  void enqueue(Outgoing next) {
-    if (is_over_ || is_last_) return;
-    const ServerLimits& limits = server_.options.limits;
-    if (next.may_drop && waiting_bytes_ > limits.socket_drop_bytes) return;
-    if (waiting_bytes_ + next.message->size() > limits.socket_backlog_bytes) return cut_off();
-    waiting_bytes_ += next.message->size();
-    waiting_.push_back(std::move(next));
-    write_next();
-  }
-
-  void write_next() {
-    if (is_writing_ || !is_open_) return;
-    if (waiting_.empty() && is_last_) return start_close_handshake();
-    if (waiting_.empty()) return;
-    is_writing_ = true;
-    const Outgoing& next = waiting_.front();
-    stream_.text(next.is_text);
-    stream_.compress(next.is_text);
-    stream_.async_write(asio::buffer(*next.message),
-                        [self = shared_from_this()](beast::error_code failure, std::size_t) {
-                          self->is_writing_ = false;
-                          self->waiting_bytes_ -= self->waiting_.front().message->size();
-                          self->waiting_.pop_front();
-                          if (failure) return self->cut_off();
-                          self->write_next();
-                        });
+  void send(Message message, bool is_text, bool may_drop) {
+    switch (frames().push(std::move(message), is_text, may_drop)) {
+      case FrameStream::Pushed::first:
+        return server_.pacer.add(shared_from_this());
+      case FrameStream::Pushed::too_much:
+        return close();
+      case FrameStream::Pushed::behind:
+      case FrameStream::Pushed::left_out:
+        return;
+    }
   }
 
   // The answer of the other side ends the read that waits.
   void start_close_handshake() {
     is_open_ = false;
+    is_closing_ = true;
     stream_.async_close(websocket::close_code::normal,
                         [self = shared_from_this()](beast::error_code) { self->cut_off(); });
   }
@@ -131,27 +124,27 @@ class Socket : public WebSocket, public std::enable_shared_from_this<Socket> {
   // Without a farewell: the other side does not listen. The read that waits ends by this.
   void cut_off() {
     beast::error_code ignored;
-    beast::get_lowest_layer(stream_).socket().close(ignored);
+    frames().end();
+    frames().next_layer().socket().close(ignored);
     is_open_ = false;
   }
 
   void ended() {
-    is_over_ = true;
-    is_open_ = false;
+    // One that has only ended its own side might never read what is being written to it.
+    if (!is_closing_) cut_off();
     if (events_ && events_->closed) events_->closed();
     events_.reset();
   }
 
   HttpServer::Data& server_;
   const std::shared_ptr<ConnectionCount> count_;
-  websocket::stream<ServerStream> stream_;
+  const WritePacer::Place place_;
+  websocket::stream<FrameStream> stream_;
   http::request<http::string_body> request_;
   HttpRequest head_;
   std::optional<WebSocketEvents> events_;
   beast::flat_buffer incoming_;
-  std::deque<Outgoing> waiting_;
-  std::size_t waiting_bytes_ = 0;
-  bool is_writing_ = false, is_open_ = false, is_over_ = false, is_last_ = false;
+  bool is_open_ = false, is_last_ = false, is_closing_ = false;
 };
 
 }  // namespace

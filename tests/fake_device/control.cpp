@@ -119,6 +119,8 @@ constexpr heddle_fake_control kControl = {
     .launches_run = [](std::uint32_t index) { return index_state(index).launches_run.load(); },
     .call_at_launch = [](std::uint32_t index, std::uint64_t nth, void (*call)(void*),
                          void* user) { index_state(index).set_launch_call(nth, call, user); },
+    .call_at_weights = [](std::uint32_t index, std::uint64_t nth, void (*call)(void*),
+                          void* user) { index_state(index).set_weight_call(nth, call, user); },
     .questions = [](std::uint32_t index) { return index_state(index).questions.load(); },
     .contexts = contexts,
     .contexts_made = [](std::uint32_t index) { return index_state(index).contexts_made.load(); },

@@ -291,6 +291,7 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_l
                copy_seconds(link, part_count == 0 ? nullptr : parts[0]->data, layout.bytes), link,
                layout.bytes);
   ++counters_.weights;
+  counters_.weight_is_asked_for();
   const bool fails = counters_.weight_fault.strikes();
   stream.enqueue("make_weight",
                  [to, use, layout, fails, copies = std::move(copies)](CpuStream& cpu) {

@@ -97,6 +97,10 @@ typedef struct heddle_fake_control {
    * none does. */
   void (*call_at_launch)(uint32_t device, uint64_t nth, void (*call)(void*), void* user);
 
+  /* The nth make_weight from now (1: the next) and all behind it call this, on the thread that asks
+   * for the weight; 0: none do. */
+  void (*call_at_weights)(uint32_t device, uint64_t nth, void (*call)(void*), void* user);
+
   /* How often kernels were asked whether they fit an op, since reset(). */
   uint64_t (*questions)(uint32_t device);
 

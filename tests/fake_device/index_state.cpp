@@ -41,6 +41,29 @@ void IndexState::launch_begins() {
   call(user);
 }
 
+void IndexState::set_weight_call(std::uint64_t nth, void (*call)(void*), void* user) {
+  const std::lock_guard lock(mutex_);
+  weight_call_ = nth == 0 ? nullptr : call;
+  weights_before_call_ = nth == 0 ? 0 : nth - 1;
+  weight_user_ = user;
+}
+
+void IndexState::weight_is_asked_for() {
+  void (*call)(void*) = nullptr;
+  void* user = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    if (weight_call_ == nullptr) return;
+    if (weights_before_call_ > 0) {
+      --weights_before_call_;
+      return;
+    }
+    call = weight_call_;
+    user = weight_user_;
+  }
+  call(user);
+}
+
 std::uint64_t IndexState::launches(const char* op) {
   const std::lock_guard lock(mutex_);
   std::uint64_t count = 0;
@@ -71,7 +94,7 @@ void IndexState::reset() {
        {&alloc_fault, &copy_fault, &launch_fault, &weight_fault, &refusal, &pinned_fault})
     fault->reset();
   const std::lock_guard lock(mutex_);
-  launch_call_ = nullptr;
+  launch_call_ = weight_call_ = nullptr;
   launches_.clear();
 }
 

@@ -58,6 +58,9 @@ struct IndexState {
   void launch_begins();  // on a stream's thread
   // The nth launch from now on calls this when it begins.
   void set_launch_call(std::uint64_t nth, void (*call)(void*), void* user);
+  void weight_is_asked_for();
+  // All weights from the nth from now on call this.
+  void set_weight_call(std::uint64_t nth, void (*call)(void*), void* user);
   std::uint64_t launches(const char* op);  // nullptr: all
   void raise_peak(std::uint64_t bytes);
   void raise_pinned_peak(std::uint64_t bytes);
@@ -69,6 +72,9 @@ struct IndexState {
   std::uint64_t launches_before_call_ = 0;         // mutex_
   void (*launch_call_)(void*) = nullptr;           // mutex_
   void* launch_user_ = nullptr;                    // mutex_
+  std::uint64_t weights_before_call_ = 0;          // mutex_
+  void (*weight_call_)(void*) = nullptr;           // mutex_
+  void* weight_user_ = nullptr;                    // mutex_
 };
 
 IndexState& index_state(std::uint32_t index);  // indices that are too large share the last one

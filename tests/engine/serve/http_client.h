@@ -117,6 +117,7 @@ class SocketClient {
   struct Message {
     bool is_text = true, is_end = false;
     std::string content;
+    bool is_deflated = false;  // RSV1
   };
 
   SocketClient(std::uint16_t port, const std::string& target,
@@ -136,8 +137,10 @@ class SocketClient {
     if (text.size() < 126) {
       frame += char(masked | char(text.size()));
     } else {
-      frame += char(masked | char(127));
-      for (int shift = 56; shift >= 0; shift -= 8) frame += char(text.size() >> shift);
+      const bool is_wide = text.size() >= 65536;
+      frame += char(masked | char(is_wide ? 127 : 126));
+      for (int shift = is_wide ? 56 : 8; shift >= 0; shift -= 8)
+        frame += char(text.size() >> shift);
     }
     if (is_masked) frame.append(kMask, 4);
     for (std::size_t i = 0; i < text.size(); ++i)
@@ -162,9 +165,11 @@ class SocketClient {
       std::string content = connection_.take(size);
       const int opcode = head[0] & 0x0f;
       if (opcode == 9) send(content, 10);
+      if (opcode == 10) pongs.push_back(content);
       if (opcode == 8) return {true, true, ""};
       if (opcode > 2) continue;
       if (opcode != 0) whole.is_text = opcode == 1;
+      if (opcode != 0) whole.is_deflated = (head[0] & 0x40) != 0;
       whole.content += content;
       if ((head[0] & 0x80) != 0) return whole;
     }
@@ -178,7 +183,11 @@ class SocketClient {
     }
   }
 
-  Reply reply;  // to the handshake
+  // Says that nothing more comes from here.
+  void end_sending() { ::shutdown(connection_.number(), SHUT_WR); }
+
+  Reply reply;                     // to the handshake
+  std::vector<std::string> pongs;  // that came between the messages that were read
 
  private:
   Connection connection_;

@@ -13,9 +13,9 @@ namespace {
 // Keeps what a client would get.
 class KeptSocket : public WebSocket {
  public:
-  void send_text(Message text) override { texts.push_back(parse_json(*text, "message")); }
+  void send_text(Message text) override { texts.push_back(parse_json(text->content(), "message")); }
   void send_binary(Message bytes, bool may_drop) override {
-    (may_drop ? binaries : kept).push_back(*bytes);
+    (may_drop ? binaries : kept).push_back(bytes->content());
   }
   void close() override {}
   std::vector<Json> texts;

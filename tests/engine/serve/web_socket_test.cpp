@@ -1,71 +1,11 @@
 // WebSockets over the server.
 #include <boost/test/unit_test.hpp>
-#include <condition_variable>
-#include <mutex>
 
 #include "engine/base/text.h"
-#include "engine/serve/http_server.h"
-#include "tests/engine/serve/http_client.h"
+#include "tests/engine/serve/socket_echo.h"
 
 using namespace heddle::engine;
 using namespace heddle::test;
-
-namespace {
-
-// Sends back what it gets, and remembers who was there.
-struct SocketEcho {
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<std::shared_ptr<WebSocket>> sockets;
-  int closed = 0;
-  std::unique_ptr<HttpServer> server;
-
-  explicit SocketEcho(ServerLimits limits = {}) {
-    ServerHandlers handlers;
-    handlers.check = [](const HttpRequest&) { return std::nullopt; };
-    handlers.answer = [](const HttpRequest&) { return text_response("plain"); };
-    handlers.connect =
-        [this](const HttpRequest& head,
-               const std::shared_ptr<WebSocket>& socket) -> std::optional<WebSocketEvents> {
-      if (head.path != "/ws") return {};
-      socket->send_text(std::make_shared<const std::string>("hello " + head.query));
-      const std::lock_guard lock(mutex);
-      sockets.push_back(socket);
-      changed.notify_all();
-      // Held, it would hold itself where the server stops first.
-      return WebSocketEvents{
-          [weak = std::weak_ptr(socket)](std::string_view message, bool is_text) {
-            const std::shared_ptr<WebSocket> socket = weak.lock();
-            auto copy = std::make_shared<const std::string>(message);
-            if (is_text)
-              socket->send_text(copy);
-            else
-              socket->send_binary(copy, false);
-          },
-          [this] {
-            const std::lock_guard inner(mutex);
-            ++closed;
-            changed.notify_all();
-          }};
-    };
-    server = std::make_unique<HttpServer>(ServerOptions{.limits = limits}, std::move(handlers));
-  }
-  ~SocketEcho() {
-    server->stop();
-    sockets.clear();
-  }
-  template <class F>
-  void wait(F until) {
-    std::unique_lock lock(mutex);
-    BOOST_TEST_REQUIRE(changed.wait_for(lock, std::chrono::minutes(1), until));
-  }
-};
-
-std::shared_ptr<const std::string> message_of(std::string text) {
-  return std::make_shared<const std::string>(std::move(text));
-}
-
-}  // namespace
 
 BOOST_AUTO_TEST_SUITE(web_socket)
 

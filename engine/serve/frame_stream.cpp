@@ -1,0 +1,163 @@
+#include "engine/serve/frame_stream.h"
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+namespace heddle::engine {
+namespace {
+
+// Of one write: as many buffers as the system takes, and no more bytes than a control frame may
+// wait for.
+constexpr std::size_t kFramesAtOnce = 32, kBytesAtOnce = 256 << 10;
+
+constexpr char kCloseFrame = char(0x88);
+
+void call_soon(const FrameStream::executor_type& executor, std::optional<Completion> done,
+               beast::error_code failure, std::size_t bytes) {
+  if (!done) return;
+  asio::post(executor,
+             [done = std::move(*done), failure, bytes]() mutable { done(failure, bytes); });
+}
+
+}  // namespace
+
+FrameStream::FrameStream(ServerStream stream, const ServerLimits& limits)
+    : stream_(std::move(stream)), limits_(limits) {
+  beast::error_code ignored;  // then write_at_once() only fails
+  stream_.socket().non_blocking(true, ignored);
+}
+
+FrameStream::Pushed FrameStream::push(WebSocket::Message message, bool is_text, bool may_drop) {
+  const std::lock_guard lock(mutex_);
+  if (has_ended_) return Pushed::left_out;
+  if (may_drop && waiting_bytes_ > limits_.socket_drop_bytes) return Pushed::left_out;
+  if (waiting_bytes_ + message->size() > limits_.socket_backlog_bytes) return Pushed::too_much;
+  waiting_bytes_ += message->size();
+  waiting_.push_back({std::move(message), is_text});
+  return std::exchange(is_awaited_, true) ? Pushed::behind : Pushed::first;
+}
+
+void FrameStream::end() {
+  const std::lock_guard lock(mutex_);
+  has_ended_ = true;
+}
+
+void FrameStream::push_own(std::string bytes, Completion done) {
+  if (has_failed_) return call_soon(get_executor(), std::move(done), asio::error::broken_pipe, 0);
+  if (!bytes.empty() && bytes.front() == kCloseFrame) {  // the last of all frames
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    waiting_.clear();
+  }
+  own_.push_back({nullptr, std::move(bytes), {}, std::move(done)});
+  // Not here: Beast is not done with the call.
+  asio::post(get_executor(), [this, alive = writer_.lock()] {
+    if (alive) write();
+  });
+}
+
+void FrameStream::write() {
+  while (!is_writing_ && !has_failed_) {
+    if (writing_.empty()) take_next();
+    if (writing_.empty()) {
+      if (const auto writer = writer_.lock()) writer->all_is_written();
+      return;
+    }
+    if (!write_at_once()) write_later();
+  }
+}
+
+// To be written next, what is Beast's first.
+void FrameStream::take_next() {
+  for (; !own_.empty(); own_.pop_front()) writing_.push_back(std::move(own_.front()));
+  std::vector<Waiting> taken;
+  {
+    const std::lock_guard lock(mutex_);
+    is_awaited_ = false;
+    std::size_t bytes = 0;
+    while (!waiting_.empty() && bytes < kBytesAtOnce &&
+           writing_.size() + taken.size() < kFramesAtOnce) {
+      bytes += waiting_.front().message->size();
+      taken.push_back(std::move(waiting_.front()));
+      waiting_.pop_front();
+    }
+  }
+  for (Waiting& next : taken) {
+    const std::string& content = next.message->content();
+    static const std::string kNone;
+    const std::string& deflated = next.is_text && is_deflating_ ? next.message->deflated() : kNone;
+    const std::string_view sent = deflated.empty() ? content : deflated;
+    std::string head = frame_header(next.is_text, !deflated.empty(), sent.size());
+    writing_.push_back({std::move(next.message), std::move(head), sent, {}});
+  }
+}
+
+void FrameStream::list_rest() {
+  rest_.clear();
+  std::size_t skipped = written_;  // of the first frame
+  for (const Frame& frame : writing_)
+    for (std::string_view part : {std::string_view(frame.head), frame.content}) {
+      const std::size_t less = std::min(skipped, part.size());
+      skipped -= less;
+      part.remove_prefix(less);
+      if (!part.empty()) rest_.emplace_back(part.data(), part.size());
+    }
+}
+
+// True: all of it. What goes wrong, the next write will tell.
+bool FrameStream::write_at_once() {
+  if (stream_.is_encrypted()) return false;
+  list_rest();
+  beast::error_code failure;
+  const std::size_t bytes = stream_.socket().write_some(rest_, failure);
+  if (!failure) drop_written(bytes);
+  return writing_.empty();
+}
+
+void FrameStream::write_later() {
+  is_writing_ = true;
+  list_rest();
+  stream_.async_write_some(
+      rest_, [this, alive = writer_.lock()](beast::error_code failure, std::size_t bytes) {
+        is_writing_ = false;
+        if (failure) return fail(failure);
+        drop_written(bytes);
+        write();
+      });
+}
+
+void FrameStream::drop_written(std::size_t bytes) {
+  std::size_t of_messages = 0;
+  while (!writing_.empty()) {
+    Frame& first = writing_.front();
+    const std::size_t left = first.size() - written_;
+    if (bytes < left) {
+      written_ += bytes;
+      break;
+    }
+    bytes -= left;
+    written_ = 0;
+    if (first.message) of_messages += first.message->size();
+    call_soon(get_executor(), std::move(first.done), {}, first.size());
+    writing_.pop_front();
+  }
+  const std::lock_guard lock(mutex_);
+  waiting_bytes_ -= std::min(waiting_bytes_, of_messages);
+}
+
+void FrameStream::fail(beast::error_code failure) {
+  has_failed_ = true;
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+    waiting_.clear();
+  }
+  for (std::deque<Frame>* frames : {&writing_, &own_}) {
+    for (Frame& frame : *frames) call_soon(get_executor(), std::move(frame.done), failure, 0);
+    frames->clear();
+  }
+  if (const auto writer = writer_.lock()) writer->writing_failed();
+}
+
+}  // namespace heddle::engine

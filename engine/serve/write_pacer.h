@@ -1,0 +1,60 @@
+// When what waits for WebSockets is written: at once where they are few. Where they are many, what
+// is sent to all of them comes in bursts (a step's progress and its preview), and each write costs
+// far more than the bytes in it; so it waits a little for what comes behind it, and goes in one
+// write. Heavy: it sees Boost.Asio.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace heddle::engine {
+
+// Any thread. What waits when the context stops is let go with the object.
+class WritePacer {
+ public:
+  class Writer {
+   public:
+    virtual ~Writer() = default;
+    virtual void write_soon() = 0;  // any thread; returns at once
+    // On a thread of the context that holds no lock: what is written at once costs no other thread.
+    virtual void write_now() = 0;
+  };
+
+  // Counts a writer for as long as it lives.
+  class Place {
+   public:
+    explicit Place(WritePacer& pacer) : pacer_(pacer) { pacer_.count(1); }
+    ~Place() { pacer_.count(-1); }
+    Place(const Place&) = delete;
+
+   private:
+    WritePacer& pacer_;
+  };
+
+  explicit WritePacer(boost::asio::io_context& io) : timer_(io) {}
+  WritePacer(const WritePacer&) = delete;
+
+  // Once for all that the writer has to write until it begins with it.
+  void add(std::shared_ptr<Writer> writer);
+
+ private:
+  void count(int more);
+  void let_write();
+
+  std::mutex mutex_;
+  boost::asio::steady_timer timer_;               // mutex_
+  std::vector<std::shared_ptr<Writer>> waiting_;  // mutex_
+  std::size_t writers_ = 0;                       // mutex_
+  bool is_timed_ = false;                         // mutex_
+};
+
+// How long the first message waits for others, by how many WebSockets are open. A write takes about
+// 5 us of a processor, so writing to all of them takes 2 % of one, however many messages there are.
+std::chrono::microseconds write_pause(std::size_t open);
+
+}  // namespace heddle::engine
