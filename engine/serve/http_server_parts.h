@@ -27,8 +27,9 @@ struct HttpServer::Data {
   std::atomic<std::size_t> connections = 0;
   std::atomic<std::uint64_t> body_bytes = 0;  // of requests that are being read or answered
   std::atomic<bool> is_stopping = false;
+  std::atomic<std::size_t> sockets = 0;
   asio::io_context io{2};  // goes before what its connections count in
-  WritePacer pacer{io};
+  WritePacer pacer{io, sockets};
   asio::thread_pool pool, patient_pool;
   std::vector<tcp::acceptor> acceptors;
   std::vector<asio::local::stream_protocol::acceptor> local_acceptors;

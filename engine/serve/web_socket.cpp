@@ -20,7 +20,7 @@ class Socket : public WebSocket,
   Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
       : server_(server),
         count_(std::move(count)),
-        place_(server.pacer),
+        place_(server.sockets),
         stream_(std::move(stream), server.options.limits) {}
 
   void start(http::request<http::string_body> request, HttpRequest head) {

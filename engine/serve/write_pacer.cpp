@@ -14,11 +14,6 @@ microseconds write_pause(std::size_t open) {
   return std::min(kMost, kEach * std::int64_t(open));
 }
 
-void WritePacer::count(int more) {
-  const std::lock_guard lock(mutex_);
-  writers_ += std::size_t(more);
-}
-
 void WritePacer::add(std::shared_ptr<Writer> writer) {
   {
     const std::lock_guard lock(mutex_);

@@ -4,6 +4,7 @@
 // write. Heavy: it sees Boost.Asio.
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
@@ -25,31 +26,33 @@ class WritePacer {
     virtual void write_now() = 0;
   };
 
-  // Counts a writer for as long as it lives.
+  // Counts a writer for as long as it lives. Not in the pacer: what waits in the context lives
+  // longer.
   class Place {
    public:
-    explicit Place(WritePacer& pacer) : pacer_(pacer) { pacer_.count(1); }
-    ~Place() { pacer_.count(-1); }
+    explicit Place(std::atomic<std::size_t>& writers) : writers_(writers) { ++writers_; }
+    ~Place() { --writers_; }
     Place(const Place&) = delete;
 
    private:
-    WritePacer& pacer_;
+    std::atomic<std::size_t>& writers_;
   };
 
-  explicit WritePacer(boost::asio::io_context& io) : timer_(io) {}
+  // writers: how many there are; it has to outlive the context.
+  WritePacer(boost::asio::io_context& io, const std::atomic<std::size_t>& writers)
+      : writers_(writers), timer_(io) {}
   WritePacer(const WritePacer&) = delete;
 
   // Once for all that the writer has to write until it begins with it.
   void add(std::shared_ptr<Writer> writer);
 
  private:
-  void count(int more);
   void let_write();
 
+  const std::atomic<std::size_t>& writers_;
   std::mutex mutex_;
   boost::asio::steady_timer timer_;               // mutex_
   std::vector<std::shared_ptr<Writer>> waiting_;  // mutex_
-  std::size_t writers_ = 0;                       // mutex_
   bool is_timed_ = false;                         // mutex_
 };
 
