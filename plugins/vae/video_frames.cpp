@@ -1,6 +1,7 @@
 #include "plugins/vae/video_frames.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
@@ -18,12 +19,14 @@ constexpr std::int64_t kUsualChannels = 16;
 Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
                    const blocks::GridSize& size) {
   model_of(vae, "encoder");
-  if (frames != 1 && !is_video(frames, vae))
+  if (frames > 1 && !is_video(frames, vae))
     throw Error(HEDDLE_UNSUPPORTED,
                 "vae: its encoder takes single pictures, and is to encode a video of " +
-                    std::to_string(frames) + " frames. Ask for a length of 1.");
+                    std::to_string(frames) +
+                    " frames. Load the autoencoder of Wan 2.1, or ask for a length of 1.");
   return ctx.make_host({frames, size.height, size.width, kColours}, HEDDLE_F32);
 }
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -89,26 +92,48 @@ void FrameStrip::repeat(const Tensor& pictures, const char* name, std::int64_t a
 
 Tensor FrameStrip::encoded() const {
   const Autoencoder autoencoder(vae_);
-  const Value encoder = model_of(vae_, "encoder");
-  const Tensor pictures = covered_by_cells(
-      ctx_, ctx_.upload(pixels_.shape(), HEDDLE_F32, pixels_.data<float>()), autoencoder);
-  if (is_video(pictures.size(0), vae_)) return encoded_frames(ctx_, vae_, pictures, autoencoder);
-  const Tensor mean = mean_of(ctx_, encoder, pictures);
-  const Tensor whole = mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx_, mean, HEDDLE_F32);
-  return ops::contiguous(ctx_, whole).reshape({1, whole.size(1), 1, whole.size(2), whole.size(3)});
+  const std::int64_t count = pixels_.size(0), frame = pixels_.count() / count;
+  const auto uploaded = [&](std::int64_t begin, std::int64_t end) {
+    Shape shape = pixels_.shape();
+    shape[0] = end - begin;
+    return covered_by_cells(
+        ctx_, ctx_.upload(shape, HEDDLE_F32, pixels_.data<float>() + begin * frame), autoencoder);
+  };
+  if (count == 1) {
+    const Tensor mean = mean_of(ctx_, model_of(vae_, "encoder"), uploaded(0, 1));
+    const Tensor whole = mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx_, mean, HEDDLE_F32);
+    return ops::contiguous(ctx_, whole)
+        .reshape({1, whole.size(1), 1, whole.size(2), whole.size(3)});
+  }
+  // Chunk by chunk, so that the device holds the pixels of one alone.
+  const Shape shape = latent_frames_shape(pixels_.shape(), vae_, autoencoder);
+  const std::int64_t step = video_length(vae_).downscale;
+  const Tensor means = ctx_.make(shape, HEDDLE_F32);
+  VideoSide side(vae_.field("encoder_chunks"));
+  for (std::int64_t t = 0; t < shape[2]; ++t) {
+    if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+    const std::int64_t end = 1 + t * step, begin = t == 0 ? 0 : end - step;
+    const Tensor mean = side.next(
+        ctx_, ops::scale_clamp(ctx_, uploaded(begin, end), {2, -1, -kUnbounded, kUnbounded}));
+    ops::copy_into(ctx_, mean.reshape({1, shape[1], 1, shape[3], shape[4]}),
+                   means.slice(2, t, t + 1));
+    ctx_.progress(double(t + 1) / double(shape[2]), "frames");
+  }
+  return means;
 }
 
 void infer_encoded_video(Infer& question, const Value& vae, const VideoGrid& grid,
                          std::int64_t frames) {
   const std::optional<Autoencoder> autoencoder = usable(vae);
-  const Value encoder = vae.field("encoder");
-  if (!autoencoder || !encoder.is(HEDDLE_KIND_MODEL)) return;
+  if (!autoencoder) return;
   if (is_video(frames, vae)) {
     Shape latent = grid.shape(1);
     latent[2] = latent_frames_of(frames);
-    return tell_encoded_frames(question, vae, latent, *autoencoder);
+    tell_encoded_frames(question, vae, latent, *autoencoder);
+    return;
   }
-  if (frames != 1) return;
+  const Value encoder = vae.field("encoder");
+  if (frames != 1 || !encoder.is(HEDDLE_KIND_MODEL)) return;
   const std::int64_t factor = autoencoder->downscale;
   question.call(encoder, {{{{"image",
                              HEDDLE_F32,

@@ -20,7 +20,9 @@ from the names of their tensors (seeded_weights.py), so only shapes are written,
                             "followed.latent" what "following" does of "in.both" and "in.other", which give it the
                             latents of two videos and no mask. "frames.pictures", two of 20 x 28, are resized from their
                             middle to 32 x 48 pixels; "frames.first" and "frames.second" are what the autoencoder of Wan
-                            makes of each
+                            makes of each, "frames.begun" of a video of nine frames that begins with both, "frames.both"
+                            of one that also ends with them, "frames.padded" of one that begins with the first, all
+                            others being the second, "frames.followed" of one of both in turn: what is not given is grey
 """
 
 import io
@@ -184,6 +186,15 @@ def make_frames():
     vae = make_workflow_goldens.make_vae()
     for name, picture in zip(("first", "second"), pixels):
         expected[f"frames.{name}"] = vae.encode(2 * picture[None, :, None] - 1).latent_dist.mean
+    (one, two), grey = pixels, torch.full_like(pixels[0], 0.5)
+    videos = {
+        "begun": [one, two] + [grey] * 7,
+        "both": [one, two] + [grey] * 5 + [one, two],
+        "padded": [one] + [two] * 8,
+        "followed": [one, two] * 4 + [one],
+    }
+    for name, frames in videos.items():
+        expected[f"frames.{name}"] = vae.encode(2 * torch.stack(frames, 1)[None] - 1).latent_dist.mean
 
 
 def simple_levels(shift, steps):

@@ -111,27 +111,6 @@ BOOST_AUTO_TEST_CASE(a_first_frame_is_resized_from_its_middle_and_encoded) {
   BOOST_TEST(latent_of(nodes) == std::vector<float>(2 * 16 * 4 * 6, 0.0f));
 }
 
-// All frames are given, and none is resized: what VAEEncode makes of them.
-BOOST_AUTO_TEST_CASE(given_frames_are_encoded_as_one_video) {
-  const std::filesystem::path frames =
-      tests_folder() / "plugins/goldens/wan_vae/expected.safetensors";
-  const TensorFile videos{frames};
-  add("vae/wan_2.1_vae", seeded_model("vae", false, "wan_vae"));
-  const std::vector<std::int64_t> shape = videos.at("9.wide.frames").shape;
-  const std::string nodes =
-      cat(vae(), R"(, "one": )", text("first", golden), R"(, "two": )", text("last", golden),
-          R"(, "start": {"class_type": "test.image", "inputs": {"path": ")", frames.string(),
-          R"(", "name": "9.wide.frames"}}, "node": {"class_type": "WanImageToVideo", "inputs": {
-          "positive": ["one", 0], "negative": ["two", 0], "vae": ["vae", 0], "width": )",
-          shape[2], R"(, "height": )", shape[1],
-          R"(, "length": 9, "batch_size": 1, "start_image": ["start", 0]}})");
-  const double error =
-      relative_error(told(nodes, 0, "concat_latent_image"), videos.floats("9.wide.mean"));
-  BOOST_TEST(error < 5e-6, "relative error " << error);
-  BOOST_TEST(told(nodes, 1, "concat_mask") ==
-             std::vector<float>(std::size_t(3 * shape[1] / 8 * shape[2] / 8), 0.0f));
-}
-
 BOOST_AUTO_TEST_CASE(first_and_last_frames_are_one_where_a_video_has_one) {
   add_autoencoder();
   for (const char* type : {"WanFirstLastFrameToVideo", "WanFunInpaintToVideo"}) {
@@ -160,6 +139,48 @@ BOOST_AUTO_TEST_CASE(a_followed_video_comes_before_the_given_frames) {
   BOOST_TEST(std::all_of(both.end() - 4 * 6, both.end(), [](float x) { return x == -0.2921f; }));
 }
 
+// What is given, and which frames of the latent hold it: 1 is drawn anew.
+BOOST_AUTO_TEST_CASE(given_frames_stand_in_a_video_whose_others_are_grey) {
+  add_autoencoder();
+  const auto check = [&](const char* type, const std::string& inputs, const char* name,
+                         const std::vector<float>& drawn_anew) {
+    const std::string nodes = node(type, inputs, 9);
+    const double error =
+        relative_error(told(nodes, 0, "concat_latent_image"), expected.floats(name));
+    BOOST_TEST_MESSAGE(name << ": relative error " << error);
+    BOOST_TEST(error < kTolerance, name << ": relative error " << error);
+    std::vector<float> mask;
+    for (const float number : drawn_anew) mask.insert(mask.end(), 4 * 6, number);
+    BOOST_TEST(told(nodes, 1, "concat_mask") == mask);
+    BOOST_TEST(latent_of(nodes).size() == 2u * 16 * 3 * 4 * 6);
+  };
+  const std::string start = R"(, "start_image": ["start", 0])",
+                    end = R"(, "end_image": ["start", 0])";
+  check("WanImageToVideo", start, "frames.begun", {0, 1, 1});
+  check(
+      "WanImageToVideo",
+      R"(, "start_image": ["first", 0], "ref_pad_image": ["second", 0]}}, "first": {"class_type": "ImageFromBatch", "inputs": {"image": ["start", 0], "batch_index": 0, "length": 1}}, "second": {"class_type": "ImageFromBatch", "inputs": {"image": ["start", 0], "batch_index": 1, "length": 1)",
+      "frames.padded", {0, 1, 1});
+  // Four numbers for each frame of the latent, by channels: of two first frames five are given, of
+  // two last ones two.
+  check("WanFirstLastFrameToVideo", start + end, "frames.both",
+        {0, 0, 1, 0, 1, 1, 0, 1, 0, 0, 1, 0});
+  check("WanFunInpaintToVideo", start, "frames.begun", {0, 0, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1});
+}
+
+BOOST_AUTO_TEST_CASE(a_followed_video_is_encoded_as_one) {
+  add_autoencoder();
+  const std::vector<float> both = told(
+      node(
+          "WanFunControlToVideo",
+          R"(, "control_video": ["all", 0]}}, "all": {"class_type": "RepeatImageBatch", "inputs": {"image": ["start", 0], "amount": 5)",
+          9),
+      0, "concat_latent_image");
+  BOOST_TEST_REQUIRE(both.size() == 2u * 16 * 3 * 4 * 6);
+  BOOST_TEST(relative_error({both.begin(), both.begin() + 16 * 3 * 4 * 6},
+                            expected.floats("frames.followed")) < kTolerance);
+}
+
 // Of texts and a picture that are known before.
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   add_transformer("seeing");
@@ -167,14 +188,15 @@ BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   heddle::Engine::Data told(options_for({"cpu:0"}));
   constexpr const char* kStart =
       R"(, "start_image": ["told", 0]}}, "told": {"class_type": "EmptyImage", "inputs": {"width": 28, "height": 20, "batch_size": 1, "color": 5)";
-  for (const char* type : {"WanImageToVideo", "WanFunInpaintToVideo"}) {
-    std::string nodes = cat(loaded("seeing"), ", ", node(type, kStart));
-    for (const char* name : {"one", "two"}) {
-      const std::string text = cat("\"", name, R"(": {"class_type": "test.)");
-      nodes.insert(nodes.find(text) + text.size(), "given_");
+  for (const int length : {1, 9})
+    for (const char* type : {"WanImageToVideo", "WanFunInpaintToVideo"}) {
+      std::string nodes = cat(loaded("seeing"), ", ", node(type, kStart, length));
+      for (const char* name : {"one", "two"}) {
+        const std::string text = cat("\"", name, R"(": {"class_type": "test.)");
+        nodes.insert(nodes.find(text) + text.size(), "given_");
+      }
+      check_inference(told, drawn(nodes, R"(["node", 0])", R"(["node", 1])", R"(["node", 2])"));
     }
-    check_inference(told, drawn(nodes, R"(["node", 0])", R"(["node", 1])", R"(["node", 2])"));
-  }
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_said) {
