@@ -1,4 +1,6 @@
 // Previews by the small decoder of a family's latents: what VAEDecode makes of the same file.
+#include <algorithm>
+
 #include "tests/plugins/nodes/unet_patch_fixture.h"
 #include "tests/support/pytorch_writer.h"
 
@@ -14,11 +16,14 @@ struct TaesdPreviews : PatchedUnet {
   std::vector<Shown> shown;
   std::vector<float> latent;
 
-  // Of so many latent channels; the goldens' has 16.
-  std::vector<FileTensor> decoder(std::int64_t channels) const {
-    std::vector<FileTensor> tensors = seeded_model("decoder", false, "taesd");
-    for (FileTensor& tensor : tensors)
-      if (tensor.name == "1.weight") tensor = seeded_tensor("1.weight", {8, channels, 3, 3});
+  // Of so many latent channels; the goldens' have 16.
+  static std::vector<FileTensor> side(const char* name, std::int64_t channels) {
+    std::vector<FileTensor> tensors = seeded_model(name, false, "taesd");
+    for (FileTensor& tensor : tensors) {
+      std::vector<std::int64_t> shape = tensor.shape;
+      std::ranges::replace(shape, 16, channels);
+      tensor = seeded_tensor(tensor.name, shape);
+    }
     return tensors;
   }
   heddle::Results drawn(heddle::PreviewMethod method, const std::string& more = "") {
@@ -51,7 +56,9 @@ BOOST_FIXTURE_TEST_SUITE(taesd_previews, TaesdPreviews)
 
 BOOST_AUTO_TEST_CASE(the_last_step_is_shown_as_vae_decode_makes_it) {
   std::filesystem::create_directories(folder / "models/vae_approx");
-  write_pytorch(folder / "models/vae_approx/taesd_decoder.pth", decoder(4), "params");
+  write_pytorch(folder / "models/vae_approx/taesd_decoder.pth", side("decoder", 4), "params");
+  // VAELoader offers both sides alone.
+  write_file("vae_approx/taesd_encoder", side("encoder", 4));
   const heddle::Results results =
       drawn(heddle::PreviewMethod::taesd,
             node("small", "VAELoader", R"("vae_name": "taesd")") +
@@ -87,7 +94,7 @@ BOOST_AUTO_TEST_CASE(without_a_decoder_that_fits_the_map_is_shown_and_why_is_tol
     BOOST_TEST(shown[0].height == 8u);
   };
   maps("there is no 'taesd_decoder.safetensors'");
-  write_file("vae_approx/taesd_decoder", decoder(16));
+  write_file("vae_approx/taesd_decoder", side("decoder", 16));
   maps("decodes latents of 16 channels, and the model's have 4");
   write_file("vae_approx/taesd_decoder", {seeded_tensor("1.weight", {8, 4, 3, 3})});
   maps("taesd_decoder.safetensors");
