@@ -95,11 +95,7 @@ void WanVisionIn::execute(Context& ctx) {
   }
   Tensor states = ctx[vision];
   if (const Tensor places = ctx[positions]) {
-    const std::int64_t rows = states.size(0), seen = states.size(1), width = states.size(2),
-                       tokens = std::min(places.size(1), seen);
-    states = 2 * seen == places.size(1) && rows % 2 == 0
-                 ? ops::contiguous(ctx, states).reshape({rows / 2, 2 * seen, width})
-                 : states.slice(1, 0, tokens);
+    states = states.slice(1, 0, std::min(places.size(1), states.size(1)));
     const Tensor moved = ctx.make(states.shape(), HEDDLE_F32);
     ops::add_into(ctx, states, places.slice(1, 0, states.size(1)), moved);
     states = moved;

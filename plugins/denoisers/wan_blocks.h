@@ -65,8 +65,8 @@ struct WanTextIn {
 };
 
 // vision (B|1, V, U), the states of the vision model -> img (B|1, V, D). With `positions` (1, V,
-// U), which models of a first and a last frame have, vision is (2 B|2, V / 2, U), and both frames
-// are read as one, or (B|1, V', U), of which at most V are.
+// U), which models of a first and a last frame have, it is (B|1, V', U), of both frames one after
+// the other, of which at most V are read.
 struct WanVisionIn {
   static constexpr Info info{"wan.vision_in", 1, "Wan vision", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> vision{"vision", HEDDLE_PORT_OPTIONAL};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include <heddle/ops.hpp>
 
@@ -62,6 +63,8 @@ double frame_time_of(const Value& entry) {
                   ", of which no video has a length. Give LTXVConditioning one above 0.");
 }
 
+constexpr float kSameNoise = 1e-6f;
+
 // How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
 // memory says of it.
 Tensor frame_noise_of(Context& ctx, const Value& mask) {
@@ -73,8 +76,10 @@ Tensor frame_noise_of(Context& ctx, const Value& mask) {
   for (std::int64_t i = 0; i < items * frames; ++i) {
     const float* const first = all + i * plane;
     if (i < frames) noise.data<float>()[i] = *first;
-    const bool is_even = std::all_of(first, first + plane,
-                                     [&](float m) { return m == noise.data<float>()[i % frames]; });
+    // Resizing leaves the last bits of equal numbers different.
+    const bool is_even = std::all_of(first, first + plane, [&](float m) {
+      return std::abs(m - noise.data<float>()[i % frames]) <= kSameNoise;
+    });
     if (!is_even)
       throw Error(HEDDLE_UNSUPPORTED,
                   "the noise mask differs within frame " + std::to_string(i % frames) +

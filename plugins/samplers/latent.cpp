@@ -138,6 +138,7 @@ double tokens_of(const Shape& shape) {
 
 Shape with_frames(Shape shape, bool has_frames) {
   if (has_frames && shape.size() == 4) shape.insert(shape.begin() + 2, 1);
+  if (!has_frames && shape.size() == 5 && shape[2] == 1) shape.erase(shape.begin() + 2);
   return shape;
 }
 

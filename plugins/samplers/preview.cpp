@@ -149,6 +149,10 @@ bool Previews::show_decoded(const Tensor& latents, std::uint32_t step, std::uint
     const Tensor image = call_model(ctx_, decoder_, Record().set("z", value_of(latents)).value())
                              .get<Tensor>("image", {});
     shape = image.shape();
+    if (shape.size() != 4 || shape[0] != 1 || shape[3] != 3)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "the decoder of previews makes no pictures of three colours. Put TAESD's file "
+                  "into models/vae_approx.");
     pixels = pixels_of(ctx_, image);
   });
   if (!why.empty()) {

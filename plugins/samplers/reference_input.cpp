@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "conditioning.h"
+#include "latent.h"
 
 namespace heddle::samplers {
 namespace {
@@ -74,7 +75,9 @@ Tensor one_number(Context& ctx, double number) {
 
 Reference read_reference(Context& ctx, const Value& record, const ReferenceLayout& layout,
                          const LatentFormat& format, std::pmr::memory_resource& memory) {
-  const Tensor samples = record.field("samples").as<Tensor>();
+  Tensor samples = record.field("samples").as<Tensor>();
+  const Shape shape = with_frames(samples.shape(), false);
+  if (shape.size() != samples.rank()) samples = ops::contiguous(ctx, samples).reshape(shape);
   if (samples.rank() != 4 || samples.size(1) != layout.channels || samples.count() == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "a reference picture has " +

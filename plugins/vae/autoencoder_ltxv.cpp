@@ -21,7 +21,8 @@ class LtxvVaeBuilder {
     const std::int64_t latent = size_of("conv_in", 1);
     channels_ = size_of("conv_in", 0);
     Block in = graph_.add<B>("in");
-    in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    // No HEDDLE_INPUT_BATCH: what is made has a row for each frame, not for each video.
+    in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT));
     blocks::Slots slots(file_, in, "in");
     statistics<B>(slots, latent);
     conv<B>(slots, "conv_in", channels_, latent);

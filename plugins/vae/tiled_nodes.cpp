@@ -10,6 +10,7 @@
 #include "plugins/blocks/tiles.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/video_tiles.h"
+#include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
 namespace {
@@ -188,6 +189,9 @@ void VaeEncodeTiled::execute(Context& ctx) {
       encoding({picture.size(1), picture.size(2)}, autoencoder, ctx[tile_size], ctx[overlap]);
   const Value encoder = model_of(value, "encoder");
   const std::int64_t items = picture.size(0);
+  if (codes_whole_videos(encoder, value.has("encoder_chunks")))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "vae: this autoencoder encodes videos only as a whole. Take VAEEncode.");
   if (is_video(items, value)) {
     const Tensor frames = encoded_frames_in_tiles(
         ctx, value, picture, autoencoder,
@@ -211,7 +215,9 @@ void VaeEncodeTiled::infer(Infer& question) {
   const std::optional<std::int64_t> size = question[tile_size], shared = question[overlap];
   if (!shape || shape->size() != 4 || !value || !size || !shared) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
-  if (!autoencoder || autoencoder->channels < 1) return;
+  if (!autoencoder || autoencoder->channels < 1 ||
+      codes_whole_videos(value->field("encoder"), value->has("encoder_chunks")))
+    return;  // the run says why
   const std::int64_t factor = autoencoder->downscale;
   const std::int64_t rows = autoencoder->cells((*shape)[1]);
   const std::int64_t columns = autoencoder->cells((*shape)[2]);

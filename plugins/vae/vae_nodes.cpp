@@ -156,7 +156,9 @@ void VaeEncode::infer(Infer& question) {
     tell_encoded_frames(question, *value, frames, *autoencoder);
     return;
   }
-  const Shape samples{(*shape)[0], autoencoder->channels, rows, columns};
+  const Shape samples = codes_whole_videos(value->field("encoder"), value->has("encoder_chunks"))
+                            ? latent_frames_shape(*shape, *value, *autoencoder)
+                            : Shape{(*shape)[0], autoencoder->channels, rows, columns};
   question.out(latent, "samples", HEDDLE_F32, samples);
   const Shape picture{(*shape)[0], rows * factor, columns * factor, autoencoder->colours};
   infer_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);

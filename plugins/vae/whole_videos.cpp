@@ -6,12 +6,16 @@
 
 namespace heddle::vae {
 
+bool codes_whole_videos(const Value& side, bool has_chunks) {
+  return !has_chunks && side.is(HEDDLE_KIND_MODEL) &&
+         model_settings(side).get<std::int64_t>("frame_downscale", 0) > 0;
+}
+
 std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,
                                        const Autoencoder& autoencoder) {
   const Value decoder = vae.field("decoder");
-  if (samples.size() != 5 || !decoder.is(HEDDLE_KIND_MODEL) || vae.has("decoder_chunks")) return {};
+  if (samples.size() != 5 || !codes_whole_videos(decoder, vae.has("decoder_chunks"))) return {};
   const auto step = model_settings(decoder).get<std::int64_t>("frame_downscale", 0);
-  if (step < 1) return {};
   const std::int64_t frames = checked_product({samples[2] - 1, step}, "the frames") + 1;
   return Shape{checked_product({samples[0], frames}, "the frames"),
                checked_product({samples[3], autoencoder.downscale}, "the height"),

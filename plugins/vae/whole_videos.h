@@ -11,6 +11,10 @@
 
 namespace heddle::vae {
 
+// Whether a side of an autoencoder codes videos at once: it changes the number of frames, and has
+// no stages for chunks.
+bool codes_whole_videos(const Value& side, bool has_chunks);
+
 // Of samples (B, C, F, h, w): frames (B T, H, W, colours), T frames of a video for F of the latent,
 // the first of which is a single one. None where the autoencoder does not decode them so.
 std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,

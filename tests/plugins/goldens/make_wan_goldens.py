@@ -138,7 +138,9 @@ def make_clip(model, kind, clip, seed, frames, height, width, batch=1):
         inputs["vision"] = randn(seed + 3, 2 if kind == "frames" else 1, SEEN, VISION)
         vision = inputs["vision"].expand(batch if kind == "picture" else 2, -1, -1)
     for name, tensor in inputs.items():
-        expected[at + name] = tensor.clone()
+        # ComfyUI joins what was seen of both frames; diffusers takes them one after another.
+        is_joined = name == "vision" and kind == "frames"
+        expected[at + name] = tensor.reshape(1, 2 * SEEN, VISION).clone() if is_joined else tensor.clone()
     out = [velocity(model, x, level, inputs["context"], inputs.get("concat"), vision) for level in LEVELS]
     expected[at + "out"] = torch.stack(out)
 

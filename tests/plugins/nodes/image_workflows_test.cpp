@@ -96,6 +96,26 @@ struct WorkflowFixture : NodeFixture {
 
 BOOST_FIXTURE_TEST_SUITE(image_workflows, WorkflowFixture)
 
+// Its autoencoder takes several pictures for a video, of which two make one frame, as in ComfyUI.
+BOOST_AUTO_TEST_CASE(a_latent_of_one_frame_is_one_of_a_picture) {
+  add_qwen();
+  const auto drawn = [&](int count) {
+    std::string whole = qwen_flow();
+    const std::string empty =
+        R"({"class_type": "EmptySD3LatentImage", "inputs": {"width": 80, "height": 48, "batch_size": 1}})";
+    const std::size_t at = whole.find(empty);
+    BOOST_TEST_REQUIRE(at != std::string::npos);
+    whole.replace(
+        at, empty.size(),
+        heddle::engine::cat(
+            R"({"class_type": "VAEEncode", "inputs": {"pixels": ["seen", 0], "vae": ["vae", 0]}},
+        "seen": {"class_type": "EmptyImage", "inputs": {"width": 80, "height": 48, "batch_size": )",
+            count, R"(, "color": 4227264}})"));
+    return run_whole(whole, {"drawn.LATENT"}).floats("drawn.LATENT", "samples");
+  };
+  BOOST_TEST((drawn(2) == drawn(1)));
+}
+
 BOOST_AUTO_TEST_CASE(qwen_image_from_the_prompt_to_the_picture_equals_pytorch) {
   add_qwen();
   const heddle::Results results =

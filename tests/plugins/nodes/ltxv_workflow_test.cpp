@@ -166,6 +166,21 @@ BOOST_AUTO_TEST_CASE(from_texts_to_the_frames_of_a_video_equals_pytorch) {
   BOOST_TEST(decibels >= 70, decibels << " dB");
 }
 
+// Of 5 x 10 places in 3 x 4: the last bits of the cells differ.
+BOOST_AUTO_TEST_CASE(an_even_mask_is_even_when_it_is_resized) {
+  const auto masked = [](const char* size) {
+    return heddle::engine::cat(
+        R"("mask": {"class_type": "SolidMask", "inputs": {"value": 0.8, )", size,
+        R"(}}, "latent": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["empty", 0], "mask": ["mask", 0]}})");
+  };
+  const auto drawn = [&](const char* size) {
+    const std::string nodes = masked(size);
+    return run_whole(divided("", nodes.c_str()), {"out.LATENT"}).floats("out.LATENT", "samples");
+  };
+  BOOST_TEST(relative_error(drawn(R"("width": 10, "height": 5)"),
+                            drawn(R"("width": 4, "height": 3)")) < kTolerance);
+}
+
 BOOST_AUTO_TEST_CASE(a_mask_of_a_part_of_a_frame_is_refused) {
   const char* const masked =
       R"("a": {"class_type": "SolidMask", "inputs": {"value": 0.0, "width": 4, "height": 3}},
