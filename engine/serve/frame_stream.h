@@ -44,7 +44,7 @@ class FrameStream {
     first,     // somebody has to call write(), once for this and for what comes until then
     behind,    // it goes out with others
     left_out,  // the client is slow, and this may be dropped; or nothing is taken any more
-    too_much,  // more waits than may; this is not taken
+    too_much,  // more waits than may; this is not taken, and nothing is any more
   };
   Pushed push(WebSocket::Message message, bool is_text, bool may_drop);
   void end();  // nothing more is taken
