@@ -92,7 +92,7 @@ class Socket : public WebSocket,
   void read() {
     stream_.async_read(
         incoming_, [self = shared_from_this()](beast::error_code failure, std::size_t) {
-          if (failure) return self->ended();
+          if (failure) return self->ended(failure);
           const auto data = self->incoming_.cdata();
           const std::string_view text(static_cast<const char*>(data.data()), data.size());
           if (self->events_->received) self->events_->received(text, self->stream_.got_text());
@@ -129,9 +129,10 @@ class Socket : public WebSocket,
     is_open_ = false;
   }
 
-  void ended() {
-    // One that has only ended its own side might never read what is being written to it.
-    if (!is_closing_) cut_off();
+  void ended(beast::error_code failure) {
+    // One that has only ended its own side might never read what is being written to it. One
+    // that has answered our farewell needs no cut: start_close_handshake() ends it.
+    if (!is_closing_ || failure != websocket::error::closed) cut_off();
     if (events_ && events_->closed) events_->closed();
     events_.reset();
   }
