@@ -46,6 +46,11 @@ void FrameStream::end() {
   has_ended_ = true;
 }
 
+void FrameStream::let_go() {
+  // Out of the members first: handlers of Beast's go while nothing here refers to them.
+  const std::deque<Frame> own = std::exchange(own_, {}), writing = std::exchange(writing_, {});
+}
+
 void FrameStream::push_own(std::string bytes, Completion done) {
   if (has_failed_) return call_soon(get_executor(), std::move(done), asio::error::broken_pipe, 0);
   if (!bytes.empty() && bytes.front() == kCloseFrame) {  // the last of all frames

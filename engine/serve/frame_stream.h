@@ -51,6 +51,9 @@ class FrameStream {
 
   // Writes what waits. all_is_written() may be called within it.
   void write();
+  // Of all that waits, once the executor runs nothing any more. The caller holds the writer: what
+  // is let go may be the last that does.
+  void let_go();
 
   // What Boost.Beast asks of a stream.
   executor_type get_executor() { return stream_.get_executor(); }

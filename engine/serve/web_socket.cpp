@@ -15,6 +15,7 @@ namespace websocket = beast::websocket;
 class Socket : public WebSocket,
                public FrameWriter,
                public WritePacer::Writer,
+               public OpenSockets::Member,
                public std::enable_shared_from_this<Socket> {
  public:
   Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
@@ -25,6 +26,7 @@ class Socket : public WebSocket,
 
   void start(http::request<http::string_body> request, HttpRequest head) {
     const ServerLimits& limits = server_.options.limits;
+    server_.open_sockets.add(weak_from_this());
     frames().begin(weak_from_this());
     frames().next_layer().expires_never();
     websocket::stream_base::timeout times;
@@ -75,6 +77,7 @@ class Socket : public WebSocket,
     if (is_last_ && is_open_) start_close_handshake();
   }
   void writing_failed() override { cut_off(); }
+  void let_go() override { frames().let_go(); }
 
  private:
   FrameStream& frames() { return stream_.next_layer(); }

@@ -219,18 +219,27 @@ BOOST_AUTO_TEST_CASE(a_farewell_comes_behind_all_that_was_sent) {
   echo.wait([&] { return echo.closed == 1; });
 }
 
-// It waits for none of them: with it all end.
+// It waits for none of them: with it all end. Also those whose pong waits behind a message that
+// they do not read.
 BOOST_AUTO_TEST_CASE(the_server_ends_while_clients_are_written_to) {
+  constexpr std::size_t kReadNothing = 30, kPinging = 3;
   std::vector<std::unique_ptr<SocketClient>> clients;
   {
     SocketEcho echo;
-    for (std::size_t i = 0; i < 30; ++i) {
+    for (std::size_t i = 0; i < kReadNothing + 1; ++i) {
       clients.push_back(std::make_unique<SocketClient>(echo.server->port(), "/ws"));
       echo.wait([&] { return echo.sockets.size() == i + 1; });
+      BOOST_TEST(clients[i]->read().content == "hello ");
     }
     const WebSocket::Message large = message_of(picture(1, 20 << 20));
-    for (const auto& socket : echo.sockets) socket->send_binary(large, false);
-    clients[0]->read();  // being written
+    for (std::size_t i = 0; i < kReadNothing; ++i) echo.sockets[i]->send_binary(large, false);
+    for (std::size_t i = 0; i < kPinging; ++i) {
+      BOOST_TEST_REQUIRE(clients[i]->await());  // being written, and more than the system takes
+      clients[i]->send("are you there?", 9);
+    }
+    // Meanwhile the server comes to the pings.
+    clients.back()->send("and you?");
+    BOOST_TEST(clients.back()->read().content == "and you?");
     std::jthread sender([&](const std::stop_token& stop) {
       const WebSocket::Message small = message_of("x");
       while (!stop.stop_requested())

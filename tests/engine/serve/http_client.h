@@ -174,6 +174,9 @@ class SocketClient {
       if ((head[0] & 0x80) != 0) return whole;
     }
   }
+  // Something has come that was not read yet, and is not read by this. False: the connection has
+  // ended before.
+  bool await() { return connection_.fill(2); }
   // The next text, as JSON; null: the connection has ended.
   engine::Json read_json() {
     while (true) {
