@@ -213,7 +213,9 @@ BOOST_AUTO_TEST_CASE(a_farewell_comes_behind_all_that_was_sent) {
   echo.sockets[0]->finish();
   echo.sockets[0]->send_text(message_of("too late"));
   for (int i = 0; i < 100; ++i) BOOST_TEST_REQUIRE((client->read().content == picture(i, 100'000)));
-  BOOST_TEST(client->read().is_end);
+  const SocketClient::Message last = client->read();
+  BOOST_TEST(last.is_end);
+  BOOST_TEST((last.farewell == "\x03\xe8"));  // 1000, a normal end; not a cut
   client->send("\x03\xe8", 8);
   client.reset();
   echo.wait([&] { return echo.closed == 1; });
