@@ -8,6 +8,7 @@
 #include "engine/serve/clients.h"
 #include "engine/serve/write_pacer.h"
 #include "tests/engine/serve/socket_echo.h"
+#include "tests/support/comes_about.h"
 
 using namespace heddle::engine;
 using namespace heddle::test;
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_clients_get_the_same_in_order) {
     clients.push_back(i % 2 == 0
                           ? std::make_unique<SocketClient>(all.server->port(), "/ws")
                           : std::make_unique<SocketClient>(all.server->port(), "/ws", kDeflate));
-  while (all.clients.count() < kClients) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(comes_about([&] { return all.clients.count() >= kClients; }));
   std::vector<std::string> wanted;
   for (int step = 0; step < kSteps; ++step) {
     const std::string text(2000, char('a' + step));
@@ -111,16 +112,20 @@ BOOST_AUTO_TEST_CASE(two_hundred_clients_get_the_same_in_order) {
     std::vector<std::jthread> readers;
     for (int r = 0; r < kReaders; ++r)
       readers.emplace_back([&, r] {
-        for (std::size_t m = 0; m < wanted.size(); ++m)
-          for (int i = r; i < kClients; i += kReaders) {
-            const SocketClient::Message got = clients[std::size_t(i)]->read();
-            const bool shall_deflate = i % 2 == 1 && m % 3 == 0;
-            if (plain(got) == wanted[m] && got.is_text == (m % 3 != 2) &&
-                got.is_deflated == shall_deflate && !got.is_end)
-              continue;
-            faults[std::size_t(r)] = cat("client ", i, ", message ", m);
-            return;
-          }
+        try {
+          for (std::size_t m = 0; m < wanted.size(); ++m)
+            for (int i = r; i < kClients; i += kReaders) {
+              const SocketClient::Message got = clients[std::size_t(i)]->read();
+              const bool shall_deflate = i % 2 == 1 && m % 3 == 0;
+              if (plain(got) == wanted[m] && got.is_text == (m % 3 != 2) &&
+                  got.is_deflated == shall_deflate && !got.is_end)
+                continue;
+              faults[std::size_t(r)] = cat("client ", i, ", message ", m);
+              return;
+            }
+        } catch (const std::exception& error) {
+          faults[std::size_t(r)] = error.what();
+        }
       });
     for (int step = 0; step < kSteps; ++step)
       all.send(step, std::string(2000, char('a' + step)), picture(step, 20'000));
@@ -164,13 +169,14 @@ BOOST_AUTO_TEST_CASE(a_client_may_leave_within_a_message) {
   echo.wait([&] { return echo.sockets.size() == 2; });
   SocketClient stays(echo.server->port(), "/ws");
   echo.wait([&] { return echo.sockets.size() == 3; });
-  stays.read();
+  for (SocketClient* each : {leaves.get(), &ends, &stays})
+    BOOST_TEST(each->read().content == "hello ");
   const WebSocket::Message large = message_of(picture(1, 20 << 20));
   echo.sockets[0]->send_binary(large, false);
   echo.sockets[1]->send_binary(large, false);
-  leaves->read();
+  BOOST_TEST_REQUIRE(leaves->await());
   leaves.reset();
-  ends.read();
+  BOOST_TEST_REQUIRE(ends.await());
   ends.end_sending();
   echo.wait([&] { return echo.closed == 2; });
   for (const auto& socket : echo.sockets) socket->send_text(message_of("who is there?"));
