@@ -32,7 +32,10 @@ FrameStream::Pushed FrameStream::push(WebSocket::Message message, bool is_text, 
   const std::lock_guard lock(mutex_);
   if (has_ended_) return Pushed::left_out;
   if (may_drop && waiting_bytes_ > limits_.socket_drop_bytes) return Pushed::left_out;
-  if (waiting_bytes_ + message->size() > limits_.socket_backlog_bytes) return Pushed::too_much;
+  if (waiting_bytes_ + message->size() > limits_.socket_backlog_bytes) {
+    has_ended_ = true;  // a smaller one behind it would go out without it
+    return Pushed::too_much;
+  }
   waiting_bytes_ += message->size();
   waiting_.push_back({std::move(message), is_text});
   return std::exchange(is_awaited_, true) ? Pushed::behind : Pushed::first;
@@ -41,6 +44,11 @@ FrameStream::Pushed FrameStream::push(WebSocket::Message message, bool is_text, 
 void FrameStream::end() {
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
+}
+
+void FrameStream::let_go() {
+  // Out of the members first: handlers of Beast's go while nothing here refers to them.
+  const std::deque<Frame> own = std::exchange(own_, {}), writing = std::exchange(writing_, {});
 }
 
 void FrameStream::push_own(std::string bytes, Completion done) {

@@ -44,13 +44,16 @@ class FrameStream {
     first,     // somebody has to call write(), once for this and for what comes until then
     behind,    // it goes out with others
     left_out,  // the client is slow, and this may be dropped; or nothing is taken any more
-    too_much,  // more waits than may; this is not taken
+    too_much,  // more waits than may; this is not taken, and nothing is any more
   };
   Pushed push(WebSocket::Message message, bool is_text, bool may_drop);
   void end();  // nothing more is taken
 
   // Writes what waits. all_is_written() may be called within it.
   void write();
+  // Of all that waits, once the executor runs nothing any more. The caller holds the writer: what
+  // is let go may be the last that does.
+  void let_go();
 
   // What Boost.Beast asks of a stream.
   executor_type get_executor() { return stream_.get_executor(); }

@@ -125,6 +125,22 @@ ServerStream HttpServer::Data::stream_of(local::socket socket) {
   return ServerStream(ServerStream::Socket(std::move(socket)));
 }
 
+void OpenSockets::add(std::weak_ptr<Member> socket) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(sockets_, [](const std::weak_ptr<Member>& each) { return each.expired(); });
+  sockets_.push_back(std::move(socket));
+}
+
+void OpenSockets::let_go() {
+  std::vector<std::weak_ptr<Member>> sockets;
+  {
+    const std::lock_guard lock(mutex_);
+    sockets.swap(sockets_);
+  }
+  for (const std::weak_ptr<Member>& each : sockets)
+    if (const std::shared_ptr<Member> socket = each.lock()) socket->let_go();
+}
+
 HttpServer::Data::Data(ServerOptions given, ServerHandlers to_call)
     : options(std::move(given)),
       handlers(std::move(to_call)),
@@ -180,6 +196,7 @@ void HttpServer::stop() {
   data_->patient_pool.join();
   data_->io.stop();
   data_->threads.clear();
+  data_->open_sockets.let_go();
   for (const std::string& address : data_->options.addresses)
     if (const std::string path = unix_path(address); !path.empty()) ::unlink(path.c_str());
 }

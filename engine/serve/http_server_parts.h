@@ -9,6 +9,8 @@
 #include <boost/asio/thread_pool.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/string_body.hpp>
+#include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -21,6 +23,23 @@ namespace heddle::engine {
 namespace http = boost::beast::http;
 using tcp = asio::ip::tcp;
 
+// The WebSockets there are, for the end of the server. While a frame of Boost.Beast's waits in one,
+// the frame's handler holds the WebSocket that holds the frame, and neither would ever go.
+class OpenSockets {
+ public:
+  class Member {
+   public:
+    virtual ~Member() = default;
+    virtual void let_go() = 0;  // of what waits to be written
+  };
+  void add(std::weak_ptr<Member> socket);  // any thread
+  void let_go();                           // of them all; no thread of the context runs any more
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<Member>> sockets_;  // mutex_
+};
+
 struct HttpServer::Data {
   ServerOptions options;
   ServerHandlers handlers;
@@ -28,6 +47,7 @@ struct HttpServer::Data {
   std::atomic<std::uint64_t> body_bytes = 0;  // of requests that are being read or answered
   std::atomic<bool> is_stopping = false;
   std::atomic<std::size_t> sockets = 0;
+  OpenSockets open_sockets;
   asio::io_context io{2};  // goes before what its connections count in
   WritePacer pacer{io, sockets};
   asio::thread_pool pool, patient_pool;

@@ -15,6 +15,7 @@ namespace websocket = beast::websocket;
 class Socket : public WebSocket,
                public FrameWriter,
                public WritePacer::Writer,
+               public OpenSockets::Member,
                public std::enable_shared_from_this<Socket> {
  public:
   Socket(HttpServer::Data& server, std::shared_ptr<ConnectionCount> count, ServerStream stream)
@@ -25,6 +26,7 @@ class Socket : public WebSocket,
 
   void start(http::request<http::string_body> request, HttpRequest head) {
     const ServerLimits& limits = server_.options.limits;
+    server_.open_sockets.add(weak_from_this());
     frames().begin(weak_from_this());
     frames().next_layer().expires_never();
     websocket::stream_base::timeout times;
@@ -75,6 +77,7 @@ class Socket : public WebSocket,
     if (is_last_ && is_open_) start_close_handshake();
   }
   void writing_failed() override { cut_off(); }
+  void let_go() override { frames().let_go(); }
 
  private:
   FrameStream& frames() { return stream_.next_layer(); }
@@ -92,7 +95,7 @@ class Socket : public WebSocket,
   void read() {
     stream_.async_read(
         incoming_, [self = shared_from_this()](beast::error_code failure, std::size_t) {
-          if (failure) return self->ended();
+          if (failure) return self->ended(failure);
           const auto data = self->incoming_.cdata();
           const std::string_view text(static_cast<const char*>(data.data()), data.size());
           if (self->events_->received) self->events_->received(text, self->stream_.got_text());
@@ -129,9 +132,10 @@ class Socket : public WebSocket,
     is_open_ = false;
   }
 
-  void ended() {
-    // One that has only ended its own side might never read what is being written to it.
-    if (!is_closing_) cut_off();
+  void ended(beast::error_code failure) {
+    // One that has only ended its own side might never read what is being written to it. One
+    // that has answered our farewell needs no cut: start_close_handshake() ends it.
+    if (!is_closing_ || failure != websocket::error::closed) cut_off();
     if (events_ && events_->closed) events_->closed();
     events_.reset();
   }

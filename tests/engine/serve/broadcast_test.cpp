@@ -8,6 +8,7 @@
 #include "engine/serve/clients.h"
 #include "engine/serve/write_pacer.h"
 #include "tests/engine/serve/socket_echo.h"
+#include "tests/support/comes_about.h"
 
 using namespace heddle::engine;
 using namespace heddle::test;
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_clients_get_the_same_in_order) {
     clients.push_back(i % 2 == 0
                           ? std::make_unique<SocketClient>(all.server->port(), "/ws")
                           : std::make_unique<SocketClient>(all.server->port(), "/ws", kDeflate));
-  while (all.clients.count() < kClients) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(comes_about([&] { return all.clients.count() >= kClients; }));
   std::vector<std::string> wanted;
   for (int step = 0; step < kSteps; ++step) {
     const std::string text(2000, char('a' + step));
@@ -111,16 +112,20 @@ BOOST_AUTO_TEST_CASE(two_hundred_clients_get_the_same_in_order) {
     std::vector<std::jthread> readers;
     for (int r = 0; r < kReaders; ++r)
       readers.emplace_back([&, r] {
-        for (std::size_t m = 0; m < wanted.size(); ++m)
-          for (int i = r; i < kClients; i += kReaders) {
-            const SocketClient::Message got = clients[std::size_t(i)]->read();
-            const bool shall_deflate = i % 2 == 1 && m % 3 == 0;
-            if (plain(got) == wanted[m] && got.is_text == (m % 3 != 2) &&
-                got.is_deflated == shall_deflate && !got.is_end)
-              continue;
-            faults[std::size_t(r)] = cat("client ", i, ", message ", m);
-            return;
-          }
+        try {
+          for (std::size_t m = 0; m < wanted.size(); ++m)
+            for (int i = r; i < kClients; i += kReaders) {
+              const SocketClient::Message got = clients[std::size_t(i)]->read();
+              const bool shall_deflate = i % 2 == 1 && m % 3 == 0;
+              if (plain(got) == wanted[m] && got.is_text == (m % 3 != 2) &&
+                  got.is_deflated == shall_deflate && !got.is_end)
+                continue;
+              faults[std::size_t(r)] = cat("client ", i, ", message ", m);
+              return;
+            }
+        } catch (const std::exception& error) {
+          faults[std::size_t(r)] = error.what();
+        }
       });
     for (int step = 0; step < kSteps; ++step)
       all.send(step, std::string(2000, char('a' + step)), picture(step, 20'000));
@@ -164,13 +169,14 @@ BOOST_AUTO_TEST_CASE(a_client_may_leave_within_a_message) {
   echo.wait([&] { return echo.sockets.size() == 2; });
   SocketClient stays(echo.server->port(), "/ws");
   echo.wait([&] { return echo.sockets.size() == 3; });
-  stays.read();
+  for (SocketClient* each : {leaves.get(), &ends, &stays})
+    BOOST_TEST(each->read().content == "hello ");
   const WebSocket::Message large = message_of(picture(1, 20 << 20));
   echo.sockets[0]->send_binary(large, false);
   echo.sockets[1]->send_binary(large, false);
-  leaves->read();
+  BOOST_TEST_REQUIRE(leaves->await());
   leaves.reset();
-  ends.read();
+  BOOST_TEST_REQUIRE(ends.await());
   ends.end_sending();
   echo.wait([&] { return echo.closed == 2; });
   for (const auto& socket : echo.sockets) socket->send_text(message_of("who is there?"));
@@ -213,24 +219,35 @@ BOOST_AUTO_TEST_CASE(a_farewell_comes_behind_all_that_was_sent) {
   echo.sockets[0]->finish();
   echo.sockets[0]->send_text(message_of("too late"));
   for (int i = 0; i < 100; ++i) BOOST_TEST_REQUIRE((client->read().content == picture(i, 100'000)));
-  BOOST_TEST(client->read().is_end);
+  const SocketClient::Message last = client->read();
+  BOOST_TEST(last.is_end);
+  BOOST_TEST((last.farewell == "\x03\xe8"));  // 1000, a normal end; not a cut
   client->send("\x03\xe8", 8);
   client.reset();
   echo.wait([&] { return echo.closed == 1; });
 }
 
-// It waits for none of them: with it all end.
+// It waits for none of them: with it all end. Also those whose pong waits behind a message that
+// they do not read.
 BOOST_AUTO_TEST_CASE(the_server_ends_while_clients_are_written_to) {
+  constexpr std::size_t kReadNothing = 30, kPinging = 3;
   std::vector<std::unique_ptr<SocketClient>> clients;
   {
     SocketEcho echo;
-    for (std::size_t i = 0; i < 30; ++i) {
+    for (std::size_t i = 0; i < kReadNothing + 1; ++i) {
       clients.push_back(std::make_unique<SocketClient>(echo.server->port(), "/ws"));
       echo.wait([&] { return echo.sockets.size() == i + 1; });
+      BOOST_TEST(clients[i]->read().content == "hello ");
     }
     const WebSocket::Message large = message_of(picture(1, 20 << 20));
-    for (const auto& socket : echo.sockets) socket->send_binary(large, false);
-    clients[0]->read();  // being written
+    for (std::size_t i = 0; i < kReadNothing; ++i) echo.sockets[i]->send_binary(large, false);
+    for (std::size_t i = 0; i < kPinging; ++i) {
+      BOOST_TEST_REQUIRE(clients[i]->await());  // being written, and more than the system takes
+      clients[i]->send("are you there?", 9);
+    }
+    // Meanwhile the server comes to the pings.
+    clients.back()->send("and you?");
+    BOOST_TEST(clients.back()->read().content == "and you?");
     std::jthread sender([&](const std::stop_token& stop) {
       const WebSocket::Message small = message_of("x");
       while (!stop.stop_requested())

@@ -9,6 +9,7 @@
 #include "heddle/models.hpp"
 #include "tests/engine/serve/http_client.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -40,7 +41,6 @@ struct SlowLoad {
         0, 3,
         [](void* self) {
           static_cast<SlowLoad*>(self)->has_begun = true;
-          static_cast<SlowLoad*>(self)->has_begun.notify_all();
           std::this_thread::sleep_for(std::chrono::milliseconds(40));
         },
         this);
@@ -56,7 +56,7 @@ struct SlowLoad {
   }
   // Then the model is not there whole.
   void end() {
-    has_begun.wait(false);
+    BOOST_TEST_REQUIRE(test::comes_about([&] { return has_begun.load(); }));
     service.reset();
     BOOST_TEST(control->weights(0) >= 3u);
     BOOST_TEST(control->weights(0) < std::uint64_t(kLayers));
@@ -73,10 +73,17 @@ BOOST_FIXTURE_TEST_CASE(a_model_that_was_asked_for_ahead, SlowLoad) {
       cat(R"({"device": "fake:0", "pin": true, "workflow": {"1": )", loader(),
           R"(, "2": {"class_type": "test.keep", "inputs": {"value": ["1", 0]}}}})");
   test::Reply reply;
-  std::jthread asks(
-      [&, port = service->port()] { reply = test::ask(port, "POST", "/v1/models/load", body); });
+  std::string fault;
+  std::jthread asks([&, port = service->port()] {
+    try {
+      reply = test::ask(port, "POST", "/v1/models/load", body);
+    } catch (const std::exception& error) {
+      fault = error.what();
+    }
+  });
   end();
   asks.join();
+  BOOST_TEST(fault == "");
   BOOST_TEST((reply.status == 0 || reply.status >= 400), reply.body);  // 0: it was cut off
   for (const ResidentModel& each : Models(*engine).resident()) BOOST_TEST(!each.is_pinned);
 }
@@ -96,8 +103,7 @@ BOOST_FIXTURE_TEST_CASE(a_model_of_a_job, SlowLoad) {
   options.queue_file = folder / "queue.db";
   service = std::make_unique<engine::Service>(*engine, options);
   engine::JobQueue& queue = service->queue();
-  for (std::uint64_t seen = queue.changes(); queue.counts().ended < 1; seen = queue.changes())
-    queue.wait_for_change(seen, {});
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return queue.counts().ended >= 1; }));
   for (const engine::Job& job : queue.search({.limit = 1}))
     BOOST_TEST((job.state == engine::JobState::done), job.status);
   BOOST_TEST(control->weights(0) >= std::uint64_t(kLayers));

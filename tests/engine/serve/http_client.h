@@ -117,7 +117,8 @@ class SocketClient {
   struct Message {
     bool is_text = true, is_end = false;
     std::string content;
-    bool is_deflated = false;  // RSV1
+    bool is_deflated = false;                  // RSV1
+    std::optional<std::string> farewell = {};  // of a close frame; nothing: cut off, or no end
   };
 
   SocketClient(std::uint16_t port, const std::string& target,
@@ -166,7 +167,7 @@ class SocketClient {
       const int opcode = head[0] & 0x0f;
       if (opcode == 9) send(content, 10);
       if (opcode == 10) pongs.push_back(content);
-      if (opcode == 8) return {true, true, ""};
+      if (opcode == 8) return {true, true, "", false, content};
       if (opcode > 2) continue;
       if (opcode != 0) whole.is_text = opcode == 1;
       if (opcode != 0) whole.is_deflated = (head[0] & 0x40) != 0;
@@ -174,6 +175,9 @@ class SocketClient {
       if ((head[0] & 0x80) != 0) return whole;
     }
   }
+  // Something has come that was not read yet, and is not read by this. False: the connection has
+  // ended before.
+  bool await() { return connection_.fill(2); }
   // The next text, as JSON; null: the connection has ended.
   engine::Json read_json() {
     while (true) {
