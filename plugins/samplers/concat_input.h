@@ -37,6 +37,7 @@ struct ConcatPlace {
   bool is_negative = false;  // it is the negative conditioning's
   // Of a run: samples, in the model's units, and noise_mask, as NoiseMask has it for each item.
   // What models with the mask first are shown where the entry has no picture, or no mask.
+  // Before a run: only whether there is a noise_mask.
   Value latent = {};
   std::uint64_t seed = 0;  // of the run
 };

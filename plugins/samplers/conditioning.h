@@ -35,6 +35,10 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 // The field of an entry with the CLIP_VISION_OUTPUT that models with an input "vision" read.
 inline constexpr const char* kVisionOutput = "clip_vision_output";
 
+// The input with what each frame of the latent has of the level, and the axis of frames there.
+inline constexpr const char* kFrameNoise = "frame_noise";
+inline constexpr std::int64_t kFramesAxis = 2;
+
 // The input that goes with "references".
 inline constexpr const char* kReferencePositions = "reference_positions";
 inline constexpr const char* kTextStart = "text_start";

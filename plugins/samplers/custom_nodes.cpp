@@ -56,6 +56,7 @@ void infer_custom(Infer& question, JobShapes job) {
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
   if (!shape) return;
   job.latent = *shape;
+  job.has_noise_mask = question.tensor(Node::latent_image, "noise_mask").has_value();
   const std::optional<Value> choice = question[Node::sampler];
   if (!choice) return;  // the picture may grow
   job.sampler = sampler_choice(*choice);

@@ -36,6 +36,7 @@ void infer_sampler(Infer& question, F&& levels) {
                 .sampler = {},
                 .sigmas = {},
                 .latent = *shape};
+  job.has_noise_mask = question.tensor(Node::latent_image, "noise_mask").has_value();
   const auto sampler = question[Node::sampler_name], schedule = question[Node::scheduler];
   const auto steps = question[Node::steps];
   if (!sampler || !schedule || !steps) return;

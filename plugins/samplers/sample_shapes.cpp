@@ -172,6 +172,9 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
   const std::vector<ModelSet> wanted = sets_in(lists, stretch, told_windows, grid);
   std::vector<ModelCall> asked = calls_of(stretch, wanted);
   const std::int64_t items = job.latent.front();
+  Record latent;
+  if (job.has_noise_mask) latent.set("noise_mask", value_of(true));
+  const Value shown = latent.value();
   std::vector<Constants> constants(wanted.size());
   std::vector<ToldCall> encodings;  // of hints that model patches read
   for (const ModelCall& call : asked) {
@@ -181,7 +184,8 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     for (const std::size_t place : call.sets) {
       const ModelSet& set = wanted[place];
       std::optional<Constants> made =
-          constants_of(entries[set.list][set.item], inputs, model, {items, grid, set.box});
+          constants_of(entries[set.list][set.item], inputs, model,
+                       {.items = items, .grid = grid, .box = set.box, .latent = shown});
       if (!made || !tell_patches(*made, encodings, model, told.levels, sigma,
                                  point_of(job.latent, set.box), *patches))
         return {};

@@ -59,6 +59,7 @@ struct JobShapes {
   std::optional<Sigmas> sigmas;
   Shape latent;  // in the model's channels
   Value negative_model = {};
+  bool has_noise_mask = false;  // the latent
 };
 
 // Tells the call of the model and what the node's own sums cost; nothing when a part of the job is

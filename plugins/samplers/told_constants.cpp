@@ -38,7 +38,11 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, entry.vision->dtype, shape});
       continue;
     }
-    if (!is_given(kind, entry.scope)) continue;
+    if (!is_given(kind, entry.scope, place.latent)) continue;
+    if (kind == Kind::kFrameNoise) {
+      constants.push_back({name, HEDDLE_F32, {place.grid.front()}});
+      continue;
+    }
     if (kind == Kind::kSizes) {
       const auto count = model_settings(model).get<std::int64_t>("size_numbers", 0);
       constants.push_back({name, HEDDLE_F32, {1, count}});

@@ -3,13 +3,15 @@
 #include <algorithm>
 
 #include "concat_input.h"
+#include "conditioning.h"
 
 namespace heddle::samplers {
 
 bool reads_by_places(const WindowRule& rule, const GuidePlan& plan) {
   return rule.dim == 0 || rule.split_conds ||
-         std::ranges::any_of(plan.models(), [](const AskedModel& asked) {
-           return concat_layout(model_settings(asked.model)).has_value();
+         std::ranges::any_of(plan.models(), [&](const AskedModel& asked) {
+           return concat_layout(model_settings(asked.model)).has_value() ||
+                  (rule.dim == kFramesAxis && model_takes(asked.model, kFrameNoise));
          });
 }
 

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "conditioning.h"
 #include "sampler_loop.h"
 
 namespace heddle::samplers {
@@ -31,11 +34,26 @@ Tensor part(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int
   return tensor.slice(int(axis), begin, begin + count);
 }
 
-bool follows_window(std::string_view name, const Shape& shape, const WindowRule& rule,
-                    std::int64_t full) {
-  constexpr std::array<std::string_view, 4> kRows = {"context", "y", "concat", "references"};
-  if (rule.dim != 0) return name == "concat";
-  return std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
+// The axis that is cut as the point is; none: a window sees all of it.
+std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& shape,
+                                          const WindowRule& rule, std::int64_t full) {
+  constexpr std::array<std::string_view, 5> kRows = {"context", "y", "concat", "references",
+                                                     "vision"};
+  if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
+  if (rule.dim != 0) return name == "concat" ? std::optional(std::size_t(rule.dim)) : std::nullopt;
+  const bool has_rows = std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
+  return has_rows ? std::optional<std::size_t>(0) : std::nullopt;
+}
+
+// As with_places(), of numbers that lie in host memory and stay there.
+Tensor host_numbers_at(Context& ctx, const Tensor& numbers,
+                       const std::vector<std::int64_t>& places) {
+  std::vector<float> all(std::size_t(numbers.count()));
+  read_to<float>(ctx, numbers, all);
+  const Tensor made = ctx.make_host({std::int64_t(places.size())}, HEDDLE_F32);
+  std::ranges::transform(places, made.data<float>(),
+                         [&](std::int64_t place) { return all[std::size_t(place)]; });
+  return made;
 }
 
 }  // namespace
@@ -57,9 +75,11 @@ Value constants_in(Context& ctx, const Value& constants, const WindowRule& rule,
   for (std::uint32_t i = 0; i < constants.count(); ++i) {
     const std::string name = constants.key(i);
     const Tensor tensor = constants.item(i).as<Tensor>();
-    if (follows_window(name, tensor.shape(), rule, full))
-      made.set(name, value_of(with_places(ctx, tensor, std::size_t(rule.dim),
-                                          window.seen(full, rule.cond_retained))));
+    const std::optional<std::size_t> axis = axis_in_window(name, tensor.shape(), rule, full);
+    if (!axis) continue;
+    const std::vector<std::int64_t> places = window.seen(full, rule.cond_retained);
+    made.set(name, value_of(name == kFrameNoise ? host_numbers_at(ctx, tensor, places)
+                                                : with_places(ctx, tensor, *axis, places)));
   }
   return made.value();
 }
@@ -67,8 +87,8 @@ Value constants_in(Context& ctx, const Value& constants, const WindowRule& rule,
 Constants constants_in(Constants constants, const WindowRule& rule, const ContextWindow& window,
                        std::int64_t full) {
   for (Infer::Named& one : constants)
-    if (follows_window(one.name, one.shape, rule, full))
-      one.shape[std::size_t(rule.dim)] = window.seen_count();
+    if (const auto axis = axis_in_window(one.name, one.shape, rule, full))
+      one.shape[*axis] = window.seen_count();
   return constants;
 }
 

@@ -18,7 +18,7 @@ Tensor with_places(Context& ctx, const Tensor& tensor, std::size_t axis,
 
 // What a window sees of what a model reads besides the point, for an axis of `full` places: along
 // the batch, texts and pictures that have a row for each item; along a side, the picture beside the
-// point. The rest as it is.
+// point; along time, that and how noisy each frame is. The rest as it is.
 Value constants_in(Context& ctx, const Value& constants, const WindowRule& rule,
                    const ContextWindow& window, std::int64_t full);
 Constants constants_in(Constants constants, const WindowRule& rule, const ContextWindow& window,

@@ -11,6 +11,8 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/resample.h"
+#include "plugins/blocks/slots.h"
+#include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
 namespace {
@@ -60,6 +62,7 @@ void stop_if_cancelled(Context& ctx) {
 }  // namespace
 
 std::int64_t VideoLength::frames_of(std::int64_t cells) const {
+  if (cells < 1) return 0;
   return checked_sum({1, checked_product({cells - 1, downscale}, "the frames")}, "the frames");
 }
 
@@ -132,6 +135,13 @@ bool is_of_frames(const Shape& samples) { return samples.size() == 5; }
 Value without_frames(const Value& latent, const Value& vae) {
   const Tensor samples = latent.get<Tensor>("samples", {});
   if (!samples || !is_of_frames(samples.shape())) return latent;
+  if (samples.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "samples: the latent, " +
+                                             blocks::shape_text(samples.shape()) +
+                                             ", is empty. Give one with a frame at least.");
+  if (whole_video_shape(samples.shape(), vae, Autoencoder(vae)))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "vae: this autoencoder decodes videos only as a whole. Use VAEDecode.");
   if (samples.size(2) != 1) {
     chunks_of(vae, "decoder_chunks");
     return latent;

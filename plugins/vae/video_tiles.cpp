@@ -25,9 +25,10 @@ struct TileAxis {
   }
   std::int64_t place_of(std::int64_t cell) const { return cell * out / in; }
 
+  bool has_steps() const { return size <= tile || overlap < tile; }
   std::vector<Span> tiles() const {
     if (size <= tile) return {{0, size}};
-    if (overlap >= tile)
+    if (!has_steps())
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "overlap: tiles of " + std::to_string(tile) + " that overlap by " +
                       std::to_string(overlap) +
@@ -58,6 +59,11 @@ std::vector<VideoTile> tiles_of(const TileAxes& axes) {
     for (const Span& rows : axes[1].tiles())
       for (const Span& columns : axes[2].tiles()) tiles.push_back({frames, rows, columns});
   return tiles;
+}
+
+// Whether a run gets from one tile to the next.
+bool have_steps(const TileAxes& axes) {
+  return std::ranges::all_of(axes, [](const TileAxis& axis) { return axis.has_steps(); });
 }
 
 TileAxes decoding_axes(const Shape& samples, const Value& vae, const Autoencoder& autoencoder,
@@ -197,9 +203,11 @@ Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& late
 
 void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
                         const Autoencoder& autoencoder, const VideoTiling& tiling) {
+  const TileAxes axes = decoding_axes(samples, vae, autoencoder, tiling);
+  if (!have_steps(axes)) return;  // the run says why
   std::uint64_t kept = 0;
   for (std::int64_t item = 0; item < samples[0]; ++item)
-    for (const VideoTile& tile : tiles_of(decoding_axes(samples, vae, autoencoder, tiling)))
+    for (const VideoTile& tile : tiles_of(axes))
       kept = std::max(
           kept, tell_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
                             autoencoder.downscale, tile[0].size()));
@@ -242,8 +250,9 @@ Tensor encoded_frames_in_tiles(Context& ctx, const Value& vae, const Tensor& pic
 
 void tell_encoded_tiles(Infer& question, const Value& vae, const Shape& pictures,
                         const Autoencoder& autoencoder, const VideoTiling& tiling) {
-  std::uint64_t kept = 0;
   const TileAxes axes = encoding_axes(pictures, vae, autoencoder, tiling);
+  if (!have_steps(axes)) return;  // the run says why
+  std::uint64_t kept = 0;
   for (const VideoTile& tile : tiles_of(axes))
     kept = std::max(
         kept, tell_chunks(question, vae.field("encoder_chunks"),

@@ -16,8 +16,8 @@ struct VideoTiling {
   std::int64_t side = 0, overlap = 0, length = 0, length_overlap = 0;
 };
 
-// As decoded_frames(), encoded_frames() (video_chunks.h) and what is told of them. Throw where the
-// overlap leaves no step from one tile to the next.
+// As decoded_frames(), encoded_frames() (video_chunks.h) and what is told of them. Where the
+// overlap leaves no step from one tile to the next, a run throws and nothing is told.
 Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& latent,
                                const VideoTiling& tiling);
 void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,

@@ -52,6 +52,18 @@ struct LtxvWorkflow : PlacedFixture {
   }
   static constexpr const char* kPlain =
       R"("latent": {"class_type": "LatentFromBatch", "inputs": {"samples": ["empty", 0], "batch_index": 0, "length": 2}})";
+  // "begun" of one picture, by the node "vae" of add_vae().
+  static constexpr const char* kBegun =
+      R"("vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ltxv.safetensors"}},
+      "picture": {"class_type": "EmptyImage", "inputs": {"width": 128, "height": 96, "batch_size": 1, "color": 4227264}},
+      "begun": {"class_type": "LTXVImgToVideo", "inputs": {"positive": ["one", 0], "negative": ["two", 0],
+        "vae": ["vae", 0], "image": ["picture", 0], "width": 128, "height": 96, "length": 17,
+        "batch_size": 1, "strength": 0.75}})";
+  static void put(std::string& whole, const std::string& from, const std::string& to) {
+    const std::size_t at = whole.find(from);
+    BOOST_TEST_REQUIRE((at != std::string::npos), from);
+    whole.replace(at, from.size(), to);
+  }
   // latent: the node "latent", which may read "empty".
   std::string divided(const std::string& hints, const std::string& latent) const {
     return heddle::engine::cat(
@@ -107,24 +119,14 @@ BOOST_AUTO_TEST_CASE(dividing_frames_of_several_levels_keeps_bytes_or_nearly_num
 
 BOOST_AUTO_TEST_CASE(a_picture_begins_the_video) {
   add_vae();
-  const std::string from_picture = heddle::engine::cat(
-      loaded("flow"),
-      R"(, "vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ltxv.safetensors"}},
-      "picture": {"class_type": "EmptyImage", "inputs": {"width": 128, "height": 96, "batch_size": 1, "color": 4227264}},
-      "begun": {"class_type": "LTXVImgToVideo", "inputs": {"positive": ["one", 0], "negative": ["two", 0],
-        "vae": ["vae", 0], "image": ["picture", 0], "width": 128, "height": 96, "length": 17,
-        "batch_size": 1, "strength": 0.75}})");
-  std::string whole = flow("24.0", from_picture);
+  std::string whole = flow("24.0", heddle::engine::cat(loaded("flow"), ", ", kBegun));
   for (const auto& [from, to] :
        {std::pair<std::string, std::string>{R"("positive": ["one", 0], "negative": ["two", 0]}},
       "empty")",
                                             R"("positive": ["begun", 0], "negative": ["begun", 1]}},
       "empty")"},
-        {R"("latent_image": ["empty", 0])", R"("latent_image": ["begun", 2])"}}) {
-    const std::size_t at = whole.find(from);
-    BOOST_TEST_REQUIRE((at != std::string::npos), from);
-    whole.replace(at, from.size(), to);
-  }
+        {R"("latent_image": ["empty", 0])", R"("latent_image": ["begun", 2])"}})
+    put(whole, from, to);
   const heddle::Results results = run_whole(whole, {"begun.latent", "out.output"});
   const TensorFile wanted{tests_folder() / kFlows};
   const std::vector<float> begun = results.floats("begun.latent", "samples");
@@ -197,15 +199,40 @@ BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   options.compute[heddle::test::test_device_kind()] = "f32";
   options.model_dirs = {folder / "models"};
   options.output_dir = folder / "told";
-  heddle::Engine::Data told(options);
-  std::string drawn = divided("", kPlain);
-  for (const char* name : {"one", "two"}) {
-    const std::string given = text(name, golden);
-    drawn.replace(
-        drawn.find(given), given.size(),
-        R"({"class_type": "RandomConditioning", "inputs": {"tokens": 9, "width": 40, "pooled_width": 0, "seed": 1}})");
+  add_vae();
+  // Of a first picture, also how noisy each of the three frames is, and that in windows of two.
+  std::string begun = divided("", kBegun);
+  put(begun, "placed", "flow");
+  put(begun, R"("latent_image": ["latent", 0])", R"("latent_image": ["begun", 2])");
+  std::string in_windows = begun;
+  put(in_windows, R"("model": ["model", 0])", R"("model": ["windows", 0])");
+  put(in_windows, R"("look": {)",
+      R"("windows": {"class_type": "ContextWindowsManual", "inputs": {"model": ["model", 0],
+        "context_length": 2, "context_overlap": 1, "context_schedule": "standard_static",
+        "context_stride": 1, "closed_loop": false, "fuse_method": "pyramid", "dim": 2,
+        "freenoise": false, "cond_retain_index_list": "", "split_conds_to_windows": false,
+        "latent_retain_index_list": "", "causal_window_fix": true}}, "look": {)");
+  for (std::string drawn : {divided("", kPlain), begun, in_windows}) {
+    for (const char* name : {"one", "two"})
+      put(drawn, text(name, golden),
+          R"({"class_type": "RandomConditioning", "inputs": {"tokens": 9, "width": 40, "pooled_width": 0, "seed": 1}})");
+    heddle::Engine::Data told(options);  // a node that is cached makes no calls
+    check_inference(told, drawn);
   }
-  check_inference(told, drawn);
+}
+
+BOOST_AUTO_TEST_CASE(tiles_of_a_video_that_is_decoded_as_a_whole_are_refused) {
+  add_vae();
+  const std::string refusal = engine_refusal([&] {
+    run_whole(
+        R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ltxv.safetensors"}},
+      "empty": {"class_type": "EmptyLTXVLatentVideo", "inputs": {"width": 128, "height": 96, "length": 17, "batch_size": 1}},
+      "out": {"class_type": "VAEDecodeTiled", "inputs": {"samples": ["empty", 0], "vae": ["vae", 0],
+        "tile_size": 64, "overlap": 32, "temporal_size": 8, "temporal_overlap": 4}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})",
+        {"out.IMAGE"});
+  });
+  BOOST_TEST(refusal.find("only as a whole. Use VAEDecode") != std::string::npos, refusal);
 }
 
 // By the names of the file and by those of diffusers.

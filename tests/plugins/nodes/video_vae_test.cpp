@@ -171,6 +171,18 @@ BOOST_AUTO_TEST_CASE(chunks_are_told_as_they_are_run) {
   told("VAEEncodeTiled", pictures(81, 10), "pixels", tiles);
 }
 
+// As for pictures, a plan is made, and the run says what is wrong.
+BOOST_AUTO_TEST_CASE(tiles_that_never_get_on_are_refused_by_the_run) {
+  const std::string stuck = flow(
+      "VAEEncodeTiled",
+      R"({"class_type": "EmptyImage", "inputs": {"height": 32, "color": 255, "width": 81, "batch_size": 10}})",
+      R"(, "pixels": ["in", 0], "tile_size": 64, "overlap": 64, "temporal_size": 8, "temporal_overlap": 4)");
+  Engine planned(options_for({"fake:0"}));
+  BOOST_CHECK_NO_THROW((void)planned.plan_min_memory(planned.parse(stuck), true));
+  const std::string text = engine_refusal([&] { run_whole(stuck, {"out.LATENT"}); });
+  BOOST_TEST(text.find("never get on") != std::string::npos, text);
+}
+
 BOOST_AUTO_TEST_CASE(placement_and_little_memory_keep_the_bytes) {
   for (const bool is_latent : {false, true}) {
     const auto flow_of = [&](const std::string& hints) {

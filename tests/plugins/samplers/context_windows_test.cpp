@@ -7,6 +7,7 @@
 #include <heddle/model.hpp>
 
 #include "golden.h"
+#include "plugins/samplers/window_tensors.h"
 
 namespace {
 
@@ -96,6 +97,25 @@ BOOST_AUTO_TEST_CASE(retained_places_stand_where_they_are_in_the_whole) {
   BOOST_TEST(window.seen(9, {-1}) == (std::vector<std::int64_t>{3, 4, 5, 8}));
   BOOST_CHECK_THROW(window.seen(9, {4}), heddle::Error);
   BOOST_CHECK_THROW(window.seen(9, {-5}), heddle::Error);
+}
+
+// Along the batch what has a row for each item; along time what has a number for each frame.
+BOOST_AUTO_TEST_CASE(constants_are_cut_as_the_point_is) {
+  const ContextWindow window{.places = {4, 5, 6}, .anchor = 3};
+  const auto cut = [&](std::int64_t dim) {
+    std::vector<heddle::Shape> shapes;
+    for (const heddle::Infer::Named& one : constants_in({{"context", HEDDLE_F32, {1, 9, 40}},
+                                                         {"vision", HEDDLE_F32, {8, 257, 16}},
+                                                         {"concat", HEDDLE_F32, {8, 20, 8, 4, 6}},
+                                                         {"frame_noise", HEDDLE_F32, {8}}},
+                                                        {.dim = dim}, window, 8))
+      shapes.push_back(one.shape);
+    return shapes;
+  };
+  using Shapes = std::vector<heddle::Shape>;
+  BOOST_TEST((cut(0) == Shapes{{1, 9, 40}, {4, 257, 16}, {4, 20, 8, 4, 6}, {8}}));
+  BOOST_TEST((cut(2) == Shapes{{1, 9, 40}, {8, 257, 16}, {8, 20, 4, 4, 6}, {4}}));
+  BOOST_TEST((cut(3) == Shapes{{1, 9, 40}, {8, 257, 16}, {8, 20, 8, 4, 6}, {8}}));
 }
 
 BOOST_AUTO_TEST_SUITE_END()
