@@ -115,8 +115,8 @@ constexpr OptionSpec kOptions[] = {
      "workflows, though none of their nodes runs here (default: none)",
      kServe},
     {"preview-method", OptionKind::word, "METHOD",
-     "how pictures of jobs under way are made: none, latent2rgb (auto), or taesd, by a small "
-     "decoder where its file is in models/vae_approx (default: auto); a job may ask for another",
+     "how pictures of jobs under way are made: none, auto (by a linear map), or taesd, by a small "
+     "decoder where the models folders have its file (default: auto); a job may ask for another",
      kServe},
     {"interrupted", OptionKind::word, "WHAT",
      "jobs that ran when the server ended: resume from their checkpoints, run again, or fail "

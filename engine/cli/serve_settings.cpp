@@ -93,8 +93,7 @@ ServeSettings read_serve_settings(const Layer& layer) {
   for (const Given& given : layer.of("preview-method")) {
     const std::optional<PreviewMethod> method = preview_method_named(given.text);
     if (!method)
-      refuse(given,
-             cat("expected none, auto, latent2rgb or taesd, got ", engine::quote(given.text), "."));
+      refuse(given, cat("expected none, auto or taesd, got ", engine::quote(given.text), "."));
     serve.previews = *method;
   }
   for (const Given& given : layer.of("interrupted")) {

@@ -32,7 +32,7 @@ struct ServeSettings {
   unsigned jobs = 4;
   std::filesystem::path traces;  // a folder; empty: none are written
   std::filesystem::path packs;   // the same
-  PreviewMethod previews = PreviewMethod::latent2rgb;
+  PreviewMethod previews = PreviewMethod::linear;
   // What becomes of jobs that ran when the server before this one ended.
   enum class Interrupted { resume, again, fail } interrupted = Interrupted::resume;
   unsigned shutdown_seconds = 10;

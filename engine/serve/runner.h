@@ -34,7 +34,7 @@ struct RunnerOptions {
   // that give way, and are paused.
   unsigned jobs = 4;
   // A job's own preview_method (extra_data) counts more.
-  PreviewMethod previews = PreviewMethod::latent2rgb;
+  PreviewMethod previews = PreviewMethod::linear;
   std::filesystem::path traces;         // a folder for timelines of jobs, by id; empty: none
   std::function<std::int64_t()> clock;  // ms of the system; any thread; empty: the system's own
   // Called with what a node shows (JSON) before others are told, on a thread of the run; or empty.

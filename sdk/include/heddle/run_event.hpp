@@ -11,11 +11,11 @@ namespace heddle {
 // How pictures of work under way are made of latents: by a linear map of their channels, or by the
 // small decoder of their family (models/vae_approx/taesd_decoder.safetensors and the like) where
 // its file is there. They take time.
-enum class PreviewMethod { none, latent2rgb, taesd };
-// By ComfyUI's names: none, auto (latent2rgb), latent2rgb, taesd. Nothing: it is another word.
+enum class PreviewMethod { none, linear, taesd };
+// By ComfyUI's names: none, auto and latent2rgb (linear), taesd. Nothing: it is another word.
 inline std::optional<PreviewMethod> preview_method_named(std::string_view name) {
   if (name == "none") return PreviewMethod::none;
-  if (name == "auto" || name == "latent2rgb") return PreviewMethod::latent2rgb;
+  if (name == "auto" || name == "latent2rgb") return PreviewMethod::linear;
   if (name == "taesd") return PreviewMethod::taesd;
   return std::nullopt;
 }

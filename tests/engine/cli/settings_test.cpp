@@ -102,8 +102,8 @@ BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
   BOOST_TEST((serve.interrupted == ServeSettings::Interrupted::fail));
   BOOST_TEST((usual.interrupted == ServeSettings::Interrupted::resume));
   BOOST_TEST((serve.previews == heddle::PreviewMethod::taesd));
-  BOOST_TEST((usual.previews == heddle::PreviewMethod::latent2rgb));
-  BOOST_TEST(refusal("preview-method", "jpeg").find("latent2rgb or taesd, got 'jpeg'") !=
+  BOOST_TEST((usual.previews == heddle::PreviewMethod::linear));
+  BOOST_TEST(refusal("preview-method", "jpeg").find("auto or taesd, got 'jpeg'") !=
              std::string::npos);
   BOOST_TEST(serve.shutdown_seconds == 3u);
   BOOST_TEST((serve.keep.temp_days == 2u && serve.keep.output_bytes == 20ull << 30));

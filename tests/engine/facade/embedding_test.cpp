@@ -327,7 +327,7 @@ BOOST_AUTO_TEST_CASE(an_observer_gets_previews_only_when_it_asks_for_them) {
                                            ": " + std::string(p.pixels, p.pixels + 6));
                           },
                       .fetch = {"keep.out"},
-                      .previews = wanted ? PreviewMethod::latent2rgb : PreviewMethod::none});
+                      .previews = wanted ? PreviewMethod::linear : PreviewMethod::none});
     // How often the node found that somebody looks.
     BOOST_TEST(run.wait().text("keep.out") == (wanted ? "3" : "0"));
     const std::vector<std::string> all{"draw 1: aaabbb", "draw 2: bbbccc", "draw 3: cccddd"};

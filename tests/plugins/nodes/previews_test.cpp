@@ -43,7 +43,7 @@ struct PreviewsFixture : heddle::test::NodeFixture {
             "end": {"class_type": "test.keep", "inputs": {"value": ["drawn", 0]}}})"));
     heddle::StartOptions options;
     options.fetch = {"drawn.LATENT"};
-    options.previews = heddle::PreviewMethod::latent2rgb;
+    options.previews = heddle::PreviewMethod::linear;
     options.observer = [&](const Event& e) {
       if (e.kind != Event::Kind::preview) return;
       BOOST_TEST(e.node == "drawn");

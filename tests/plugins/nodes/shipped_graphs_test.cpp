@@ -55,7 +55,7 @@ BOOST_AUTO_TEST_CASE(a_preview_of_the_last_step_looks_like_the_picture) {
   std::vector<std::uint8_t> shown;
   heddle::StartOptions start;
   start.fetch = {"decode.IMAGE"};
-  start.previews = heddle::PreviewMethod::latent2rgb;
+  start.previews = heddle::PreviewMethod::linear;
   start.observer = [&](const heddle::Event& e) {
     if (e.kind != heddle::Event::Kind::preview) return;
     BOOST_TEST_REQUIRE(e.preview->width == 32u);

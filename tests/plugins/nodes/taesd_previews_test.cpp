@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(without_a_decoder_that_fits_the_map_is_shown_and_why_is_tol
   maps("taesd_decoder.safetensors");
   std::ofstream(folder / "models/vae_approx/taesd_decoder.safetensors") << "no model";
   maps("taesd_decoder.safetensors");
-  drawn(heddle::PreviewMethod::latent2rgb);
+  drawn(heddle::PreviewMethod::linear);
   BOOST_TEST(warnings.empty());
   BOOST_TEST(shown.size() == 2u);
 }
