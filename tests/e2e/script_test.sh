@@ -23,6 +23,7 @@ stub apt-get <<'END'
 echo "apt-get $*" >>"$CALLS"
 exit 1
 END
+stub nginx </dev/null
 # `cmake --preset PRESET -DHEDDLE_TESTS=...` notes what the real one notes.
 stub cmake <<'END'
 echo "cmake $2 $3" >>"$CALLS"
