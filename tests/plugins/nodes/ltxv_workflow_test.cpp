@@ -98,7 +98,8 @@ BOOST_AUTO_TEST_CASE(the_frame_rate_is_read) {
   BOOST_TEST(refusal.find("frame_rate is 0") != std::string::npos, refusal);
 }
 
-BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   hold([&](const std::string& hints) { return divided(hints, kPlain); }, {"layers", "data", "cfg"},
        {"sequence"}, 6 << 20);
 }

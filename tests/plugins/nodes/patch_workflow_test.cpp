@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(each_of_two_models_sees_the_picture_of_its_own_patch) {
 }
 
 // What is not given is grey.
-BOOST_AUTO_TEST_CASE(a_picture_that_is_not_given_is_grey) {
+BOOST_AUTO_TEST_CASE(a_picture_that_is_not_given_is_grey, *boost::unit_test::label("long")) {
   const std::string grey =
       cat(node_of("half", "SolidMask", R"("value": 0.5, "width": 80, "height": 48)"),
           node_of("grey", "MaskToImage", R"("mask": ["half", 0])"));

@@ -85,7 +85,8 @@ constexpr const char* kSaved = "saved_00001_.safetensors";
 
 BOOST_FIXTURE_TEST_SUITE(saved_unets, SavedUnets)
 
-BOOST_AUTO_TEST_CASE(checkpoints_keep_the_names_of_their_kind_and_draw_the_same) {
+BOOST_AUTO_TEST_CASE(checkpoints_keep_the_names_of_their_kind_and_draw_the_same,
+                     *boost::unit_test::label("long")) {
   for (const char* kind : {"sd1", "sd2", "sdxl", "refiner"}) {
     checkpoint.clear();
     std::filesystem::remove(folder / "out/checkpoints" / kSaved);
@@ -97,7 +98,8 @@ BOOST_AUTO_TEST_CASE(checkpoints_keep_the_names_of_their_kind_and_draw_the_same)
 }
 
 // Behind "transformer.", where ComfyUI reads them, too.
-BOOST_AUTO_TEST_CASE(encoders_with_the_names_of_transformers_are_found_again) {
+BOOST_AUTO_TEST_CASE(encoders_with_the_names_of_transformers_are_found_again,
+                     *boost::unit_test::label("long")) {
   write("sd2");
   std::filesystem::create_directories(folder / "models/text_encoders");
   write_safetensors(folder / "models/text_encoders/clip_h.safetensors", unet_model("clip_h"));
@@ -112,7 +114,7 @@ BOOST_AUTO_TEST_CASE(encoders_with_the_names_of_transformers_are_found_again) {
 }
 
 // What ModelSamplingDiscrete says is kept, too.
-BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept) {
+BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept, *boost::unit_test::label("long")) {
   using Marks = std::vector<const char*>;
   for (const Marks& marks :
        {Marks{"v_pred"}, Marks{"v_pred", "ztsnr"}, Marks{"edm_mean", "edm_std"}}) {
@@ -134,7 +136,7 @@ BOOST_AUTO_TEST_CASE(how_an_sdxl_was_trained_is_kept) {
 }
 
 // Numbers, not marks: the ends of the noise levels, of a file and of a node.
-BOOST_AUTO_TEST_CASE(continuous_levels_of_an_sdxl_are_kept) {
+BOOST_AUTO_TEST_CASE(continuous_levels_of_an_sdxl_are_kept, *boost::unit_test::label("long")) {
   write("sdxl");
   checkpoint.push_back({"edm_vpred.sigma_max", "F32", {1}, bytes_of_floats({80})});
   checkpoint.push_back({"edm_vpred.sigma_min", "F32", {1}, bytes_of_floats({0.01f})});

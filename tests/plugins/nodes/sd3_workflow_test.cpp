@@ -178,7 +178,8 @@ BOOST_AUTO_TEST_CASE(encoders_that_are_not_there_are_zeros_of_their_width) {
   BOOST_TEST(clips.pooled == all.pooled);
 }
 
-BOOST_AUTO_TEST_CASE(each_encoder_reads_its_own_text_and_an_empty_one_is_left_out) {
+BOOST_AUTO_TEST_CASE(each_encoder_reads_its_own_text_and_an_empty_one_is_left_out,
+                     *boost::unit_test::label("long")) {
   write_encoders();
   const Text all = text(triple(), plain("a photo of a cat"));
   const Text same = text(

@@ -266,7 +266,8 @@ BOOST_AUTO_TEST_CASE(a_decode_that_finds_no_room_is_done_in_tiles_and_is_not_cac
   BOOST_TEST(!computed(run(crowded, whole()), "out"));  // and that is kept
 }
 
-BOOST_AUTO_TEST_CASE(a_budget_that_only_tiles_keep_is_not_refused_before_the_run) {
+BOOST_AUTO_TEST_CASE(a_budget_that_only_tiles_keep_is_not_refused_before_the_run,
+                     *boost::unit_test::label("long")) {
   EngineOptions small = crowded_options();
   {
     Engine engine(crowded_options());

@@ -310,7 +310,8 @@ struct PlacedUnetControl : UnetControlWorkflow {
 
 BOOST_FIXTURE_TEST_SUITE(unet_control_placed, PlacedUnetControl)
 
-BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes) {
+BOOST_AUTO_TEST_CASE(dividing_a_unet_with_a_control_net_keeps_its_bytes,
+                     *boost::unit_test::label("long")) {
   write_file("diffusion_models/unet", unet_model("sd1"));
   write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 64}),
                                                    seeded_tensor("in.two.cross_attn", {1, 4, 64})});

@@ -167,7 +167,7 @@ BOOST_AUTO_TEST_CASE(self_attention_guidance_needs_attention_in_the_middle) {
 }
 
 // All at once. With little memory both looks of the guidance take turns.
-BOOST_AUTO_TEST_CASE(dividing_patched_unets_keeps_their_bytes) {
+BOOST_AUTO_TEST_CASE(dividing_patched_unets_keeps_their_bytes, *boost::unit_test::label("long")) {
   std::filesystem::create_directories(folder / "models/hypernetworks");
   std::filesystem::create_symlink(tests_folder() / "plugins/goldens/unet/hypernetwork.pt",
                                   folder / "models/hypernetworks/net.pt");

@@ -87,6 +87,8 @@ BOOST_FIXTURE_TEST_SUITE(unet_placed, PlacedUnet)
 
 BOOST_AUTO_TEST_CASE(dividing_the_first_keeps_its_bytes) { check("sd1", 2 << 20); }
 
-BOOST_AUTO_TEST_CASE(dividing_sdxl_keeps_its_bytes) { check("sdxl", 6 << 20); }
+BOOST_AUTO_TEST_CASE(dividing_sdxl_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("sdxl", 6 << 20);
+}
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -234,7 +234,8 @@ BOOST_AUTO_TEST_CASE(progress_is_told_after_each_chunk_and_a_run_is_cancelled_be
 }
 
 // But for the frames themselves, which grow, a longer video takes no more of a device.
-BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_number_of_frames) {
+BOOST_AUTO_TEST_CASE(memory_does_not_grow_with_the_number_of_frames,
+                     *boost::unit_test::label("long")) {
   Engine fake(options_for({"fake:0"}));
   const auto need = [&](int cells, bool whole) {
     const std::string text = flow(
