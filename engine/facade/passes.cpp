@@ -229,6 +229,8 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
       bind_nodes(workflow, *environment.catalog, asked.given, options.prompt_limit, asked.partly);
   std::vector<engine::Source> wanted = find_outputs(graph, workflow, asked.fetch);
   engine::Topology topology = find_devices(environment, budgets, asked);
+  // What one run keeps on a device of others they have to load again.
+  topology.lends_memory = !engine::is_beside_others(asked.device_load);
   std::vector<engine::Hash128> made_of = find_made_of(graph, asked, environment);
   engine::DiskCachedNodes disk_cached =
       engine::take_disk_cached(graph, wanted, topology, environment, asked.anew);
@@ -249,6 +251,8 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
                       : engine::Fidelity::exact};
   engine::Plan plan =
       to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  for (engine::Assignment& assignment : plan.assignments)
+    assignment.borrows_memory = topology.lends_memory;
   engine::check_places(asked.saved, graph, plan, topology);
   if (asked.must_fit) engine::check_host_nodes(graph, plan, inferred, wanted, environment);
   keep_exact(graph, plan, disk_cached);

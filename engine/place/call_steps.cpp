@@ -101,7 +101,7 @@ std::optional<Donor> session_donor(const Prices& prices, std::uint32_t device,
                                    std::uint64_t free_bytes) {
   const Topology& topology = prices.topology();
   const DeviceFacts& facts = topology.devices[device];
-  if (std::ranges::find(users, device) != users.end()) return {};
+  if (!topology.lends_memory || std::ranges::find(users, device) != users.end()) return {};
   if (facts.host_visible || !facts.left_out.empty() || !has_limit(facts)) return {};
   Donor donor{facts.name, free_bytes / 2, {}};
   for (const std::uint32_t user : users) {

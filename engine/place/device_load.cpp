@@ -5,6 +5,11 @@
 
 namespace heddle::engine {
 
+bool is_beside_others(const DeviceLoad& load) {
+  return load.among_many ||
+         std::ranges::any_of(load.busy_seconds, [](double seconds) { return seconds > 0; });
+}
+
 void add_runs(std::span<const RunLoad> runs, DeviceLoad& device_load) {
   struct Staying {
     PlannedLoad load;

@@ -27,6 +27,8 @@ struct DeviceLoad {
   std::vector<std::map<Hash128, std::uint64_t>> resident = {};
 };
 
+bool is_beside_others(const DeviceLoad& load);
+
 // A run under way.
 struct RunLoad {
   std::vector<double> busy_seconds;  // by device, as planned, without loading

@@ -37,11 +37,6 @@ bool asks_for_split(const std::vector<CallSpec>& calls, const Hints& caller,
   });
 }
 
-bool is_beside_others(const DeviceLoad& load) {
-  return load.among_many ||
-         std::ranges::any_of(load.busy_seconds, [](double seconds) { return seconds > 0; });
-}
-
 bool streams(const NodeOption& option) {
   return std::ranges::any_of(option.assignment.calls, &PlacedCall::streamed);
 }

@@ -21,6 +21,7 @@ struct Assignment {
   bool on_host = false;  // a host-only node: runs on the host, and its tensors are made there
   std::string reason;    // "hint of the node", "host-only", "first device"
   std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that reports none, by model
+  bool borrows_memory = true;     // what its calls stream may lie on devices that take no part
 };
 
 struct Plan {

@@ -51,6 +51,7 @@ struct Topology {
   std::vector<LinkFacts> links;  // (devices + 1)^2, row by row: from, to; the last of each is host
                                  // memory. Empty: nothing is known
   std::uint64_t pinned_bytes = 0;  // of weights that are streamed may be pinned in host memory
+  bool lends_memory = true;        // idle devices may hold weights that others stream
 
   LinkFacts link(std::uint32_t from, std::uint32_t to) const {
     if (from == to) return {LinkFacts::Kind::same, 0, 0};

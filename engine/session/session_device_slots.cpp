@@ -145,7 +145,8 @@ SessionDeviceSlots session_device_slots(Environment& environment, const Caller& 
   }
   const bool streams = std::ranges::any_of(
       chosen.device_slots, [](const SessionDeviceSlot& p) { return p.budget != kNoLimit; });
-  if (!streams || devices.size() == environment.devices.size()) return chosen;
+  if (!streams || !caller.assignment.borrows_memory || devices.size() == environment.devices.size())
+    return chosen;
   const Prices now(topology_now(environment), environment.costs);
   for (std::uint32_t d = 0; d < environment.devices.size(); ++d) {
     const RunDevice& device = environment.devices[d];

@@ -1,5 +1,5 @@
 // Which device a run takes beside others: where its weights are, where it waits for less than they
-// take to load, and the smallest that has room.
+// take to load, and the smallest that has room; and when it uses a second one's memory.
 #include <boost/test/unit_test.hpp>
 #include <future>
 
@@ -32,6 +32,7 @@ struct WarmFixture {
     return o;
   }
   double start = 0;
+  bool among_many = true;
   Run begin(Engine& engine, const std::string& model, int steps, const std::string& device = "",
             std::shared_future<void> gate = {}, std::promise<void>* begun = nullptr) {
     const std::string path = (folder / (model + ".safetensors")).string();
@@ -51,7 +52,7 @@ struct WarmFixture {
                                      if (begun != nullptr) begun->set_value();
                                      if (gate.valid()) gate.wait();
                                    },
-                               .among_many = true});
+                               .among_many = among_many});
   }
   std::string device_of(Engine& engine, const std::string& model, int steps = 1) {
     Run run = begin(engine, model, steps);
@@ -94,6 +95,18 @@ BOOST_AUTO_TEST_CASE(of_devices_that_are_alike_the_smallest_with_room_is_taken) 
   BOOST_TEST(device_of(engine, "a") == "fake:1");
   Engine small(options("[1048576, 65536]"));
   BOOST_TEST(device_of(small, "a", 10) == "fake:0");  // there it would be streamed in every step
+}
+
+// Neither device has room for the model. What an idle one holds of it comes faster than from the
+// host; beside other runs, these would have to load again what it gave up for that.
+BOOST_AUTO_TEST_CASE(weights_are_kept_on_another_device_by_a_run_alone) {
+  for (const bool is_alone : {true, false}) {
+    Engine engine(options("65536"));
+    among_many = !is_alone;
+    const std::uint64_t before = control->weights(1);
+    begin(engine, "a", 20, "fake:0").wait();
+    BOOST_TEST((control->weights(1) > before) == is_alone, "alone: " << is_alone);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
