@@ -1,12 +1,15 @@
 // Every form of ComfyUI's quantised files against the numbers that its own library makes of them
 // (make_packed_goldens.py), and what does not fit its form.
+#include <algorithm>
 #include <boost/test/unit_test.hpp>
 #include <cstring>
+#include <functional>
 #include <map>
 
 #include "engine/base/error.h"
 #include "engine/files/checkpoint.h"
 #include "engine/files/joined_dtype.h"
+#include "engine/files/weight_patches.h"
 #include "engine/memory/host_weights.h"
 #include "engine/memory/weight_source.h"
 #include "heddle/abi/node.h"
@@ -145,6 +148,15 @@ BOOST_AUTO_TEST_CASE(a_cast_leaves_them_as_they_are) {
   const Checkpoint cast = file.cast(DType::f8_e5m2);
   BOOST_TEST(!cast.at("mxfp8.weight").cast.has_value());
   BOOST_TEST(cast.at("nvfp4.weight_scale_2").cast.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(they_are_not_added_to_other_weights) {
+  const engine::WeightPatch patch{
+      .up = "mxfp8_narrow.weight", .down = "", .rows = {{.tensor = "mxfp8_narrow.values"}}};
+  BOOST_CHECK_EXCEPTION(engine::WeightPatches::extend(nullptr, file, file, {&patch, 1}),
+                        engine::Error, [](const engine::Error& error) {
+                          return mentions(error.full(), "'mxfp8_narrow.weight' (32, 96) is packed");
+                        });
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_its_form_is_refused_by_name) {
