@@ -130,7 +130,7 @@ const TensorView* find_view(std::span<const TensorView> views, std::string_view 
 void attach_scales(std::vector<TensorView>& views, const fs::path& path) {
   constexpr std::string_view kWeight = ".weight";
   for (TensorView& view : views) {
-    if (!is_f8(view.dtype) || !view.name.ends_with(kWeight)) continue;
+    if (!is_f8(view.dtype) || view.packed != nullptr || !view.name.ends_with(kWeight)) continue;
     const std::string_view module =
         std::string_view(view.name).substr(0, view.name.size() - kWeight.size());
     const TensorView* scale = find_view(views, cat(module, ".scale_weight"));
@@ -184,8 +184,8 @@ Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
       content->tensors.push_back(view_of(entry, content->files.front()));
     }
   }
-  attach_scales(content->tensors, path);
   attach_packed_rows(content->tensors, metadata_of(content->files, "_quantization_metadata"), path);
+  attach_scales(content->tensors, path);
   content->files_identity = identity_of(content->files);
   return Checkpoint(std::move(content));
 }
@@ -273,7 +273,7 @@ Checkpoint Checkpoint::cast(DType dtype) const {
                   cat(path().native(), ": tensor ", quote(view.name), " is ",
                       dtype_name(view.dtype), ", so its weights cannot be cast to ",
                       dtype_name(dtype), ". Leave the file's own type."));
-    if (!is_floating(view.dtype)) continue;
+    if (!is_floating(view.dtype) || view.packed != nullptr) continue;
     view.cast = dtype;
     view.is_scaled_fp8 = false;
   }

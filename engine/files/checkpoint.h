@@ -31,7 +31,8 @@ struct TensorView {
   std::span<const std::byte> scale_data = {};  // the f32 that scale() reads; empty: there is none
   std::optional<DType> cast = {};              // Checkpoint::cast()
   bool is_scaled_fp8 = false;                  // Checkpoint::scale_to_fp8()
-  // How numbers are made of a row of `data`; nullptr: they are as `dtype` and scale() say.
+  // How numbers are made of a row of `data`; nullptr: they are as `dtype` and scale() say. `shape`
+  // is that of the numbers then, of which several may stand in an element of `dtype`.
   std::shared_ptr<const PackedRows> packed = {};
   bool is_widened = false;  // Checkpoint::widen()
   // Checkpoint::join(): the identity of the checkpoint that it was a tensor of.

@@ -11,7 +11,7 @@ bool is_quantised(DType dtype) {
 }
 
 DType matrix_dtype(const TensorView& tensor) {
-  return tensor.packed != nullptr ? tensor.packed->blocks.value_or(tensor.dtype) : tensor.dtype;
+  return tensor.packed != nullptr ? tensor.packed->blocks().value_or(DType::f32) : tensor.dtype;
 }
 
 bool is_patched_beside(const TensorView& tensor, std::int32_t use) {
@@ -24,7 +24,7 @@ DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   const bool is_matrix = use == HEDDLE_USE_LINEAR;
   if (std::ranges::any_of(parts, &TensorView::is_widened)) return DType::f32;
   if (std::ranges::any_of(parts, [is_matrix](const TensorView* part) {
-        return part->packed != nullptr && !(is_matrix && part->packed->blocks);
+        return part->packed != nullptr && !(is_matrix && part->packed->blocks());
       }))
     return use == HEDDLE_USE_TABLE ? DType::bf16 : DType::f32;
   const DType dtype = matrix_dtype(first);

@@ -1,15 +1,13 @@
 #include "engine/files/packed_rows.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <map>
 #include <string>
 
 #include "engine/base/error.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
-#include "engine/files/checkpoint.h"
+#include "engine/files/packed_forms.h"
 
 namespace heddle::engine {
 
@@ -19,6 +17,18 @@ constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kInt8 = "int8_tensorwise";
 // Whose numbers and scale stand in the file as those of any other matrix of that type.
 constexpr std::string_view kPlainFormats[] = {"float8_e4m3fn", "float8_e5m2"};
+
+struct KnownForm {
+  std::string_view name;
+  PackedForm (*form)(const PackedMatrix& matrix);
+};
+constexpr KnownForm kKnownForms[] = {{kInt8, int8_form},
+                                     {"convrot_w4a4", w4a4_form},
+                                     {"int4_tensorwise", w4a4_form},
+                                     {"asym_w4a8_int8", w4a8_form},
+                                     {"nvfp4", nvfp4_form},
+                                     {"mxfp8", mxfp8_form},
+                                     {"awq_w4a16", awq_form}};
 
 using Path = std::filesystem::path;
 
@@ -43,6 +53,10 @@ bool is_power_of_4(std::int64_t number) {
   return number > 0 && (number & (number - 1)) == 0 && (number & 0x5555555555555555) != 0;
 }
 
+std::string module_of(const TensorView& weight) {
+  return weight.name.substr(0, weight.name.size() - kWeight.size());
+}
+
 class Attacher {
  public:
   Attacher(std::vector<TensorView>& views, std::optional<std::string_view> metadata,
@@ -52,21 +66,30 @@ class Attacher {
   void run() {
     for (TensorView& view : views_) {
       if (!view.name.ends_with(kWeight)) continue;
-      const std::string module = view.name.substr(0, view.name.size() - kWeight.size());
-      const std::optional<Json> said = description_of(module);
+      const std::optional<Json> said = description_of(module_of(view));
       const std::string format = format_of(view, said);
       if (format.empty() || std::ranges::find(kPlainFormats, format) != std::end(kPlainFormats))
         continue;
-      if (format != kInt8)
+      const auto known = std::ranges::find(kKnownForms, format, &KnownForm::name);
+      if (known == std::end(kKnownForms))
         throw Error(Code::unsupported,
                     cat(path_.native(), ": ", quote(view.name), " is quantised as ", quote(format),
-                        ", which is not read. Use a file in 16 bits, in fp8, in int8 (", kInt8,
-                        ", also with convrot), or a gguf file"));
-      attach(view, module, said);
+                        ", which is not read. Use a file in 16 bits, in fp8, one of ", names(),
+                        ", or a gguf file"));
+      const PackedForm form = known->form(
+          PackedMatrix(views_, view, said && said->is_object() ? &*said : nullptr, format, path_));
+      view.shape[1] = form.columns;
+      view.packed = form.rows;
     }
   }
 
  private:
+  static std::string names() {
+    std::vector<std::string_view> all;
+    for (const KnownForm& form : kKnownForms) all.push_back(form.name);
+    return join(all, ", ");
+  }
+
   std::optional<Json> description_of(const std::string& module) const {
     if (const TensorView* text = find(views_, module + ".comfy_quant")) {
       const auto* begin = reinterpret_cast<const char*>(text->data.data());
@@ -83,50 +106,9 @@ class Attacher {
     if (format != nullptr && format->is_string()) return format->as_string();
     // Older files say nothing, or not what it is.
     const bool is_int8 = view.dtype == DType::i8 && view.shape.size() == 2;
-    const std::string_view module =
-        std::string_view(view.name).substr(0, view.name.size() - kWeight.size());
-    return is_int8 && find(views_, cat(module, ".weight_scale")) != nullptr ? std::string(kInt8)
-                                                                            : "";
-  }
-
-  void attach(TensorView& view, const std::string& module, const std::optional<Json>& said) {
-    const std::string where = cat(path_.native(), ": ", quote(view.name), " (",
-                                  join(view.shape, ", "), ") of ", dtype_name(view.dtype));
-    if (view.dtype != DType::i8 || view.shape.size() != 2)
-      throw Error(Code::invalid_argument,
-                  cat(where, " is said to be ", kInt8, ", which is a matrix of i8"));
-    const TensorView* scales = find(views_, module + ".weight_scale");
-    if (scales == nullptr)
-      throw Error(Code::not_found, cat(where, " is ", kInt8, ", and there is no ",
-                                       quote(module + ".weight_scale"), " beside it"));
-    const auto count = std::int64_t(scales->data.size() / sizeof(float));
-    if (scales->dtype != DType::f32 || (count != 1 && count != view.shape[0]))
-      throw Error(Code::invalid_argument,
-                  cat(where, " has the scales ", quote(scales->name), " (",
-                      join(scales->shape, ", "), ") of ", dtype_name(scales->dtype),
-                      "; one f32, or one for each of its ", view.shape[0], " rows, is wanted"));
-    auto packed = std::make_shared<PackedRows>();
-    packed->scales = scales->data;
-    packed->group = group_of(said, view, where);
-    const DType blocks = packed->group == 0 ? DType::i8_scaled : DType::i8_rotated;
-    const std::int64_t size = dtype_block(blocks).elements;
-    if (view.shape[1] % size == 0 && (packed->group == 0 || packed->group == size))
-      packed->blocks = blocks;
-    view.packed = std::move(packed);
-  }
-
-  static std::int64_t group_of(const std::optional<Json>& said, const TensorView& view,
-                               const std::string& where) {
-    constexpr std::int64_t kUsual = 256;
-    const Json* rotated = said && said->is_object() ? said->find("convrot") : nullptr;
-    if (rotated == nullptr || !rotated->is_bool() || !rotated->as_bool()) return 0;
-    const Json* size = said->find("convrot_groupsize");
-    const std::int64_t group = size == nullptr ? kUsual : size->as_int64();
-    if (!is_power_of_4(group) || view.shape[1] % group != 0)
-      throw Error(Code::invalid_argument,
-                  cat(where, " is rotated in groups of ", group,
-                      "; a power of 4 is wanted that divides its ", view.shape[1], " columns"));
-    return group;
+    return is_int8 && find(views_, module_of(view) + ".weight_scale") != nullptr
+               ? std::string(kInt8)
+               : "";
   }
 
   std::vector<TensorView>& views_;
@@ -135,6 +117,73 @@ class Attacher {
 };
 
 }  // namespace
+
+PackedMatrix::PackedMatrix(const std::vector<TensorView>& views, const TensorView& weight,
+                           const Json* said, std::string_view format, const Path& path)
+    : views_(views),
+      weight_(weight),
+      said_(said),
+      format_(format),
+      module_(module_of(weight)),
+      path_(path) {}
+
+void PackedMatrix::refuse(Code code, const std::string& why) const {
+  throw Error(code, cat(path_.native(), ": ", quote(weight_.name), " (", join(weight_.shape, ", "),
+                        ") of ", dtype_name(weight_.dtype), ", quantised as ", format_, ", ", why));
+}
+
+void PackedMatrix::require(std::initializer_list<DType> types) const {
+  if (weight_.shape.size() == 2 && std::ranges::find(types, weight_.dtype) != types.end()) return;
+  refuse(Code::invalid_argument,
+         cat("is not what that is: a matrix of ", dtype_name(*types.begin())));
+}
+
+const TensorView* PackedMatrix::sibling(std::string_view name) const {
+  return find(views_, cat(module_, ".", name));
+}
+
+const TensorView& PackedMatrix::sibling_at(std::string_view name) const {
+  if (const TensorView* found = sibling(name)) return *found;
+  refuse(Code::not_found, cat("has no ", quote(cat(module_, ".", name)), " beside it"));
+}
+
+const TensorView& PackedMatrix::scales(std::string_view name, std::initializer_list<DType> types,
+                                       std::int64_t count) const {
+  const TensorView& found = sibling_at(name);
+  if (std::ranges::find(types, found.dtype) != types.end() &&
+      found.data.size() == std::size_t(count) * dtype_size(found.dtype))
+    return found;
+  refuse(Code::invalid_argument, cat("has ", quote(found.name), " (", join(found.shape, ", "),
+                                     ") of ", dtype_name(found.dtype), "; ", count, " of ",
+                                     dtype_name(*types.begin()), " are wanted"));
+}
+
+const Json* PackedMatrix::setting(std::string_view key) const {
+  if (said_ == nullptr) return nullptr;
+  if (const Json* own = said_->find(key)) return own;
+  const Json* more = said_->find("params");
+  return more != nullptr && more->is_object() ? more->find(key) : nullptr;
+}
+
+std::int64_t PackedMatrix::number(std::string_view key, std::int64_t otherwise) const {
+  const Json* found = setting(key);
+  return found == nullptr ? otherwise : found->as_int64();
+}
+
+bool PackedMatrix::flag(std::string_view key) const {
+  const Json* found = setting(key);
+  return found != nullptr && found->is_bool() && found->as_bool();
+}
+
+std::int64_t PackedMatrix::rotated_group(std::int64_t columns) const {
+  constexpr std::int64_t kUsual = 256;
+  const std::int64_t group = number("convrot_groupsize", kUsual);
+  if (!is_power_of_4(group) || columns % group != 0)
+    refuse(Code::invalid_argument,
+           cat("is rotated in groups of ", group, "; a power of 4 is wanted that divides its ",
+               columns, " columns"));
+  return group;
+}
 
 void rotate_group(float* numbers, std::int64_t group) {
   for (std::int64_t step = 1; step < group; step *= 4)
@@ -148,33 +197,6 @@ void rotate_group(float* numbers, std::int64_t group) {
         const float w = all - 2 * d, x = all - 2 * c, y = all - 2 * b, z = all - 2 * a;
         a = w, b = x, c = y, d = z;
       }
-}
-
-float PackedRows::scale_of(std::int64_t row) const {
-  const std::size_t at = scales.size() == sizeof(float) ? 0 : std::size_t(row) * sizeof(float);
-  float scale = 1;
-  std::memcpy(&scale, scales.data() + at, sizeof scale);
-  return scale;
-}
-
-void PackedRows::to_blocks(std::int64_t row, std::span<const std::byte> from, std::byte* to) const {
-  const auto size = std::size_t(dtype_block(*blocks).elements);
-  const float scale = scale_of(row);
-  for (; !from.empty(); from = from.subspan(size), to += sizeof scale + size) {
-    std::memcpy(to, &scale, sizeof scale);
-    std::memcpy(to + sizeof scale, from.data(), size);
-  }
-}
-
-void PackedRows::widen(std::int64_t row, std::span<const std::byte> from, float* to) const {
-  float scale = scale_of(row);
-  // The root of a power of 4 is a power of 2, and sums of so few i8 are whole numbers that f32
-  // holds: all is exact but the last product.
-  if (group > 0) scale /= float(std::lround(std::sqrt(double(group))));
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] = float(static_cast<std::int8_t>(from[i]));
-  for (std::int64_t first = 0; group > 0 && first < std::int64_t(from.size()); first += group)
-    rotate_group(to + first, group);
-  for (std::size_t i = 0; i < from.size(); ++i) to[i] *= scale;
 }
 
 void attach_packed_rows(std::vector<TensorView>& views, std::optional<std::string_view> metadata,

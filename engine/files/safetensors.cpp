@@ -155,6 +155,7 @@ class Reader {
   DType read_dtype(const Json::Member& member) const {
     const Json& json = member.value.at("dtype");
     if (const auto dtype = parse_safetensors_dtype(json.as_string())) return *dtype;
+    if (json.as_string() == "F8_E8M0") return DType::u8;  // bare exponents: scales of mxfp8
     throw Error(Code::unsupported, cat(file_name_, ": tensor ", quote(member.key),
                                        ": the element type ", quote(json.as_string()),
                                        " is not known here. Use a file of another precision."));

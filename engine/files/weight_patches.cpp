@@ -26,6 +26,11 @@ std::int64_t width_of(const TensorView& tensor) {
 }
 
 void require_numbers(const TensorView& tensor) {
+  if (tensor.packed != nullptr)
+    throw Error(Code::unsupported,
+                cat(shape_of(tensor),
+                    " is packed, and only weights that are used as "
+                    "they are in their file are widened. Use a file in 16 or 32 bits"));
   if (!is_floating(tensor.dtype) || is_block_format(tensor.dtype))
     throw Error(Code::unsupported, cat(shape_of(tensor), " has the type ", dtype_name(tensor.dtype),
                                        ", to which nothing can be added"));

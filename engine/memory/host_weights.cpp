@@ -15,6 +15,12 @@ FilePart file_part(const TensorView& tensor, std::int64_t begin, std::int64_t en
   part.tensor_offset = part.offset;
   part.tensor_bytes = part.bytes;
   if (tensor.shape.empty() || tensor.shape[0] == 0) return part;
+  if (tensor.packed != nullptr) {  // its numbers are no elements
+    const std::uint64_t row = part.bytes / std::uint64_t(tensor.shape[0]);
+    part.offset += std::uint64_t(begin) * row;
+    part.bytes = std::uint64_t(end - begin) * row;
+    return part;
+  }
   std::int64_t width = 1;
   for (std::size_t axis = 1; axis < tensor.shape.size(); ++axis) width *= tensor.shape[axis];
   // By elements: of a block format a row of one element has no size of its own.

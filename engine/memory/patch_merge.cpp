@@ -106,7 +106,7 @@ class RowReader {
 
  private:
   void read_packed(std::int64_t row, std::span<const std::byte> bytes, float* to) const {
-    std::vector<float> whole(bytes.size());  // numbers of a row are made of one another
+    std::vector<float> whole(std::size_t(tensor_.shape[1]));  // its numbers are made of one another
     tensor_.packed->widen(row, bytes, whole.data());
     for (const PatchedRows::Span& s : spans_)
       to = std::copy(whole.begin() + s.begin, whole.begin() + s.end, to);

@@ -126,23 +126,26 @@ RowRange rows_read(const WeightSource& source, const WeightSource::Part& part) {
   return rows_needed(source.patches->of(part.tensor->name), {part.begin, part.end});
 }
 
+// The bytes of a row, which is packed perhaps.
+std::span<const std::byte> stored_row(const TensorView& tensor, std::int64_t row) {
+  const std::size_t bytes = tensor.data.size() / std::size_t(tensor.shape[0]);
+  return tensor.data.subspan(std::size_t(row) * bytes, bytes);
+}
+
 // Packed rows as a block format.
 void add_blocks(HostWeight& host, const Piece& piece) {
   const TensorView& t = piece.tensor;
-  const auto width = std::size_t(elements_below(t, 1));
-  const heddle_tensor_info info = make_info(heddle_dtype(*t.packed->blocks), piece.shape());
+  const DType blocks = t.packed->blocks().value();
+  const heddle_tensor_info info = make_info(heddle_dtype(blocks), piece.shape());
   const auto bytes = host_bytes(dense_bytes(info));
   std::byte* to = bytes.get();
   const std::vector<PatchedRows::Span> spans = piece.spans();
   for (std::int64_t row = piece.begin; row < piece.end; ++row)
     for (const PatchedRows::Span& s : spans) {
-      t.packed->to_blocks(row,
-                          t.data.subspan(std::size_t(row) * width + std::size_t(s.begin),
-                                         std::size_t(s.end - s.begin)),
-                          to);
-      to += dtype_bytes(*t.packed->blocks, s.end - s.begin);
+      t.packed->to_blocks(row, stored_row(t, row), s.begin, s.end, to);
+      to += dtype_bytes(blocks, s.end - s.begin);
     }
-  add(host, piece.shape(), *t.packed->blocks, bytes, 1);
+  add(host, piece.shape(), blocks, bytes, 1);
 }
 
 // Parts that lie about in a matrix, in f32: where two overlap they are added.
@@ -158,10 +161,11 @@ void add_placed(HostWeight& host, const WeightSource& source) {
     std::vector<WeightSource::Range> columns = source.columns;
     if (columns.empty()) columns.push_back({0, wide});
     row.resize(std::size_t(wide));
-    const auto row_bytes = std::size_t(dtype_bytes(tensor->dtype, wide));
     for (std::int64_t r = begin; r < end; ++r) {
-      to_floats(tensor->dtype, tensor->data.subspan(std::size_t(r) * row_bytes, row_bytes),
-                row.data());
+      if (tensor->packed != nullptr)
+        tensor->packed->widen(r, stored_row(*tensor, r), row.data());
+      else
+        to_floats(tensor->dtype, stored_row(*tensor, r), row.data());
       float* to = out + (place.row + r - begin) * source.placed_width + place.column;
       for (const WeightSource::Range& c : columns)
         for (std::int64_t column = c.begin; column < c.end; ++column)

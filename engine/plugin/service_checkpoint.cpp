@@ -75,7 +75,7 @@ heddle_status* numbers(const heddle_checkpoint* c, const char* name, std::uint32
     const TensorView& tensor = c->checkpoint.at(name);
     if (tensor.packed != nullptr)
       throw Error(Code::unsupported, cat(c->path, ": ", quote(name), " (", join(tensor.shape, ", "),
-                                         ") is packed in 8 bits: only weights are widened"));
+                                         ") is packed: only weights are widened"));
     const std::size_t elements = tensor.data.size() / dtype_size(tensor.dtype);
     if (elements != count)
       throw Error(Code::invalid_argument,

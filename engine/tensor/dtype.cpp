@@ -17,7 +17,7 @@ struct Row {
   std::int64_t elements = 1;  // of a block
 };
 
-constexpr std::array<Row, 25> kRows = {{
+constexpr std::array<Row, 30> kRows = {{
     {DType::f32, 4, true, "f32", "F32"},
     {DType::f16, 2, true, "f16", "F16"},
     {DType::bf16, 2, true, "bf16", "BF16"},
@@ -43,6 +43,11 @@ constexpr std::array<Row, 25> kRows = {{
     {DType::q6_k, 210, true, "q6_k", "", 256},
     {DType::i8_scaled, 260, true, "i8_scaled", "", 256},
     {DType::i8_rotated, 260, true, "i8_rotated", "", 256},
+    {DType::nvfp4, 148, true, "nvfp4", "", 256},
+    {DType::i4_rotated, 132, true, "i4_rotated", "", 256},
+    {DType::i4_coded, 148, true, "i4_coded", "", 256},
+    {DType::mxfp8, 264, true, "mxfp8", "", 256},
+    {DType::i4_grouped, 160, true, "i4_grouped", "", 256},
 }};
 
 // Row n holds the enumerator n + 1.

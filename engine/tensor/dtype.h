@@ -10,8 +10,8 @@
 namespace heddle::engine {
 
 // From q8_0 on elements have no size of their own: they stand in blocks of some neighbours along
-// the innermost axis, which share their scales (the formats of gguf files, byte for byte, and two
-// that matrices of ComfyUI's quantised files are put into, packed_rows.h).
+// the innermost axis, which share their scales (the formats of gguf files, byte for byte, and
+// those that matrices of ComfyUI's quantised files are put into, packed_rows.h).
 enum class DType : std::int32_t {
   f32 = 1,
   f16 = 2,
@@ -36,8 +36,13 @@ enum class DType : std::int32_t {
   q4_k = 21,
   q5_k = 22,
   q6_k = 23,
-  i8_scaled = 24,  // blocks of 256 behind their scale; rotated: see heddle/abi/value.h
+  i8_scaled = 24,  // from here on blocks of 256: see heddle/abi/value.h
   i8_rotated = 25,
+  nvfp4 = 26,
+  i4_rotated = 27,
+  i4_coded = 28,
+  mxfp8 = 29,
+  i4_grouped = 30,
 };
 
 // Whether the number is one of the enumerators: for numbers that come across the C ABI.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 #include "elements.h"
@@ -121,23 +122,72 @@ void read_i8_scaled(const Byte* block, float* to) {
 }
 
 // By its definition: an element of the matrix is negative where an odd number of base-4 digits of
-// its row and column add up to 3.
-void read_i8_rotated(const Byte* block, float* to) {
-  const float scale = float_at(block) / 16;
+// its row and column add up to 3. All sums are whole numbers that f32 holds.
+void rotate(const std::int8_t* numbers, float scale, float* to) {
   for (unsigned i = 0; i < 256; ++i) {
     int sum = 0;
     for (unsigned k = 0; k < 256; ++k) {
       const unsigned both = i ^ k;
-      const int number = static_cast<std::int8_t>(block[4 + k]);
-      sum += std::popcount(both & both >> 1 & 0x55) % 2 == 0 ? number : -number;
+      sum += std::popcount(both & both >> 1 & 0x55) % 2 == 0 ? numbers[k] : -numbers[k];
     }
-    to[i] = scale * static_cast<float>(sum);
+    to[i] = scale / 16 * static_cast<float>(sum);
+  }
+}
+
+void read_i8_rotated(const Byte* block, float* to) {
+  std::int8_t numbers[256];
+  std::memcpy(numbers, block + 4, sizeof numbers);
+  rotate(numbers, float_at(block), to);
+}
+
+// ---- 256 numbers of 4 bits, 32 after another in 16 bytes ----
+
+int nibble_of_all(const Byte* bytes, int i) { return nibble(bytes + i / 32 * 16, i % 32); }
+
+void read_nvfp4(const Byte* block, float* to) {
+  static constexpr float kNumbers[] = {0, 0.5f,  1,  1.5f,  2,  3,  4,  6,
+                                       0, -0.5f, -1, -1.5f, -2, -3, -4, -6};
+  for (int i = 0; i < 256; ++i) {
+    const float scale = float_at(block) * from_e4m3(block[4 + i / 16]);
+    to[i] = scale * kNumbers[nibble_of_all(block + 20, i)];
+  }
+}
+
+void read_i4_rotated(const Byte* block, float* to) {
+  std::int8_t numbers[256];
+  for (int i = 0; i < 256; ++i)
+    numbers[i] = static_cast<std::int8_t>((nibble_of_all(block + 4, i) ^ 8) - 8);
+  rotate(numbers, float_at(block), to);
+}
+
+void read_i4_coded(const Byte* block, float* to) {
+  static constexpr float kLevels[] = HEDDLE_I4_LEVELS;
+  std::int8_t numbers[256];
+  for (int i = 0; i < 256; ++i) {
+    const float number =
+        std::nearbyint(kLevels[nibble_of_all(block + 20, i)] * from_e4m3(block[4 + i / 16]));
+    numbers[i] = static_cast<std::int8_t>(std::min(std::max(number, -127.0f), 127.0f));
+  }
+  rotate(numbers, float_at(block), to);
+}
+
+void read_mxfp8(const Byte* block, float* to) {
+  for (int i = 0; i < 256; ++i)
+    to[i] = std::bit_cast<float>(std::uint32_t{block[i / 32]} << 23) * from_e4m3(block[8 + i]);
+}
+
+void read_i4_grouped(const Byte* block, float* to) {
+  for (int i = 0; i < 256; ++i) {
+    const float factor = float_at(block + i / 64 * 4), summand = float_at(block + 16 + i / 64 * 4);
+    to[i] = factor * static_cast<float>(nibble_of_all(block + 32, i) - 8) + summand;
   }
 }
 
 using Read = void (*)(const Byte*, float*);
-constexpr Read kReads[] = {read_q8_0, read_q4_0, read_q4_1, read_q5_0,      read_q5_1,
-                           read_q4_k, read_q5_k, read_q6_k, read_i8_scaled, read_i8_rotated};
+constexpr Read kReads[] = {read_q8_0,      read_q4_0,       read_q4_1,      read_q5_0,
+                           read_q5_1,      read_q4_k,       read_q5_k,      read_q6_k,
+                           read_i8_scaled, read_i8_rotated, read_nvfp4,     read_i4_rotated,
+                           read_i4_coded,  read_mxfp8,      read_i4_grouped};
 
 }  // namespace
 

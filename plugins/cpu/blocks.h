@@ -1,6 +1,7 @@
 // Block formats, read in plain loops: 32 or 256 neighbours share their scales. Every number is its
 // scales times a small whole number, in f32, with one rounding: products of a half and of whole
-// numbers of at most 12 bits are exact, and so are sums of 256 numbers of 8 bits. vector_blocks.h
+// numbers of at most 12 bits are exact, and so are sums of 256 numbers of 8 bits. Only an NVFP4
+// number's scale is rounded by itself first, as a product of two. vector_blocks.h
 // reads the same formats fast and gives the same bits. Pure functions.
 #pragma once
 

@@ -224,11 +224,13 @@ struct I8Rotated {
   static constexpr std::int64_t elements = 256, bytes = 260;
   static void read(const std::uint8_t* block, float* to) {
     I8Scaled::numbers(block, to);
+    turn(to, I8Scaled::scale_of(block) / 16);
+  }
+  static void turn(float* to, float scale) {
     small_digit<1>(to);
     small_digit<4>(to);
     large_digit<16>(to);
     large_digit<64>(to);
-    const float scale = I8Scaled::scale_of(block) / 16;
     for (int i = 0; i < 256; i += kWidth) store(to + i, load<Floats>(to + i) * scale);
   }
   // Below a vector's width.
@@ -257,6 +259,93 @@ struct I8Rotated {
         store(x + i + 2 * step, all - 2.0f * b);
         store(x + i + 3 * step, all - 2.0f * a);
       }
+  }
+};
+
+// ---- blocks of 256 with numbers of 4 bits ----
+
+// Numbers i, i + 1, ... of 32 in 16 bytes after another. REQUIRES: whole vectors.
+Ints nibbles(const std::uint8_t* bytes, int i) {
+  const Ints both = widen_bytes(bytes + i / 32 * 16 + i % 16);
+  return i % 32 < 16 ? both & 15 : both >> 4;
+}
+
+// Entries of a table of 16.
+Floats look_up(const float* table, Ints places) {
+  Floats values;
+  for (int lane = 0; lane < kWidth; ++lane) values[lane] = table[places[lane]];
+  return values;
+}
+
+// The scales of 16 groups, as f32.
+struct GroupScales {
+  explicit GroupScales(const std::uint8_t* from) {
+    for (int i = 0; i < 16; i += kWidth) store(of + i, widen_e4m3(from + i));
+  }
+  float of[16];
+};
+
+struct Nvfp4 {
+  static constexpr std::int64_t elements = 256, bytes = 148;
+  static void read(const std::uint8_t* block, float* to) {
+    const float scale = I8Scaled::scale_of(block);
+    const GroupScales scales(block + 4);
+    for (int i = 0; i < 256; i += kWidth)
+      store(to + i,
+            to_floats(twice(nibbles(block + 20, i))) * (0.5f * (scale * scales.of[i / 16])));
+  }
+  // Two times the number: a sign, two bits of exponent, one of mantissa.
+  static Ints twice(Ints code) {
+    const Ints exponent = code >> 1 & 3, is_normal = exponent != 0;
+    const Ints magnitude = ((code & 1) | (is_normal & 2)) << (exponent - 1 - ~is_normal);
+    return code > 7 ? -magnitude : magnitude;
+  }
+};
+
+struct I4Rotated {
+  static constexpr std::int64_t elements = 256, bytes = 132;
+  static void read(const std::uint8_t* block, float* to) {
+    for (int i = 0; i < 256; i += kWidth) store(to + i, to_floats((nibbles(block + 4, i) ^ 8) - 8));
+    I8Rotated::turn(to, I8Scaled::scale_of(block) / 16);
+  }
+};
+
+// Adding and subtracting 1.5 * 2^23 rounds to whole numbers, ties to even.
+struct I4Coded {
+  static constexpr std::int64_t elements = 256, bytes = 148;
+  static void read(const std::uint8_t* block, float* to) {
+    static constexpr float kLevels[] = HEDDLE_I4_LEVELS;
+    const GroupScales scales(block + 4);
+    for (int i = 0; i < 256; i += kWidth) {
+      const Floats exact = look_up(kLevels, nibbles(block + 20, i)) * scales.of[i / 16];
+      const Floats number = (exact + 12582912.0f) - 12582912.0f;
+      const Floats low = number < -127.0f ? all(-127.0f) : number;
+      store(to + i, low > 127.0f ? all(127.0f) : low);
+    }
+    I8Rotated::turn(to, I8Scaled::scale_of(block) / 16);
+  }
+};
+
+struct Mxfp8 {
+  static constexpr std::int64_t elements = 256, bytes = 264;
+  static void read(const std::uint8_t* block, float* to) {
+    for (int i = 0; i < 256; i += kWidth) {
+      const std::uint32_t bits = std::uint32_t{block[i / 32]} << 23;
+      float scale = 0;
+      std::memcpy(&scale, &bits, sizeof scale);
+      store(to + i, widen_e4m3(block + 8 + i) * scale);
+    }
+  }
+};
+
+struct I4Grouped {
+  static constexpr std::int64_t elements = 256, bytes = 160;
+  static void read(const std::uint8_t* block, float* to) {
+    for (int i = 0; i < 256; i += kWidth) {
+      const float factor = I8Scaled::scale_of(block + i / 64 * 4),
+                  summand = I8Scaled::scale_of(block + 16 + i / 64 * 4);
+      store(to + i, to_floats(nibbles(block + 32, i) - 8) * factor + summand);
+    }
   }
 };
 
@@ -296,8 +385,18 @@ void widen_small(heddle_dtype dtype, const void* from, std::int64_t count, float
       return widen_blocks<Q6_K>(from, count, to);
     case HEDDLE_I8_SCALED:
       return widen_blocks<I8Scaled>(from, count, to);
-    default:
+    case HEDDLE_I8_ROTATED:
       return widen_blocks<I8Rotated>(from, count, to);
+    case HEDDLE_NVFP4:
+      return widen_blocks<Nvfp4>(from, count, to);
+    case HEDDLE_I4_ROTATED:
+      return widen_blocks<I4Rotated>(from, count, to);
+    case HEDDLE_I4_CODED:
+      return widen_blocks<I4Coded>(from, count, to);
+    case HEDDLE_MXFP8:
+      return widen_blocks<Mxfp8>(from, count, to);
+    default:
+      return widen_blocks<I4Grouped>(from, count, to);
   }
 }
 

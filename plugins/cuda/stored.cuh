@@ -1,6 +1,5 @@
 // Elements of weights as they are stored: floats of 32, 16 and 8 bits and block formats, read as
-// f32 one at a time. A number of a block is its scales times a small whole number: the same bits as
-// plugins/cpu/blocks.cpp gives.
+// f32 one at a time. Numbers of blocks have the same bits as plugins/cpu/blocks.cpp gives them.
 #pragma once
 
 #include "number.cuh"
@@ -31,6 +30,15 @@ __device__ inline BlockSize block_size(std::int32_t dtype) {
       return {256, 176};
     case HEDDLE_Q6_K:
       return {256, 210};
+    case HEDDLE_NVFP4:
+    case HEDDLE_I4_CODED:
+      return {256, 148};
+    case HEDDLE_I4_ROTATED:
+      return {256, 132};
+    case HEDDLE_MXFP8:
+      return {256, 264};
+    case HEDDLE_I4_GROUPED:
+      return {256, 160};
     default:
       return {256, 260};  // HEDDLE_I8_SCALED, HEDDLE_I8_ROTATED
   }
@@ -75,16 +83,43 @@ __device__ inline float float_at(const unsigned char* from) {
 // Of a rotation of 256 numbers: the root of its order, which is a power of 2.
 constexpr float kRotationRoot = 16;
 
+// Numbers of 4 bits, 32 after another in 16 bytes.
+__device__ inline int nibble_of_all(const unsigned char* bytes, int i) {
+  return nibble(bytes + i / 32 * 16, i % 32);
+}
+__device__ inline float from_e4m3(unsigned char bits) {
+  return static_cast<float>(from_f8(bits, __NV_E4M3));
+}
+// Two times a number of 4 bits: a sign, two bits of exponent, one of mantissa.
+__device__ inline float twice_e2m1(int code) {
+  const int exponent = code >> 1 & 3;
+  const int magnitude = exponent == 0 ? code & 1 : (2 | (code & 1)) << (exponent - 1);
+  return static_cast<float>(code > 7 ? -magnitude : magnitude);
+}
+
+__host__ __device__ inline bool is_rotated(std::int32_t dtype) {
+  return dtype == HEDDLE_I8_ROTATED || dtype == HEDDLE_I4_ROTATED || dtype == HEDDLE_I4_CODED;
+}
+
+// Number i of a rotated block as it is stored: a whole number of 8 bits.
+__device__ inline float turned_number(std::int32_t dtype, const unsigned char* block, int i) {
+  if (dtype == HEDDLE_I8_ROTATED) return static_cast<float>(static_cast<signed char>(block[4 + i]));
+  if (dtype == HEDDLE_I4_ROTATED) return static_cast<float>((nibble_of_all(block + 4, i) ^ 8) - 8);
+  constexpr float kLevels[] = HEDDLE_I4_LEVELS;
+  const float exact = kLevels[nibble_of_all(block + 20, i)] * from_e4m3(block[4 + i / 16]);
+  return fminf(fmaxf(rintf(exact), -127.0f), 127.0f);
+}
+
 // Number i of a rotated block. An element of the matrix is negative where an odd number of base-4
 // digits of its row and column add up to 3. All sums are whole numbers that f32 holds.
-__device__ inline float rotated_sum(const unsigned char* numbers, int i) {
-  int sum = 0;
+__device__ inline float rotated_sum(std::int32_t dtype, const unsigned char* block, int i) {
+  float sum = 0;
   for (int k = 0; k < 256; ++k) {
     const int both = k ^ i;
-    const int number = static_cast<signed char>(numbers[k]);
+    const float number = turned_number(dtype, block, k);
     sum += __popc(both & both >> 1 & 0x55) % 2 == 0 ? number : -number;
   }
-  return static_cast<float>(sum);
+  return sum;
 }
 
 // Element i of a block.
@@ -116,7 +151,18 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
     case HEDDLE_I8_SCALED:
       return float_at(block) * static_cast<float>(static_cast<signed char>(block[4 + i]));
     case HEDDLE_I8_ROTATED:
-      return rotated_sum(block + 4, i) * (float_at(block) / kRotationRoot);
+    case HEDDLE_I4_ROTATED:
+    case HEDDLE_I4_CODED:
+      return rotated_sum(dtype, block, i) * (float_at(block) / kRotationRoot);
+    case HEDDLE_NVFP4: {
+      const float scale = float_at(block) * from_e4m3(block[4 + i / 16]);
+      return twice_e2m1(nibble_of_all(block + 20, i)) * (0.5f * scale);
+    }
+    case HEDDLE_MXFP8:
+      return from_e4m3(block[8 + i]) * __uint_as_float(unsigned{block[i / 32]} << 23);
+    case HEDDLE_I4_GROUPED:
+      return float_at(block + i / 64 * 4) * static_cast<float>(nibble_of_all(block + 32, i) - 8) +
+             float_at(block + 16 + i / 64 * 4);
     default: {  // HEDDLE_Q6_K: halves of 128, 64 bytes of low nibbles, 32 of pairs of high bits
       const int half = i / 128, quarter = i % 128 / 32, at = i % 32;
       const int low = block[half * 64 + quarter % 2 * 32 + at] >> quarter / 2 * 4 & 15;
@@ -129,7 +175,7 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
 }
 
 __host__ __device__ inline bool is_in_blocks(std::int32_t dtype) {
-  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_I8_ROTATED;
+  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_I4_GROUPED;
 }
 
 // Element i of a row-major tensor in blocks.

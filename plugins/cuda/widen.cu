@@ -47,18 +47,17 @@ __device__ void rotate_digit(float (&mine)[kEach], float* shared, int thread, in
 // A block of numbers by 64 threads, each of which has four neighbours. Sums are whole numbers, so
 // their order says nothing.
 __global__ void __launch_bounds__(kThreads)
-    widen_rotated(const unsigned char* from, std::int64_t blocks, void* out, std::int32_t dtype) {
+    widen_rotated(const unsigned char* from, std::int32_t from_dtype, std::int64_t blocks,
+                  void* out, std::int32_t dtype) {
   __shared__ float numbers[kThreads / kRotatedThreads][kRotated];
   const int part = threadIdx.x / kRotatedThreads, thread = threadIdx.x % kRotatedThreads;
   const std::int64_t number =
       blockIdx.x * std::int64_t{kThreads / kRotatedThreads} + threadIdx.x / kRotatedThreads;
   const bool here = number < blocks;
-  const unsigned char* const block =
-      from + (here ? number : 0) * block_size(HEDDLE_I8_ROTATED).bytes;
+  const unsigned char* const block = from + (here ? number : 0) * block_size(from_dtype).bytes;
   float mine[kEach], turned[kEach];
 #pragma unroll
-  for (int n = 0; n < kEach; ++n)
-    mine[n] = static_cast<float>(static_cast<signed char>(block[4 + thread * kEach + n]));
+  for (int n = 0; n < kEach; ++n) mine[n] = turned_number(from_dtype, block, thread * kEach + n);
   const float all = (mine[0] + mine[1]) + (mine[2] + mine[3]);
 #pragma unroll
   for (int n = 0; n < kEach; ++n) turned[n] = all - 2 * mine[kEach - 1 - n];
@@ -85,11 +84,11 @@ const float* scales_of(const heddle_view& weight) {
 
 void widen(Stream& stream, const heddle_view& weight, heddle_dtype to, void* out) {
   const std::int64_t count = device::element_count(weight.info);
-  if (weight.info.dtype == HEDDLE_I8_ROTATED) {
+  if (is_rotated(weight.info.dtype)) {
     const std::int64_t blocks = count / kRotated;
     widen_rotated<<<blocks_for(blocks, std::int64_t{kThreads / kRotatedThreads}), kThreads, 0,
-                    stream.raw()>>>(static_cast<const unsigned char*>(weight.data), blocks, out,
-                                    to);
+                    stream.raw()>>>(static_cast<const unsigned char*>(weight.data),
+                                    weight.info.dtype, blocks, out, to);
     return;
   }
   widen_all<<<blocks_for(count, std::int64_t{kThreads} * kEach), kThreads, 0, stream.raw()>>>(

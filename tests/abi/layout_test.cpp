@@ -323,7 +323,9 @@ static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I
               HEDDLE_F8_E5M2 == 9 && HEDDLE_U64 == 15);
 static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HEDDLE_Q5_0 == 19 &&
               HEDDLE_Q5_1 == 20 && HEDDLE_Q4_K == 21 && HEDDLE_Q6_K == 23 &&
-              HEDDLE_I8_SCALED == 24 && HEDDLE_I8_ROTATED == 25);
+              HEDDLE_I8_SCALED == 24 && HEDDLE_I8_ROTATED == 25 && HEDDLE_NVFP4 == 26 &&
+              HEDDLE_I4_ROTATED == 27 && HEDDLE_I4_CODED == 28 && HEDDLE_MXFP8 == 29 &&
+              HEDDLE_I4_GROUPED == 30);
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10 && HEDDLE_KIND_BLOCKER == 11);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
 static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&

@@ -99,7 +99,7 @@ bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b));
 BOOST_FIXTURE_TEST_SUITE(blocks, Fixture)
 
 BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
-  for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I8_ROTATED; ++type) {
+  for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I4_GROUPED; ++type) {
     const HostTensor& expected = golden(type, "values");
     const std::int64_t rows = expected.info().shape[0], width = expected.info().shape[1];
     const HostTensor file = weight(type, {rows, width});
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
 }
 
 BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file) {
-  for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I8_ROTATED; ++type) {
+  for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I4_GROUPED; ++type) {
     const heddle_tensor_info info = device::row_major(type, {64, 512});
     heddle_weight_layout layout{};
     for (const std::int32_t use : {HEDDLE_USE_LINEAR, HEDDLE_USE_TABLE}) {

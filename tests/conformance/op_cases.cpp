@@ -1,6 +1,7 @@
 #include "op_cases.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iterator>
 #include <map>
@@ -12,6 +13,17 @@ namespace heddle::conformance {
 namespace {
 
 // Random blocks, whose scales are such that numbers have about this deviation.
+// Random bytes would have scales and numbers of f8_e4m3 that are none, and powers of 2 of any size.
+void without_nans(heddle_dtype type, std::byte* block, double deviation) {
+  const bool is_mx = type == HEDDLE_MXFP8;
+  if (!is_mx && type != HEDDLE_NVFP4 && type != HEDDLE_I4_CODED) return;
+  const std::size_t first = is_mx ? 8 : 4, last = is_mx ? 264 : 20;
+  // Without the third bit of their exponent, scales also without a sign: a deviation of 9.4.
+  for (std::size_t i = first; i < last; ++i) block[i] &= std::byte(is_mx ? 0xdf : 0x5f);
+  const auto power = std::byte(127 + std::lround(std::log2(deviation / 9.4)));
+  for (std::size_t i = 0; is_mx && i < first; ++i) block[i] = power;
+}
+
 HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
   struct Scales {
     std::vector<std::size_t> at;  // of halves, or of an f32, in a block
@@ -27,7 +39,14 @@ HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
       {HEDDLE_Q5_K, {{0, 2}, {1 / 400.0, 15.5 / 400}}},
       {HEDDLE_Q6_K, {{208}, {1 / 1400.0}}},
       {HEDDLE_I8_SCALED, {{0}, {1 / 74.0}}},
-      {HEDDLE_I8_ROTATED, {{0}, {1 / 74.0}}}};
+      {HEDDLE_I8_ROTATED, {{0}, {1 / 74.0}}},
+      {HEDDLE_NVFP4, {{0}, {1 / 27.0}}},
+      {HEDDLE_I4_ROTATED, {{0}, {1 / 4.6}}},
+      {HEDDLE_I4_CODED, {{0}, {1 / 5.3}}},
+      {HEDDLE_MXFP8, {{}, {}}},
+      {HEDDLE_I4_GROUPED,
+       {{0, 4, 8, 12, 16, 20, 24, 28},
+        {1 / 4.6, 1 / 4.6, 1 / 4.6, 1 / 4.6, 0.5 / 4.6, 0.5 / 4.6, 0.5 / 4.6, 0.5 / 4.6}}}};
   const heddle_dtype type = tensor.info().dtype;
   const Scales& scales = kScales.at(type);
   const auto block_bytes = static_cast<std::size_t>(device::block_bytes(type));
@@ -35,6 +54,7 @@ HostTensor filled_blocks(Random& random, HostTensor tensor, double deviation) {
   std::byte* const data = tensor.memory().data() + tensor.origin();
   for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::byte>(random());
   for (std::size_t block = 0; block < bytes; block += block_bytes) {
+    without_nans(type, data + block, deviation);
     const double varied = 0.5 + static_cast<double>(random() % 1024) / 1024;
     for (std::size_t s = 0; s < scales.at.size(); ++s) {
       const bool wide = type >= HEDDLE_I8_SCALED;
@@ -316,7 +336,7 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases) {
            .item_inputs = {1}});
     }
   }
-  for (heddle_dtype table = HEDDLE_Q8_0; table <= HEDDLE_I8_ROTATED; ++table) {
+  for (heddle_dtype table = HEDDLE_Q8_0; table <= HEDDLE_I4_GROUPED; ++table) {
     HostTensor rows(HEDDLE_I32, {2, 9});
     for (std::int64_t i = 0; i < rows.count(); ++i) rows.set(i, static_cast<double>(random() % 31));
     cases.push_back({.name = label(HEDDLE_OP_EMBEDDING, device::dtype_name(table)),

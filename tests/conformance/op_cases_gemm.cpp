@@ -114,7 +114,7 @@ std::vector<LinearCase> linear_table() {
 // Of matrices that stay narrow: in blocks, and of eight bits.
 void add_narrow_matrices(std::vector<LinearCase>& table) {
   // Matrices in blocks: few rows, some, several tiles; terms that are no multiple of a stretch.
-  for (heddle_dtype weight = HEDDLE_Q8_0; weight <= HEDDLE_I8_ROTATED; ++weight) {
+  for (heddle_dtype weight = HEDDLE_Q8_0; weight <= HEDDLE_I4_GROUPED; ++weight) {
     const std::int64_t k = weight >= HEDDLE_Q4_K ? 768 : 416;
     table.push_back({{3, k}, 70, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_NONE, true, true});
     table.push_back({{2, 19, k}, 45, HEDDLE_F32, weight, HEDDLE_F32, HEDDLE_ACT_SILU, true, false});

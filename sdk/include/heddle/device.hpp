@@ -128,13 +128,14 @@ constexpr std::size_t dtype_bytes(heddle_dtype dtype) {
 
 // Elements that stand together in a block, and the block's bytes; one element for other types.
 constexpr bool is_block_format(heddle_dtype dtype) {
-  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_I8_ROTATED;
+  return dtype >= HEDDLE_Q8_0 && dtype <= HEDDLE_I4_GROUPED;
 }
 constexpr std::int64_t block_elements(heddle_dtype dtype) {
   return !is_block_format(dtype) ? 1 : dtype >= HEDDLE_Q4_K ? 256 : 32;
 }
 constexpr std::int64_t block_bytes(heddle_dtype dtype) {
-  constexpr std::int64_t kBytes[] = {34, 18, 20, 22, 24, 144, 176, 210, 260, 260};
+  constexpr std::int64_t kBytes[] = {34,  18,  20,  22,  24,  144, 176, 210,
+                                     260, 260, 148, 132, 148, 264, 160};
   return is_block_format(dtype) ? kBytes[dtype - HEDDLE_Q8_0]
                                 : static_cast<std::int64_t>(dtype_bytes(dtype));
 }
@@ -147,10 +148,11 @@ constexpr std::int64_t bytes_of(heddle_dtype dtype, std::int64_t elements) {
 
 constexpr const char* dtype_name(heddle_dtype dtype) {
   constexpr const char* kNames[] = {
-      "?",       "f32",  "f16",  "bf16", "i32",  "i64",  "u8",        "i8",        "f8_e4m3",
-      "f8_e5m2", "f64",  "bool", "i16",  "u16",  "u32",  "u64",       "q8_0",      "q4_0",
-      "q4_1",    "q5_0", "q5_1", "q4_k", "q5_k", "q6_k", "i8_scaled", "i8_rotated"};
-  return dtype >= 1 && dtype <= HEDDLE_I8_ROTATED ? kNames[dtype] : kNames[0];
+      "?",         "f32",        "f16",   "bf16",       "i32",      "i64",   "u8",        "i8",
+      "f8_e4m3",   "f8_e5m2",    "f64",   "bool",       "i16",      "u16",   "u32",       "u64",
+      "q8_0",      "q4_0",       "q4_1",  "q5_0",       "q5_1",     "q4_k",  "q5_k",      "q6_k",
+      "i8_scaled", "i8_rotated", "nvfp4", "i4_rotated", "i4_coded", "mxfp8", "i4_grouped"};
+  return dtype >= 1 && dtype <= HEDDLE_I4_GROUPED ? kNames[dtype] : kNames[0];
 }
 
 // The types that kernels take as floating-point operands.

@@ -1,4 +1,4 @@
-// Matrices in 8 bits as ComfyUI's quantised files have them, and what of them is refused.
+// Matrices in int8 as ComfyUI's quantised files have them, and what of them is refused.
 #include "engine/files/packed_rows.h"
 
 #include <boost/test/unit_test.hpp>
@@ -149,7 +149,10 @@ BOOST_AUTO_TEST_CASE(a_table_of_them_is_told_to_be_of_16_bits) {
 
 BOOST_AUTO_TEST_CASE(the_metadata_may_tell_it_too) {
   told = "";
-  BOOST_TEST(open().at("m.weight").packed->group == 0);  // a scale beside it says no more
+  std::vector<float> row(kColumns);  // a scale beside it says no more
+  const Checkpoint plain = open();
+  plain.at("m.weight").packed->widen(0, plain.at("m.weight").data.first(kColumns), row.data());
+  BOOST_TEST(row[5] == 0.5f * float(number_at(0, 5)));
   metadata = {{"_quantization_metadata",
                R"({\"layers\": {\"m\": {\"format\": \"int8_tensorwise\", \"convrot\": true}}})"}};
   BOOST_TEST(holds(refusal(), "groups of 256"));
@@ -162,15 +165,15 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_with_what_it_is) {
   scales = {1, 2};
   BOOST_TEST(holds(refusal(), "(2, 1)"));
   scales = {};
-  BOOST_TEST(holds(refusal(), "there is no 'm.weight_scale'"));
+  BOOST_TEST(holds(refusal(), "has no 'm.weight_scale' beside it"));
   scales = {1};
   told = R"({"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 32})";
   BOOST_TEST(holds(refusal(), "groups of 32"));
-  told = R"({"format": "nvfp4"})";
-  BOOST_TEST(holds(refusal(), "quantised as 'nvfp4', which is not read"));
+  told = R"({"format": "svdquant_w4a4"})";
+  BOOST_TEST(holds(refusal(), "quantised as 'svdquant_w4a4', which is not read"));
   told = R"({"format": "int8_tensorwise"})";
   type = "U8";
-  BOOST_TEST(holds(refusal(), "which is a matrix of i8"));
+  BOOST_TEST(holds(refusal(), "is not what that is: a matrix of i8"));
   told = "{";
   BOOST_TEST(holds(refusal(), "m.comfy_quant"));
 }

@@ -48,7 +48,12 @@ BOOST_AUTO_TEST_CASE(block_formats_have_names_for_people_and_sizes_of_blocks_onl
                           {22, "q5_k", 256, 176},
                           {23, "q6_k", 256, 210},
                           {24, "i8_scaled", 256, 260},
-                          {25, "i8_rotated", 256, 260}}) {
+                          {25, "i8_rotated", 256, 260},
+                          {26, "nvfp4", 256, 148},
+                          {27, "i4_rotated", 256, 132},
+                          {28, "i4_coded", 256, 148},
+                          {29, "mxfp8", 256, 264},
+                          {30, "i4_grouped", 256, 160}}) {
     BOOST_REQUIRE(is_dtype(one.number));
     const auto dtype = static_cast<DType>(one.number);
     BOOST_TEST(dtype_name(dtype) == one.name);

@@ -65,4 +65,19 @@ BOOST_AUTO_TEST_CASE(flux_in_int8_equals_diffusers_on_its_weights_scaled_and_rot
   for (int step = 0; step < 2; ++step) compare(results, "out", "flux_int8.out", step, 2);
 }
 
+// Each matrix in another form of ComfyUI's quantised files; rows of 64 numbers are widened on their
+// way, those of 256 are multiplied packed.
+BOOST_AUTO_TEST_CASE(flux_mixed_by_layer_of_4_6_and_8_bits_equals_diffusers_on_its_weights) {
+  const TensorFile packed{folder / "expected_packed.safetensors"};
+  const heddle::Results results = call("flux_packed.safetensors", "diffusion_model", "flux.");
+  const std::vector<float> all = packed.floats("out");
+  for (std::size_t step = 0; step < 2; ++step) {
+    const auto first = all.begin() + std::ptrdiff_t(step * all.size() / 2);
+    const double error =
+        relative_error(results.floats("model.outputs", "out." + std::to_string(step)),
+                       std::vector<float>(first, first + std::ptrdiff_t(all.size() / 2)));
+    BOOST_TEST(error < kQuantisedTimestepTolerance, "step " << step << ": " << error);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

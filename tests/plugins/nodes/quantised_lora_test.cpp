@@ -20,6 +20,13 @@ struct Stacked {
   double strength = 0.75;
 };
 
+bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
+  return !a.empty() && a.size() == b.size() &&
+         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+const std::vector<Stacked> kStacked{{"gguf_diffusers", 0.75}, {"gguf_kohya", -0.5}};
+
 struct QuantisedLorasFixture : NodeFixture {
   const std::filesystem::path quantised = tests_folder() / "plugins/goldens/quantised";
   const std::filesystem::path loras = tests_folder() / "plugins/goldens/quantised_loras";
@@ -30,7 +37,7 @@ struct QuantisedLorasFixture : NodeFixture {
       std::filesystem::create_symlink(file, folder / "models" / name);
     };
     link(quantised / "flux.gguf", "unet/gguf.gguf");
-    for (const std::string name : {"scaled", "f8_e4m3", "f8_e5m2"})
+    for (const std::string name : {"scaled", "f8_e4m3", "f8_e5m2", "packed"})
       link(quantised / ("flux_" + name + ".safetensors"),
            "diffusion_models/" + name + ".safetensors");
     link(quantised / "t5.gguf", "text_encoders/t5-tiny.gguf");
@@ -66,7 +73,7 @@ struct QuantisedLorasFixture : NodeFixture {
     return text + R"(, "out": {"class_type": "test.call_given", "inputs": {"given": ["m)" +
            std::to_string(list.size()) + R"(", 0], "tensors": ")" +
            (quantised / "expected.safetensors").string() + R"(", "prefix": ")" +
-           (model == "gguf" ? "flux." : "flux_f8.") + R"("}}, )" + kLook + "}";
+           (model == "gguf" || model == "packed" ? "flux." : "flux_f8.") + R"("}}, )" + kLook + "}";
   }
   // Both noise levels, one after the other.
   std::vector<float> evaluate(Engine& on, const std::string& model,
@@ -85,14 +92,31 @@ struct QuantisedLorasFixture : NodeFixture {
     BOOST_TEST_MESSAGE(golden << ": relative error " << error);
     BOOST_TEST(error < kNearlyExact, golden << ": relative error " << error);
   }
+  void check_bytes(const std::string& model) const {
+    const std::vector<Stacked>& list = kStacked;
+    Engine one(exact_options({"cpu:0"}));
+    const std::vector<float> alone = evaluate(one, model, list);
+    for (const unsigned threads : {2u, 3u}) {
+      Engine engine(exact_options({"cpu:0"}, threads));
+      BOOST_TEST(same_bytes(evaluate(engine, model, list), alone),
+                 model << ", " << threads << " threads");
+    }
+    EngineOptions plain = exact_options({"cpu:0"});
+    plain.reference_kernels = true;
+    Engine loops(plain);
+    const std::vector<float> by_loops = evaluate(loops, model, list);
+    for (const std::string kind : {"cpu", "fake"}) {
+      const std::string devices = kind + ":0," + kind + ":1";
+      EngineOptions options = exact_options({kind + ":0", kind + ":1"});
+      options.reference_kernels = kind == "fake";
+      Engine engine(options);
+      BOOST_TEST(same_bytes(evaluate(engine, model, list,
+                                     R"(, "parallel": "layers", "device": ")" + devices + "\""),
+                            kind == "fake" ? by_loops : alone),
+                 model << " in layers on " << devices);
+    }
+  }
 };
-
-bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
-  return !a.empty() && a.size() == b.size() &&
-         std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
-}
-
-const std::vector<Stacked> kStacked{{"gguf_diffusers", 0.75}, {"gguf_kohya", -0.5}};
 
 }  // namespace
 
@@ -113,6 +137,16 @@ BOOST_AUTO_TEST_CASE(products_come_beside_matrices_of_8_bits_as_pytorch_adds_the
   Engine on(exact_options({"cpu:0"}));
   for (const std::string model : {"scaled", "f8_e4m3", "f8_e5m2"})
     check(on, model, model, {{"kohya"}});
+}
+
+// Matrices that are multiplied packed have products beside them, those that are widened are
+// patched.
+BOOST_AUTO_TEST_CASE(quantised_files_of_4_bits_are_patched_as_pytorch_does) {
+  const TensorFile packed{quantised / "expected_packed.safetensors"};
+  Engine on(exact_options({"cpu:0"}));
+  BOOST_TEST(relative_error(evaluate(on, "packed", {{"gguf_kohya"}}), packed.floats("kohya.out")) <
+             kNearlyExact);
+  BOOST_TEST(relative_error(evaluate(on, "packed", {}), packed.floats("out")) < kNearlyExact);
 }
 
 // Queries, keys and values fill one matrix together; in the first layer they have several formats.
@@ -148,25 +182,29 @@ BOOST_AUTO_TEST_CASE(a_strength_of_nothing_leaves_every_byte_and_another_is_seen
 }
 
 BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layers) {
-  Engine one(exact_options({"cpu:0"}));
-  const std::vector<float> alone = evaluate(one, "gguf", kStacked);
-  for (const unsigned threads : {2u, 3u}) {
-    Engine engine(exact_options({"cpu:0"}, threads));
-    BOOST_TEST(same_bytes(evaluate(engine, "gguf", kStacked), alone), threads << " threads");
-  }
-  EngineOptions plain = exact_options({"cpu:0"});
-  plain.reference_kernels = true;
-  Engine loops(plain);
-  const std::vector<float> by_loops = evaluate(loops, "gguf", kStacked);
-  for (const std::string kind : {"cpu", "fake"}) {
-    const std::string list = kind + ":0," + kind + ":1";
-    EngineOptions options = exact_options({kind + ":0", kind + ":1"});
-    options.reference_kernels = kind == "fake";
+  for (const std::string model : {"gguf", "packed"}) check_bytes(model);
+}
+
+BOOST_AUTO_TEST_CASE(a_quantised_file_of_4_bits_is_streamed_to_the_same_bytes) {
+  const FakeControl control;
+  std::uint64_t once = 0;
+  std::vector<float> roomy;
+  bool is_streamed = false;
+  for (std::uint64_t percent = 0; !is_streamed; percent -= 10) {  // none, then less and less
+    EngineOptions options = exact_options({"fake:0"});
+    options.reference_kernels = true;
+    if (percent > 0) options.budgets["fake:0"] = once * percent / 100;
     Engine engine(options);
-    BOOST_TEST(same_bytes(evaluate(engine, "gguf", kStacked,
-                                   R"(, "parallel": "layers", "device": ")" + list + "\""),
-                          kind == "fake" ? by_loops : alone),
-               "layers on " << list);
+    const std::uint64_t before = control->bytes_copied(HEDDLE_FAKE_HOST, 0);
+    const std::vector<float> values = evaluate(engine, "packed", {});
+    const std::uint64_t copied = control->bytes_copied(HEDDLE_FAKE_HOST, 0) - before;
+    if (percent == 0) {
+      once = copied, roomy = values, percent = 200;
+      continue;
+    }
+    is_streamed = copied > once;
+    BOOST_TEST(same_bytes(values, roomy), percent << " percent");
+    BOOST_TEST_REQUIRE((is_streamed || percent > 20));
   }
 }
 

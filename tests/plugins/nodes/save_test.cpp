@@ -198,6 +198,15 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_saved_is_refused) {
          node("save", "ModelSave", R"("model": ["with", 0], "filename_prefix": "x")"));
   });
   BOOST_TEST(refused.find("to which sums are not rounded") != std::string::npos, refused);
+  // Nor are packed rows made anew.
+  std::filesystem::create_symlink(
+      tests_folder() / "plugins/goldens/quantised/flux_packed.safetensors",
+      folder / "models/unet/packed.safetensors");
+  const std::string packed = engine_refusal([&] {
+    save(unet("plain", "packed.safetensors") + ", " +
+         node("save", "ModelSave", R"("model": ["plain", 0], "filename_prefix": "x")"));
+  });
+  BOOST_TEST(packed.find("is packed in rows of") != std::string::npos, packed);
   BOOST_TEST(!std::filesystem::exists(out / "x_00001_.safetensors"));
 }
 

@@ -53,7 +53,7 @@ enum {
   HEDDLE_U64 = 15,
   /* Block formats, as gguf files have them: elements along the last axis stand in blocks that share
    * their scales, so an element has no size of its own. Block of 32 elements and its bytes; of 256
-   * for the _K and I8 ones. Little-endian. */
+   * for the _K ones and those behind them. Little-endian. */
   HEDDLE_Q8_0 = 16, /* 34 */
   HEDDLE_Q4_0 = 17, /* 18 */
   HEDDLE_Q4_1 = 18, /* 20 */
@@ -66,9 +66,36 @@ enum {
    * call int8_tensorwise. Rotated: multiplied first with the regular Hadamard matrix of order 256
    * over 16, the Kronecker product of [1 1 1 -1; 1 1 -1 1; 1 -1 1 1; -1 1 1 1] with itself four
    * times (https://arxiv.org/abs/2512.03673). */
-  HEDDLE_I8_SCALED = 24, /* 260 */
-  HEDDLE_I8_ROTATED = 25 /* 260 */
+  HEDDLE_I8_SCALED = 24,  /* 260 */
+  HEDDLE_I8_ROTATED = 25, /* 260 */
+  /* Blocks of 256, as the same files have them, behind the f32 that all are multiplied by. Of 4
+   * bits: 16 bytes after another hold 32 numbers, the low half of byte i number i, the high half
+   * number i + 16.
+   * NVFP4: 16 scales of f8_e4m3, one for 16 numbers each, and numbers of 4 bits: a sign, then one
+   * of 0, 0.5, 1, 1.5, 2, 3, 4 and 6. A scale is multiplied with the f32 first.
+   * I4_ROTATED: whole numbers from -8 to 7, in two's complement, rotated as those of I8_ROTATED.
+   * I4_CODED: 16 scales as NVFP4's, and numbers of 4 bits, which stand for HEDDLE_I4_LEVELS. A
+   * level times its scale, rounded to the nearest whole number, ties to even, and kept within -127
+   * and 127, is a number of I8_ROTATED. */
+  HEDDLE_NVFP4 = 26,      /* 148 */
+  HEDDLE_I4_ROTATED = 27, /* 132 */
+  HEDDLE_I4_CODED = 28,   /* 148 */
+  /* MXFP8: 8 bytes, one for 32 numbers each: the biased exponent of an f32, a power of 2 or zero
+   * that they are multiplied by; then 256 f8_e4m3.
+   * I4_GROUPED: 4 f32, one for 64 numbers each, then 4 more; then numbers from 0 to 15, as above:
+   * (number - 8) times the first plus the second. */
+  HEDDLE_MXFP8 = 29,     /* 264 */
+  HEDDLE_I4_GROUPED = 30 /* 160 */
 };
+
+/* What numbers 0 to 15 of HEDDLE_I4_CODED stand for: levels of a normal distribution, as
+ * asym_w4a8_int8 files have them in "weight_codebook". */
+#define HEDDLE_I4_LEVELS                                                                         \
+  {                                                                                              \
+    -0.980602f, -0.794529f, -0.638165f, -0.500986f, -0.377321f, -0.263187f, -0.155210f,          \
+        -0.050720f, 0.052541f, 0.156985f, 0.265284f, 0.379533f, 0.502636f, 0.638953f, 0.794876f, \
+        0.980671f                                                                                \
+  }
 
 enum { HEDDLE_MAX_RANK = 8 };
 
