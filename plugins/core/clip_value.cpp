@@ -284,7 +284,7 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   "clip_l, clip_g and t5xxl (sd3, also without some of them), "
                   "t5xxl alone (chroma, ltxv), umt5xxl alone (wan), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
-                  "mistral3 alone (flux2), qwen3vl alone (krea2, qwen_image).");
+                  "mistral3 alone (flux2), qwen3vl alone (krea2, flux3, qwen_image).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,

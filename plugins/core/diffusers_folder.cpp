@@ -53,6 +53,7 @@ Value read_denoiser(Context& ctx, const fs::path& folder, const Value& index) {
 std::string pipeline_type(const Value& index) {
   const std::string name = index.get<std::string>("_class_name", "");
   return name.starts_with("Flux2")    ? "flux2"
+         : name.starts_with("Flux3")  ? "flux3"
          : name.starts_with("Krea2")  ? "krea2"
          : name.starts_with("Chroma") ? "chroma"
                                       : "";

@@ -8,8 +8,8 @@ namespace heddle::loaders {
 namespace {
 
 // What the pipelines of Qwen-Image, which is also Krea 2's, Qwen-Image Edit, Qwen-Image 2.1,
-// Z-Image and FLUX.2 put around a prompt, which stands at the braces. Source: their publishers'
-// pipelines in diffusers.
+// Z-Image, whose template is also FLUX 3's, and FLUX.2 put around a prompt, which stands at the
+// braces. Source: their publishers' pipelines in diffusers.
 constexpr const char* kQwenImageTemplate =
     "<|im_start|>system\nDescribe the image by detailing the color, shape, size, texture, "
     "quantity, "
@@ -46,6 +46,8 @@ struct Recipe {
   int layers_left;  // layers behind the one whose states are read; 0: all, under the final norm
   std::array<int, 12> layers = {};  // instead: the numbers of those whose states are joined
   std::int64_t least_length = 0;    // tokens; padding behind them, which they do not see
+  std::int64_t multiple = 0;        // the same, of tokens
+  std::int64_t padding_at = -1;     // where padding lies; -1: each behind the one before
   bool without_norm = false;        // after all layers, the states before the final norm
   bool keeps_turn = false;          // what is left out ends before the second turn
   bool has_weights = false;         // whether weights of a prompt's parts count
@@ -114,6 +116,20 @@ constexpr Recipe kFlux2Dev{.clip_type = "flux2",
                            .layers_left = 0,
                            .layers = {10, 20, 30}};
 
+// FLUX 3's model attends to the padding. Where it lies is as it was trained, by its publisher's
+// pipeline.
+constexpr Recipe kFlux3{.clip_type = "flux3",
+                        .text_template = kZImageTemplate,
+                        .picture_template = "",
+                        .unless = "",
+                        .turn = "",
+                        .turn_role = "",
+                        .picture_token = "",
+                        .layers_left = 0,
+                        .layers = {4, 8, 12, 16, 20, 24, 28, 32},
+                        .multiple = 80,
+                        .padding_at = 1};
+
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
 struct EncoderChoice {
@@ -135,7 +151,7 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3", 0, "", &kZImage, nullptr},
     {"qwen3vl", 0, "krea2", &kKrea2, nullptr},
     {"qwen3vl", 0, "qwen_image", &kQwenImage21, nullptr},
-    {"qwen3vl", 0, "flux3", nullptr, "FLUX 3"},
+    {"qwen3vl", 0, "flux3", &kFlux3, nullptr},
     {"qwen3vl", 0, "mage", nullptr, "Mage-Flow"},
     {"qwen3vl", 0, "ideogram4", nullptr, "Ideogram 4"},
     {"qwen3vl", 0, "boogu", nullptr, "Boogu"},
@@ -186,7 +202,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                          : choice->unsupported + std::string(", which is not supported")) +
                     ". Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
-                    "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2) and "
+                    "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
+                    "(FLUX 3) and "
                     "qwen_image (Qwen-Image 2.1).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
@@ -207,7 +224,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
   if (!read.empty()) {
     Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
     changed.set("hidden_layers", list_of(read));
-    changed.set("masks_padding", value_of(recipe.least_length > 0));
+    changed.set("masks_padding", value_of(recipe.least_length > 0 || recipe.multiple > 0));
+    if (recipe.padding_at >= 0) changed.set("padding_at", value_of(recipe.padding_at));
     used = rebuilt_model(ctx, model, changed.value());
   }
   add_writer(ctx, use.encoder, model, config);
@@ -220,7 +238,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
       .set("turn_role", value_of(std::string(recipe.turn_role)))
       .set("keeps_turn", value_of(recipe.keeps_turn))
       .set("weights", value_of(recipe.has_weights))
-      .set("least_length", value_of(recipe.least_length));
+      .set("least_length", value_of(recipe.least_length))
+      .set("length_multiple", value_of(recipe.multiple));
   return use;
 }
 

@@ -15,7 +15,7 @@ bool is_language_model(const Value& model);
 std::string language_name(const Value& model);
 
 struct LanguageUse {
-  std::string clip_type;  // "qwen_image", "z_image", "flux2", "krea2"
+  std::string clip_type;  // "qwen_image", "z_image", "flux2", "flux3", "krea2"
   Record encoder;         // fields of the encoder's record besides those that all have
 };
 

@@ -61,8 +61,9 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
   for (const char* name :
        {"qwen25_7b", "qwen3_4b", "qwen3_8b", "mistral3_24b", "gemma2_2b", "qwen3vl_4b"})
     if (const Checkpoint part = encoder_part(file, name); part.size() > 0)
-      return language_clip(ctx, single_file_encoder(ctx, part, &all),
-                           family == "flux2" || family == "krea2" ? family : "", file.path());
+      return language_clip(
+          ctx, single_file_encoder(ctx, part, &all),
+          family == "flux2" || family == "flux3" || family == "krea2" ? family : "", file.path());
   for (const char* name : {"clip_l", "clip_g", "t5xxl", "umt5xxl"}) {
     const Checkpoint part = encoder_part(file, name);
     if (part.size() > 0) encoders.push_back(single_file_encoder(ctx, part, &all));

@@ -6,6 +6,7 @@
 
 #include "chroma_bench.h"
 #include "flux2_bench.h"
+#include "flux3_bench.h"
 #include "flux_bench.h"
 #include "krea2_bench.h"
 #include "ltxv_bench.h"
@@ -113,9 +114,10 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 
 const heddle_list* BenchShapes::list() {
   return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
-               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench, kSd35LargeBench,
-               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
-               kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench>();
+               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench,
+               kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench, kSd35MediumBench,
+               kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench, kSd15Bench, kSdxlBench,
+               kWan13Bench, kWan14Bench, kLtxvBench>();
 }
 
 }  // namespace heddle::denoisers

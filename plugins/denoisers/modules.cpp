@@ -1,5 +1,6 @@
 #include "modules.h"
 
+#include "flux3_names.h"
 #include "flux_names.h"
 #include "krea2_names.h"
 #include "ltxv_names.h"
@@ -50,6 +51,9 @@ constexpr heddle_module_names_desc kFlux{sizeof(heddle_module_names_desc), "flux
 constexpr heddle_module_names_desc kFlux2{sizeof(heddle_module_names_desc), "flux2",
                                           "by the original names and by those of diffusers",
                                           &list_modules<Flux2Names>, &list_originals<Flux2Names>};
+constexpr heddle_module_names_desc kFlux3{sizeof(heddle_module_names_desc), "flux3",
+                                          "by the original names and by those of diffusers",
+                                          &list_modules<Flux3Names>, &list_originals<Flux3Names>};
 constexpr heddle_module_names_desc kChroma{
     sizeof(heddle_module_names_desc), "chroma", "by the original names and by those of diffusers",
     &list_modules<ChromaNames>, &list_originals<ChromaNames>};
@@ -92,8 +96,8 @@ constexpr heddle_module_names_desc kLtxv{sizeof(heddle_module_names_desc), "ltxv
 }  // namespace
 
 const heddle_list* Modules::list() {
-  return descs<kFlux, kFlux2, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21, kUnet, kWan,
-               kLtxv>();
+  return descs<kFlux, kFlux2, kFlux3, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21,
+               kUnet, kWan, kLtxv>();
 }
 
 }  // namespace heddle::denoisers

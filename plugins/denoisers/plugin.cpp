@@ -5,6 +5,7 @@
 #include "control.h"
 #include "flux.h"
 #include "flux2.h"
+#include "flux3.h"
 #include "kept_references.h"
 #include "krea2.h"
 #include "ltxv.h"
@@ -29,22 +30,23 @@ namespace heddle::denoisers {
 
 HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
               FluxWiden, FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
-              FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Qwen,
-              QwenControl, FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters,
-              ControlAdd, ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage,
-              Lumina2, Sd3, Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn,
-              ZImageImageIn, ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation,
-              ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation, Krea2Modulation,
-              Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
-              Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn,
-              Qwen21ImageIn, Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector,
-              ChromaLayer, ChromaVectors, ChromaModulation, ZImageFun, ZImagePictureRows,
-              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
-              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
-              UnetFree, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart,
-              UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp,
-              UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
-              UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
+              FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Flux3,
+              Flux3Vector, Flux3Rope, Flux3ReferenceIn, Flux3Join, Flux3Layer, Qwen, QwenControl,
+              FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters, ControlAdd,
+              ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage, Lumina2, Sd3,
+              Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn,
+              ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation, ZImageFinal, Krea2,
+              Krea2Vector, Krea2SharedModulation, Krea2Modulation, Krea2TextLayer, Krea2Layer,
+              Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope, Krea2Final, Qwen21, Qwen21Vector,
+              Qwen21Modulation, Qwen21Rope, Qwen21TextIn, Qwen21ImageIn, Qwen21Join, Qwen21Layer,
+              Qwen21Final, Chroma, ChromaVector, ChromaLayer, ChromaVectors, ChromaModulation,
+              ZImageFun, ZImagePictureRows, ZImageControlBegin, ZImageControlAdd, QwenDiffsynth,
+              QwenPatchAdd, Unet, UnetVector, UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut,
+              UnetContext, UnetSelf, UnetSelfIn, UnetFree, UnetSelfAttended, UnetHyperLayer,
+              UnetHyperAdd, UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv,
+              UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl,
+              UnetControlled, UnetHinted, UnetResidual, UnetAdapter, UnetAdapterIn,
+              UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
               UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
               WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
               WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,

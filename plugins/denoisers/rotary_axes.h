@@ -1,4 +1,4 @@
-// plugins/denoisers/rotary_axes.h - how many elements of a head turn with each of three axes. Pure;
+// plugins/denoisers/rotary_axes.h - how many elements of a head turn with each axis. Pure;
 // any thread.
 #pragma once
 
@@ -11,21 +11,28 @@
 
 namespace heddle::denoisers {
 
-// The config's "axes_dims_rope", else the model's usual ones. Throws where these are not three even
-// numbers whose sum is the head's size.
-inline std::array<std::int64_t, 3> rotary_axes(const Checkpoint& file, const Value& config,
-                                               std::int64_t head,
-                                               std::array<std::int64_t, 3> axes) {
+// The config's "axes_dims_rope", else the model's usual ones. Throws where these are not so many
+// even numbers whose sum is the head's size.
+template <std::size_t count = 3>
+std::array<std::int64_t, count> rotary_axes(const Checkpoint& file, const Value& config,
+                                            std::int64_t head,
+                                            std::array<std::int64_t, count> axes) {
   const Value given = config.field("axes_dims_rope");
   for (std::uint32_t i = 0; i < given.count() && i < axes.size(); ++i)
     axes[i] = given.item(i).as<std::int64_t>();
-  bool fits = axes[0] + axes[1] + axes[2] == head && (given.count() == 0 || given.count() == 3);
-  for (const std::int64_t axis : axes) fits = fits && axis > 0 && axis % 2 == 0;
+  std::int64_t sum = 0;
+  bool fits = given.count() == 0 || given.count() == count;
+  for (const std::int64_t axis : axes) {
+    fits = fits && axis > 0 && axis % 2 == 0;
+    sum += axis;
+  }
+  fits = fits && sum == head;
   if (!fits)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": rotary axes " + blocks::shape_text({axes[0], axes[1], axes[2]}) +
-                    " do not make up a head of size " + std::to_string(head) +
-                    ": three even numbers are needed whose sum it is ('axes_dims_rope').");
+    throw Error(
+        HEDDLE_INVALID_ARGUMENT,
+        file.path() + ": rotary axes " + blocks::shape_text(Shape(axes.begin(), axes.end())) +
+            " do not make up a head of size " + std::to_string(head) + ": " +
+            std::to_string(count) + " even numbers are needed whose sum it is ('axes_dims_rope').");
   return axes;
 }
 

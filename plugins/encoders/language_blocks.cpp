@@ -161,7 +161,10 @@ void LanguageRope::execute(Context& ctx) {
   const heddle_rope_table_attrs attrs{
       1, 0, {checked_cast<std::int32_t>(ctx[head], "head_dim"), 0, 0, 0}, ctx[theta]};
   if (!ctx.has(positions)) {
-    const Tensor grid = places_of(ctx, ctx[ids].size(1));
+    const std::int64_t length = ctx[ids].size(1), at = ctx[padding_at];
+    const Tensor grid = places_of(ctx, length);
+    const std::int64_t own = ctx.has(unpadded) && at >= 0 ? ctx[unpadded].size(0) : length;
+    if (own < length) ops::fill(ctx, grid.slice(0, own, length), double(at));
     const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
     ctx[cos] = c;
     ctx[sin] = s;

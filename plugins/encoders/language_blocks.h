@@ -29,12 +29,15 @@ struct LanguageEmbed {
 // (S, 3), of time, row and column: of the d/2 pairs the first `section_0` turn with the time, the
 // next `section_1` with the row, and the last `section_2` with the column. `interleaved`: of the
 // first 3 section_1 pairs each second of three turns with the row, of the first 3 section_2 each
-// third with the column, all others with the time.
+// third with the column, all others with the time. Without positions, those of the ids from
+// `unpadded` (n) on, of which the shape is read, are `padding_at`, where that is not negative.
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> ids{"ids", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> unpadded{"unpadded", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> padding_at{"padding_at", Widget{.number = -1}};
   static constexpr Input<std::int64_t> section_0{"section_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> section_1{"section_1", Widget{.number = 24}};
   static constexpr Input<std::int64_t> section_2{"section_2", Widget{.number = 24}};
@@ -43,8 +46,9 @@ struct LanguageRope {
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(ids, positions, section_0, section_1, section_2,
-                                              interleaved, head, theta, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(ids, positions, unpadded, padding_at, section_0, section_1, section_2,
+                    interleaved, head, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

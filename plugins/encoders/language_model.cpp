@@ -101,7 +101,7 @@ class LanguageBuilder {
         sections_(read_sections(file, kind, config, s_.head)),
         deep_layers_(sections_[0] > 0 ? count_deep_layers(file) : 0),
         wanted_(wanted_layers(file, use.field("hidden_layers"), s_.layers)),
-        masks_padding_(use.get<bool>("masks_padding", false)),
+        padding_{use.get<bool>("masks_padding", false), use.get<std::int64_t>("padding_at", -1)},
         theta_(config.get<double>("rope_theta", kind.theta)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
@@ -114,7 +114,7 @@ class LanguageBuilder {
   void run() {
     const std::uint32_t items = extra_.writes ? 0 : HEDDLE_INPUT_BATCH;
     const Source ids = graph_.input("ids", phase() | items);
-    if (masks_padding_) extra_.unpadded = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
+    if (padding_.is_masked) extra_.unpadded = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
     Source hidden = embed(ids);
     const auto [cos, sin] = add_rope(ids);
     std::vector<Source> states(1, hidden);
@@ -168,6 +168,7 @@ class LanguageBuilder {
     using B = LanguageRope;
     Block block = graph_.add<B>("rope");
     block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta_);
+    if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded).set(B::padding_at, padding_.at);
     if (sees_pictures() || extra_.writes) {
       // Without sections all of a head turns with the time.
       const std::int64_t first = sees_pictures() ? sections_[0] : s_.head / 2;
@@ -292,7 +293,10 @@ class LanguageBuilder {
   const std::array<std::int64_t, 3> sections_;
   const int deep_layers_;  // behind which what pictures show is added
   const std::vector<int> wanted_;
-  const bool masks_padding_;
+  const struct {
+    bool is_masked;
+    std::int64_t at;  // its position; negative: each has its own
+  } padding_;
   const double theta_, eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;

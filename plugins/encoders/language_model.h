@@ -5,7 +5,8 @@
 // Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
 //          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
 //                                     config: ids from n on are padding, which nobody sees; read
-//                                     by its shape alone
+//                                     by its shape alone. "padding_at", where the config has
+//                                     it, is the position of all of them
 //          pictures     (1, S, D)     optional, of Qwen2.5-VL and Qwen3-VL: what the vision tower
 //                                     makes of pictures (vision_model.h, deep_vision_model.h), in
 //                                     the rows where they stand; elsewhere 0

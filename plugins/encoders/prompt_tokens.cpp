@@ -243,14 +243,16 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
               .cut_at = 0,
               .unpadded = 0,
               .pictures = {}};
-  const auto padding = record_.get<std::int64_t>("least_padding", 0);
+  const auto padding = record_.get<std::int64_t>("least_padding", 0),
+             multiple = record_.get<std::int64_t>("length_multiple", 0);
   if (is_masked && !all.rows.empty()) {
     all.completed = std::max(least_length, all.length() + padding);
-  } else if (padding > 0) {
+  } else if (padding > 0 || multiple > 0) {
     wanted.least_length = 0;
     const auto ids = std::int64_t(all.rows.empty() ? 0 : pack(prompt, wanted).front().ids.size());
-    wanted.least_length =
-        checked_cast<std::uint32_t>(std::max(least_length, ids + padding), "least_length");
+    std::int64_t length = std::max(least_length, ids + padding);
+    if (multiple > 0) length = (length + multiple - 1) / multiple * multiple;
+    wanted.least_length = checked_cast<std::uint32_t>(length, "least_length");
     all.rows = pack(prompt, wanted);
   }
   if (all.rows.empty() || all.rows.front().ids.empty())
@@ -305,8 +307,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "lumina2",
-                                                    "krea2"};
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2",
+                                                    "flux3",      "lumina2", "krea2"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -330,7 +332,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   throw Error(HEDDLE_UNSUPPORTED,
               "this CLIP is of type '" + type +
                   "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                  "wan, ltxv, qwen_image, flux2, lumina2, krea2 and z_image. Load "
+                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2 and z_image. Load "
                   "it as one of these.");
 }
 

@@ -176,8 +176,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
   for (std::uint32_t i = 0; i < models.input_count(model.raw()); ++i) {
     std::uint32_t flags = 0;
     const std::string name = models.input(model.raw(), i, &flags);
-    if (name == "x" || name == "timestep" || name == kHint || name == kMode || name == kKinds ||
-        name == kTokens)
+    if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
+        name == kMode || name == kKinds || name == kTokens)
       continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});

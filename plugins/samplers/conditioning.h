@@ -40,6 +40,8 @@ inline constexpr const char* kFrameNoise = "frame_noise";
 inline constexpr std::int64_t kFramesAxis = 2;
 
 // The input that goes with "references".
+// Of models whose steps are distilled: the level that a step goes to.
+inline constexpr const char* kTargetTimestep = "target_timestep";
 inline constexpr const char* kReferencePositions = "reference_positions";
 inline constexpr const char* kTextStart = "text_start";
 inline constexpr const char* kReferenceTimestep = "reference_timestep";

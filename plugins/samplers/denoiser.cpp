@@ -14,6 +14,8 @@ namespace heddle::samplers {
 namespace {
 
 constexpr std::size_t kNegativeOfLists = 1;
+// Parts of a level: as far as rounding takes two that are the same.
+constexpr double kSameLevel = 1e-6;
 
 bool is_scalar(const auto& uses) {
   return std::ranges::all_of(uses, [](const auto& use) { return !use.map; });
@@ -22,6 +24,14 @@ bool is_scalar(const auto& uses) {
 // False: none of them has any strength, and the list predicts a picture of zeros, as in ComfyUI.
 bool draws(const auto& uses) {
   return std::ranges::any_of(uses, [](const auto& use) { return use.weight != 0.0; });
+}
+
+// The level that a step from `sigma` goes to: the next of the run's, behind the last one 0.
+double level_behind(const Sigmas& levels, double sigma) {
+  double next = 0;
+  for (const double level : levels)
+    if (level < sigma * (1 - kSameLevel)) next = std::max(next, level);
+  return next;
 }
 
 }  // namespace
@@ -39,6 +49,7 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
       patches_(plan, sampling, memory_),
       caches_{.patches = PatchHints(ctx)} {
   const Value settings = model_settings(plan.guide().model);
+  opened_.asked = levels;
   opened_.windows = WindowSchedule::of(settings, shape, levels);
   if (const auto easy = step_cache_of(settings, "easy_cache", sampling.levels))
     caches_.outputs.emplace(*easy);
@@ -103,15 +114,29 @@ void Denoiser::enter(const Stretch& stretch) {
   for (ModelCall& call : calls_in(stretch)) {
     const AskedModel& asked = plan_.models()[call.model];
     std::vector<Value> constants = constants_of(call);
-    const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
-    for (std::size_t k = 0; k < stretch.count; ++k)
-      schedule.data<float>()[k] = asked.levels.timestep(float(run_->sigmas[stretch.begin + k]));
     calls_.open({.call = std::move(call),
                  .own = asked.model,
                  .constants = std::move(constants),
-                 .schedule = Record().set("timestep", value_of(schedule)).value(),
+                 .schedule = schedule_of(asked, stretch),
                  .steps = checked_cast<std::uint32_t>(stretch.count, "steps")});
   }
+}
+
+// What the model is told about each evaluation.
+Value Denoiser::schedule_of(const AskedModel& asked, const Stretch& stretch) {
+  const auto told = [&](auto&& level_at) {
+    const Tensor schedule = ctx_.make_host({std::int64_t(stretch.count)}, HEDDLE_F32);
+    for (std::size_t k = 0; k < stretch.count; ++k)
+      schedule.data<float>()[k] =
+          asked.levels.timestep(float(level_at(run_->sigmas[stretch.begin + k])));
+    return value_of(schedule);
+  };
+  Record schedule;
+  schedule.set("timestep", told([](double sigma) { return sigma; }));
+  if (model_takes(asked.model, kTargetTimestep))
+    schedule.set(kTargetTimestep,
+                 told([&](double sigma) { return level_behind(opened_.asked, sigma); }));
+  return schedule.value();
 }
 
 void Denoiser::open_controls(const Stretch& stretch) {

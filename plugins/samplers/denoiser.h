@@ -88,6 +88,7 @@ class Denoiser {
   const ContextWindows& windows_of(std::size_t evaluation);
   void enter(const Stretch& stretch);
   void open_controls(const Stretch& stretch);
+  Value schedule_of(const AskedModel& asked, const Stretch& stretch);
   std::vector<ModelCall> calls_in(const Stretch& stretch);
   std::vector<Value> constants_of(const ModelCall& call);
   const Value& model_of(const ModelSet& set) const;
@@ -131,6 +132,7 @@ class Denoiser {
   std::optional<Run> run_;
   // Keyframes of hooks and context windows go by all levels.
   struct Opened {
+    Sigmas asked;  // the run's, as they were asked for
     std::vector<std::vector<double>> levels;
     std::optional<WindowSchedule> windows;
   } opened_;

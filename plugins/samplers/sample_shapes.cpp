@@ -286,7 +286,10 @@ std::vector<double> sigmas_of(const RunPlan& run) {
 // Adapters see the same hint at all levels.
 Constants schedule_of(const ToldCall& call) {
   if (!model_takes(call.model, "timestep")) return {};
-  return {{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
+  Constants told{{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
+  if (model_takes(call.model, kTargetTimestep))
+    told.push_back({kTargetTimestep, HEDDLE_F32, {std::int64_t(call.steps)}});
+  return told;
 }
 
 }  // namespace

@@ -83,6 +83,8 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/flux-2-klein-base-4b-fp8", {"diffusion_model"}, R"(.*\.weight_scale)"},
     {"diffusion_models/flux-2-klein-base-9b-fp8", {"diffusion_model"}, R"(.*\.weight_scale)"},
     {"diffusion_models/flux2_dev_fp8mixed", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"diffusion_models/flux3-image-klein", {"diffusion_model"}, ""},
+    {"diffusion_models/flux3-image-klein-base", {"diffusion_model"}, ""},
     {"text_encoders/qwen_3_8b_fp8mixed", {"text_encoder"}, R"(lm_head\.weight|.*\.weight_scale)"},
     {"text_encoders/mistral_3_small_flux2_bf16", {"text_encoder"}, "tekken_model"},
     {"text_encoders/mistral_3_small_flux2_fp8",

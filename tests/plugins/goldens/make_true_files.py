@@ -1,4 +1,4 @@
-"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2, ControlNets, model patches and others, by
+"""Writes true_files.json: names, shapes and types of the published files of Qwen-Image, Z-Image, FLUX.2, FLUX 3, ControlNets, model patches and others, by
 the names that ComfyUI's examples give them.
 
     make_true_files.py
@@ -14,11 +14,12 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
+import make_flux3_goldens
 import make_krea2_goldens
 import make_ltxv_goldens
 import make_lumina2_goldens
@@ -111,6 +112,11 @@ def lumina2(shapes):
         rows = shape[0] + 2 * shapes[name.replace("to_q.", "to_k.")][0] if is_first else shape[0]
         out[there.replace("attention.q.", "attention.qkv.")] = [rows, *shape[1:]]
     return out
+
+
+def flux3(is_distilled):
+    """The publisher's names."""
+    return {make_flux3_goldens.original(name): shape for name, shape in shapes_of(Flux3Transformer2DModel(flow_map=is_distilled)).items()}
 
 
 def krea2(shapes):
@@ -300,6 +306,7 @@ def main():
             )
         )
         krea = Krea2Transformer2DModel()
+        klein_3, klein_3_base = flux3(True), flux3(False)
         chroma = make_chroma_goldens.original_shapes(ChromaTransformer2DModel().state_dict())
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
@@ -334,6 +341,8 @@ def main():
         "diffusion_models/flux-2-klein-base-4b-fp8": mixed(klein_4b, blocks),
         "diffusion_models/flux-2-klein-base-9b-fp8": mixed(klein_9b, blocks),
         "diffusion_models/flux2_dev_fp8mixed": mixed(flux2(6144, 8, 48, 15360, True), blocks),
+        "diffusion_models/flux3-image-klein": typed(klein_3, "BF16"),
+        "diffusion_models/flux3-image-klein-base": typed(klein_3_base, "BF16"),
         "text_encoders/qwen_3_8b_fp8mixed": mixed(shapes_of(qwen3_8b), layers),
         "text_encoders/mistral_3_small_flux2_bf16": typed(mistral_shapes, "BF16") | tekken,
         "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,

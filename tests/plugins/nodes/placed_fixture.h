@@ -69,12 +69,13 @@ struct PlacedFixture : NodeFixture {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
   }
 
-  // flow: of the sampler's hints. budget: bytes of a device that do not hold all weights.
+  // flow: of the sampler's hints. budget: bytes of a device that do not hold all weights. numbers:
+  // of a latent.
   void hold(const std::function<std::string(const std::string& hints)>& flow,
             std::initializer_list<const char*> same, std::initializer_list<const char*> nearly,
-            std::uint64_t budget) const {
+            std::uint64_t budget, std::size_t numbers = 2 * 16 * 4 * 6) const {
     const std::vector<float> alone = draw(options_for({"cpu:0"}), flow(""));
-    BOOST_TEST(alone.size() == 2u * 16 * 4 * 6);
+    BOOST_TEST(alone.size() == numbers);
     const auto divided = [&](const char* mode) {
       return draw(options_for({"fake:0", "fake:1"}),
                   flow(engine::cat(R"(, "parallel": ")", mode, R"(", "device": "fake:0,fake:1")")));
