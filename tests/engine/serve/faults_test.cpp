@@ -242,4 +242,29 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_refuses_what_has_no_room) {
   engine::set_log_sink({});
 }
 
+// It is neither lost nor run again: the disk is full from its claim on, until its end was refused.
+BOOST_AUTO_TEST_CASE(the_end_of_a_job_waits_for_room_on_the_disk) {
+  std::atomic<bool> is_refused{false}, is_first{true};
+  engine::set_log_sink([&](engine::Level, std::string_view text) {
+    if (text.find("its end cannot be written") != text.npos) is_refused = true;
+  });
+  std::optional<NoLargeFiles> limit;
+  V1Serving serving([&](engine::ServiceOptions& options) {
+    options.runner.clock = [&] {
+      if (is_first.exchange(false)) limit.emplace(0);
+      return std::int64_t{1000};
+    };
+  });
+  const std::string id = serving.submit(showing(1));
+  serving.wait_until([&] { return is_refused.load(); });
+  const std::size_t running = serving.running();
+  limit.reset();
+  BOOST_TEST(running == 1u);
+  const Json entry = serving.ended(id);
+  BOOST_TEST(entry.at("status").at("completed").as_bool());
+  BOOST_TEST(entry.at("outputs").size() == 1u);
+  BOOST_TEST(serving.service->queue().find(id)->generation == 1);
+  engine::set_log_sink({});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
