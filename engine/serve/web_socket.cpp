@@ -4,6 +4,8 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/serve/frame_stream.h"
 #include "engine/serve/http_server_parts.h"
 
@@ -97,7 +99,11 @@ class Socket : public WebSocket,
     request_ = {};
     if (failure) return;
     is_open_ = true;
-    events_ = server_.handlers.connect(head_, shared_from_this());
+    try {
+      events_ = server_.handlers.connect(head_, shared_from_this());
+    } catch (const std::exception& error) {
+      log(Level::error, cat("a WebSocket is refused: ", error.what()));
+    }
     head_ = {};
     if (!events_) return cut_off();
     wait_for_signs();
@@ -124,15 +130,24 @@ class Socket : public WebSocket,
   }
 
   void read() {
-    stream_.async_read(
-        incoming_, [self = shared_from_this()](beast::error_code failure, std::size_t) {
-          if (failure) return self->ended(failure);
-          const auto data = self->incoming_.cdata();
-          const std::string_view text(static_cast<const char*>(data.data()), data.size());
-          if (self->events_->received) self->events_->received(text, self->stream_.got_text());
-          self->incoming_.consume(data.size());
-          self->read();
-        });
+    stream_.async_read(incoming_,
+                       [self = shared_from_this()](beast::error_code failure, std::size_t) {
+                         if (failure) return self->ended(failure);
+                         const auto data = self->incoming_.cdata();
+                         self->receive({static_cast<const char*>(data.data()), data.size()});
+                         self->incoming_.consume(data.size());
+                         self->read();
+                       });
+  }
+
+  void receive(std::string_view message) {
+    if (!events_->received) return;
+    try {
+      events_->received(message, stream_.got_text());
+    } catch (const std::exception& error) {
+      log(Level::error, cat("a WebSocket ends: ", error.what()));
+      cut_off();
+    }
   }
 
   void send(Message message, bool is_text, bool may_drop) {
