@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "engine/base/log.h"
-#include "engine/base/text.h"
 #include "engine/queue/job_queue.h"
 #include "engine/queue/job_rows.h"
 #include "engine/queue/run_times.h"
@@ -70,13 +68,7 @@ std::optional<Job> JobQueue::claim(const ClaimWish& wish) {
     claim_steps_ += database.machine_steps() - steps;
     return job;
   });
-  if (!claimed || !options_.changed) return claimed;
-  try {
-    options_.changed({claimed->id});
-  } catch (const std::exception& error) {  // the job is claimed all the same
-    log(Level::error,
-        cat("job ", printable(claimed->id), " runs, and not all know: ", error.what()));
-  }
+  if (claimed) tell({claimed->id});
   return claimed;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <random>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/queue/job_rows.h"
 #include "engine/queue/turn_rows.h"
@@ -81,7 +82,19 @@ std::int64_t JobQueue::now() const {
 
 void JobQueue::notify(const std::vector<std::string>& ids) {
   wake();
-  if (options_.changed) options_.changed(ids);
+  tell(ids);
+}
+
+// What has changed is written: whoever asked for it is not to hear that it has failed, and ask
+// again.
+void JobQueue::tell(const std::vector<std::string>& ids) const {
+  if (!options_.changed) return;
+  try {
+    options_.changed(ids);
+  } catch (const std::exception& error) {
+    log(Level::error, cat("the queue has changed, and not all know: jobs ",
+                          printable(join(ids, ", ")), ": ", error.what()));
+  }
 }
 
 Job JobQueue::insert(Database& database, const NewJob& job) const {

@@ -149,6 +149,7 @@ class JobQueue {
   static std::int64_t keep_youngest(Database& database, std::int64_t keep);  // gives how many go
   void recover();
   void notify(const std::vector<std::string>& ids);
+  void tell(const std::vector<std::string>& ids) const;
   bool change(std::string_view sql, const std::string& id, bool comes = false);
 
   const JobQueueOptions options_;

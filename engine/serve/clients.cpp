@@ -66,8 +66,13 @@ WebSocketEvents Clients::connect(std::string id, const Caller& caller,
     number = ++last_;
     before = std::exchange(clients_[name], {socket, caller, number});
   }
-  for (const Json& message : greeting_.messages(name.first, caller))
-    socket->send_text(text_of(message));
+  try {
+    for (const Json& message : greeting_.messages(name.first, caller))
+      socket->send_text(text_of(message));
+  } catch (...) {  // the queue cannot be read, perhaps
+    closed(name, number);
+    throw;
+  }
   return {[this, name, number](std::string_view text, bool is_text) {
             if (is_text) received(name, number, text);
           },

@@ -1,5 +1,8 @@
 #include "engine/serve/frame_stream.h"
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <boost/asio/post.hpp>
 #include <utility>
@@ -13,6 +16,13 @@ constexpr std::size_t kFramesAtOnce = 32, kBytesAtOnce = 256 << 10;
 
 constexpr char kCloseFrame = char(0x88);
 
+// Over a slow line the system would take megabytes ahead, and a ping would wait behind them all.
+// Nothing of the kind is said of Unix sockets, whose other side is here.
+void keep_little_ahead(ServerStream::Socket& socket) {
+  const int most = int(kBytesAtOnce);
+  ::setsockopt(socket.native_handle(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &most, sizeof most);
+}
+
 void call_soon(const FrameStream::executor_type& executor, std::optional<Completion> done,
                beast::error_code failure, std::size_t bytes) {
   if (!done) return;
@@ -23,27 +33,10 @@ void call_soon(const FrameStream::executor_type& executor, std::optional<Complet
 }  // namespace
 
 FrameStream::FrameStream(ServerStream stream, const ServerLimits& limits)
-    : stream_(std::move(stream)), limits_(limits) {
+    : stream_(std::move(stream)), backlog_(limits), watch_(limits) {
   beast::error_code ignored;  // then write_at_once() only fails
   stream_.socket().non_blocking(true, ignored);
-}
-
-FrameStream::Pushed FrameStream::push(WebSocket::Message message, bool is_text, bool may_drop) {
-  const std::lock_guard lock(mutex_);
-  if (has_ended_) return Pushed::left_out;
-  if (may_drop && waiting_bytes_ > limits_.socket_drop_bytes) return Pushed::left_out;
-  if (waiting_bytes_ + message->size() > limits_.socket_backlog_bytes) {
-    has_ended_ = true;  // a smaller one behind it would go out without it
-    return Pushed::too_much;
-  }
-  waiting_bytes_ += message->size();
-  waiting_.push_back({std::move(message), is_text});
-  return std::exchange(is_awaited_, true) ? Pushed::behind : Pushed::first;
-}
-
-void FrameStream::end() {
-  const std::lock_guard lock(mutex_);
-  has_ended_ = true;
+  keep_little_ahead(stream_.socket());
 }
 
 void FrameStream::let_go() {
@@ -54,9 +47,9 @@ void FrameStream::let_go() {
 void FrameStream::push_own(std::string bytes, Completion done) {
   if (has_failed_) return call_soon(get_executor(), std::move(done), asio::error::broken_pipe, 0);
   if (!bytes.empty() && bytes.front() == kCloseFrame) {  // the last of all frames
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;
-    waiting_.clear();
+    backlog_.drop();
+    begun_.reset();
+    if (const auto writer = writer_.lock()) writer->farewell_begins();
   }
   own_.push_back({nullptr, std::move(bytes), {}, std::move(done)});
   // Not here: Beast is not done with the call.
@@ -69,6 +62,7 @@ void FrameStream::write() {
   while (!is_writing_ && !has_failed_) {
     if (writing_.empty()) take_next();
     if (writing_.empty()) {
+      is_behind_ = false;
       if (const auto writer = writer_.lock()) writer->all_is_written();
       return;
     }
@@ -79,26 +73,20 @@ void FrameStream::write() {
 // To be written next, what is Beast's first.
 void FrameStream::take_next() {
   for (; !own_.empty(); own_.pop_front()) writing_.push_back(std::move(own_.front()));
-  std::vector<Waiting> taken;
-  {
-    const std::lock_guard lock(mutex_);
-    is_awaited_ = false;
-    std::size_t bytes = 0;
-    while (!waiting_.empty() && bytes < kBytesAtOnce &&
-           writing_.size() + taken.size() < kFramesAtOnce) {
-      bytes += waiting_.front().message->size();
-      taken.push_back(std::move(waiting_.front()));
-      waiting_.pop_front();
-    }
+  std::size_t bytes = 0;
+  while (bytes < kBytesAtOnce && writing_.size() < kFramesAtOnce && (begun_ || begin_message())) {
+    MessageFrames::Frame next = begun_->next();
+    bytes += next.content.size();
+    writing_.push_back({begun_->message(), std::move(next.header), next.content, {}, next.is_last});
+    if (next.is_last) begun_.reset();
   }
-  for (Waiting& next : taken) {
-    const std::string& content = next.message->content();
-    static const std::string kNone;
-    const std::string& deflated = next.is_text && is_deflating_ ? next.message->deflated() : kNone;
-    const std::string_view sent = deflated.empty() ? content : deflated;
-    std::string head = frame_header(next.is_text, !deflated.empty(), sent.size());
-    writing_.push_back({std::move(next.message), std::move(head), sent, {}});
-  }
+}
+
+bool FrameStream::begin_message() {
+  std::optional<SocketBacklog::Waiting> next = backlog_.take();
+  if (!next) return false;
+  begun_.emplace(std::move(next->message), next->is_text, is_deflating_);
+  return true;
 }
 
 void FrameStream::list_rest() {
@@ -124,7 +112,7 @@ bool FrameStream::write_at_once() {
 }
 
 void FrameStream::write_later() {
-  is_writing_ = true;
+  is_writing_ = is_behind_ = true;
   list_rest();
   stream_.async_write_some(
       rest_, [this, alive = writer_.lock()](beast::error_code failure, std::size_t bytes) {
@@ -136,6 +124,7 @@ void FrameStream::write_later() {
 }
 
 void FrameStream::drop_written(std::size_t bytes) {
+  if (is_behind_) watch_.take(bytes);
   std::size_t of_messages = 0;
   while (!writing_.empty()) {
     Frame& first = writing_.front();
@@ -146,21 +135,17 @@ void FrameStream::drop_written(std::size_t bytes) {
     }
     bytes -= left;
     written_ = 0;
-    if (first.message) of_messages += first.message->size();
+    if (first.message && first.is_last) of_messages += first.message->size();
     call_soon(get_executor(), std::move(first.done), {}, first.size());
     writing_.pop_front();
   }
-  const std::lock_guard lock(mutex_);
-  waiting_bytes_ -= std::min(waiting_bytes_, of_messages);
+  backlog_.is_sent(of_messages);
 }
 
 void FrameStream::fail(beast::error_code failure) {
   has_failed_ = true;
-  {
-    const std::lock_guard lock(mutex_);
-    has_ended_ = true;
-    waiting_.clear();
-  }
+  backlog_.drop();
+  begun_.reset();
   for (std::deque<Frame>* frames : {&writing_, &own_}) {
     for (Frame& frame : *frames) call_soon(get_executor(), std::move(frame.done), failure, 0);
     frames->clear();

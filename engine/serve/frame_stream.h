@@ -1,19 +1,20 @@
 // What is written to one WebSocket. Boost.Beast reads through it, and writes what is its own: the
 // answer to the handshake and the control frames. Messages are put into frames here, as many as
 // there are into one write, from the one copy that all clients share. All of it is one queue, so
-// no frame comes into the middle of another. Heavy: it sees Boost.Beast.
+// no frame comes into the middle of another; Beast's go before the frames that wait, also of a
+// message that has begun. Heavy: it sees Boost.Beast.
 #pragma once
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "engine/serve/http_server.h"
+#include "engine/serve/idle_watch.h"
 #include "engine/serve/server_stream.h"
+#include "engine/serve/socket_backlog.h"
 
 namespace heddle::engine {
 
@@ -21,11 +22,12 @@ namespace heddle::engine {
 class FrameWriter {
  public:
   virtual ~FrameWriter() = default;
-  virtual void all_is_written() = 0;  // for now
-  virtual void writing_failed() = 0;  // once; nothing is written any more
+  virtual void all_is_written() = 0;   // for now
+  virtual void farewell_begins() = 0;  // a close frame is the next that is written, and the last
+  virtual void writing_failed() = 0;   // once; nothing is written any more
 };
 
-// One strand, but for push() and end(). The limits have to outlive it.
+// One strand, but for backlog(). The limits have to outlive it.
 class FrameStream {
  public:
   using executor_type = ServerStream::executor_type;
@@ -39,15 +41,10 @@ class FrameStream {
   // Whether the client takes texts deflated as SocketMessage does it. Before the first message.
   void set_deflating(bool takes_deflated) { is_deflating_ = takes_deflated; }
 
-  // Any thread.
-  enum class Pushed {
-    first,     // somebody has to call write(), once for this and for what comes until then
-    behind,    // it goes out with others
-    left_out,  // the client is slow, and this may be dropped; or nothing is taken any more
-    too_much,  // more waits than may; this is not taken, and nothing is any more
-  };
-  Pushed push(WebSocket::Message message, bool is_text, bool may_drop);
-  void end();  // nothing more is taken
+  // What is to be written; whoever pushes the first has to see to it that write() is called.
+  SocketBacklog& backlog() { return backlog_; }
+  // It hears of all that is read, and of what the other side takes.
+  IdleWatch& watch() { return watch_; }
 
   // Writes what waits. all_is_written() may be called within it.
   void write();
@@ -61,7 +58,11 @@ class FrameStream {
   const ServerStream& next_layer() const { return stream_; }
   template <class Buffers, class Handler>
   void async_read_some(const Buffers& buffers, Handler&& handler) {
-    stream_.async_read_some(buffers, std::forward<Handler>(handler));
+    stream_.async_read_some(buffers, [this, handler = std::forward<Handler>(handler)](
+                                         beast::error_code failure, std::size_t bytes) mutable {
+      if (bytes > 0) watch_.hear();
+      handler(failure, bytes);
+    });
   }
   // Done when all of it is written; ahead of the messages that wait.
   template <class Buffers, class Handler>
@@ -76,21 +77,19 @@ class FrameStream {
   }
 
  private:
-  struct Waiting {
-    WebSocket::Message message;
-    bool is_text = true;
-  };
   // `head` and then `content`.
   struct Frame {
     WebSocket::Message message;  // nullptr: Beast's, all of it in `head`
     std::string head;
     std::string_view content;        // of the message, as it is sent
     std::optional<Completion> done;  // of Beast's
+    bool is_last = true;             // of the message
 
     std::size_t size() const { return head.size() + content.size(); }
   };
   void push_own(std::string bytes, Completion done);
   void take_next();
+  bool begin_message();
   void list_rest();
   bool write_at_once();
   void write_later();
@@ -98,21 +97,18 @@ class FrameStream {
   void fail(beast::error_code failure);
 
   ServerStream stream_;
-  const ServerLimits& limits_;
+  SocketBacklog backlog_;
+  IdleWatch watch_;
   std::weak_ptr<FrameWriter> writer_;
   bool is_deflating_ = false;
 
-  std::mutex mutex_;
-  std::deque<Waiting> waiting_;    // mutex_
-  std::size_t waiting_bytes_ = 0;  // mutex_; with those of messages that are being written
-  bool is_awaited_ = false;        // mutex_; write() will be called, or is at work
-  bool has_ended_ = false;         // mutex_
-
-  std::deque<Frame> own_;      // of Beast
-  std::deque<Frame> writing_;  // what the next writes, or the one under way, are of
-  std::size_t written_ = 0;    // bytes of the first of these
+  std::optional<MessageFrames> begun_;  // not all of its frames are in writing_ yet
+  std::deque<Frame> own_;               // of Beast
+  std::deque<Frame> writing_;           // what the next writes, or the one under way, are of
+  std::size_t written_ = 0;             // bytes of the first of these
   std::vector<asio::const_buffer> rest_;
-  bool is_writing_ = false, has_failed_ = false;
+  // is_behind_: a write has had to wait since all was written.
+  bool is_writing_ = false, is_behind_ = false, has_failed_ = false;
 };
 
 // How a WebSocket ends.

@@ -87,8 +87,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     // What has several meanings is how requests are smuggled past a proxy.
     if (parser_->chunked() && request_.header("Content-Length") != nullptr)
       return write_and_close(text_response("the length of the body is given twice\n", 400));
-    if (std::optional<HttpResponse> refusal = server_.handlers.check(request_))
-      return write_and_close(*std::move(refusal));
+    if (std::optional<HttpResponse> refusal = check()) return write_and_close(*std::move(refusal));
     if (beast::websocket::is_upgrade(parser_->get())) {
       buffer_.consume(buffer_.size());
       return start_web_socket(server_, count_, std::move(stream_), parser_->release(),
@@ -156,9 +155,19 @@ class Connection : public std::enable_shared_from_this<Connection> {
     try {
       return server_.handlers.answer(request_);
     } catch (const std::exception& error) {
-      log(Level::error, cat(request_.method, " ", printable(request_.path), ": ", error.what()));
-      return text_response("500: Internal Server Error\n", 500);
+      return failed(error);
     }
+  }
+  std::optional<HttpResponse> check() {
+    try {
+      return server_.handlers.check(request_);
+    } catch (const std::exception& error) {
+      return failed(error);
+    }
+  }
+  HttpResponse failed(const std::exception& error) const {
+    log(Level::error, cat(request_.method, " ", printable(request_.path), ": ", error.what()));
+    return text_response("500: Internal Server Error\n", 500);
   }
 
   // Of what could not be read.

@@ -8,6 +8,7 @@
 #include <boost/asio/strand.hpp>
 #include <cerrno>
 
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/serve/http_server_parts.h"
@@ -103,6 +104,18 @@ void refuse_connection(Socket& socket, bool is_encrypted) {
   socket.shutdown(asio::socket_base::shutdown_send, ignored);
 }
 
+// What a connection throws, as where no memory is left, ends that connection alone.
+void run_all(asio::io_context& io) {
+  while (true) {
+    try {
+      io.run();
+      return;
+    } catch (const std::exception& error) {
+      log(Level::error, cat("a connection ends: ", error.what()));
+    }
+  }
+}
+
 std::string peer_of(const tcp::socket& socket) {
   beast::error_code failure;
   const auto end = socket.remote_endpoint(failure);
@@ -185,7 +198,7 @@ HttpServer::HttpServer(ServerOptions options, ServerHandlers handlers)
   for (local::acceptor& acceptor : data_->local_acceptors) data_->accept(acceptor);
   for (int i = 0; i < 2; ++i)
     data_->threads.push_back(
-        start_thread("a thread of the server", [data = data_.get()] { data->io.run(); }));
+        start_thread("a thread of the server", [data = data_.get()] { run_all(data->io); }));
 }
 
 HttpServer::~HttpServer() { stop(); }

@@ -63,21 +63,24 @@ class WebSocket {
   virtual void finish() { close(); }
 };
 
-// Called on the server's threads, one call at a time for each connection.
+// Called on the server's threads, one call at a time for each connection. What received() throws
+// ends the connection.
 struct WebSocketEvents {
   std::function<void(std::string_view message, bool is_text)> received;
   std::function<void()> closed;  // once, the last of all calls; not when the server stops
 };
 
 struct ServerHandlers {
-  // Before a body is read, of every request: says who asks, and an answer refuses it. Quick.
+  // Before a body is read, of every request: says who asks, and an answer refuses it. Quick. What
+  // it throws is answered by 500.
   std::function<std::optional<HttpResponse>(HttpRequest& head)> check;
   // On one of the answering threads. What it throws is answered by 500.
   std::function<HttpResponse(const HttpRequest&)> answer;
   // Whether the answer may take long: then it is made on a patient thread, so that nobody else
   // waits for it. Quick. Empty: none does.
   std::function<bool(const HttpRequest& head)> takes_long = {};
-  // A WebSocket is open; nothing: it is closed again. What is sent meanwhile goes out first.
+  // A WebSocket is open; nothing, or an exception: it is closed again. What is sent meanwhile goes
+  // out first.
   std::function<std::optional<WebSocketEvents>(const HttpRequest& head,
                                                const std::shared_ptr<WebSocket>& socket)>
       connect;

@@ -314,7 +314,7 @@ void Runner::carry_out(const Job& job, Turn turn) {
   forget(claim);
   if (is_ending_ && outcome->state == JobState::cancelled && queue_.give_back(claim)) return;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-  if (queue_.finish(claim, *outcome)) count(*outcome, took.count());
+  if (finish(claim, *outcome)) count(*outcome, took.count());
   checkpoints_.forget(job.id);  // behind that: a job whose end is not known goes on from it
   messages.end();
 }

@@ -122,6 +122,7 @@ class Runner {
   bool is_stopped(const JobClaim& claim) const;
   double device_seconds(const JobClaim& claim, const RunProgress& progress) const;
   void forget(const JobClaim& claim);
+  bool finish(const JobClaim& claim, const JobOutcome& outcome);
   void put_back(const JobClaim& claim);  // of which nothing is known to have come
 
   heddle::Engine& engine_;

@@ -36,6 +36,24 @@ void Runner::apply_pause(Active& active) {
   wanted == Active::Pause::released ? active.run->pause_and_release() : active.run->pause();
 }
 
+// What a job has made is not to be made again because the queue's disk is full when it ends: its
+// end is kept until it can be written. Jobs are not claimed meanwhile either.
+bool Runner::finish(const JobClaim& claim, const JobOutcome& outcome) {
+  constexpr std::chrono::seconds kBetweenTries{1};
+  for (bool is_first = true;; is_first = false) {
+    const std::uint64_t seen = queue_.changes();
+    try {
+      return queue_.finish(claim, outcome);
+    } catch (const std::exception& error) {
+      if (is_ending_) throw;
+      if (is_first)
+        log(Level::error, cat("job ", printable(claim.id),
+                              ": its end cannot be written, which is tried again: ", error.what()));
+    }
+    queue_.wait_for_change(seen, {}, kBetweenTries);
+  }
+}
+
 // One that nothing can be done with is not to be claimed again and again: the second time it fails.
 void Runner::put_back(const JobClaim& claim) {
   try {

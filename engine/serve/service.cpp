@@ -130,10 +130,7 @@ Service::Service(heddle::Engine& engine, ServiceOptions options)
           [&engine](const OwnedFile& file) { return version_of(engine, file); }),
       limiter_(options_.requests_a_minute) {
   JobQueueOptions queue = options_.queue;
-  queue.changed = [this](const std::vector<std::string>& ids) {
-    tell_change(ids);
-    clients_.send_to_all(status_message(*queue_));
-  };
+  queue.changed = [this](const std::vector<std::string>& ids) { tell_change(ids); };
   queue.forgotten = [this](const std::string& id, const std::string& user) {
     const std::lock_guard lock(telling_);
     forgotten_[id] = user;
@@ -225,6 +222,8 @@ void Service::tell_change(const std::vector<std::string>& ids) {
   counts.set("pending", jobs.pending).set("running", jobs.running).set("paused", jobs.paused);
   counts.set("ended", jobs.ended).set("is_paused", queue_->is_paused());
   events_.publish("queue", {}, counts);
+  // Under the lock, too: the last that is sent is what is so at last.
+  clients_.send_to_all(status_message(*queue_));
 }
 
 std::vector<Json> Service::greeting(const std::string& client, const Caller& caller) const {

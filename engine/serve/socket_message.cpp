@@ -1,5 +1,6 @@
 #include "engine/serve/socket_message.h"
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 
@@ -24,13 +25,33 @@ const std::string& SocketMessage::deflated() const {
   return deflated_;
 }
 
-std::string frame_header(bool is_text, bool is_deflated, std::size_t bytes) {
-  constexpr int kWhole = 0x80, kDeflated = 0x40, kText = 1, kBinary = 2;
-  std::string header{char(kWhole | (is_deflated ? kDeflated : 0) | (is_text ? kText : kBinary))};
-  const int wide = bytes < 126 ? 0 : bytes < 65536 ? 2 : 8;
-  header += char(wide == 0 ? int(bytes) : wide == 2 ? 126 : 127);
-  for (int shift = 8 * (wide - 1); shift >= 0; shift -= 8) header += char(bytes >> shift);
-  return header;
+MessageFrames::MessageFrames(std::shared_ptr<const SocketMessage> message, bool is_text,
+                             bool takes_deflated)
+    : message_(std::move(message)), rest_(message_->content()), is_text_(is_text) {
+  static const std::string kNone;
+  const std::string& deflated = is_text && takes_deflated ? message_->deflated() : kNone;
+  is_deflated_ = !deflated.empty();
+  if (is_deflated_) rest_ = deflated;
+}
+
+// Section 5.2; of a deflated message only the first frame says so (RFC 7692, section 6.1).
+MessageFrames::Frame MessageFrames::next() {
+  constexpr int kLast = 0x80, kDeflated = 0x40, kText = 1, kBinary = 2, kGoesOn = 0;
+  Frame frame;
+  frame.content = rest_.substr(0, std::min(rest_.size(), kMostBytes));
+  rest_.remove_prefix(frame.content.size());
+  frame.is_last = rest_.empty();
+  const int opcode = !is_first_ ? kGoesOn : is_text_ ? kText : kBinary;
+  frame.header =
+      char((frame.is_last ? kLast : 0) | (is_deflated_ && is_first_ ? kDeflated : 0) | opcode);
+  is_first_ = false;
+  const std::size_t bytes = frame.content.size();
+  if (bytes < 126) {
+    frame.header += char(bytes);
+  } else {
+    frame.header += {char(126), char(bytes >> 8), char(bytes)};
+  }
+  return frame;
 }
 
 bool takes_deflated(std::string_view extensions) {

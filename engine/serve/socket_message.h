@@ -1,6 +1,7 @@
 // A message of a WebSocket, made once for all that it goes to. Immutable; any thread.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -29,9 +30,28 @@ class SocketMessage {
   mutable std::string deflated_;  // is_deflated_
 };
 
-// The header of a frame with a whole message of so many bytes, as a server sends it (RFC 6455,
-// section 5.2): without a mask.
-std::string frame_header(bool is_text, bool is_deflated, std::size_t bytes);
+// A message cut into the frames that it is sent in (RFC 6455, section 5.4): control frames come
+// between them, so a ping does not wait for the end of a long message. One thread at a time.
+class MessageFrames {
+ public:
+  struct Frame {
+    std::string header;        // of a server: without a mask
+    std::string_view content;  // of the message, as it is sent
+    bool is_last = true;
+  };
+  // A text is deflated where the client `takes_deflated` and it becomes smaller.
+  MessageFrames(std::shared_ptr<const SocketMessage> message, bool is_text, bool takes_deflated);
+
+  const std::shared_ptr<const SocketMessage>& message() const { return message_; }
+  Frame next();  // one at least; none behind the last
+
+  static constexpr std::size_t kMostBytes = 0xffff;  // of the content of a frame
+
+ private:
+  std::shared_ptr<const SocketMessage> message_;
+  std::string_view rest_;
+  bool is_text_, is_deflated_, is_first_ = true;
+};
 
 // Whether the answer to a handshake, its Sec-WebSocket-Extensions ("": none), allows messages that
 // are deflated as above.

@@ -1,8 +1,11 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/websocket.hpp>
 
+#include "engine/base/log.h"
+#include "engine/base/text.h"
 #include "engine/serve/frame_stream.h"
 #include "engine/serve/http_server_parts.h"
 
@@ -22,7 +25,8 @@ class Socket : public WebSocket,
       : server_(server),
         count_(std::move(count)),
         place_(server.sockets),
-        stream_(std::move(stream), server.options.limits) {}
+        stream_(std::move(stream), server.options.limits),
+        idle_timer_(stream_.get_executor()) {}
 
   void start(http::request<http::string_body> request, HttpRequest head) {
     const ServerLimits& limits = server_.options.limits;
@@ -31,8 +35,8 @@ class Socket : public WebSocket,
     frames().next_layer().expires_never();
     websocket::stream_base::timeout times;
     times.handshake_timeout = std::chrono::milliseconds(limits.header_ms);
-    times.idle_timeout = std::chrono::milliseconds(limits.socket_idle_ms);
-    times.keep_alive_pings = true;
+    times.idle_timeout = websocket::stream_base::none();  // it would count what is read alone
+    times.keep_alive_pings = false;
     stream_.set_option(times);
     websocket::permessage_deflate deflate;
     deflate.server_enable = true;
@@ -60,7 +64,7 @@ class Socket : public WebSocket,
     asio::post(stream_.get_executor(), [self = shared_from_this()] { self->cut_off(); });
   }
   void finish() override {
-    frames().end();
+    frames().backlog().end();
     asio::post(stream_.get_executor(), [self = shared_from_this()] {
       self->is_last_ = true;
       self->frames().write();
@@ -76,6 +80,15 @@ class Socket : public WebSocket,
   void all_is_written() override {
     if (is_last_ && is_open_) start_close_handshake();
   }
+  // Beast waits for the other side to hang up, however long that takes.
+  void farewell_begins() override {
+    is_open_ = false;
+    idle_timer_.expires_after(std::chrono::milliseconds(server_.options.limits.header_ms));
+    idle_timer_.async_wait([weak = weak_from_this()](beast::error_code failure) {
+      const std::shared_ptr<Socket> self = weak.lock();
+      if (!failure && self) self->cut_off();
+    });
+  }
   void writing_failed() override { cut_off(); }
   void let_go() override { frames().let_go(); }
 
@@ -86,32 +99,65 @@ class Socket : public WebSocket,
     request_ = {};
     if (failure) return;
     is_open_ = true;
-    events_ = server_.handlers.connect(head_, shared_from_this());
+    try {
+      events_ = server_.handlers.connect(head_, shared_from_this());
+    } catch (const std::exception& error) {
+      log(Level::error, cat("a WebSocket is refused: ", error.what()));
+    }
     head_ = {};
     if (!events_) return cut_off();
+    wait_for_signs();
     read();
   }
 
+  // Of life. The timer does not keep the connection.
+  void wait_for_signs() {
+    idle_timer_.expires_after(
+        std::chrono::milliseconds(std::max(1u, server_.options.limits.socket_idle_ms / 2)));
+    idle_timer_.async_wait([weak = weak_from_this()](beast::error_code failure) {
+      const std::shared_ptr<Socket> self = weak.lock();
+      if (!failure && self && self->is_open_) self->look_for_signs();
+    });
+  }
+  void look_for_signs() {
+    if (frames().watch().ask() == IdleWatch::Verdict::gone) return cut_off();
+    if (!std::exchange(is_pinging_, true))
+      stream_.async_ping({}, [weak = weak_from_this()](beast::error_code) {
+        // Of what goes wrong the read that waits hears.
+        if (const std::shared_ptr<Socket> self = weak.lock()) self->is_pinging_ = false;
+      });
+    wait_for_signs();
+  }
+
   void read() {
-    stream_.async_read(
-        incoming_, [self = shared_from_this()](beast::error_code failure, std::size_t) {
-          if (failure) return self->ended(failure);
-          const auto data = self->incoming_.cdata();
-          const std::string_view text(static_cast<const char*>(data.data()), data.size());
-          if (self->events_->received) self->events_->received(text, self->stream_.got_text());
-          self->incoming_.consume(data.size());
-          self->read();
-        });
+    stream_.async_read(incoming_,
+                       [self = shared_from_this()](beast::error_code failure, std::size_t) {
+                         if (failure) return self->ended(failure);
+                         const auto data = self->incoming_.cdata();
+                         self->receive({static_cast<const char*>(data.data()), data.size()});
+                         self->incoming_.consume(data.size());
+                         self->read();
+                       });
+  }
+
+  void receive(std::string_view message) {
+    if (!events_->received) return;
+    try {
+      events_->received(message, stream_.got_text());
+    } catch (const std::exception& error) {
+      log(Level::error, cat("a WebSocket ends: ", error.what()));
+      cut_off();
+    }
   }
 
   void send(Message message, bool is_text, bool may_drop) {
-    switch (frames().push(std::move(message), is_text, may_drop)) {
-      case FrameStream::Pushed::first:
+    switch (frames().backlog().push(std::move(message), is_text, may_drop)) {
+      case SocketBacklog::Pushed::first:
         return server_.pacer.add(shared_from_this());
-      case FrameStream::Pushed::too_much:
+      case SocketBacklog::Pushed::too_much:
         return close();
-      case FrameStream::Pushed::behind:
-      case FrameStream::Pushed::left_out:
+      case SocketBacklog::Pushed::behind:
+      case SocketBacklog::Pushed::left_out:
         return;
     }
   }
@@ -127,7 +173,7 @@ class Socket : public WebSocket,
   // Without a farewell: the other side does not listen. The read that waits ends by this.
   void cut_off() {
     beast::error_code ignored;
-    frames().end();
+    frames().backlog().end();
     frames().next_layer().socket().close(ignored);
     is_open_ = false;
   }
@@ -148,7 +194,8 @@ class Socket : public WebSocket,
   HttpRequest head_;
   std::optional<WebSocketEvents> events_;
   beast::flat_buffer incoming_;
-  bool is_open_ = false, is_last_ = false, is_closing_ = false;
+  asio::steady_timer idle_timer_;
+  bool is_open_ = false, is_last_ = false, is_closing_ = false, is_pinging_ = false;
 };
 
 }  // namespace

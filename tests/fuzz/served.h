@@ -33,8 +33,11 @@ auto uninterrupted(Call call) {
 
 class FuzzConnection {
  public:
-  explicit FuzzConnection(std::uint16_t port)
+  // receive_bytes: what the system keeps until it is read; 0: as it likes.
+  explicit FuzzConnection(std::uint16_t port, int receive_bytes = 0)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_bytes > 0)
+      ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     // A port that waits for what is late would be missing soon: thousands are used in a second.
     const linger at_once{1, 0};
     ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -63,16 +66,21 @@ class FuzzConnection {
   std::string read(std::string_view end = {}) const {
     std::string text;
     while (end.empty() || !text.ends_with(end)) {
-      pollfd wait{socket_, POLLIN, 0};
-      require(uninterrupted([&] { return ::poll(&wait, 1, 30'000); }) > 0,
-              "the server answers, or ends the connection");
-      char piece[4096];
-      const ssize_t got =
-          uninterrupted([&] { return ::recv(socket_, piece, end.empty() ? sizeof piece : 1, 0); });
-      if (got <= 0) break;
-      text.append(piece, std::size_t(got));
+      const std::string piece = next(end.empty() ? 4096 : 1);
+      if (piece.empty()) break;
+      text += piece;
     }
     return text;
+  }
+  // What is there of what comes, `most` bytes; waits for one. "": the server is done.
+  std::string next(std::size_t most) const {
+    pollfd wait{socket_, POLLIN, 0};
+    require(uninterrupted([&] { return ::poll(&wait, 1, 30'000); }) > 0,
+            "the server answers, or ends the connection");
+    std::string piece(most, '\0');
+    const ssize_t got = uninterrupted([&] { return ::recv(socket_, piece.data(), most, 0); });
+    piece.resize(got > 0 ? std::size_t(got) : 0);
+    return piece;
   }
 
  private:

@@ -3,6 +3,9 @@
 #pragma once
 
 #include <chrono>
+#include <future>
+#include <stdexcept>
+#include <string>
 #include <thread>
 
 namespace heddle::test {
@@ -16,6 +19,14 @@ bool comes_about(F is_so) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
+}
+
+// What another thread gives; `what` says what that is. Throws std::runtime_error after a minute.
+template <class T>
+T given(std::future<T> future, const std::string& what) {
+  if (future.wait_for(std::chrono::minutes(1)) != std::future_status::ready)
+    throw std::runtime_error(what + " does not come about within a minute");
+  return future.get();
 }
 
 }  // namespace heddle::test

@@ -48,11 +48,15 @@ struct Told {
   }
   void await_waiting(std::size_t count = 1) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return waiting.size() >= count; });
+    BOOST_TEST_REQUIRE(
+        changed.wait_for(lock, std::chrono::minutes(1), [&] { return waiting.size() >= count; }),
+        "the run waits " << waiting.size() << " times, not " << count);
   }
   void await_start() {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return !devices.empty(); });
+    BOOST_TEST_REQUIRE(
+        changed.wait_for(lock, std::chrono::minutes(1), [&] { return !devices.empty(); }),
+        "the run does not begin");
   }
 };
 
@@ -239,7 +243,10 @@ BOOST_AUTO_TEST_CASE(no_run_begins_beside_others_where_the_floor_of_host_memory_
     bool waits = false;
     {
       std::unique_lock lock(third.mutex);
-      third.changed.wait(lock, [&] { return !third.waiting.empty() || !third.devices.empty(); });
+      BOOST_TEST_REQUIRE(
+          third.changed.wait_for(lock, std::chrono::minutes(1),
+                                 [&] { return !third.waiting.empty() || !third.devices.empty(); }),
+          "the third run neither waits nor begins");
       waits = third.devices.empty();
       if (waits) BOOST_TEST(third.waiting.at(0).starts_with("host "), third.waiting.at(0));
     }

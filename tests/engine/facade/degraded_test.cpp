@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -240,7 +241,8 @@ BOOST_AUTO_TEST_CASE(runs_on_other_devices_go_on_while_one_dies) {
           ++done;
         }
       });
-    while (done < 4) std::this_thread::yield();
+    const bool are_at_work = test::comes_about([&] { return done >= 4; });
+    BOOST_TEST(are_at_work, "of the runs on the other device " << done << " have ended");
     control->kill(0);
     for (int i = 0; i < 3; ++i)
       BOOST_TEST(contains(run(engine, flow(R"("device": "fake:0", )")).error, "died"));

@@ -9,6 +9,7 @@
 #include "heddle/abi/base.h"
 #include "heddle/engine.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -195,7 +196,7 @@ BOOST_AUTO_TEST_CASE(a_drained_device_finishes_its_nodes_and_gives_back_all_that
   Engine engine(options());
   Stopped one;
   Run run = begin(engine, a, one.observer());
-  BOOST_TEST(one.begun.get_future().get() == "fake:0");
+  BOOST_TEST(test::given(one.begun.get_future(), "the begin of the loop") == "fake:0");
   BOOST_TEST(!engine.drain("fake:0", kAtOnce));
   BOOST_TEST(info(engine, 0).service == "draining");
   BOOST_TEST(device_of(engine, b) == "fake:1");  // others go elsewhere meanwhile
@@ -218,9 +219,9 @@ BOOST_AUTO_TEST_CASE(a_device_that_nobody_waits_for_is_drained_by_its_last_run) 
   Engine engine(options());
   Stopped one, two;
   Run first = begin(engine, a, one.observer(), "fake:0");
-  one.begun.get_future().wait();
+  test::given(one.begun.get_future(), "the begin of the loop");
   Run second = begin(engine, a, two.observer(), "fake:0");
-  two.begun.get_future().wait();
+  test::given(two.begun.get_future(), "the begin of the loop");
   BOOST_TEST(!engine.drain("fake:0", kAtOnce));
   one.open.set_value();
   first.wait();
@@ -239,9 +240,9 @@ BOOST_AUTO_TEST_CASE(a_run_that_waits_for_a_device_is_planned_again_when_that_is
   engine.disable("fake:1");
   Stopped one, two;
   Run first = begin(engine, a, one.observer());
-  one.begun.get_future().wait();
+  test::given(one.begun.get_future(), "the begin of the loop");
   Run second = begin(engine, b, two.observer(false));  // has no room beside it
-  two.waits.get_future().wait();
+  test::given(two.waits.get_future(), "the wait of the second run");
   engine.enable("fake:1");
   BOOST_TEST(!engine.drain("fake:0", kAtOnce));
   one.open.set_value();
@@ -256,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_run_lets_a_drained_device_go) {
   Engine engine(options());
   Stopped one;
   Run run = begin(engine, a, one.observer(), "fake:0");
-  one.begun.get_future().wait();
+  test::given(one.begun.get_future(), "the begin of the loop");
   BOOST_TEST(!engine.drain("fake:0", kAtOnce));
   run.cancel();
   one.open.set_value();

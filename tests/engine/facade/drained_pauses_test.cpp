@@ -10,6 +10,7 @@
 #include "heddle/abi/base.h"
 #include "heddle/engine.h"
 #include "tests/engine/facade/stepped_runs.h"
+#include "tests/support/comes_about.h"
 
 using namespace heddle;
 using test::kSteps, test::Steps;
@@ -29,10 +30,12 @@ struct DrainedFixture : test::SteppedRuns {
     ++paused;
   }
   void await_pause(int which) const {
-    while (paused < which) std::this_thread::yield();
+    BOOST_TEST_REQUIRE(test::comes_about([&] { return paused >= which; }),
+                       "the run was paused " << paused << " times, not " << which);
   }
   Run& begun() {
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; }))
+      throw std::runtime_error("the test does not say which run it has begun");
     return *run;
   }
   Run begin_on_first(Observer observer) {
@@ -79,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_paused_while_its_device_drains_lets_go) {
   std::atomic<bool> drains{false};
   steps.at_step = [&](int step) {
     if (step != 5) return;
-    while (!drains) std::this_thread::yield();
+    test::comes_about([&] { return drains.load(); });  // else the drain below fails
     pause();
   };
   Run one = begin_on_first(steps.observer());
@@ -300,14 +303,15 @@ BOOST_AUTO_TEST_CASE(the_c_interface_drains_under_a_paused_run) {
   start.observer = [](void* user, const heddle_run_event* e) {
     Seen& seen = *static_cast<Seen*>(user);
     if (e->kind != HEDDLE_NODE_PROGRESS) return;
-    while (seen.run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return seen.run != nullptr; })) return;
     if (seen.steps + 1 == 5) heddle_run_pause(seen.run);
     ++seen.steps;
   };
   heddle_run* c_run = nullptr;
   BOOST_REQUIRE(heddle_engine_start(c_engine, flow, &start, &c_run, &text) == 0);
   seen.run = c_run;
-  while (seen.steps < 5) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return seen.steps >= 5; }),
+                     "the run is at step " << seen.steps);
   BOOST_TEST(heddle_engine_drain(c_engine, kDrained, kDrainTime.count(), &text) == 0);
   BOOST_TEST(heddle_run_wait(c_run, 0, nullptr, &text) == HEDDLE_STILL_RUNNING);
   BOOST_TEST(seen.steps == 5);

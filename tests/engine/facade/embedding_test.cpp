@@ -259,11 +259,12 @@ BOOST_AUTO_TEST_CASE(a_pause_holds_at_the_next_step_until_the_run_is_resumed) {
     steps_while_paused += is_paused ? 1 : 0;
     if (++steps != 3) return;
     changed.notify_all();
-    changed.wait(lock, [&] { return is_paused; });
+    changed.wait_for(lock, std::chrono::minutes(1), [&] { return is_paused; });
   });
   {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return steps == 3; });
+    BOOST_TEST_REQUIRE(changed.wait_for(lock, std::chrono::minutes(1), [&] { return steps == 3; }),
+                       "the run is at step " << steps);
     run.pause();
     is_paused = true;
     changed.notify_all();

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -47,9 +48,10 @@ BOOST_AUTO_TEST_CASE(kernels_of_a_call_are_asked_for_before_it_begins) {
                            begun.set_value();
                            opened.wait();
                          }});
-  begun.get_future().wait();
-  // Its node is held back, so that nobody else asks. Where nobody does, this goes on for ever.
-  while (control->questions(0) == 0) std::this_thread::yield();
+  test::given(begun.get_future(), "the begin of the loop");
+  // Its node is held back, so that nobody else asks.
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return control->questions(0) > 0; }),
+                     "nobody asks for kernels");
   BOOST_TEST(control->launches(0, nullptr) == 0u);
   gate.set_value();
   run.wait();

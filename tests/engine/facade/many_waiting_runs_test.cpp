@@ -7,6 +7,7 @@
 
 #include "heddle/abi/base.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/stride.h"
 #include "tests/support/temporary_folder.h"
@@ -112,7 +113,8 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
                             opened.wait();
                           }}));
   }
-  while (held < kDevices) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return held >= kDevices; }),
+                     "of the first runs " << held << " have begun");
   std::vector<std::pair<Run, int>> runs;
   for (int i = 0; i < kRuns; ++i) {
     const int steps = 1 + int(random() % kMostSteps);

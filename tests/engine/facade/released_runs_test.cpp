@@ -8,6 +8,7 @@
 
 #include "heddle/abi/base.h"
 #include "tests/engine/facade/stepped_runs.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/golden_files.h"
 
 using namespace heddle;
@@ -21,7 +22,7 @@ BOOST_AUTO_TEST_CASE(a_released_run_holds_nothing_and_another_takes_its_place) {
   std::atomic<Run*> run{nullptr};
   first.at_step = [&](int step) {
     if (step != 5) return;
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; })) return;
     run.load()->pause_and_release();
   };
   Run one = begin(engine, a, 1, {.observer = first.observer()});
@@ -47,7 +48,7 @@ BOOST_AUTO_TEST_CASE(a_released_run_leaves_a_checkpoint_of_where_it_is) {
   std::atomic<int> written{0};
   first.at_step = [&](int step) {
     if (step != 5) return;
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; })) return;
     run.load()->pause_and_release();
   };
   StartOptions o;
@@ -59,7 +60,7 @@ BOOST_AUTO_TEST_CASE(a_released_run_leaves_a_checkpoint_of_where_it_is) {
   };
   Run one = begin(engine, a, 1, o);
   run = &one;
-  while (written == 0) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return written > 0; }), "no checkpoint is written");
   BOOST_TEST(written == 1);
   BOOST_TEST(first.now() == 5);
   Engine other(options({"fake:0"}));
@@ -75,7 +76,7 @@ BOOST_AUTO_TEST_CASE(it_goes_on_on_another_device) {
   std::atomic<Run*> run{nullptr};
   first.at_step = [&](int step) {
     if (step != 7) return;
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; })) return;
     run.load()->pause_and_release();
   };
   Run one = begin(engine, a, 1, {.observer = first.observer(), .among_many = true});
@@ -86,8 +87,7 @@ BOOST_AUTO_TEST_CASE(it_goes_on_on_another_device) {
   // Another has the device meanwhile, and keeps it until the first is over.
   std::atomic<bool> is_over{false};
   second.at_step = [&](int step) {
-    if (step == 1)
-      while (!is_over) std::this_thread::yield();
+    if (step == 1) test::comes_about([&] { return is_over.load(); });
   };
   Run two = begin(engine, b, 2, {.observer = second.observer(), .among_many = true});
   second.await(1);
@@ -106,8 +106,7 @@ BOOST_AUTO_TEST_CASE(a_run_of_higher_priority_takes_the_device_at_the_next_step)
   std::atomic<int> first_was_at{0};
   std::atomic<bool> has_come{false};
   first.at_step = [&](int step) {
-    if (step == 3)
-      while (!has_come) std::this_thread::yield();
+    if (step == 3) test::comes_about([&] { return has_come.load(); });
   };
   second.at_step = [&](int) { first_was_at = first.now(); };
   Run low = begin(engine, a, 1, {.observer = first.observer()});
@@ -135,7 +134,7 @@ BOOST_AUTO_TEST_CASE(a_run_gives_way_to_one_that_it_writes_after) {
   std::atomic<bool> has_second_begun{false};
   first.at_step = [&](int step) {
     if (step != 5) return;
-    while (run == nullptr || !has_second_begun) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr && has_second_begun; })) return;
     run.load()->pause_and_release();
   };
   second.at_step = [&](int) { has_second_begun = true; };
@@ -177,8 +176,7 @@ BOOST_AUTO_TEST_CASE(one_of_the_same_priority_waits_as_before) {
   Steps first, second;
   std::atomic<bool> has_come{false};
   first.at_step = [&](int step) {
-    if (step == 3)
-      while (!has_come) std::this_thread::yield();
+    if (step == 3) test::comes_about([&] { return has_come.load(); });
   };
   Run one = begin(engine, a, 1, {.observer = first.observer(), .priority = 1});
   first.await(3);
@@ -194,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_released_run_is_cancelled) {
   Steps steps;
   std::atomic<Run*> run{nullptr};
   steps.at_step = [&](int step) {
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; })) return;
     if (step == 2) run.load()->pause_and_release();
   };
   Run one = begin(engine, a, 1, {.observer = steps.observer()});
@@ -234,7 +232,7 @@ BOOST_AUTO_TEST_CASE(what_is_done_is_not_done_again) {
       ++begun[std::string(e.node)];
     }
     if (e.kind != Event::Kind::node_progress || e.fraction < 0.5) return;
-    while (run == nullptr) std::this_thread::yield();
+    if (!test::comes_about([&] { return run != nullptr; })) return;
     run.load()->pause_and_release();
     run.load()->resume();
   };

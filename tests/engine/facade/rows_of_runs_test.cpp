@@ -7,6 +7,7 @@
 
 #include "heddle/abi/base.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/temporary_folder.h"
 
@@ -72,7 +73,7 @@ BOOST_AUTO_TEST_CASE(files_are_named_in_the_order_of_the_row_whoever_is_done_fir
   Waiting waiting;
   Run first = engine.start(flow(1), {.observer = gate.observer()});
   Run second = engine.start(flow(2), {.observer = waiting.observer(), .writes_after = first.id()});
-  BOOST_TEST(waiting.waits.get() == "save");
+  BOOST_TEST(test::given(std::move(waiting.waits), "the wait for its turn") == "save");
   BOOST_TEST(content("1") == "");
   gate.open.set_value();
   second.wait();
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_over_passes_the_turn_on_only_when_its_own_has
     BOOST_TEST(engine_refusal([&] { second.wait(); }).find("asked to fail") != std::string::npos);
   }
   Run third = engine.start(flow(3), {.observer = waiting.observer(), .writes_after = failed});
-  BOOST_TEST(waiting.waits.get() == "save");
+  BOOST_TEST(test::given(std::move(waiting.waits), "the wait for its turn") == "save");
   gate.open.set_value();
   third.wait();
   BOOST_TEST(content("1") == "11");
@@ -103,7 +104,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_waits_for_its_turn_can_be_cancelled) {
   Waiting waiting;
   Run first = engine.start(flow(1), {.observer = gate.observer()});
   Run second = engine.start(flow(2), {.observer = waiting.observer(), .writes_after = first.id()});
-  waiting.waits.get();
+  test::given(std::move(waiting.waits), "the wait for its turn");
   second.cancel();
   BOOST_CHECK_EXCEPTION(second.wait(), EngineError,
                         [](const EngineError& e) { return e.code() == HEDDLE_CANCELLED; });

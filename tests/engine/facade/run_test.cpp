@@ -5,6 +5,7 @@
 #include <set>
 #include <thread>
 
+#include "tests/support/comes_about.h"
 #include "tests/support/engine_fixture.h"
 
 using namespace heddle;
@@ -121,7 +122,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_run_stops_and_the_next_one_works) {
   Run run = engine.start(
       engine.parse(flow),
       {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
-  while (!waiting) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return waiting.load(); }), "the node does not begin");
   run.cancel();
   BOOST_CHECK_EXCEPTION(run.wait(), EngineError,
                         [](const EngineError& e) { return e.code() == 5; });
@@ -139,7 +140,7 @@ BOOST_AUTO_TEST_CASE(a_paused_run_ends_when_it_is_cancelled) {
   Run stopped = engine.start(
       engine.parse(flow),
       {[&](const Event& e) { waiting = waiting || e.kind == Event::Kind::node_progress; }, {}});
-  while (!waiting) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return waiting.load(); }), "the node does not begin");
   stopped.pause();
   stopped.cancel();
   BOOST_CHECK_EXCEPTION(stopped.wait(), EngineError,
@@ -164,10 +165,10 @@ BOOST_AUTO_TEST_CASE(a_paused_run_begins_no_node_and_goes_on_when_it_is_resumed)
                                       if (e.kind != Event::Kind::node_started) return;
                                       ++nodes;
                                       begun = true;
-                                      while (!paused) std::this_thread::yield();
+                                      test::comes_about([&] { return paused.load(); });
                                     },
                                     {"end.out"}});
-  while (!begun) std::this_thread::yield();
+  BOOST_TEST_REQUIRE(test::comes_about([&] { return begun.load(); }), "no node begins");
   run.pause();
   paused = true;
   BOOST_TEST(engine.start(chain(1), {{}, {"end.out"}}).wait().text("end.out") == "2001");

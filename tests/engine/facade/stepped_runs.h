@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -42,7 +44,9 @@ struct Steps {
   }
   void await(int step) {
     std::unique_lock lock(mutex);
-    changed.wait(lock, [&] { return steps >= step; });
+    BOOST_TEST_REQUIRE(
+        changed.wait_for(lock, std::chrono::minutes(1), [&] { return steps >= step; }),
+        "the loop does not come to step " << step << ", it is at " << steps);
   }
   int now() {
     const std::lock_guard lock(mutex);
@@ -88,7 +92,9 @@ struct SteppedRuns {
     return values;
   }
   static void await_nothing_on(const Engine& engine, std::size_t device) {
-    while (engine.devices().at(device).memory.taken != 0) std::this_thread::yield();
+    BOOST_TEST_REQUIRE(
+        comes_about([&] { return engine.devices().at(device).memory.taken == 0; }),
+        "device " << device << " still holds " << engine.devices().at(device).memory.taken);
   }
 };
 

@@ -4,6 +4,7 @@
 #include <future>
 
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -83,7 +84,7 @@ BOOST_AUTO_TEST_CASE(
     begin(engine, "b", 1, "fake:1").wait();
     std::promise<void> gate, begun;
     Run busy = begin(engine, "b", steps, "fake:1", gate.get_future().share(), &begun);
-    begun.get_future().wait();
+    test::given(begun.get_future(), "the begin of the loop");
     BOOST_TEST(device_of(engine, "b") == device, steps << " steps");
     gate.set_value();
     busy.wait();

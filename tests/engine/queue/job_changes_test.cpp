@@ -63,4 +63,23 @@ BOOST_AUTO_TEST_CASE(a_claim_holds_where_nobody_can_be_told) {
   BOOST_TEST(said.find("broken") != std::string::npos);
 }
 
+// It would be asked for again, and be there twice.
+BOOST_AUTO_TEST_CASE(what_is_written_holds_where_nobody_can_be_told) {
+  TemporaryFolder folder;
+  JobQueueOptions options;
+  options.changed = [&](const std::vector<std::string>&) { throw std::runtime_error("broken"); };
+  JobQueue queue(folder / "queue.db", options);
+  std::string said;
+  set_log_sink([&](Level, std::string_view message) { said += message; });
+  BOOST_CHECK_NO_THROW(queue.submit({job_of("a"), job_of("b")}));
+  BOOST_TEST(queue.pause("b"));
+  const std::optional<Job> claimed = queue.claim();
+  BOOST_TEST_REQUIRE(claimed.has_value());
+  BOOST_TEST(queue.finish(claim_of(*claimed), {JobState::done, "", ""}));
+  BOOST_TEST(queue.forget({"a"}) == 1);
+  set_log_sink({});
+  BOOST_TEST(queue.counts().paused == 1);
+  BOOST_TEST(said.find("not all know: jobs a, b: broken") != said.npos, said);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <stdexcept>
 
 using namespace heddle::engine;
 
@@ -48,6 +49,19 @@ BOOST_AUTO_TEST_CASE(no_connection_ends_under_the_lock) {
   clients.forget_all();
   BOOST_TEST(ended == 4);
   BOOST_TEST(clients.count() == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(who_cannot_be_greeted_is_no_client) {
+  std::atomic<int> ended = 0;
+  Clients clients({[](const std::string&, const Caller&) -> std::vector<Json> {
+                     throw std::runtime_error("the queue cannot be read");
+                   },
+                   [] { return Json::object(); }});
+  BOOST_CHECK_THROW(
+      clients.connect("a", operator_caller(), std::make_shared<AskingSocket>(clients, ended)),
+      std::runtime_error);
+  BOOST_TEST(clients.count() == 0u);
+  BOOST_TEST(ended == 1);
 }
 
 // The answer may be logged, and the log is sent to clients.

@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/queue/database.h"
 #include "tests/engine/serve/v1_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/refusal.h"
 
 using namespace heddle;
@@ -219,6 +220,40 @@ BOOST_FIXTURE_TEST_CASE(what_a_plugin_throws_fails_one_job_and_no_other, V1Servi
     BOOST_TEST(ended(id).at("status").at("completed").as_bool());
 }
 
+// Wherever it is thrown: one request or one connection ends by it, and the server goes on.
+BOOST_AUTO_TEST_CASE(what_the_servers_handlers_throw_ends_one_connection) {
+  engine::set_log_sink([](engine::Level, std::string_view) {});
+  std::atomic<int> closed = 0;
+  engine::ServerHandlers handlers;
+  handlers.check = [](const engine::HttpRequest& head) -> std::optional<engine::HttpResponse> {
+    if (head.path == "/check") throw std::runtime_error("check");
+    return {};
+  };
+  handlers.answer = [](const engine::HttpRequest&) { return engine::text_response("plain"); };
+  handlers.connect = [&](const engine::HttpRequest& head, const auto&) {
+    if (head.path == "/connect") throw std::runtime_error("connect");
+    engine::WebSocketEvents events;
+    events.received = [](std::string_view, bool) { throw std::runtime_error("received"); };
+    events.closed = [&, path = head.path] {
+      ++closed;
+      if (path == "/closed") throw std::runtime_error("closed");
+    };
+    return std::optional(std::move(events));
+  };
+  const engine::HttpServer server({}, std::move(handlers));
+  for (int round = 0; round < 3; ++round) {
+    BOOST_TEST(ask(server.port(), "GET", "/check").status == 500);
+    BOOST_TEST(SocketClient(server.port(), "/connect").read().is_end);
+    SocketClient receives(server.port(), "/received");
+    receives.send("text");
+    BOOST_TEST(receives.read().is_end);
+    { const SocketClient leaves(server.port(), "/closed"); }
+    BOOST_TEST(comes_about([&] { return closed == 2 * (round + 1); }));
+  }
+  BOOST_TEST(ask(server.port(), "GET", "/").status == 200);
+  engine::set_log_sink({});
+}
+
 // It says so, keeps what it has, and goes on as soon as there is room.
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_refuses_what_has_no_room) {
   engine::set_log_sink([](engine::Level, std::string_view) {});
@@ -239,6 +274,31 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_refuses_what_has_no_room) {
   BOOST_TEST(serving.post("/prompt", "{\"prompt\": " + showing(2) + large + "}").status == 200);
   serving.service->queue().pause_all(false);
   serving.ended(kept);
+  engine::set_log_sink({});
+}
+
+// It is neither lost nor run again: the disk is full from its claim on, until its end was refused.
+BOOST_AUTO_TEST_CASE(the_end_of_a_job_waits_for_room_on_the_disk) {
+  std::atomic<bool> is_refused{false}, is_first{true};
+  engine::set_log_sink([&](engine::Level, std::string_view text) {
+    if (text.find("its end cannot be written") != text.npos) is_refused = true;
+  });
+  std::optional<NoLargeFiles> limit;
+  V1Serving serving([&](engine::ServiceOptions& options) {
+    options.runner.clock = [&] {
+      if (is_first.exchange(false)) limit.emplace(0);
+      return std::int64_t{1000};
+    };
+  });
+  const std::string id = serving.submit(showing(1));
+  serving.wait_until([&] { return is_refused.load(); });
+  const std::size_t running = serving.running();
+  limit.reset();
+  BOOST_TEST(running == 1u);
+  const Json entry = serving.ended(id);
+  BOOST_TEST(entry.at("status").at("completed").as_bool());
+  BOOST_TEST(entry.at("outputs").size() == 1u);
+  BOOST_TEST(serving.service->queue().find(id)->generation == 1);
   engine::set_log_sink({});
 }
 

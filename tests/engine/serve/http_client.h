@@ -33,8 +33,11 @@ struct Reply {
 
 class Connection {
  public:
-  explicit Connection(std::uint16_t port)
+  // receive_bytes: what the system keeps until it is read; 0: as it likes.
+  explicit Connection(std::uint16_t port, int receive_bytes = 0)
       : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    if (receive_bytes > 0)
+      ::setsockopt(socket_, SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);

@@ -238,4 +238,31 @@ BOOST_FIXTURE_TEST_CASE(everybody_is_told_how_long_the_queue_is, Serving) {
   }
 }
 
+// However many change the queue at once: clients show the last number until the next change.
+BOOST_FIXTURE_TEST_CASE(the_last_status_is_what_is_so_at_last, Serving) {
+  service->queue().pause_all(true);
+  for (int round = 0; round < 20; ++round) {
+    SocketClient client(port(), socket_target(cat("client", round)));
+    client.read_json();
+    {
+      std::vector<std::jthread> threads;
+      for (int t = 0; t < 4; ++t)
+        threads.emplace_back([&] {
+          engine::NewJob job;
+          job.prompt = showing(1);
+          for (int i = 0; i < 5; ++i) service->queue().submit({job});
+        });
+    }
+    // Its answer comes behind all that was sent before.
+    client.send(R"({"type": "feature_flags", "data": {}})");
+    std::int64_t told = -1;
+    for (Json message = client.read_json(); type_of(message) != "feature_flags";
+         message = client.read_json()) {
+      BOOST_TEST_REQUIRE(type_of(message) == "status");
+      told = message.at("data").at("status").at("exec_info").at("queue_remaining").as_int64();
+    }
+    BOOST_TEST(told == service->queue().counts().pending);
+  }
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "tests/engine/serve/service_fixture.h"
+#include "tests/support/comes_about.h"
 
 using namespace heddle;
 using namespace heddle::test;
@@ -165,7 +166,7 @@ BOOST_FIXTURE_TEST_CASE(an_end_between_claim_and_start_leaves_the_job_waiting,
   std::atomic<bool> is_claimed{false}, goes_on{false};
   at_first_claim = [&] {
     is_claimed = true;
-    while (!goes_on) std::this_thread::yield();
+    comes_about([&] { return goes_on.load(); });  // else it is not held any more, and runs
   };
   const std::string id = submit(meeting(1, 2));
   wait_until([&] { return is_claimed.load(); });

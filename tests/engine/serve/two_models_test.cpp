@@ -5,6 +5,7 @@
 #include "engine/serve/service.h"
 #include "tests/engine/serve/http_client.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -65,8 +66,9 @@ struct TwoModels {
       BOOST_TEST_REQUIRE(reply.status == 201, reply.body);
     }
     queue.pause_all(false);
-    for (std::uint64_t seen = queue.changes(); queue.counts().ended < kJobs; seen = queue.changes())
-      queue.wait_for_change(seen, {});
+    for (std::int64_t ended = 1; ended <= kJobs; ++ended)
+      BOOST_TEST_REQUIRE(test::comes_about([&] { return queue.counts().ended >= ended; }),
+                         "after a minute, job " << ended << " to end has not ended");
     for (const engine::Job& job : queue.search({.limit = kJobs}))
       BOOST_TEST((job.state == engine::JobState::done), job.status);
     return std::max(control->now(0), control->now(1));
