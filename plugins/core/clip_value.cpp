@@ -123,11 +123,19 @@ Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
 // A language model's vision tower, where its file has one, or what to say when it is to see
 // pictures.
 void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
+  const std::string name = record.value().get<std::string>("name", "");
+  if (name == "gemma3") {
+    record.set("vision_missing",
+               value_of(file.path() +
+                        ": pictures by the vision tower of Gemma 3 are not supported. Leave the "
+                        "picture away, or load Qwen2.5-VL or Qwen3-VL."));
+    return;
+  }
   if (const Value vision = build_if_there(ctx, "vision_encoder", file, config)) {
     record.set("vision", vision);
     return;
   }
-  const bool is_later = record.value().get<std::string>("name", "") == "qwen3vl";
+  const bool is_later = name == "qwen3vl";
   record.set("vision_missing",
              value_of(file.path() +
                       ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
@@ -284,7 +292,8 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
                   "clip_l, clip_g and t5xxl (sd3, also without some of them), "
                   "t5xxl alone (chroma, ltxv), umt5xxl alone (wan), "
                   "qwen2.5 alone (qwen_image), qwen3 alone (lumina2, flux2), "
-                  "mistral3 alone (flux2), qwen3vl alone (krea2, flux3, qwen_image).");
+                  "mistral3 alone (flux2), qwen3vl alone (krea2, flux3, qwen_image), gemma3 with a "
+                  "projection (ltxv).");
 }
 
 Value clip_value(const std::string& type, const std::vector<Value>& encoders,
@@ -316,6 +325,39 @@ Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
       .set("type", value_of(use.clip_type))
       .set("encoders", list_of({record.value()}))
       .value();
+}
+
+Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other) {
+  // In either order, as ComfyUI's loader for two files takes them.
+  const auto has_projection = [](const Checkpoint& file) {
+    constexpr std::string_view kBegin = "text_embedding_projection.";
+    for (std::uint32_t i = 0; i < file.size(); ++i)
+      if (file.name(i).starts_with(kBegin)) return true;
+    return false;
+  };
+  const bool is_swapped = has_projection(one) && !has_projection(other);
+  const Checkpoint &language = is_swapped ? other : one, &beside = is_swapped ? one : other;
+  const Value encoder = single_file_encoder(ctx, language, &beside);
+  const std::string name = encoder.get<std::string>("name", "");
+  if (name != "gemma3")
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                language.path() + ": this is the text encoder " + name +
+                    ", and LTX 2 reads Gemma 3 12B, such as gemma_3_12B_it.safetensors. Name that "
+                    "file.");
+  const Value clip = language_clip(ctx, encoder, "ltxv", language.path());
+  Record record(clip.field("encoders").item(0));
+  const Value settings = model_settings(record.value().field("model"));
+  const auto layers = settings.get<std::int64_t>("layers", 0),
+             makes = settings.get<std::int64_t>("width", 0);
+  const Value projection = build_for(ctx, "text_projection", beside,
+                                     Record().set("states", value_of(layers + 1)).value());
+  if (const auto reads = model_settings(projection).get<std::int64_t>("reads", 0); reads != makes)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                beside.path() + ": its projection reads " + std::to_string(reads) +
+                    " numbers of a token, the text encoder in " + language.path() + " makes " +
+                    std::to_string(makes) + ". LTX 2 reads Gemma 3 12B; name that file.");
+  record.set("projection", projection);
+  return Record(clip).set("encoders", list_of({record.value()})).value();
 }
 
 Value no_clip(const std::string& reason) {

@@ -38,6 +38,9 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
 bool is_language_encoder(const Value& encoder);
 Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
                     const std::string& where);
+// LTX 2's: Gemma 3 with its vocabulary, and the projection of its layers, out of these two files in
+// either order. Throws where one is missing, or reads another number of layers or another width.
+Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other);
 // An encoder's record with its models changed: the one that encodes and, where it has one, the one
 // that writes texts.
 template <class Change>

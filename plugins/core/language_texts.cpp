@@ -51,6 +51,7 @@ struct Recipe {
   bool without_norm = false;        // after all layers, the states before the final norm
   bool keeps_turn = false;          // what is left out ends before the second turn
   bool has_weights = false;         // whether weights of a prompt's parts count
+  bool all_states = false;          // of every layer, for a projection
 };
 constexpr Recipe kQwenImage{.clip_type = "qwen_image",
                             .text_template = kQwenImageTemplate,
@@ -130,6 +131,17 @@ constexpr Recipe kFlux3{.clip_type = "flux3",
                         .multiple = 80,
                         .padding_at = 1};
 
+// What its projection reads: all layers of the text alone.
+constexpr Recipe kLtx2{.clip_type = "ltx2",
+                       .text_template = "<bos>{}",
+                       .picture_template = "",
+                       .unless = "",
+                       .turn = "",
+                       .turn_role = "",
+                       .picture_token = "",
+                       .layers_left = 0,
+                       .all_states = true};
+
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
 struct EncoderChoice {
@@ -159,6 +171,8 @@ constexpr EncoderChoice kChoices[] = {
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
     {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
     {"gemma2", 0, "", &kLumina2, nullptr},
+    {"gemma3", 0, "newbie", nullptr, "NewBie-Image"},
+    {"gemma3", 0, "", &kLtx2, nullptr},
 };
 
 // The same model built to write texts, or what it lacks for that.
@@ -204,7 +218,7 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
                     "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
                     "(FLUX 3) and "
-                    "qwen_image (Qwen-Image 2.1).");
+                    "qwen_image (Qwen-Image 2.1), gemma3 with type ltxv (LTX 2).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);
@@ -221,14 +235,21 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                                              ") the states of layer " + std::to_string(last) +
                                              " are read. Change the type, or take a whole file.");
   Value used = model;
-  if (!read.empty()) {
+  if (!read.empty() || recipe.all_states) {
     Record changed = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
-    changed.set("hidden_layers", list_of(read));
+    if (!read.empty()) changed.set("hidden_layers", list_of(read));
+    changed.set("all_states", value_of(recipe.all_states));
     changed.set("masks_padding", value_of(recipe.least_length > 0 || recipe.multiple > 0));
     if (recipe.padding_at >= 0) changed.set("padding_at", value_of(recipe.padding_at));
     used = rebuilt_model(ctx, model, changed.value());
   }
   add_writer(ctx, use.encoder, model, config);
+  if (recipe.all_states)
+    use.encoder.set(
+        "projection_missing",
+        value_of(where + ": LTX 2 reads a projection of this text encoder's layers, which is in "
+                         "another file. Load both with LTXAVTextEncoderLoader, with the checkpoint "
+                         "of LTX 2 as ckpt_name."));
   use.encoder.set("model", used)
       .set("template", value_of(std::string(recipe.text_template)))
       .set("picture_template", value_of(std::string(recipe.picture_template)))

@@ -103,12 +103,13 @@ Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type)
 }
 
 Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
+  if (type == "ltxv") return projected_clip(ctx, files[0], files[1]);
   if (type != "flux" && type != "sdxl" && type != "sd3")
     throw Error(HEDDLE_UNSUPPORTED,
                 "type '" + type +
                     "' is not known yet. Known: flux (clip_l and t5xxl), sdxl (clip_l and clip_g), "
                     "sd3 (two of clip_l, "
-                    "clip_g and t5xxl).");
+                    "clip_g and t5xxl), ltxv (gemma3 and the projection of LTX 2).");
   return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
                     files[0].path() + " and " + files[1].path());
 }
@@ -292,6 +293,13 @@ void DualCLIPLoader::execute(Context& ctx) {
 }
 std::uint64_t DualCLIPLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&clip_name1, &clip_name2});
+}
+
+void LTXAVTextEncoderLoader::execute(Context& ctx) {
+  ctx[clip] = projected_clip(ctx, open(ctx, text_encoder), open(ctx, ckpt_name));
+}
+std::uint64_t LTXAVTextEncoderLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&text_encoder, &ckpt_name});
 }
 
 void TripleCLIPLoader::execute(Context& ctx) {

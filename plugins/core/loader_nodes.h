@@ -4,6 +4,8 @@
 
 #include <heddle/node.hpp>
 
+#include "plugins/blocks/port_types.h"
+
 namespace heddle::loaders {
 
 inline constexpr std::uint32_t kLoader = HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES;
@@ -182,6 +184,26 @@ struct DualCLIPLoader {
   static constexpr Input<std::string> device{"device", kEncoderDevice};
   static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
   static constexpr auto ports = heddle::ports(clip_name1, clip_name2, type, device, clip);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LTXAVTextEncoderLoader {
+  static constexpr Info info{"LTXAVTextEncoderLoader",
+                             1,
+                             "Load LTXV Audio Text Encoder",
+                             "model/loaders",
+                             "Gemma 3, and the projection of its layers out of a checkpoint of LTX "
+                             "2.",
+                             kLoader};
+  static constexpr Input<std::string> text_encoder{
+      "text_encoder", Widget{.source = "text_encoders", .type = "COMBO"}};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name",
+                                                Widget{.source = "checkpoints", .type = "COMBO"}};
+  static constexpr Input<blocks::Choice> device{
+      "device", Widget{.choices = kEncoderDevices, .extra = R"({"advanced": true})"}};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr auto ports = heddle::ports(text_encoder, ckpt_name, device, clip);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

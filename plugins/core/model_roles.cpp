@@ -23,6 +23,7 @@ constexpr RoleNames kRoles[] = {
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
     {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
+    {"text_projection", "a projection of texts", "LTXAVTextEncoderLoader"},
 };
 
 // Files that are no models: a part of a name tells.

@@ -9,6 +9,7 @@
 #include "clip_hooks.h"
 #include "joined_texts.h"
 #include "picture_inputs.h"
+#include "projected_states.h"
 #include "tokenizer/prompt_weights.h"
 
 namespace heddle::encoders {
@@ -170,6 +171,8 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
     }
   }
   if (whole && kept < length) whole = kept_of(ctx, whole, windows);
+  if (const Value projection = encoder.projection(); whole && projection)
+    whole = projected_states(ctx, projection, whole);
   if (whole && windows.completed > 0) whole = with_tokens(ctx, whole, windows.completed);
   if (whole) result.hidden = whole.reshape({1, count * windows.told(), whole.size(2)});
   return result;

@@ -3,6 +3,7 @@
 #include "encode.h"
 #include "joined_texts.h"
 #include "picture_inputs.h"
+#include "projected_states.h"
 
 namespace heddle::encoders {
 namespace {
@@ -52,7 +53,11 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
         inputs.constants.push_back(input);
       told.calls.push_back({model, std::move(inputs)});
     }
-    const std::int64_t width = model_settings(model).get<std::int64_t>("width", 0);
+    const Value projection = use.encoder.projection();
+    if (projection)
+      told.calls.push_back({projection, projection_shapes(projection, windows.kept())});
+    const std::int64_t width =
+        model_settings(projection ? projection : model).get<std::int64_t>("width", 0);
     if (width == 0) told.widths_known = false;
     const Shape hidden{1, windows.count() * windows.told(), width}, pooled{1, width};
     if (use.is_joined()) {

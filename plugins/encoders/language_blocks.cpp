@@ -19,6 +19,12 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 // made.
 constexpr double kUnseen = -1e30;
 
+// What scores of heads with `width` elements are multiplied by.
+double score_scale(Context& ctx, std::int64_t width) {
+  const double size = ctx[LanguageLayer::query_size];
+  return 1 / std::sqrt(size > 0 ? size : double(width));
+}
+
 // The weight as norms multiply by it, in f32 where something is added to it.
 Tensor shifted(Context& ctx, const Tensor& weight, double shift) {
   if (shift == 0 || !weight) return weight;
@@ -34,6 +40,11 @@ Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t 
   const Tensor one = x.reshape({x.size(0), x.size(1), heads, 1, width});
   for (std::int64_t i = 0; i < times; ++i) ops::copy_into(ctx, one, out.slice(3, i, i + 1));
   return out.reshape({x.size(0), x.size(1), heads * times, width});
+}
+
+Tensor divided(Context& ctx, const Tensor& places, double factor) {
+  if (factor == 1) return places;
+  return ops::scale_clamp(ctx, places, {1 / factor, 0, -kUnlimited, kUnlimited});
 }
 
 // (S, 3) f32, whose first column counts from 0.
@@ -98,7 +109,7 @@ Tensor attended_by_one(Context& ctx, const Tensor& q, const Tensor& own, const K
   const Tensor out =
       ops::attention(ctx, queries, blocks::split_heads(all.slice(2, 0, width), kv_heads),
                      blocks::split_heads(all.slice(2, width, 2 * width), kv_heads), bias,
-                     1 / std::sqrt(double(head)), ops::Mask::none, ctx[L::cap]);
+                     score_scale(ctx, head), ops::Mask::none, ctx[L::cap]);
   return ops::contiguous(ctx, out.permute({0, 2, 1, 3})).reshape({1, 1, heads * head});
 }
 
@@ -122,7 +133,7 @@ Tensor attended(Context& ctx, const Tensor& normed, const KeptStates& kept) {
   const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
   const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
                values = repeated(ctx, v, kv_heads, times);
-  const double scale = 1 / std::sqrt(double(width));
+  const double scale = score_scale(ctx, width);
   const std::int64_t seen = ctx.has(L::unpadded) ? ctx[L::unpadded].size(0) : length;
   if (seen == length)
     return blocks::join_heads(
@@ -162,15 +173,16 @@ void LanguageRope::execute(Context& ctx) {
       1, 0, {checked_cast<std::int32_t>(ctx[head], "head_dim"), 0, 0, 0}, ctx[theta]};
   if (!ctx.has(positions)) {
     const std::int64_t length = ctx[ids].size(1), at = ctx[padding_at];
-    const Tensor grid = places_of(ctx, length);
+    const Tensor places = places_of(ctx, length);
     const std::int64_t own = ctx.has(unpadded) && at >= 0 ? ctx[unpadded].size(0) : length;
-    if (own < length) ops::fill(ctx, grid.slice(0, own, length), double(at));
+    if (own < length) ops::fill(ctx, places.slice(0, own, length), double(at));
+    const Tensor grid = divided(ctx, places, ctx[factor]);
     const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
     ctx[cos] = c;
     ctx[sin] = s;
     return;
   }
-  const Tensor places = ctx[positions];
+  const Tensor places = divided(ctx, ctx[positions], ctx[factor]);
   const std::int64_t length = places.size(0), pairs = ctx[head] / 2;
   const Tensor all_cos = ctx.make({length, pairs}, HEDDLE_F32),
                all_sin = ctx.make({length, pairs}, HEDDLE_F32);
@@ -259,10 +271,13 @@ void LanguageJoin::execute(Context& ctx) {
   for (const Input<Tensor>& state : states)
     if (ctx.has(state)) given.push_back(ctx[state]);
   const Tensor& one = given.front();
-  const std::int64_t width = one.size(2), count = std::int64_t(given.size());
-  const Tensor joined = ctx.make({one.size(0), one.size(1), count * width}, HEDDLE_F32);
-  for (std::int64_t i = 0; i < count; ++i)
-    ops::copy_into(ctx, given[std::size_t(i)], joined.slice(2, i * width, (i + 1) * width));
+  std::int64_t width = 0, begin = 0;
+  for (const Tensor& state : given) width += state.size(2);
+  const Tensor joined = ctx.make({one.size(0), one.size(1), width}, HEDDLE_F32);
+  for (const Tensor& state : given) {
+    ops::copy_into(ctx, state, joined.slice(2, begin, begin + state.size(2)));
+    begin += state.size(2);
+  }
   ctx[out] = joined;
 }
 

@@ -31,6 +31,7 @@ struct LanguageEmbed {
 // first 3 section_1 pairs each second of three turns with the row, of the first 3 section_2 each
 // third with the column, all others with the time. Without positions, those of the ids from
 // `unpadded` (n) on, of which the shape is read, are `padding_at`, where that is not negative.
+// Positions are divided by `factor` (linear scaling).
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
@@ -44,16 +45,18 @@ struct LanguageRope {
   static constexpr Input<bool> interleaved{"interleaved", Widget{.number = 0}};
   static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
+  static constexpr Input<double> factor{"factor", Widget{.number = 1}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
       heddle::ports(ids, positions, unpadded, padding_at, section_0, section_1, section_2,
-                    interleaved, head, theta, cos, sin);
+                    interleaved, head, theta, factor, cos, sin);
   static void execute(Context& ctx);
 };
 
 // hidden (B, S, D) -> the same. A token sees itself and those before it; with a `window`, that many
-// of them. Their scores are capped by `cap` (abi/ops.h). Norms multiply by `norm_shift` + weight.
+// of them. Their scores are divided by the root of `query_size` (0: of d) and capped by `cap`
+// (abi/ops.h). Norms multiply by `norm_shift` + weight.
 // Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
 // and MLP. With `unpadded` (n), of which only the shape is read, tokens from n on are padding: they
 // see the first n, and nobody sees them. Row `deep_row` of `deep` (n, S, D) f32 is added to what
@@ -74,6 +77,7 @@ struct LanguageLayer {
   static constexpr Input<std::int64_t> activation{"activation", Widget{.number = HEDDLE_ACT_SILU}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<double> norm_shift{"norm_shift", Widget{.number = 0}};
+  static constexpr Input<double> query_size{"query_size", Widget{.number = 0}};
   static constexpr Input<double> cap{"cap", Widget{.number = 0}};
   // Whether the rotated pairs are neighbours (2i, 2i + 1), and not (i, i + d/2).
   static constexpr Input<bool> neighbours{"neighbours", Widget{.number = 0}};
@@ -93,8 +97,8 @@ struct LanguageLayer {
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
       heddle::ports(hidden, cos, sin, unpadded, deep, deep_row, heads, kv_heads, window, activation,
-                    eps, norm_shift, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias, q_norm,
-                    k_norm, proj, after1, norm2, up, down, after2, out);
+                    eps, norm_shift, query_size, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias,
+                    q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
   static void execute(Context& ctx);
 };
 
@@ -111,7 +115,7 @@ struct LanguageFinish {
   static void execute(Context& ctx);
 };
 
-// Up to twelve states (B, S, D) side by side: (B, S, n D).
+// Up to twelve states (B, S, any) side by side: (B, S, the sum of their widths).
 struct LanguageJoin {
   static constexpr Info info{"language.join",   1,  "Language model layers, joined",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};

@@ -6,7 +6,7 @@ namespace heddle::encoders {
 namespace {
 
 // From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B
-// and 8B, Gemma 2 2B, Mistral Small 24B.
+// and 8B, Gemma 2 2B, Mistral Small 24B, Gemma 3 270M to 27B.
 constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
                                .head = 128,
@@ -37,12 +37,27 @@ constexpr LanguageKind kGemma2{
     .norm_shift = 1,
     .scales_embedding = true,
     .cap = 50,
-    .window = 4096,
-    .window_every = 2,
+    .windows = {.size = 4096, .full_every = 2},
     .logit_cap = 30,
 };
-constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3, &kQwen3Vl, &kMistral,
-                                                  &kGemma2};
+constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double query_size) {
+  return {.name = "gemma3",
+          .types = {"gemma3", "gemma3_text"},
+          .head = 256,
+          .theta = 1e6,
+          .eps = 1e-6,
+          .activation = HEDDLE_ACT_GELU_TANH,
+          .norm_shift = 1,
+          .scales_embedding = true,
+          .windows = {window, 6, 1e4, rope_factor},
+          .query_size = query_size};
+}
+// Of 4B and 12B, of the smaller ones, and of 27B. A config says which it is by its numbers.
+constexpr LanguageKind kGemma3 = gemma3(1024, 8, 0), kSmallGemma3 = gemma3(512, 1, 0),
+                       kLargeGemma3 = gemma3(1024, 8, 168);
+constexpr std::int64_t kSmallGemma3Width = 1152, kLargeGemma3Width = 5376;
+constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25,  &kQwen3,  &kQwen3Vl,
+                                                  &kMistral, &kGemma2, &kGemma3};
 
 constexpr std::int64_t kMistralWidth = 5120;
 
@@ -68,6 +83,10 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
   if (!normed_results && !normed_queries && biased) return kQwen25;
   if (normed_results && !normed_queries && !biased) return kGemma2;
   const std::int64_t width = file.size(names.tokens(), 1);
+  if (normed_results && normed_queries && !biased)
+    return width <= kSmallGemma3Width   ? kSmallGemma3
+           : width == kLargeGemma3Width ? kLargeGemma3
+                                        : kGemma3;
   if (!normed_results && !normed_queries && width == kMistralWidth) return kMistral;
   throw Error(HEDDLE_UNSUPPORTED,
               file.path() + ": a language model of width " + std::to_string(width) +
@@ -75,7 +94,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
                   ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
-                  "Mistral Small, Qwen3-VL.");
+                  "Mistral Small, Qwen3-VL, Gemma 3.");
 }
 
 }  // namespace heddle::encoders

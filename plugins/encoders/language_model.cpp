@@ -89,6 +89,26 @@ int count_deep_layers(const Checkpoint& file) {
   return prefix ? blocks::layer_count(file, *prefix + "deepstack_merger_list.") : 0;
 }
 
+// How positions turn queries and keys: everywhere, or in the layers without a window.
+struct LanguageRotation {
+  double theta, factor;
+  double near_theta;  // in layers with a window; 0: as the others
+};
+
+// transformers' names of three generations.
+LanguageRotation read_rotation(const LanguageKind& kind, const Value& config) {
+  LanguageRotation r{config.get<double>("rope_theta", kind.theta), 1, 0};
+  if (kind.windows.near_theta == 0) return r;
+  const bool is_told = config.has("rope_scaling");
+  r.factor =
+      config.field("rope_scaling").get<double>("factor", is_told ? 1 : kind.windows.rope_factor);
+  r.near_theta = config.get<double>("rope_local_base_freq", kind.windows.near_theta);
+  const Value both = config.field("rope_parameters"), full = both.field("full_attention");
+  if (!full.is(HEDDLE_KIND_RECORD)) return r;
+  return {full.get<double>("rope_theta", r.theta), full.get<double>("factor", 1),
+          both.field("sliding_attention").get<double>("rope_theta", r.near_theta)};
+}
+
 // Builds the graph of one file.
 class LanguageBuilder {
  public:
@@ -102,13 +122,16 @@ class LanguageBuilder {
         deep_layers_(sections_[0] > 0 ? count_deep_layers(file) : 0),
         wanted_(wanted_layers(file, use.field("hidden_layers"), s_.layers)),
         padding_{use.get<bool>("masks_padding", false), use.get<std::int64_t>("padding_at", -1)},
-        theta_(config.get<double>("rope_theta", kind.theta)),
+        rotation_(read_rotation(kind, config)),
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
         cap_(config.get<double>("attn_logit_softcapping", kind.cap)),
-        window_(config.get<std::int64_t>("sliding_window", kind.window)),
+        window_(config.get<std::int64_t>("sliding_window", kind.windows.size)),
         graph_(graph) {
     extra_.writes = use.get<bool>("writes_texts", false);
+    extra_.all_states = use.get<bool>("all_states", false);
+    extra_.full_every = config.get<std::int64_t>("sliding_window_pattern", kind.windows.full_every);
+    extra_.query_size = config.get<double>("query_pre_attn_scalar", kind.query_size);
   }
 
   void run() {
@@ -116,35 +139,44 @@ class LanguageBuilder {
     const Source ids = graph_.input("ids", phase() | items);
     if (padding_.is_masked) extra_.unpadded = graph_.input("unpadded", HEDDLE_INPUT_LOOP_INVARIANT);
     Source hidden = embed(ids);
-    const auto [cos, sin] = add_rope(ids);
+    add_ropes(ids);
     std::vector<Source> states(1, hidden);
     if (deep_layers_ > 0) extra_.deep = optional_input("deep");
     if (extra_.writes) extra_.seen = optional_input("seen");
     if (extra_.writes && window_ > 0) extra_.near = optional_input("near");
     const int depth = wanted_.empty() ? s_.layers : *std::ranges::max_element(wanted_);
     for (int i = 0; i < depth; ++i) {
-      hidden = add_layer(i, hidden, cos, sin);
+      hidden = add_layer(i, hidden);
       states.push_back(hidden);
     }
     if (extra_.writes) {
       add_logits(hidden);
     } else {
-      const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
-      graph_.output("last_hidden", !wanted_.empty() ? join(states)
-                                   : is_cut         ? hidden
-                                                    : finish(hidden));
+      graph_.output("last_hidden", choose(states));
     }
     graph_.setting("family", "language_model");
     graph_.setting("kind", std::string(kind_.name));
-    graph_.setting("width", s_.width * std::max<std::int64_t>(1, std::int64_t(wanted_.size())));
+    graph_.setting("width", s_.width * states_told());
     graph_.setting("hidden_width", s_.width);
     graph_.setting("vocabulary", s_.vocabulary);
     graph_.setting("layers", std::int64_t(s_.layers));
   }
 
  private:
+  struct Turns {
+    Source cos, sin;
+  };
+
   std::uint32_t phase() const {
     return extra_.writes ? HEDDLE_INPUT_PER_STEP : HEDDLE_INPUT_LOOP_INVARIANT;
+  }
+  // How many states of a token come out.
+  std::int64_t states_told() const {
+    if (extra_.all_states) return s_.layers + 1;
+    return std::max<std::int64_t>(1, std::int64_t(wanted_.size()));
+  }
+  bool has_window(int layer) const {
+    return window_ > 0 && (extra_.full_every < 1 || (layer + 1) % extra_.full_every != 0);
   }
   bool sees_pictures() const { return sections_[0] > 0; }
   Source optional_input(const char* name) {
@@ -164,35 +196,46 @@ class LanguageBuilder {
     return block[B::out];
   }
 
-  std::pair<Source, Source> add_rope(const Source& ids) {
+  void add_ropes(const Source& ids) {
+    std::optional<Source> positions;
+    if (extra_.writes)
+      positions = graph_.input("positions", HEDDLE_INPUT_PER_STEP);
+    else if (sees_pictures())
+      positions = optional_input("positions");
+    extra_.far_turns = add_rope("rope", ids, positions, rotation_.theta, rotation_.factor);
+    extra_.near_turns = rotation_.near_theta > 0
+                            ? add_rope("rope.near", ids, positions, rotation_.near_theta, 1)
+                            : extra_.far_turns;
+  }
+
+  Turns add_rope(const char* path, const Source& ids, const std::optional<Source>& positions,
+                 double theta, double factor) {
     using B = LanguageRope;
-    Block block = graph_.add<B>("rope");
-    block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta_);
+    Block block = graph_.add<B>(path);
+    block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta).set(B::factor, factor);
     if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded).set(B::padding_at, padding_.at);
-    if (sees_pictures() || extra_.writes) {
-      // Without sections all of a head turns with the time.
-      const std::int64_t first = sees_pictures() ? sections_[0] : s_.head / 2;
-      block
-          .link(B::positions, extra_.writes ? graph_.input("positions", HEDDLE_INPUT_PER_STEP)
-                                            : optional_input("positions"))
-          .set(B::section_0, first)
+    // Without sections all of a head turns with the time.
+    if (positions)
+      block.link(B::positions, *positions)
+          .set(B::section_0, sees_pictures() ? sections_[0] : s_.head / 2)
           .set(B::section_1, sections_[1])
           .set(B::section_2, sections_[2])
           .set(B::interleaved, sees_pictures() && kind_.interleaved);
-    }
     return {block[B::cos], block[B::sin]};
   }
 
-  Source add_layer(int i, const Source& hidden, const Source& cos, const Source& sin) {
+  Source add_layer(int i, const Source& hidden) {
     using B = LanguageLayer;
     const std::string path = "layer." + std::to_string(i);
     Block block = extra_.writes ? graph_.add<LanguageKeptLayer>(path) : graph_.add<B>(path);
-    block.link(B::hidden, hidden).link(B::cos, cos).link(B::sin, sin);
+    const Turns& turns = has_window(i) ? extra_.near_turns : extra_.far_turns;
+    block.link(B::hidden, hidden).link(B::cos, turns.cos).link(B::sin, turns.sin);
     if (extra_.writes) keep_states(i, block);
     if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded);
     if (i < deep_layers_) block.link(B::deep, *extra_.deep).set(B::deep_row, std::int64_t(i));
     block.set(B::heads, s_.heads).set(B::kv_heads, s_.kv_heads).set(B::eps, eps_);
-    block.set(B::window, i % kind_.window_every == 0 ? window_ : 0).set(B::norm_shift, norm_shift_);
+    block.set(B::window, has_window(i) ? window_ : 0).set(B::norm_shift, norm_shift_);
+    block.set(B::query_size, extra_.query_size);
     block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
     block.set(B::neighbours, pairs_are_neighbours(file_, names_));
     blocks::Slots slots(file_, block, path);
@@ -215,7 +258,7 @@ class LanguageBuilder {
   void keep_states(int i, Block& block) {
     using B = LanguageKeptLayer;
     const std::string name = "kept." + std::to_string(i);
-    const bool is_near = extra_.near && i % kind_.window_every == 0;
+    const bool is_near = extra_.near && has_window(i);
     block.link(B::kept, optional_input(name.c_str()));
     block.link(B::seen, is_near ? *extra_.near : *extra_.seen);
     graph_.output(name.c_str(), block[B::kept_out]);
@@ -277,12 +320,34 @@ class LanguageBuilder {
     return block[B::out];
   }
 
-  Source join(const std::vector<Source>& states) {
+  // What is told of the states after 0, 1, 2 ... layers.
+  Source choose(std::vector<Source>& states) {
+    if (!wanted_.empty()) {
+      std::vector<Source> chosen;
+      for (const int number : wanted_) chosen.push_back(states[std::size_t(number)]);
+      return join(chosen, "join");
+    }
+    const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
+    if (!is_cut) states.back() = finish(states.back());
+    return extra_.all_states ? join(states, "join") : states.back();
+  }
+
+  // Side by side; in parts, where they are more than a block takes.
+  Source join(const std::vector<Source>& states, const std::string& path) {
     using B = LanguageJoin;
-    if (wanted_.size() == 1) return states[std::size_t(wanted_[0])];
-    Block block = graph_.add<B>("join");
-    for (std::size_t i = 0; i < wanted_.size(); ++i)
-      block.link(B::states[i], states[std::size_t(wanted_[i])]);
+    constexpr std::size_t kMost = std::size(B::states);
+    if (states.size() == 1) return states.front();
+    if (states.size() > kMost) {
+      std::vector<Source> parts;
+      for (std::size_t begin = 0; begin < states.size(); begin += kMost) {
+        const auto first = states.begin() + std::ptrdiff_t(begin);
+        const auto count = std::ptrdiff_t(std::min(kMost, states.size() - begin));
+        parts.push_back(join({first, first + count}, path + "." + std::to_string(parts.size())));
+      }
+      return join(parts, path);
+    }
+    Block block = graph_.add<B>(path);
+    for (std::size_t i = 0; i < states.size(); ++i) block.link(B::states[i], states[i]);
     return block[B::out];
   }
 
@@ -297,13 +362,18 @@ class LanguageBuilder {
     bool is_masked;
     std::int64_t at;  // its position; negative: each has its own
   } padding_;
-  const double theta_, eps_, norm_shift_, cap_;
+  const LanguageRotation rotation_;
+  const double eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;
-  // Inputs that some models have.
+  // What some models have, and what all layers are linked to.
   struct {
     std::optional<Source> unpadded, deep, seen, near;
-    bool writes = false;  // texts, token by token
+    bool writes = false;      // texts, token by token
+    bool all_states = false;  // of every layer are told
+    std::int64_t full_every = 0;
+    double query_size = 0;
+    Turns far_turns, near_turns;  // of layers without and with a window
   } extra_;
 };
 
@@ -319,7 +389,7 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
   const LanguageKind& kind = language_kind(file, *names, text);
-  if (kind.window > 0 && config.get<bool>("masks_padding", false))
+  if (kind.windows.size > 0 && config.get<bool>("masks_padding", false))
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": a " + std::string(kind.name) +
                                         " model sees through windows and cannot mask padding");
   LanguageBuilder(file, *names, kind, text, config, graph).run();

@@ -1,6 +1,6 @@
 // plugins/encoders/language_model.h - decoder-only language models that encode texts, one family
-// for all: Qwen2.5-VL and Qwen3-VL (their text parts), Qwen3, Gemma 2, Mistral Small
-// (language_kinds.h).
+// for all: Qwen2.5-VL and Qwen3-VL (their text parts), Qwen3, Gemma 2 and 3, Mistral
+// Small (language_kinds.h).
 //
 // Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
 //          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
@@ -31,16 +31,20 @@
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to twelve numbers of layers, gives the states after so many layers, without the final
-// norm, side by side; what lies behind the last of them is not built. Without it, those after all
-// layers, under the final norm (of a Mistral file that ends before, those after its last layer).
+// norm, side by side; what lies behind the last of them is not built. "all_states": true gives the
+// embedding and the states after each layer, the last under the final norm, side by side. Without
+// both, those after all layers, under the final norm (of a Mistral file that ends before, those
+// after its last layer).
 //
 // Source of the architecture: transformers' Qwen2Model, Qwen3Model, Qwen3VLTextModel, Gemma2Model,
-// MistralModel: RMS norms before attention and gated MLP, rotary embeddings, causal attention in
-// groups of heads that share keys and values. Sizes are read off the tensors. The config may give
-// "model_type", "head_dim", "rope_theta", "rms_norm_eps", "sliding_window" and "mrope_section", as
-// config.json does, also in its "text_config". lm_head is read to write texts alone; its
-// vision tower is a model of its own. Only operands of matrix products are in the compute type
-// (plugins/blocks/wide.h). Stateless, any thread.
+// Gemma3TextModel, MistralModel: RMS norms before attention and gated MLP, rotary embeddings,
+// causal attention in groups of heads that share keys and values. Sizes are read off the tensors.
+// The config may give "model_type", "head_dim", "rope_theta", "rms_norm_eps", "sliding_window",
+// "mrope_section" and "query_pre_attn_scalar", of Gemma 3 also "rope_local_base_freq",
+// "rope_scaling", "rope_parameters" and "sliding_window_pattern", as config.json does, also in its
+// "text_config". lm_head is read to write texts alone; its vision tower is a model of its own. Only
+// operands of matrix products are in the compute type (plugins/blocks/wide.h). Stateless, any
+// thread.
 #pragma once
 
 #include "language_blocks.h"

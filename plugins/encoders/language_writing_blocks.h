@@ -23,9 +23,9 @@ struct LanguageKeptLayer {
   static constexpr Output<Tensor> kept_out{"kept"};
   static constexpr auto ports = heddle::ports(
       L::hidden, L::cos, L::sin, L::unpadded, L::deep, kept, seen, L::deep_row, L::heads,
-      L::kv_heads, L::window, L::activation, L::eps, L::norm_shift, L::cap, L::neighbours, L::norm1,
-      L::qkv, L::qkv_bias, L::v, L::v_bias, L::q_norm, L::k_norm, L::proj, L::after1, L::norm2,
-      L::up, L::down, L::after2, L::out, kept_out);
+      L::kv_heads, L::window, L::activation, L::eps, L::norm_shift, L::query_size, L::cap,
+      L::neighbours, L::norm1, L::qkv, L::qkv_bias, L::v, L::v_bias, L::q_norm, L::k_norm, L::proj,
+      L::after1, L::norm2, L::up, L::down, L::after2, L::out, kept_out);
   static void execute(Context& ctx);
 };
 

@@ -18,6 +18,7 @@
 #include "style_nodes.h"
 #include "t5.h"
 #include "text_nodes.h"
+#include "text_projection.h"
 #include "tokenizer_kind.h"
 #include "vision_model.h"
 
@@ -27,12 +28,13 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               ClipVision, ClipVisionEmbed, ClipVisionPool, IpAdapter, IpAdapterTokens, IpAdapterMlp,
               IpAdapterEnter, IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer,
               T5Finish, LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
-              LanguageJoin, LanguageKeptLayer, LanguageLogits, SiglipVision, SiglipEmbed,
-              SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer,
-              VisionMerge, DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge,
-              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
-              CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode,
+              LanguageJoin, LanguageKeptLayer, LanguageLogits, TextProjection, ProjectionRows,
+              ProjectionMatrix, SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens,
+              VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge, DeepVisionModel,
+              DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
+              CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
+              TextEncodeQwenImage21, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
               StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
               IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
               IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,

@@ -129,6 +129,13 @@ Value TextEncoder::vision() const {
                                            "qwen_image."));
 }
 
+Value TextEncoder::projection() const {
+  if (record_.has("projection")) return record_.field("projection");
+  if (record_.has("projection_missing"))
+    throw Error(HEDDLE_NOT_FOUND, record_.get<std::string>("projection_missing", ""));
+  return {};
+}
+
 std::string TextEncoder::in_template(const std::string& prompt, const Prompt& given) const {
   constexpr std::string_view kPlace = "{}";
   const char* const field = given.pictures.empty() ? "template" : "picture_template";
@@ -307,8 +314,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2",
-                                                    "flux3",      "lumina2", "krea2"};
+  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "flux3",
+                                                    "lumina2",    "krea2",   "ltx2"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -332,7 +339,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
   throw Error(HEDDLE_UNSUPPORTED,
               "this CLIP is of type '" + type +
                   "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2 and z_image. Load "
+                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2 and z_image. Load "
                   "it as one of these.");
 }
 

@@ -49,6 +49,9 @@ class TextEncoder {
   Value model() const { return record_.field("model"); }
   // What its vision tower is. Throws when it has none, saying which file would do.
   Value vision() const;
+  // What makes a conditioning of the states of all its layers, or nothing, where these are one.
+  // Throws when it needs one and has none.
+  Value projection() const;
   // Tokenises, within the encoder's template where it has one, and makes room for the pictures of
   // the prompt that the text has places for. Throws when the encoder has no tokenizer, or one that
   // cannot be read, when it is to see a picture and cannot, and HEDDLE_CANCELLED when the call is

@@ -195,7 +195,11 @@ std::vector<BpeOptions::Ids> merges_of(const std::vector<UnigramPiece>& pieces,
   return merges;
 }
 
-// Language models: nothing stands behind a text, and their begin piece may be written into one.
+// What Gemma ends a turn with; its files call it a control piece.
+constexpr std::string_view kTurnEnd = "<end_of_turn>";
+
+// Language models: nothing stands behind a text, and their begin piece and the end of a turn may be
+// written into one.
 Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& name) {
   BpeOptions options{.vocabulary = {},
                      .merges = {},
@@ -212,7 +216,8 @@ Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& na
     options.vocabulary.add(piece.text, static_cast<std::int32_t>(i));
     if (piece.kind == PieceKind::kUserDefined)
       added.push_back({.content = piece.text, .normalized = true});
-    if (piece.kind == PieceKind::kControl && piece.text == model.begin_piece)
+    if (piece.kind == PieceKind::kControl &&
+        (piece.text == model.begin_piece || piece.text == kTurnEnd))
       added.push_back({.content = piece.text, .special = true});
   }
   options.merged_ids = merges_of(model.pieces, options.vocabulary);

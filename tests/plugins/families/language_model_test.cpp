@@ -15,7 +15,7 @@ namespace {
 
 // As in random_models_test.cpp; the rotary table is computed in double, transformers' in float.
 constexpr double kLanguageTolerance = 5e-6;
-constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl"};
+constexpr const char* kVariants[] = {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl", "gemma3"};
 
 std::filesystem::path language_folder() { return tests_folder() / "plugins/goldens/language"; }
 
@@ -137,6 +137,27 @@ BOOST_AUTO_TEST_CASE(states_of_several_layers_stand_side_by_side) {
                     from->begin() + std::ptrdiff_t((row + 1) * kWidth));
   BOOST_TEST_REQUIRE(both.size() == wanted.size());
   BOOST_TEST(relative_error(both, wanted) < kLanguageTolerance);
+}
+
+// What the projection of LTX 2 reads: the embedding, and the states after each layer.
+BOOST_AUTO_TEST_CASE(states_of_all_layers_stand_side_by_side_through_windows_of_any_length) {
+  compare(call(file("gemma3"), "gemma3", config("gemma3", R"("all_states": true)")),
+          "gemma3.states");
+  std::string wide = config("gemma3", R"("all_states": true)");
+  wide.replace(wide.find(R"("sliding_window":8)"), 18, R"("sliding_window":64)");
+  compare(call(file("gemma3"), "gemma3", wide), "gemma3.wide.states");
+}
+
+BOOST_AUTO_TEST_CASE(the_text_part_of_a_multimodal_file_is_read) {
+  for (const char* prefix : {"language_model.model.", "model.language_model."}) {
+    const auto path = changed("gemma3", [&](std::vector<FileTensor>& tensors) {
+      for (FileTensor& tensor : tensors) tensor.name.replace(0, 6, prefix);
+      tensors.push_back({"vision_model.post_layernorm.weight", "F32", {1}, "1234"});
+    });
+    compare(call(path, "gemma3",
+                 R"({"model_type": "gemma3", "text_config": )" + config("gemma3") + "}"),
+            "gemma3.last_hidden");
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_file_without_a_config_is_told_by_its_tensors) {

@@ -73,7 +73,7 @@ struct WritingFixture {
 BOOST_FIXTURE_TEST_SUITE(language_writing, WritingFixture)
 
 BOOST_AUTO_TEST_CASE(one_token_beside_what_is_kept_has_the_scores_of_the_whole_text) {
-  for (const std::string name : {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl"}) {
+  for (const std::string name : {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl", "gemma3"}) {
     const std::vector<float> scores = wanted(name);
     const auto compare = [&](const heddle::Results& results, const char* what) {
       const double error = relative_error(results.floats("model.outputs", "logits.0"), scores);

@@ -5,11 +5,13 @@
 Needs torch, transformers and safetensors from PyPI; runs on the CPU in float32 over weights rounded to bfloat16, which
 is how they are stored. Files:
 
-    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors, gemma2.safetensors, qwen3vl.safetensors
+    qwen2.5.safetensors, qwen3.safetensors, mistral3.safetensors, gemma2.safetensors, qwen3vl.safetensors,
+    gemma3.safetensors
                             3 layers of width 24, groups of 2 heads; names as single files have them
     configs.json            the config of each
     expected.safetensors    "qwen3.ids" is an input of 2 rows, "qwen3.last_hidden" what is behind the final norm,
-                            "qwen3.layer.2" the states after 2 layers
+                            "qwen3.layer.2" the states after 2 layers; "gemma3.states" those of all
+                            layers side by side, "gemma3.wide.states" with windows longer than the rows
 """
 
 import json
@@ -18,7 +20,8 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import Gemma2Config, Gemma2Model, MistralConfig, MistralModel, Qwen3Config, Qwen3Model
+from transformers import Gemma2Config, Gemma2Model, Gemma3TextConfig, Gemma3TextModel, MistralConfig, MistralModel
+from transformers import Qwen3Config, Qwen3Model
 from transformers.models.qwen2_5_vl.configuration_qwen2_5_vl import Qwen2_5_VLTextConfig
 from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import Qwen2_5_VLTextModel
 from transformers.models.qwen3_vl.configuration_qwen3_vl import Qwen3VLTextConfig
@@ -83,12 +86,43 @@ def qwen3vl():
     return Qwen3VLTextModel(config), dict(model_type="qwen3_vl_text", rope_theta=5e6)
 
 
+def gemma3(window=8):
+    # Two layers with windows shorter than the rows and a rotation of their own, one without, whose positions are scaled.
+    rope = {
+        "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+        "full_attention": {"rope_type": "linear", "rope_theta": 1e6, "factor": 8.0},
+    }
+    config = Gemma3TextConfig(
+        **SIZES,
+        head_dim=16,
+        query_pre_attn_scalar=20,
+        sliding_window=window,
+        sliding_window_pattern=3,
+        rope_parameters=rope,
+        attn_implementation="eager",
+    )
+    return Gemma3TextModel(config), dict(
+        model_type="gemma3_text",
+        head_dim=16,
+        query_pre_attn_scalar=20,
+        sliding_window=window,
+        sliding_window_pattern=3,
+        rope_theta=1e6,
+        rope_local_base_freq=1e4,
+        rope_scaling={"rope_type": "linear", "factor": 8.0},
+    )
+
+
+def side_by_side(states):
+    return torch.cat(states.hidden_states, dim=-1)
+
+
 def main():
     here = os.path.dirname(os.path.abspath(__file__))
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(here, "language")
     os.makedirs(out, exist_ok=True)
     expected, configs = {}, {}
-    makers = {"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3, "gemma2": gemma2, "qwen3vl": qwen3vl}
+    makers = {"qwen2.5": qwen25, "qwen3": qwen3, "mistral3": mistral3, "gemma2": gemma2, "qwen3vl": qwen3vl, "gemma3": gemma3}
     for seed, (name, make) in enumerate(makers.items()):
         model, configs[name] = make()
         shake(model, 100 + seed)
@@ -99,6 +133,12 @@ def main():
         expected[f"{name}.last_hidden"] = states.last_hidden_state
         for layer in range(1, SIZES["num_hidden_layers"]):
             expected[f"{name}.layer.{layer}"] = states.hidden_states[layer]
+        if name != "gemma3":
+            continue
+        expected["gemma3.states"] = side_by_side(states)
+        wide = gemma3(window=64)[0]
+        wide.load_state_dict(model.state_dict())
+        expected["gemma3.wide.states"] = side_by_side(wide(input_ids=ids, output_hidden_states=True, use_cache=False))
     save_file(
         {name: tensor.clone().contiguous() for name, tensor in expected.items()},
         os.path.join(out, "expected.safetensors"),
