@@ -20,14 +20,14 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
               WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
-              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeUpsample, LtxvVaeDownsample,
-              LtxvVaeImageOut, LtxvVaeLatentOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
-              WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
-              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
-              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
-              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
-              InstructPixToPixConditioning, LTXVImgToVideo, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
-              VaeModules)
+              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeTime, LtxvVaeUpsample,
+              LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, WanVideoLatentIn,
+              WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample,
+              WanVideoImageOut, WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn,
+              TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
+              TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
+              LTXVImgToVideo, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
+              WanFunControlToVideo, VaeBench, VaeModules)
 
 }  // namespace heddle::vae
