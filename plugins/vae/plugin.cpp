@@ -4,6 +4,7 @@
 #include "autoencoder_wan.h"
 #include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
+#include "plugins/vae/ltxv_guide_nodes.h"
 #include "plugins/vae/ltxv_nodes.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
@@ -27,7 +28,8 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
               TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
               VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
-              LTXVImgToVideo, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
-              WanFunControlToVideo, VaeBench, VaeModules)
+              LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides, LTXVImgToVideoInplace, WanImageToVideo,
+              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
+              VaeModules)
 
 }  // namespace heddle::vae
