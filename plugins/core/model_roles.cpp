@@ -23,6 +23,10 @@ constexpr RoleNames kRoles[] = {
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
     {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
+    {"audio_vae.decoder", "an autoencoder of sound", "LTXVAudioVAELoader"},
+    {"audio_vae.encoder", "the encoder of an autoencoder of sound",
+     "no loader, as it cannot decode"},
+    {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
 };
 
 // Files that are no models: a part of a name tells.

@@ -3,19 +3,10 @@
 #include <algorithm>
 #include <string>
 
+#include "plugins/blocks/config_inside.h"
+
 namespace heddle::vae {
 namespace {
-
-// What the file's metadata tell of the autoencoder, or nothing.
-Value vae_config_inside(const Checkpoint& file) {
-  const std::optional<std::string> text = file.meta("config");
-  if (!text) return {};
-  heddle_value* out = nullptr;
-  const std::string name = file.path() + ", metadata 'config'";
-  check(service<heddle_json_service>().parse(services.host, {text->data(), text->size()},
-                                             name.c_str(), &out));
-  return Value::adopt(out).field("vae");
-}
 
 // Whether the blocks of a decoder add their input, in the order of their numbers. The publishers'
 // list has the order of an encoder, and so have diffusers' levels.
@@ -49,7 +40,7 @@ void check_part(const Checkpoint& file, const char* name, double value, double m
 
 LtxvVaeOptions LtxvVaeOptions::read(const Checkpoint& file, const Value& config,
                                     const LtxvVaeNames& names, VaeSide side) {
-  const Value inside = vae_config_inside(file);
+  const Value inside = blocks::config_inside(file).field("vae");
   const bool is_decoder = side == VaeSide::decoder;
   LtxvVaeOptions o;
   o.reads_level = is_decoder && file.has(names.one("timestep_scale_multiplier"));
