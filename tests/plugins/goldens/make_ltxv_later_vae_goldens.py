@@ -13,7 +13,8 @@ tensors (seeded_weights.py), the deviations of latents from the name "std.norm.w
                             noise; "noise.0" and so on, what its residual blocks draw, by size; "out", what is decoded with the
                             level 0.05: three of the frames, of each every second row and column; "mean", the latent of the
                             video "clip.image"; "0.9.1.drawn" is "0.9.1.z" decoded by ComfyUI's way with heddle's
-                            own noise (plugins/blocks/decoder_noise.h), from 0 to 1
+                            own noise (plugins/blocks/decoder_noise.h), from 0 to 1; "tiled.out" are each fourth frame, and of
+                            these each eighth row and column, that ComfyUI's tiles of "tiled.z" make by "2", from 0 to 1
 """
 
 import json
@@ -27,6 +28,7 @@ from diffusers import AutoencoderKLLTX2Video, AutoencoderKLLTXVideo
 from safetensors.torch import save_file
 
 import make_ltxv_vae_goldens
+import make_wan_vae_goldens
 import seeded_weights
 
 torch.set_grad_enabled(False)
@@ -169,6 +171,19 @@ def decode(model, z, noise, is_told, by_heddle=False):
     return made[0].permute(1, 2, 3, 0)[FRAMES, ::2, ::2].contiguous(), {times: torch.stack(planes) for times, planes in drawn.items()}
 
 
+def make_tiled(model):
+    """VAEDecodeTiled of tile_size 128, overlap 32, temporal_size 16, temporal_overlap 8."""
+    z, side = randn(150, 1, CHANNELS, 3, 6, 4), lambda n: 32 * n
+
+    def code(tile):
+        raw = tile * make_ltxv_vae_goldens.by_channel(model.latents_std) + make_ltxv_vae_goldens.by_channel(model.latents_mean)
+        return model.decode(raw, return_dict=False)[0]
+
+    lengths, places = (lambda n: 8 * n - 7, side, side), (lambda n: 8 * n, side, side)
+    made = make_wan_vae_goldens.in_tiles(z, code, (2, 4, 4), (1, 1, 1), lengths, places)
+    return z, (made[0].permute(1, 2, 3, 0)[::4, ::8, ::8] / 2 + 0.5).clamp(0, 1).contiguous()
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "ltxv_later_vae")
     os.makedirs(out, exist_ok=True)
@@ -189,6 +204,8 @@ def main():
             expected["0.9.1.drawn"] = (own / 2 + 0.5).clamp(0, 1)
         for i, planes in drawn.items():
             expected[f"{name}.noise.{i}"] = planes
+        if name == "2":
+            expected["tiled.z"], expected["tiled.out"] = make_tiled(model)
         expected[f"{name}.mean"] = make_ltxv_vae_goldens.encode(model, image)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         json.dump(shapes, file)

@@ -1,5 +1,6 @@
 // VAEDecode over a tiny autoencoder of LTX-Video 0.9.1, which is told a noise level and draws
-// (../goldens/make_ltxv_later_vae_goldens.py).
+// (../goldens/make_ltxv_later_vae_goldens.py), and LTXVLatentUpsampler beside it
+// (../goldens/make_latent_upsampler_goldens.py).
 #include "tests/plugins/nodes/placed_fixture.h"
 
 namespace heddle::test {
@@ -49,6 +50,45 @@ BOOST_AUTO_TEST_CASE(decoding_draws_the_same_noise_in_each_run) {
   const double error = relative_error(some, expected.floats("0.9.1.drawn"));
   BOOST_TEST_MESSAGE("relative error " << error);
   BOOST_TEST(error < 1e-5, "relative error " << error);
+}
+
+// Of 4 x 4 cells and two frames of the latent.
+BOOST_AUTO_TEST_CASE(tiles_of_a_video_are_put_together_as_in_comfyui) {
+  std::vector<FileTensor> tensors = seeded_model("2", false, "ltxv_later_vae");
+  for (FileTensor& tensor : tensors)
+    if (tensor.name.ends_with("std-of-means"))
+      tensor = seeded_tensor(tensor.name, tensor.shape, "std.norm.weight");
+  add("vae/two", tensors);
+  const auto decoded = [&](const char* type, const char* more) {
+    return run_whole(
+               cat(R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": "two.safetensors"}},
+      "in": {"class_type": "test.latent", "inputs": {"name": "tiled.z", "path": ")",
+                   golden.string(), R"("}}, "out": {"class_type": ")", type,
+                   R"(", "inputs": {"samples": ["in", 0], "vae": ["vae", 0])", more, "}}, ", kLook,
+                   "}"),
+               {"out.IMAGE"})
+        .floats("out.IMAGE");
+  };
+  constexpr std::size_t kRows = 192, kColumns = 128, kColours = 3;
+  const auto some_of = [](const std::vector<float>& video) {
+    BOOST_TEST_REQUIRE(video.size() == 17 * kRows * kColumns * kColours);
+    std::vector<float> some;
+    for (std::size_t frame = 0; frame < 17; frame += 4)
+      for (std::size_t y = 0; y < kRows; y += 8)
+        for (std::size_t x = 0; x < kColumns; x += 8)
+          for (std::size_t c = 0; c < kColours; ++c)
+            some.push_back(video[((frame * kRows + y) * kColumns + x) * kColours + c]);
+    return some;
+  };
+  const std::vector<float>
+      whole = some_of(decoded("VAEDecode", "")),
+      tiled = some_of(decoded(
+          "VAEDecodeTiled",
+          R"(, "tile_size": 128, "overlap": 32, "temporal_size": 16, "temporal_overlap": 8)"));
+  const double error = relative_error(tiled, expected.floats("tiled.out"));
+  BOOST_TEST_MESSAGE("relative error " << error);
+  BOOST_TEST(error < 1e-5, "relative error " << error);
+  BOOST_TEST(relative_error(whole, tiled) > 1e-4);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
