@@ -40,4 +40,13 @@ std::uint64_t LTXVAudioVAELoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, ckpt_name);
 }
 
+void LatentUpscaleModelLoader::execute(Context& ctx) {
+  const Checkpoint file =
+      Checkpoint::open(find_file(ctx, model_name.widget.source, ctx[model_name]).string());
+  ctx[model] = Record().set("model", build_for(ctx, "latent_upscaler", file, Value())).value();
+}
+std::uint64_t LatentUpscaleModelLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, model_name);
+}
+
 }  // namespace heddle::loaders

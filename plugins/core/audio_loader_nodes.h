@@ -23,4 +23,19 @@ struct LTXVAudioVAELoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct LatentUpscaleModelLoader {
+  static constexpr Info info{"LatentUpscaleModelLoader",
+                             1,
+                             "Load Latent Upscale Model",
+                             "model/loaders",
+                             "A model that makes latents larger: of LTX-Video and LTX 2.",
+                             kLoader};
+  static constexpr Input<std::string> model_name{
+      "model_name", Widget{.source = "latent_upscale_models", .type = "COMBO"}};
+  static constexpr Output<Value> model{"LATENT_UPSCALE_MODEL", 0, "", "LATENT_UPSCALE_MODEL"};
+  static constexpr auto ports = heddle::ports(model_name, model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 }  // namespace heddle::loaders

@@ -26,6 +26,7 @@ constexpr RoleNames kRoles[] = {
     {"audio_vae.decoder", "an autoencoder of sound", "LTXVAudioVAELoader"},
     {"audio_vae.encoder", "the encoder of an autoencoder of sound",
      "no loader, as it cannot decode"},
+    {"latent_upscaler", "a model that makes latents larger", "LatentUpscaleModelLoader"},
     {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
 };
 

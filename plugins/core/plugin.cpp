@@ -53,9 +53,9 @@ HEDDLE_PLUGIN(
     CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly, TripleCLIPLoader,
     QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader, IPAdapterUnifiedLoader,
     StyleModelLoader, ControlNetLoader, DiffControlNetLoader, UpscaleModelLoader,
-    LTXVAudioVAELoader, HypernetworkLoader, ModelPatchLoader, TorchCompileModel,
-    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
-    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
+    LTXVAudioVAELoader, LatentUpscaleModelLoader, HypernetworkLoader, ModelPatchLoader,
+    TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits,
+    SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
     CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
     SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 

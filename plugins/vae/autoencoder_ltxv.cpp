@@ -294,6 +294,21 @@ class LtxvVaeBuilder {
   std::deque<std::string> input_names_;  // which links point into
 };
 
+// The autoencoder's units, for nodes that change latents in these.
+void add_statistics(const Checkpoint& file, const LtxvVaeNames& names, std::int64_t channels,
+                    Blocks& graph) {
+  const auto told = [&](const std::string& tensor) {
+    std::vector<double> numbers(static_cast<std::size_t>(channels));
+    check(service<heddle_checkpoint_service>().numbers(file.raw(), tensor.c_str(),
+                                                       std::uint32_t(channels), numbers.data()));
+    std::vector<Value> values;
+    for (const double number : numbers) values.push_back(value_of(number));
+    return list_of(values);
+  };
+  graph.setting("statistics_means", told(names.means()));
+  graph.setting("statistics_deviations", told(names.deviations()));
+}
+
 void build_ltxv_side(const Checkpoint& file, const Value& config, Blocks& graph, VaeSide side) {
   const std::optional<LtxvVaeNames> names = LtxvVaeNames::find(file, side);
   if (!names)
@@ -308,6 +323,7 @@ void build_ltxv_side(const Checkpoint& file, const Value& config, Blocks& graph,
   graph.setting("downscale", builder.downscale());
   graph.setting("frame_downscale", builder.frame_downscale());
   graph.setting("pixel_channels", std::int64_t{3});
+  add_statistics(file, *names, channels, graph);
   if (!options.reads_level) return;
   std::vector<Value> planes;
   for (const std::int64_t count : builder.noise_planes()) planes.push_back(value_of(count));

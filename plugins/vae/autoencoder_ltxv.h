@@ -15,8 +15,8 @@
 //                logvar (1, 1, F, h, w) f32
 //
 // Mean and deviation of each channel are in the file, and applied inside. Settings: family,
-// latent_channels, downscale (32), frame_downscale (8), pixel_channels, noise_planes. Stateless,
-// any thread.
+// latent_channels, downscale (32), frame_downscale (8), pixel_channels, noise_planes,
+// statistics_means and statistics_deviations (lists). Stateless, any thread.
 #pragma once
 
 #include "autoencoder_ltxv_blocks.h"

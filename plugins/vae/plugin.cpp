@@ -3,8 +3,10 @@
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
+#include "latent_upsampler.h"
 #include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
+#include "plugins/vae/latent_upsampler_nodes.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
 #include "plugins/vae/ltxv_guide_nodes.h"
 #include "plugins/vae/ltxv_nodes.h"
@@ -28,14 +30,15 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, AudioVaeDecoder,
               AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
               AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
-              VocoderUpsample, VocoderSum, VocoderOut, WanVideoLatentIn, WanVideoImageIn,
+              VocoderUpsample, VocoderSum, VocoderOut, LatentUpsampler, LatentUpIn, LatentUpResnet,
+              LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn, WanVideoImageIn,
               WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut,
               WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
               TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
               VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
               InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
-              VaeModules)
+              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, LTXVLatentUpsampler,
+              WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+              VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -91,6 +91,24 @@ BOOST_AUTO_TEST_CASE(tiles_of_a_video_are_put_together_as_in_comfyui) {
   BOOST_TEST(relative_error(whole, tiled) > 1e-4);
 }
 
+BOOST_AUTO_TEST_CASE(a_larger_latent_keeps_the_units) {
+  add("latent_upscale_models/plain", seeded_model("plain", false, "latent_upsamplers"));
+  const std::filesystem::path file =
+      tests_folder() / "plugins/goldens/latent_upsamplers/expected.safetensors";
+  const std::string flow = cat(
+      R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": "told.safetensors"}},
+      "model": {"class_type": "LatentUpscaleModelLoader", "inputs": {"model_name": "plain.safetensors"}},
+      "in": {"class_type": "test.latent", "inputs": {"name": "node.samples", "path": ")",
+      file.string(),
+      R"("}}, "out": {"class_type": "LTXVLatentUpsampler", "inputs": {"samples": ["in", 0], "upscale_model": ["model", 0], "vae": ["vae", 0]}}, )",
+      kLook, "}");
+  const double error =
+      relative_error(run_whole(flow, {"out.LATENT"}).floats("out.LATENT", "samples"),
+                     TensorFile{file}.floats("node.larger"));
+  BOOST_TEST_MESSAGE("relative error " << error);
+  BOOST_TEST(error < 1e-5, "relative error " << error);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::test
