@@ -45,7 +45,7 @@ std::string weight_text(std::string_view slot, const std::vector<WeightPart>& pa
     texts.push_back(
         all ? part.tensor
             : cat(part.tensor, "[", part.begin, ":", part.end < 0 ? "" : cat(part.end), "]"));
-    if (part.frame > 0) texts.back() += cat("@", part.frame);
+    if (part.frame != 0) texts.back() += cat("@", part.frame);
   }
   return cat(" ", slot, "<-", join(texts, "+"));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -26,7 +27,8 @@ struct Piece {
   std::vector<std::int64_t> shape() const {
     std::vector<std::int64_t> shape = tensor.shape;
     shape[0] = end - begin;
-    if (source.frame > 0) shape.erase(shape.begin() + kFrameAxis);
+    if (source.frame != 0) shape.erase(shape.begin() + kFrameAxis);
+    if (source.frame < 0) std::swap(shape[0], shape[1]);
     if (!source.columns.empty()) {
       shape[1] = 0;
       for (const WeightSource::Range& c : source.columns) shape[1] += c.end - c.begin;
@@ -67,11 +69,31 @@ void add(HostWeight& host, const std::vector<std::int64_t>& shape, DType dtype,
   host.keep.push_back(bytes);
 }
 
+// One frame of (C, O, T), all of it, as (O, C).
+void add_transposed(HostWeight& host, const Piece& piece) {
+  const TensorView& t = piece.tensor;
+  const std::vector<std::int64_t> shape = piece.shape();
+  const auto bytes = host_bytes(dense_bytes(make_info(heddle_dtype(t.dtype), shape)));
+  const auto size = std::size_t(dtype_bytes(t.dtype, 1));
+  std::byte* to = bytes.get();
+  for (std::int64_t row = 0; row < shape[0]; ++row)
+    for (std::int64_t column = 0; column < shape[1]; ++column, to += size) {
+      const std::int64_t at =
+          (column * shape[0] + row) * t.shape[kFrameAxis] - piece.source.frame - 1;
+      std::memcpy(to, t.data.data() + dtype_bytes(t.dtype, at), size);
+    }
+  add(host, shape, t.dtype, bytes, t.scale());
+}
+
 void add_as_in_file(HostWeight& host, const Piece& piece) {
   const TensorView& t = piece.tensor;
   const std::int64_t width = elements_below(t, 1);
   const std::byte* const rows = t.data.data() + dtype_bytes(t.dtype, piece.begin * width);
   const std::vector<std::int64_t> shape = piece.shape();
+  if (piece.source.frame < 0) {
+    add_transposed(host, piece);
+    return;
+  }
   if (piece.source.columns.empty() && piece.source.frame == 0) {
     // Kernels only read here; the ABI's view has one kind of pointer.
     host.parts.push_back(
@@ -237,7 +259,7 @@ HostWeight host_weight(const WeightSource& source) {
 
 bool is_made(const WeightSource& source) {
   const auto is_packed = [](const WeightSource::Part& p) { return p.tensor->packed != nullptr; };
-  return !source.places.empty() || !source.columns.empty() || source.frame > 0 ||
+  return !source.places.empty() || !source.columns.empty() || source.frame != 0 ||
          has_merged(source) || std::ranges::any_of(source.parts, is_packed);
 }
 

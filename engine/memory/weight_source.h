@@ -27,8 +27,9 @@ struct WeightSource {
   };
   std::vector<Range>
       columns;  // along axis 1 of what is joined, one after another; empty: all of them
-  // Of filters over frames, (O, C, T, R, S), those of this frame, from 1: (O, C, R, S). 0: all is
-  // taken. Not together with columns.
+  // Of filters over frames, (O, C, T, R, S) or (O, C, T), those of this frame, from 1: (O, C, R, S)
+  // or (O, C). Below 0: of (C, O, T) the frame of that number without its sign, transposed: (O, C);
+  // of one part, that is not patched. 0: all is taken. Not together with columns.
   std::int64_t frame = 0;
   std::int32_t use = 0;                          // HEDDLE_USE_...
   std::shared_ptr<const WeightPatches> patches;  // of the model; nullptr: none
@@ -57,7 +58,7 @@ struct WeightSource {
   Hash128 key(Hash128 checkpoint) const;
 };
 
-// The axis of T in filters over frames, (O, C, T, R, S).
+// The axis of T in filters over frames, (O, C, T, R, S) and (O, C, T).
 inline constexpr std::ptrdiff_t kFrameAxis = 2;
 // Elements of a row that neighbour each other: everything below the first `axes` axes.
 std::int64_t elements_below(const TensorView& tensor, std::size_t axes);

@@ -1,5 +1,7 @@
 // What a slot's bytes are told to be, and by what they are known.
 #include <algorithm>
+#include <cstdlib>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -30,12 +32,26 @@ void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
 void require_frame(const std::vector<WeightSource::Part>& parts, std::int64_t frame) {
   for (const WeightSource::Part& part : parts) {
     const TensorView& t = *part.tensor;
-    if (t.shape.size() == 5 && frame <= t.shape[kFrameAxis] && !is_block_format(t.dtype)) continue;
+    const std::size_t axes = t.shape.size();
+    const bool has_frames = axes == 3 || (axes == 5 && frame > 0);
+    if (has_frames && std::abs(frame) <= t.shape[kFrameAxis] && !is_block_format(t.dtype)) continue;
     throw Error(Code::unsupported,
                 cat(quote(t.name), " (", join(t.shape, ", "), ") of ", dtype_name(t.dtype),
-                    " cannot be cut into filters of a frame: five axes, and numbers that stand "
-                    "alone, are needed. Use a file in 16 or 32 bits."));
+                    " cannot be cut into filters of a frame: three or five axes, and numbers that "
+                    "stand alone, are needed. Use a file in 16 or 32 bits."));
   }
+}
+
+// What is transposed is put together from one tensor as it is in the file.
+void require_one_whole(const std::vector<WeightSource::Part>& parts, const WeightPatches* patches) {
+  const WeightSource::Part& part = parts.front();
+  const TensorView& t = *part.tensor;
+  const bool is_patched = patches != nullptr && !patches->of(t.name).empty();
+  if (parts.size() == 1 && part.begin == 0 && part.end == t.shape[0] && !is_patched) return;
+  throw Error(Code::unsupported,
+              cat(quote(t.name), " (", join(t.shape, ", "),
+                  ") is taken transposed, which only one whole tensor can be that nothing is added "
+                  "to. Leave the LoRA out."));
 }
 
 // Nobody multiplies tables, so nothing can be added beside their product.
@@ -70,9 +86,13 @@ heddle_tensor_info WeightSource::info() const {
   std::vector<const TensorView*> tensors;
   for (const Part& part : parts) tensors.push_back(part.tensor);
   const DType dtype = joined_dtype(tensors, use);
-  if (frame > 0) {
+  if (frame != 0) {
     require_frame(parts, frame);
     shape.erase(shape.begin() + kFrameAxis);
+    if (frame < 0) {
+      require_one_whole(parts, patches.get());
+      std::swap(shape[0], shape[1]);
+    }
   }
   if (patches != nullptr && is_block_format(dtype) && use != HEDDLE_USE_LINEAR)
     require_unpatched(parts, *patches);
@@ -118,7 +138,7 @@ Hash128 WeightSource::key(Hash128 checkpoint) const {
   if (!places.empty()) hasher.add(std::string_view("places")).add(placed_rows).add(placed_width);
   for (const Place& place : places)
     hasher.add(place.row).add(place.column).add(place.scale).add(place.file);
-  if (frame > 0) hasher.add(std::string_view("frame")).add(frame);
+  if (frame != 0) hasher.add(std::string_view("frame")).add(frame);
   for (const Range& c : columns) hasher.add(std::string_view("columns")).add(c.begin).add(c.end);
   return hasher.finish();
 }

@@ -119,7 +119,9 @@ heddle_status* weight(heddle_graph* g, heddle_node_id id, const char* slot, std:
       const TensorView& tensor = g->checkpoint.at(parts[i]->tensor);  // or the nearest names
       const bool has_frame = parts[i]->size > offsetof(heddle_part, frame);
       const std::int64_t frame = has_frame ? parts[i]->frame : 0;
-      if (frame != 0 && (tensor.shape.size() != 5 || frame < 0 || frame > tensor.shape[2]))
+      const std::size_t axes = tensor.shape.size();
+      const bool has_frames = axes == 3 || (axes == 5 && frame > 0);
+      if (frame != 0 && (!has_frames || std::max(frame, -frame) > tensor.shape[2]))
         throw Error(Code::invalid_argument,
                     cat("block ", node.id, ", ", quote(slot), ": ", quote(tensor.name), " (",
                         join(tensor.shape, ", "), ") has no filters of a frame ", frame));

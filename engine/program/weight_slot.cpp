@@ -35,7 +35,7 @@ std::uint64_t file_bytes(const Model& model, const Node& node, std::uint32_t num
   std::uint64_t bytes = 0;
   for (const WeightPart& part : node.weights[number]) {
     const TensorView& tensor = model.checkpoint->at(part.tensor);
-    if (part.frame > 0 || tensor.packed != nullptr || tensor.is_widened)
+    if (part.frame != 0 || tensor.packed != nullptr || tensor.is_widened)
       return 0;  // made of what is read
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     const std::int64_t end = part.end < 0 ? rows : part.end;

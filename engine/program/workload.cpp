@@ -322,7 +322,8 @@ std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& no
     rows += (part.end < 0 ? (tensor.shape.empty() ? 1 : tensor.shape[0]) : part.end) - part.begin;
   }
   if (!shape.empty()) shape[0] = rows;
-  if (parts.front().frame > 0) shape.erase(shape.begin() + 2);
+  if (parts.front().frame != 0) shape.erase(shape.begin() + 2);
+  if (parts.front().frame < 0) std::swap(shape[0], shape[1]);
   const std::int32_t use = node.type->slot(slot).use;
   return make_info(plain_dtype(joined_dtype(tensors, use), use, shape.size(), compute), shape);
 }

@@ -6,6 +6,8 @@
 #include <heddle/session.hpp>
 #include <limits>
 
+#include "plugins/blocks/decoder_noise.h"
+
 namespace heddle::vae {
 namespace {
 
@@ -148,7 +150,10 @@ Tensor covered_by_cells(Context& ctx, const Tensor& picture, const Autoencoder& 
 
 Tensor decoded(Context& ctx, const Value& decoder, const Tensor& z) {
   if (!decoder) return ops::cast(ctx, z.permute({0, 2, 3, 1}), HEDDLE_F32);
-  return call_model(ctx, decoder, Record().set("z", value_of(z)).value()).get<Tensor>("image", {});
+  Record inputs;
+  inputs.set("z", value_of(z));
+  set_decoder_noise(ctx, decoder, z, inputs);
+  return call_model(ctx, decoder, inputs.value()).get<Tensor>("image", {});
 }
 
 Tensor mean_of(Context& ctx, const Value& encoder, const Tensor& picture) {

@@ -28,7 +28,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "image_slots",
                                                "control",
                                                "control_apply_to_uncond",
-                                               "unclip_conditioning"};
+                                               "unclip_conditioning",
+                                               "keyframe_idxs"};
 
 // One entry of a CONDITIONING.
 struct EntryShapes {

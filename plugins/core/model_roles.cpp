@@ -24,6 +24,11 @@ constexpr RoleNames kRoles[] = {
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
     {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
     {"text_projection", "a projection of texts", "LTXAVTextEncoderLoader"},
+    {"audio_vae.decoder", "an autoencoder of sound", "LTXVAudioVAELoader"},
+    {"audio_vae.encoder", "the encoder of an autoencoder of sound",
+     "no loader, as it cannot decode"},
+    {"latent_upscaler", "a model that makes latents larger", "LatentUpscaleModelLoader"},
+    {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
 };
 
 // Files that are no models: a part of a name tells.

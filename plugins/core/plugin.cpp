@@ -1,6 +1,7 @@
 // plugins/core/plugin.cpp - the plugin of the loaders of model files, of literals, of what computes
 // with them and of what shows a value.
 #include "attention_nodes.h"
+#include "audio_loader_nodes.h"
 #include "block_merge_nodes.h"
 #include "conditioning_file_nodes.h"
 #include "hook_nodes.h"
@@ -30,32 +31,35 @@ namespace heddle::loaders {
 
 static_assert(std::size(kBlockMerges) == 16, "each row is a node of the list below");
 
-HEDDLE_PLUGIN(
-    "org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, unCLIPCheckpointLoader,
-    UNETLoader, VAELoader, CLIPLoader, DualCLIPLoader, UnetLoaderGGUF, CLIPLoaderGGUF,
-    DualCLIPLoaderGGUF, PrimitiveInt, PrimitiveFloat, PrimitiveString, PrimitiveStringMultiline,
-    PrimitiveBoolean, LoraLoader, LoraLoaderModelOnly, PreviewAny, ComfySwitchNode,
-    ComfyPassOrNoneNode, ComfyNotNode, ComfyAndNode, ComfyOrNode, ComfyMathExpression,
-    ComfyNumberConvert, CustomCombo, SeedNode, ResolutionSelector, StringConcatenate,
-    StringSubstring, StringLength, CaseConverter, StringTrim, StringReplace, StringContains,
-    StringCompare, JsonExtractString, CreateList, GetItemFromList, ColorToRGBInt,
-    PrimitiveBoundingBox, CurveEditor, ConvertArrayToString, ConvertDictionaryToString,
-    AddTextPrefix, AddTextSuffix, ReplaceText, StripWhitespace, TextToLowercase, TextToUppercase,
-    TruncateText, RegexMatch, RegexExtract, RegexReplace, StartLoop, EndLoop, LoopIteration,
-    LoopProgress, LoopResult, LoopOutputs, StringFormat, MergeTextLists, SaveText, CameraAngle,
-    BuildJsonPromptIdeogram, ModelMergeSimple, ModelMergeAdd, ModelMergeSubtract, ModelMergeBlocks,
-    MergeByBlocks<0>, MergeByBlocks<1>, MergeByBlocks<2>, MergeByBlocks<3>, MergeByBlocks<4>,
-    MergeByBlocks<5>, MergeByBlocks<6>, MergeByBlocks<7>, MergeByBlocks<8>, MergeByBlocks<9>,
-    MergeByBlocks<10>, MergeByBlocks<11>, MergeByBlocks<12>, MergeByBlocks<13>, MergeByBlocks<14>,
-    MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd, CLIPMergeSubtract, CLIPAttentionMultiply,
-    UNetSelfAttentionMultiply, UNetCrossAttentionMultiply, ModelSave, CLIPSave, VAESave,
-    CheckpointSave, LoraLoaderBypass, LoraLoaderBypassModelOnly, LTXAVTextEncoderLoader,
-    TripleCLIPLoader, QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader,
-    IPAdapterUnifiedLoader, StyleModelLoader, ControlNetLoader, DiffControlNetLoader,
-    UpscaleModelLoader, HypernetworkLoader, ModelPatchLoader, TorchCompileModel,
-    ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice,
-    SelectCLIPDevice, SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly,
-    CreateHookModelAsLora, CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder,
-    SaveConditioning, ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
+HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple,
+              unCLIPCheckpointLoader, UNETLoader, VAELoader, CLIPLoader, DualCLIPLoader,
+              UnetLoaderGGUF, CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt, PrimitiveFloat,
+              PrimitiveString, PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader,
+              LoraLoaderModelOnly, PreviewAny, ComfySwitchNode, ComfyPassOrNoneNode, ComfyNotNode,
+              ComfyAndNode, ComfyOrNode, ComfyMathExpression, ComfyNumberConvert, CustomCombo,
+              SeedNode, ResolutionSelector, StringConcatenate, StringSubstring, StringLength,
+              CaseConverter, StringTrim, StringReplace, StringContains, StringCompare,
+              JsonExtractString, CreateList, GetItemFromList, ColorToRGBInt, PrimitiveBoundingBox,
+              CurveEditor, ConvertArrayToString, ConvertDictionaryToString, AddTextPrefix,
+              AddTextSuffix, ReplaceText, StripWhitespace, TextToLowercase, TextToUppercase,
+              TruncateText, RegexMatch, RegexExtract, RegexReplace, StartLoop, EndLoop,
+              LoopIteration, LoopProgress, LoopResult, LoopOutputs, StringFormat, MergeTextLists,
+              SaveText, CameraAngle, BuildJsonPromptIdeogram, ModelMergeSimple, ModelMergeAdd,
+              ModelMergeSubtract, ModelMergeBlocks, MergeByBlocks<0>, MergeByBlocks<1>,
+              MergeByBlocks<2>, MergeByBlocks<3>, MergeByBlocks<4>, MergeByBlocks<5>,
+              MergeByBlocks<6>, MergeByBlocks<7>, MergeByBlocks<8>, MergeByBlocks<9>,
+              MergeByBlocks<10>, MergeByBlocks<11>, MergeByBlocks<12>, MergeByBlocks<13>,
+              MergeByBlocks<14>, MergeByBlocks<15>, CLIPMergeSimple, CLIPMergeAdd,
+              CLIPMergeSubtract, CLIPAttentionMultiply, UNetSelfAttentionMultiply,
+              UNetCrossAttentionMultiply, ModelSave, CLIPSave, VAESave, CheckpointSave,
+              LoraLoaderBypass, LoraLoaderBypassModelOnly, LTXAVTextEncoderLoader, TripleCLIPLoader,
+              QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader, IPAdapterUnifiedLoader,
+              StyleModelLoader, ControlNetLoader, DiffControlNetLoader, UpscaleModelLoader,
+              LTXVAudioVAELoader, LatentUpscaleModelLoader, HypernetworkLoader, ModelPatchLoader,
+              TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap,
+              MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice, SelectVAEDevice,
+              CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
+              CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
+              ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -102,7 +102,8 @@ class LtxvBuilder {
     const Source vector = embed_vector(timestep, noise), shared = share_modulation(vector);
     const Source text =
         embed_text(graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
-    add_rope(graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT));
+    add_rope(graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT),
+             graph_.input("guide_frames", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
     for (int i = 0; i < s_.layers; ++i) {
       const std::string path = "layer." + std::to_string(i),
@@ -151,10 +152,11 @@ class LtxvBuilder {
     return block[B::out];
   }
 
-  void add_rope(const Source& frame_time) {
+  void add_rope(const Source& frame_time, const Source& guides) {
     using B = LtxvRope;
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x_).link(B::frame_time, frame_time).set(B::width, s_.width);
+    block.link(B::guide_frames, guides);
     block.set(B::causal, o_.is_causal).set(B::theta, o_.theta);
     block.set(B::most_time, o_.most[0]).set(B::most_height, o_.most[1]);
     block.set(B::most_width, o_.most[2]);

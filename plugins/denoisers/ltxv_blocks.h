@@ -66,6 +66,7 @@ struct LtxvRope {
                              "blocks/ltxv", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, F, H, W)"};
   static constexpr Input<Tensor> frame_time{"frame_time"};
+  static constexpr Input<Tensor> guide_frames{"guide_frames", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> width{"width", Widget{.number = 2048}};
   static constexpr Input<bool> causal{"causal", Widget{}};
   static constexpr Input<double> frame_pictures{"frame_pictures", Widget{.number = 8}};
@@ -77,8 +78,8 @@ struct LtxvRope {
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
-      heddle::ports(x, frame_time, width, causal, frame_pictures, side_pixels, most_time,
-                    most_height, most_width, theta, cos, sin);
+      heddle::ports(x, frame_time, guide_frames, width, causal, frame_pictures, side_pixels,
+                    most_time, most_height, most_width, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -63,6 +63,16 @@ double frame_time_of(const Value& entry) {
                   ", of which no video has a length. Give LTXVConditioning one above 0.");
 }
 
+// Pairs of numbers as (K, 2).
+Tensor guide_frames_of(Context& ctx, const Value& pairs) {
+  const Tensor made = ctx.make_host({pairs.count(), 2}, HEDDLE_F32);
+  float* to = made.data<float>();
+  for (std::uint32_t k = 0; k < pairs.count(); ++k)
+    for (const std::uint32_t end : {0u, 1u})
+      *to++ = float(pairs.item(k).item(end).as<std::int64_t>());
+  return made;
+}
+
 constexpr float kSameNoise = 1e-6f;
 
 // How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
@@ -191,6 +201,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kFrameTime, name});
     else if (name == "frame_noise")
       inputs.push_back({Kind::kFrameNoise, name});
+    else if (name == kGuideFrames)
+      inputs.push_back({Kind::kGuideFrames, name});
     else if (name == "unguided")
       inputs.push_back({Kind::kUnguided, name});
     else if (name == "positions" && model_settings(model).has("positions"))
@@ -213,6 +225,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
 bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& latent) {
   using Kind = ConditioningInput::Kind;
   if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
+  if (kind == Kind::kGuideFrames) return entry.field(kKeyframes).count() > 0;
   if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
   const bool unguided = entry.get<bool>("unguided", false);
@@ -262,6 +275,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {
       constants.set(name, value_of(frame_noise_of(ctx, place.latent.field("noise_mask"))));
+    } else if (kind == Kind::kGuideFrames) {
+      constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));
     } else if (kind == Kind::kFrameTime) {
       constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));
     } else if (kind == Kind::kUnguided) {

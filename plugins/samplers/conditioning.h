@@ -24,7 +24,8 @@ struct ConditioningInput {
     kSizes,
     kVision,
     kFrameTime,
-    kFrameNoise
+    kFrameNoise,
+    kGuideFrames
   } kind;
   std::string name;  // the model's
 };
@@ -38,6 +39,11 @@ inline constexpr const char* kVisionOutput = "clip_vision_output";
 // The input with what each frame of the latent has of the level, and the axis of frames there.
 inline constexpr const char* kFrameNoise = "frame_noise";
 inline constexpr std::int64_t kFramesAxis = 2;
+
+// The input (K, 2) with the pictures at which the latent's last K frames begin and end, and the
+// field of an entry, a list of such pairs, that tells them.
+inline constexpr const char* kGuideFrames = "guide_frames";
+inline constexpr const char* kKeyframes = "keyframe_idxs";
 
 // The input that goes with "references".
 // Of models whose steps are distilled: the level that a step goes to.

@@ -43,6 +43,10 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {place.grid.front()}});
       continue;
     }
+    if (kind == Kind::kGuideFrames) {
+      constants.push_back({name, HEDDLE_F32, {entry.scope.field(kKeyframes).count(), 2}});
+      continue;
+    }
     if (kind == Kind::kSizes) {
       const auto count = model_settings(model).get<std::int64_t>("size_numbers", 0);
       constants.push_back({name, HEDDLE_F32, {1, count}});

@@ -37,6 +37,10 @@ Tensor part(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int
 // The axis that is cut as the point is; none: a window sees all of it.
 std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& shape,
                                           const WindowRule& rule, std::int64_t full) {
+  if (rule.dim == kFramesAxis && name == kGuideFrames)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning tells of guides (LTXVAddGuide), which context windows along the "
+                "frames would cut. Use one of the two.");
   constexpr std::array<std::string_view, 5> kRows = {"context", "y", "concat", "references",
                                                      "vision"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;

@@ -2,9 +2,9 @@
 // architecture: AutoencoderKLLTXVideo of diffusers, by the publishers of the model. Shapes: B
 // videos, F frames of the latent, T frames, H x W pixels or cells. A filter over three frames is
 // three of one frame each ("first", "second", "third"): a convolution reads a frame and its
-// neighbours, or, where it is causal, the two frames before it. What is before the first frame is
-// the first one once more, what is behind the last one the last. Blocks are pure and have no
-// instance; any thread.
+// neighbours, or, where it is causal, the two frames before it (ltxv_filter.h). `mirrors`: what is
+// around a frame are its own rows and columns, else zeros. Blocks are pure and have no instance;
+// any thread.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -12,11 +12,16 @@
 namespace heddle::vae {
 
 // z (B, C, F, h, w) or (B, C, h, w), a frame each, in the diffusion model's units -> hidden
-// (B, F, h, w, C'). mean and deviation (C): the autoencoder's units.
+// (B, F, h, w, C'). mean and deviation (C): the autoencoder's units. Where there is noise, of z's
+// shape, the latent is (1 - noise_share) z + noise_share noise.
 struct LtxvVaeLatentIn {
-  static constexpr Info info{"ltxv.vae_latent_in", 1,  "LTX-Video VAE latent input",
+  static constexpr Info info{"ltxv.vae_latent_in", 2,  "LTX-Video VAE latent input",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> z{"z"};
+  static constexpr Input<Tensor> noise{"noise", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<double> noise_share{"noise_share", Widget{}};
+  static constexpr Input<bool> causal{"causal", Widget{}};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Weight mean{"statistics.mean"};
   static constexpr Weight deviation{"statistics.deviation"};
   static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
@@ -24,32 +29,40 @@ struct LtxvVaeLatentIn {
   static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(z, mean, deviation, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(z, noise, noise_share, causal, mirrors, mean,
+                                              deviation, first, second, third, bias, out);
   static void execute(Context& ctx);
 };
 
 // image (T, 4 H, 4 W, 3) in [-1, 1], one video -> hidden (1, T, H, W, C): squares of 4 x 4 pixels
 // are a cell.
 struct LtxvVaeImageIn {
-  static constexpr Info info{"ltxv.vae_image_in", 1,  "LTX-Video VAE picture input",
+  static constexpr Info info{"ltxv.vae_image_in", 2,  "LTX-Video VAE picture input",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> image{"image"};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
   static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(image, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(image, mirrors, first, second, third, bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, T, H, W, C) -> (B, T, H, W, C'). The shortcut and its norm are there where C' is not
-// C.
+// C. embedding (4 C) of LtxvVaeTime, to which the table (4, C) is added: shift and scale behind the
+// first norm, and behind the second. noise (N, H, W): of its planes `plane` and the one behind it
+// are added, times a number for each channel, behind the first and the second convolution.
 struct LtxvVaeResnet {
-  static constexpr Info info{"ltxv.vae_resnet", 1,  "LTX-Video VAE residual block",
+  static constexpr Info info{"ltxv.vae_resnet", 2,  "LTX-Video VAE residual block",
                              "blocks/vae",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> embedding{"embedding", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> noise{"noise", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> plane{"plane", Widget{}};
   static constexpr Input<bool> causal{"causal", Widget{}};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
   static constexpr Input<double> shortcut_eps{"shortcut_eps", Widget{.number = 1e-6}};
   static constexpr Weight first1{"conv1.first", HEDDLE_USE_CONV2D};
@@ -60,68 +73,125 @@ struct LtxvVaeResnet {
   static constexpr Weight second2{"conv2.second", HEDDLE_USE_CONV2D};
   static constexpr Weight third2{"conv2.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias2{"conv2.bias"};
+  static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight scale1{"noise1", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight scale2{"noise2", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm{"shortcut.norm.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm_bias{"shortcut.norm.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight shortcut{"shortcut.weight", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight shortcut_bias{"shortcut.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, causal, eps, shortcut_eps, first1, second1, third1, bias1, first2,
-                    second2, third2, bias2, norm, norm_bias, shortcut, shortcut_bias, out);
+      heddle::ports(hidden, embedding, noise, plane, causal, mirrors, eps, shortcut_eps, first1,
+                    second1, third1, bias1, first2, second2, third2, bias2, table, scale1, scale2,
+                    norm, norm_bias, shortcut, shortcut_bias, out);
   static void execute(Context& ctx);
 };
 
-// hidden (B, T, H, W, C) -> (B, 2 T - 1, 2 H, 2 W, C): a convolution to 8 C channels, of which each
-// eight are a cube of 2 x 2 x 2; the first frame of all is left out.
+// A noise level from 0 to 1, times `scale`, -> embedding (D) f32, D what of it the blocks read.
+struct LtxvVaeTime {
+  static constexpr Info info{"ltxv.vae_time", 1,  "LTX-Video VAE noise level",
+                             "blocks/vae",    "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<double> level{"level", Widget{}};
+  static constexpr Input<double> scale{"scale", Widget{.number = 1000}};
+  static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
+  static constexpr Weight in{"in.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight in_bias{"in.bias"};
+  static constexpr Weight last{"out.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight last_bias{"out.bias"};
+  static constexpr Output<Tensor> out{"embedding"};
+  static constexpr auto ports =
+      heddle::ports(level, scale, max_period, in, in_bias, last, last_bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, T, H, W, C) -> (B, f T - f + 1, s H, s W, C'), f `frames` and s `side`: a convolution
+// to f s s C' channels, of which each f s s are a block of f frames, s rows and s columns; what
+// would be before the first frame is left out. residual: the input's own channels, spread the same
+// way and repeated, are added.
 struct LtxvVaeUpsample {
-  static constexpr Info info{"ltxv.vae_upsample", 1,  "LTX-Video VAE upsampling",
+  static constexpr Info info{"ltxv.vae_upsample", 2,  "LTX-Video VAE upsampling",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<bool> causal{"causal", Widget{}};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
+  static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 2}};
+  static constexpr Input<std::int64_t> side{"side", Widget{.number = 2}};
+  static constexpr Input<bool> residual{"residual", Widget{}};
   static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
   static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, causal, mirrors, frames, side, residual,
+                                              first, second, third, bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, T, H, W, C) -> (B, (T - 1) / 2 + 1, (H + 1) / 2, (W + 1) / 2, C), by a causal
 // convolution.
 struct LtxvVaeDownsample {
-  static constexpr Info info{"ltxv.vae_downsample", 1,  "LTX-Video VAE downsampling",
+  static constexpr Info info{"ltxv.vae_downsample", 2,  "LTX-Video VAE downsampling",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
   static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mirrors, first, second, third, bias, out);
   static void execute(Context& ctx);
 };
 
-// hidden (B, T, H, W, C) -> image (B T, 4 H, 4 W, 3) f32.
+// hidden (B, T, H, W, C) -> (B, (T - 1) / f + 1, H / s, W / s, C'), f `frames` and s `side`: blocks
+// of f frames, s rows and s columns of a causal convolution become channels, to which the means of
+// groups of the input's own, gathered the same way, are added. The first frame counts f times.
+struct LtxvVaeGather {
+  static constexpr Info info{"ltxv.vae_gather", 1,  "LTX-Video VAE gathering",
+                             "blocks/vae",      "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
+  static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 2}};
+  static constexpr Input<std::int64_t> side{"side", Widget{.number = 2}};
+  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
+  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
+  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight bias{"conv.bias"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports =
+      heddle::ports(hidden, mirrors, frames, side, first, second, third, bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, T, H, W, C) -> image (B T, 4 H, 4 W, 3) f32. embedding (2 C) of LtxvVaeTime, to which
+// the table (2, C) is added: shift and scale behind the norm.
 struct LtxvVaeImageOut {
-  static constexpr Info info{"ltxv.vae_image_out", 1,  "LTX-Video VAE picture output",
+  static constexpr Info info{"ltxv.vae_image_out", 2,  "LTX-Video VAE picture output",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> embedding{"embedding", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<bool> causal{"causal", Widget{}};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
+  static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
   static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> image{"image"};
-  static constexpr auto ports = heddle::ports(hidden, eps, first, second, third, bias, image);
+  static constexpr auto ports = heddle::ports(hidden, embedding, causal, mirrors, eps, table, first,
+                                              second, third, bias, image);
   static void execute(Context& ctx);
 };
 
 // hidden (1, F, h, w, D) -> mean (1, C, F, h, w) f32 in the diffusion model's units, and logvar
 // (1, 1, F, h, w) f32, which all channels share. mean and deviation (C) as of LtxvVaeLatentIn.
 struct LtxvVaeLatentOut {
-  static constexpr Info info{"ltxv.vae_latent_out", 1,  "LTX-Video VAE latent output",
+  static constexpr Info info{"ltxv.vae_latent_out", 2,  "LTX-Video VAE latent output",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
   static constexpr Weight mean{"statistics.mean"};
   static constexpr Weight deviation{"statistics.deviation"};
@@ -132,7 +202,7 @@ struct LtxvVaeLatentOut {
   static constexpr Output<Tensor> out{"mean"};
   static constexpr Output<Tensor> logvar{"logvar"};
   static constexpr auto ports =
-      heddle::ports(hidden, eps, mean, deviation, first, second, third, bias, out, logvar);
+      heddle::ports(hidden, mirrors, eps, mean, deviation, first, second, third, bias, out, logvar);
   static void execute(Context& ctx);
 };
 

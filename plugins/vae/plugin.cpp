@@ -1,9 +1,14 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
+#include "audio_vae.h"
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
+#include "latent_upsampler.h"
 #include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
+#include "plugins/vae/latent_upsampler_nodes.h"
+#include "plugins/vae/ltxv_audio_nodes.h"
+#include "plugins/vae/ltxv_guide_nodes.h"
 #include "plugins/vae/ltxv_nodes.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
@@ -11,6 +16,7 @@
 #include "plugins/vae/vae_nodes.h"
 #include "plugins/vae/wan_nodes.h"
 #include "taesd.h"
+#include "vocoder.h"
 #include "wan_video_blocks.h"
 
 namespace heddle::vae {
@@ -20,14 +26,19 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
               WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
-              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeUpsample, LtxvVaeDownsample,
-              LtxvVaeImageOut, LtxvVaeLatentOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
-              WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
-              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
-              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
-              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
-              InstructPixToPixConditioning, LTXVImgToVideo, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
-              VaeModules)
+              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeTime, LtxvVaeUpsample,
+              LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, AudioVaeDecoder,
+              AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
+              AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
+              VocoderUpsample, VocoderSum, VocoderOut, LatentUpsampler, LatentUpIn, LatentUpResnet,
+              LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn, WanVideoImageIn,
+              WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut,
+              WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
+              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
+              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+              InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
+              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, LTXVLatentUpsampler,
+              WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+              VaeBench, VaeModules)
 
 }  // namespace heddle::vae

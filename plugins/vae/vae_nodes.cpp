@@ -58,19 +58,22 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
 
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae];
-  if (const Tensor frames = decoded_whole_video(ctx, value, ctx[samples])) {
-    ctx[image] = frames;
+  Tensor made;
+  std::string why =
+      blocks::no_room([&] { return decoded_whole_video(ctx, value, ctx[samples]); }, made);
+  if (made) {
+    ctx[image] = made;
     return;
   }
   const Value latent = without_frames(ctx[samples], value);
   const Tensor given = latent.get<Tensor>("samples", {});
   const bool is_video = given && is_of_frames(given.shape());
-  Tensor made;
-  const std::string why = blocks::no_room(
-      [&] {
-        return is_video ? decoded_frames(ctx, value, latent) : decode_whole(ctx, value, latent);
-      },
-      made);
+  if (why.empty())
+    why = blocks::no_room(
+        [&] {
+          return is_video ? decoded_frames(ctx, value, latent) : decode_whole(ctx, value, latent);
+        },
+        made);
   if (why.empty()) {
     ctx[image] = made;
     return;
@@ -107,7 +110,12 @@ void VaeDecode::infer(Infer& question) {
   if (const auto frames = whole_video_shape(*shape, *value, *autoencoder)) {
     check_channels((*shape)[1], *autoencoder);
     question.out(image, "", HEDDLE_F32, *frames);
-    return infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
+    infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
+    const std::vector<std::int64_t> tiles = tile_sizes(frame_shape(*shape), autoencoder->downscale);
+    if (!tiles.empty() && (*shape)[2] > 1)
+      tell_least_decoded_tile(question, *value, *shape, *autoencoder,
+                              {tiles.back(), overlap_of(tiles.back()), kAllFrames});
+    return;
   }
   if (is_of_frames(*shape) && (*shape)[2] == 1) shape->erase(shape->begin() + 2);
   if (shape->size() < 4 || shape->size() > 5) return;

@@ -139,11 +139,9 @@ Value without_frames(const Value& latent, const Value& vae) {
     throw Error(HEDDLE_INVALID_ARGUMENT, "samples: the latent, " +
                                              blocks::shape_text(samples.shape()) +
                                              ", is empty. Give one with a frame at least.");
-  if (whole_video_shape(samples.shape(), vae, Autoencoder(vae)))
-    throw Error(HEDDLE_UNSUPPORTED,
-                "vae: this autoencoder decodes videos only as a whole. Use VAEDecode.");
   if (samples.size(2) != 1) {
-    chunks_of(vae, "decoder_chunks");
+    if (!whole_video_shape(samples.shape(), vae, Autoencoder(vae)))
+      chunks_of(vae, "decoder_chunks");
     return latent;
   }
   return Record(latent)

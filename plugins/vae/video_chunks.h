@@ -41,8 +41,8 @@ class VideoSide {
 };
 
 // A latent of videos: (B, C, T, h, w). Of one frame it is one of pictures, which this makes of it.
-// Throws where it is empty, and where the autoencoder has no stages for more frames, or decodes
-// videos only as a whole.
+// Throws where it is empty, and where the autoencoder has no stages for more frames and does not
+// decode videos at once.
 bool is_of_frames(const Shape& samples);
 Value without_frames(const Value& latent, const Value& vae);
 

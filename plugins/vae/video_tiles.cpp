@@ -9,6 +9,7 @@
 #include <heddle/ops.hpp>
 
 #include "plugins/vae/video_chunks.h"
+#include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
 namespace {
@@ -158,6 +159,43 @@ void check_going_on(Context& ctx) {
   if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
 }
 
+bool decodes_whole_videos(const Value& vae) {
+  return codes_whole_videos(vae.field("decoder"), vae.has("decoder_chunks"));
+}
+
+// A tile as a decoder that decodes it at once is given it.
+Infer::Set tile_set(const VideoTile& tile, std::int64_t channels) {
+  return {.constants = {{"z",
+                         HEDDLE_F32,
+                         {1, channels, tile[0].size(), tile[1].size(), tile[2].size()}}},
+          .steps = {}};
+}
+
+void append_frames(Context& ctx, const Tensor& pictures, std::pmr::vector<float>& made) {
+  const std::size_t before = made.size();
+  made.resize(before + std::size_t(pictures.count()));
+  read_to<float>(ctx, pictures, std::span<float>(made).subspan(before));
+}
+
+// What the decoder makes of a tile (1, C, F, h, w) of samples, behind what there is.
+void append_tile(Context& ctx, const Value& vae, const Value& latent,
+                 const Autoencoder& autoencoder, const Tensor& tile,
+                 std::pmr::vector<float>& made) {
+  const auto raw = [&](const Tensor& cells) {
+    return raw_of(ctx, ops::contiguous(ctx, cells), latent, autoencoder);
+  };
+  check_going_on(ctx);
+  if (decodes_whole_videos(vae))
+    return append_frames(ctx, decoded(ctx, model_of(vae, "decoder"), raw(tile)), made);
+  VideoSide side(vae.field("decoder_chunks"));
+  for (std::int64_t t = 0; t < tile.size(2); ++t) {
+    check_going_on(ctx);
+    const Tensor cells =
+        raw(tile.slice(2, t, t + 1)).reshape({1, tile.size(1), tile.size(3), tile.size(4)});
+    append_frames(ctx, side.next(ctx, cells), made);
+  }
+}
+
 }  // namespace
 
 Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& latent,
@@ -176,20 +214,12 @@ Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& late
     VideoSum sum(axes, 1, autoencoder.colours, frames.data<float>() + item * numbers, memory);
     for (const VideoTile& tile : tiles) {
       made.clear();
-      VideoSide side(vae.field("decoder_chunks"));
-      for (std::int64_t t = tile[0].begin; t < tile[0].end; ++t) {
-        check_going_on(ctx);
-        const Tensor cells = samples.slice(0, item, item + 1)
-                                 .slice(2, t, t + 1)
-                                 .slice(3, tile[1].begin, tile[1].end)
-                                 .slice(4, tile[2].begin, tile[2].end);
-        const Tensor raw = raw_of(ctx, ops::contiguous(ctx, cells), latent, autoencoder);
-        const Tensor pictures =
-            side.next(ctx, raw.reshape({1, samples.size(1), tile[1].size(), tile[2].size()}));
-        const std::size_t before = made.size();
-        made.resize(before + std::size_t(pictures.count()));
-        read_to<float>(ctx, pictures, std::span<float>(made).subspan(before));
-      }
+      append_tile(ctx, vae, latent, autoencoder,
+                  samples.slice(0, item, item + 1)
+                      .slice(2, tile[0].begin, tile[0].end)
+                      .slice(3, tile[1].begin, tile[1].end)
+                      .slice(4, tile[2].begin, tile[2].end),
+                  made);
       sum.add(tile, made.data());
       ctx.progress(++done / (double(tiles.size()) * double(samples.size(0))), "tiles");
     }
@@ -205,12 +235,18 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
                         const Autoencoder& autoencoder, const VideoTiling& tiling) {
   const TileAxes axes = decoding_axes(samples, vae, autoencoder, tiling);
   if (!have_steps(axes)) return;  // the run says why
+  const bool at_once = decodes_whole_videos(vae);
   std::uint64_t kept = 0;
   for (std::int64_t item = 0; item < samples[0]; ++item)
-    for (const VideoTile& tile : tiles_of(axes))
+    for (const VideoTile& tile : tiles_of(axes)) {
+      if (at_once) {
+        question.call(vae.field("decoder"), {tile_set(tile, samples[1])});
+        continue;
+      }
       kept = std::max(
           kept, tell_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
                             autoencoder.downscale, tile[0].size()));
+    }
   const double numbers = double(count_of(frames_shape(samples, vae, autoencoder)));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, kept);
   question.host_scratch(2 * sizeof(float) * std::uint64_t(numbers));
@@ -219,6 +255,8 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
 void tell_least_decoded_tile(Infer& question, const Value& vae, const Shape& samples,
                              const Autoencoder& autoencoder, const VideoTiling& tiling) {
   const VideoTile tile = tiles_of(decoding_axes(samples, vae, autoencoder, tiling)).front();
+  if (decodes_whole_videos(vae))
+    return question.least_call(vae.field("decoder"), {tile_set(tile, samples[1])});
   tell_least_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
                     autoencoder.downscale);
 }

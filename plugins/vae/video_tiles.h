@@ -1,8 +1,9 @@
 // Videos through an autoencoder by overlapping tiles of frames, rows and columns, as ComfyUI's
 // tiled decode and encode of videos: each tile is a video of its own, whose first frame is coded by
-// itself; a tile counts less towards its ends, and the weighted sum is divided by the sum of the
-// weights. A side that a tile covers is not divided. Put together in host memory, in f32. One
-// call's thread, but for what is told before a run.
+// itself, chunk by chunk or, where the autoencoder has no stages for these, at once; a tile counts
+// less towards its ends, and the weighted sum is divided by the sum of the weights. A side that a
+// tile covers is not divided. Put together in host memory, in f32. One call's thread, but for what
+// is told before a run.
 #pragma once
 
 #include <heddle/node.hpp>

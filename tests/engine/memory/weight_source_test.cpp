@@ -102,6 +102,39 @@ BOOST_AUTO_TEST_CASE(filters_of_one_frame_are_put_together_filter_by_filter) {
   BOOST_TEST(std::string(refusal_of([&] { conv.info(); }).what()).find("'flat' (2, 2)") == 0);
 }
 
+BOOST_AUTO_TEST_CASE(taps_of_filters_over_time_are_matrices_also_transposed) {
+  constexpr std::int64_t kRows = 3, kColumns = 2, kTaps = 4;
+  const std::string bytes = counted(4 * kRows * kColumns * kTaps);
+  write_safetensors(folder / "sound.safetensors",
+                    {{"conv", "F32", {kRows, kColumns, kTaps}, bytes}});
+  const Checkpoint sound = open_checkpoint(folder / "sound.safetensors");
+  WeightSource tap{.parts = {{&sound.at("conv"), 0, kRows}}, .frame = 2, .use = HEDDLE_USE_LINEAR};
+  const auto number = [&](std::int64_t row, std::int64_t column) {
+    return bytes.substr(std::size_t(4 * ((row * kColumns + column) * kTaps + 1)), 4);
+  };
+  std::string plain, transposed;
+  for (std::int64_t row = 0; row < kRows; ++row)
+    for (std::int64_t column = 0; column < kColumns; ++column) plain += number(row, column);
+  for (std::int64_t column = 0; column < kColumns; ++column)
+    for (std::int64_t row = 0; row < kRows; ++row) transposed += number(row, column);
+  BOOST_TEST(tap.info().shape[0] == kRows);
+  BOOST_TEST(bytes_at(host_weight(tap).parts.at(0), plain.size()) == plain);
+  const Hash128 second = tap.key({});
+  tap.frame = -2;
+  BOOST_TEST(tap.info().rank == 2);
+  BOOST_TEST(tap.info().shape[0] == kColumns);
+  BOOST_TEST(tap.info().shape[1] == kRows);
+  BOOST_TEST(is_made(tap));
+  BOOST_TEST(bytes_at(host_weight(tap).parts.at(0), transposed.size()) == transposed);
+  BOOST_TEST((tap.key({}) != second));
+  tap.frame = -5;
+  BOOST_TEST(std::string(refusal_of([&] { tap.info(); }).what()).find("'conv' (3, 2, 4)") == 0);
+  tap.frame = -1;
+  tap.parts = {{&sound.at("conv"), 0, 2}};
+  BOOST_TEST(std::string(refusal_of([&] { tap.info(); }).what()).find("one whole tensor") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(parts_of_several_types_are_joined_as_f32_when_one_is_in_blocks) {
   WeightSource joined = source("q8", 0, 6);
   joined.parts.push_back({&file.at("other"), 0, 2});

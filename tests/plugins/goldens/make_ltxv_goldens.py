@@ -69,13 +69,15 @@ def coordinates(frames, height, width, rate, causal):
     return torch.stack(grid).flatten(1)[None]
 
 
-def velocity(model, x, level, context, rate, causal=False, frame_noise=None):
+def velocity(model, x, level, context, rate, causal=False, frame_noise=None, coords=None):
     batch, channels, frames, height, width = x.shape
     padded = torch.cat([context, randn(1, len(context), PADDING, TEXT)], 1).expand(batch, -1, -1)
     mask = torch.cat([torch.ones(batch, context.shape[1]), torch.zeros(batch, PADDING)], 1)
     levels = (1000 * level).expand(batch)
     if frame_noise is not None:
         levels = (levels[:, None] * frame_noise).repeat_interleave(height * width, 1)
+    if causal:
+        coords = coordinates(frames, height, width, rate, True)
     out = model(
         x.flatten(2).transpose(1, 2),
         padded,
@@ -85,7 +87,7 @@ def velocity(model, x, level, context, rate, causal=False, frame_noise=None):
         height,
         width,
         rope_interpolation_scale=(8 / rate, 32, 32),
-        video_coords=coordinates(frames, height, width, rate, True).expand(batch, -1, -1) if causal else None,
+        video_coords=coords.expand(batch, -1, -1) if coords is not None else None,
         return_dict=False,
     )[0]
     return out.transpose(1, 2).reshape(x.shape).contiguous()

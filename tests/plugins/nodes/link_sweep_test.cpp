@@ -115,6 +115,7 @@ struct SweepFixture {
   // What the input is given where it is not the swept one; nothing: its default.
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
+    if (port.name == std::string_view("attention_mask")) return std::nullopt;  // refused
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) {
         const heddle_widget& widget = *port.widget;
@@ -138,6 +139,8 @@ struct SweepFixture {
     }
     if (port.type == std::string_view("LATENT") && takes_video_latents(type.name()))
       return kVideoLatents;
+    if (port.type == std::string_view("LATENT") && takes_video_autoencoders(type.name()))
+      return kOwnVideoLatents;
     if (port.type == std::string_view("CLIP") && takes_language_models(type.name()))
       return kLanguageModel;
     if (port.type == std::string_view("MODEL") && takes_patched_models(type.name()))

@@ -222,20 +222,6 @@ BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(tiles_of_a_video_that_is_decoded_as_a_whole_are_refused) {
-  add_vae();
-  const std::string refusal = engine_refusal([&] {
-    run_whole(
-        R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": "ltxv.safetensors"}},
-      "empty": {"class_type": "EmptyLTXVLatentVideo", "inputs": {"width": 128, "height": 96, "length": 17, "batch_size": 1}},
-      "out": {"class_type": "VAEDecodeTiled", "inputs": {"samples": ["empty", 0], "vae": ["vae", 0],
-        "tile_size": 64, "overlap": 32, "temporal_size": 8, "temporal_overlap": 4}},
-      "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})",
-        {"out.IMAGE"});
-  });
-  BOOST_TEST(refusal.find("only as a whole. Use VAEDecode") != std::string::npos, refusal);
-}
-
 // By the names of the file and by those of diffusers.
 BOOST_AUTO_TEST_CASE(a_lora_finds_its_modules_by_both_names) {
   constexpr std::int64_t kWide = 256;

@@ -74,8 +74,12 @@ inline bool takes_patched_models(std::string_view type) {
 }
 inline constexpr const char* kPatchedModel = R"(["patched", 0])";
 inline constexpr const char* kPatchedVae = R"(["patched_vae", 0])";
-inline bool takes_video_autoencoders(std::string_view type) { return type == "LTXVImgToVideo"; }
+inline bool takes_video_autoencoders(std::string_view type) {
+  return type == "LTXVImgToVideo" || type == "LTXVAddGuide" || type == "LTXVImgToVideoInplace";
+}
 inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
+// Those of them that change a latent of this autoencoder.
+inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
@@ -91,6 +95,8 @@ inline std::string provider_nodes() {
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "video_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "video.safetensors"}},
+    "begun": {"class_type": "LTXVImgToVideo", "inputs": {"positive": ["one", 0], "negative": ["one", 0], "vae": ["video_vae", 0],
+      "image": ["pictures", 0], "width": 64, "height": 64, "length": 17, "batch_size": 1, "strength": 1}},
     "pipe": {"class_type": "DiffusersLoader", "inputs": {"model_path": "random"}},
     "latents": {"class_type": "EmptyLatentImage", "inputs": {"width": 64, "height": 48, "batch_size": 2}},
     "frames": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 64, "height": 48, "length": 25, "batch_size": 2}},

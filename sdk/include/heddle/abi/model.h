@@ -53,9 +53,10 @@ typedef struct heddle_checkpoint_service {
 
 /* Rows [begin, end) of a checkpoint tensor along axis 0; end HEDDLE_ALL_ROWS: up to the last. A
  * slot filled from several parts holds them one after another along axis 0 (a fused QKV matrix from
- * three tensors). frame n, counted from 1: of filters over frames, (O, C, T, R, S), those of the
- * nth of them, (O, C, R, S); all parts of a slot have the same. 0, and where `size` ends before it:
- * the tensor as it is. What of a filter is not taken is not read by the device. */
+ * three tensors). frame n, counted from 1: of filters over frames, (O, C, T, R, S) or (O, C, T),
+ * those of the nth, (O, C, R, S) or (O, C); all parts of a slot have the same. -n: of one part, all
+ * of (C, O, T), the nth transposed, (O, C). 0, and where `size` ends before it: all of the tensor.
+ */
 typedef struct heddle_part {
   uint32_t size;
   const char* tensor;

@@ -49,6 +49,8 @@
  *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
  *                 what models with size_numbers are told about the picture, in its pixels
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
+ *   keyframe_idxs  list of pairs of ints, optional: at which pictures of the video the latent's
+ *                 last frames begin and end, those of guides; "guide_frames" (K, 2) holds them
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
  *   hooks         HOOKS, optional: under which the model sees it
@@ -166,6 +168,9 @@
  * UPSCALE_MODEL  record: model (MODEL): image (B, H, W, in_channels), 0 to 1 -> image (B, scale H,
  *               scale W, out_channels). Settings of its model: these three; minimum and multiple of
  *               the sides that it takes (ints)
+ * LATENT_UPSCALE_MODEL  record: model (MODEL): z (B, C, F, h, w) in the autoencoder's units ->
+ *               "larger". Settings of its model: times and step, h' = (times h - 1) / step + 1, and
+ *               frame_times, F' = frame_times (F - 1) + 1 (ints)
  * MODEL_PATCH   record: model (MODEL): its part that makes "tokens" of a "hint". Settings of its
  *               model: patches (text: the family of models that take it); patch_width,
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
@@ -211,6 +216,10 @@
  *               autoencoders of videos, first and next, lists of MODELs: the stages that the first
  *               frame and later chunks pass (settings chunk_shapes: plugins/vae), and
  *               frame_downscale (int), frames for each later one of the latent;
+ *               audio, a record, optional: of autoencoders of sound, whose decoder makes spectra
+ *               (B, 2, frames, mel_bins) of latents (B, channels, frames, bands): vocoder (MODEL),
+ *               which makes sound of these, sample_rate, hop_length (samples from one frame of a
+ *               spectrum to the next), mel_bins and channels (ints);
  *               preview_factors, latent_means, latent_deviations as in MODEL, optional;
  *               pixel_space (bool), optional: it has no models, its latents are pictures
  *               (B, 3, H, W) from -1 to 1

@@ -1,0 +1,53 @@
+#include "plugins/blocks/decoder_noise.h"
+
+#include <cmath>
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/model.hpp>
+#include <numbers>
+#include <string>
+
+namespace heddle::vae {
+namespace {
+
+constexpr int kStreamBits = 40;
+
+std::uint64_t hashed(std::uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
+
+Tensor drawn(Context& ctx, std::uint64_t stream, const Shape& shape) {
+  std::int64_t count = 1;
+  for (const std::int64_t size : shape) count = checked_product({count, size}, "the noise");
+  HostMemory memory(ctx);
+  std::pmr::vector<float> numbers(std::size_t(count), &memory);
+  for (std::size_t n = 0; n < numbers.size(); ++n) numbers[n] = drawn_number(stream, n);
+  return ctx.upload(shape, HEDDLE_F32, numbers.data());
+}
+
+}  // namespace
+
+float drawn_number(std::uint64_t stream, std::uint64_t n) {
+  const std::uint64_t bits = hashed((stream << kStreamBits) + n);
+  const double a = (double(bits >> 32) + 1) * 0x1p-32, b = double(bits & 0xFFFFFFFFu) * 0x1p-32;
+  return float(std::sqrt(-2 * std::log(a)) * std::cos(2 * std::numbers::pi * b));
+}
+
+void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Record& inputs) {
+  const Value settings = model_settings(decoder);
+  if (!settings.has("noise_planes")) return;
+  inputs.set("noise", value_of(drawn(ctx, 0, z.shape())));
+  const Value planes = settings.field("noise_planes");
+  std::int64_t height = z.size(z.rank() - 2), width = z.size(z.rank() - 1);
+  for (std::uint32_t i = 0; i < planes.count(); ++i) {
+    if (const auto count = planes.item(i).as<std::int64_t>(); count > 0)
+      inputs.set("noise." + std::to_string(i), value_of(drawn(ctx, i + 1, {count, height, width})));
+    height = checked_product({height, 2}, "the noise"),
+    width = checked_product({width, 2}, "the noise");
+  }
+}
+
+}  // namespace heddle::vae

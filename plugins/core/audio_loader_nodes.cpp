@@ -1,0 +1,52 @@
+#include "audio_loader_nodes.h"
+
+#include <string>
+
+#include <heddle/model.hpp>
+
+#include "model_files.h"
+#include "model_roles.h"
+
+namespace heddle::loaders {
+namespace {
+
+// What stands under a prefix; of a file with this part alone, all of it.
+Checkpoint audio_part(const Checkpoint& file, const char* prefix) {
+  const Checkpoint part = file.sub(prefix);
+  return part.size() > 0 ? part : file;
+}
+
+}  // namespace
+
+void LTXVAudioVAELoader::execute(Context& ctx) {
+  const Checkpoint file =
+      Checkpoint::open(find_file(ctx, ckpt_name.widget.source, ctx[ckpt_name]).string());
+  const Checkpoint autoencoder = audio_part(file, "audio_vae.");
+  const Value decoder = build_for(ctx, "audio_vae.decoder", autoencoder, Value()),
+              vocoder = build_for(ctx, "vocoder", audio_part(file, "vocoder."), Value()),
+              settings = model_settings(decoder);
+  Record sound, made;
+  sound.set("vocoder", vocoder)
+      .set("sample_rate", settings.field("sample_rate"))
+      .set("hop_length", settings.field("mel_hop_length"))
+      .set("mel_bins", settings.field("mel_bins"))
+      .set("channels", settings.field("latent_channels"));
+  made.set("decoder", decoder);
+  if (autoencoder.sub("encoder.").size() > 0)
+    made.set("encoder", build_for(ctx, "audio_vae.encoder", autoencoder, Value()));
+  ctx[vae] = made.set("audio", sound.value()).value();
+}
+std::uint64_t LTXVAudioVAELoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, ckpt_name);
+}
+
+void LatentUpscaleModelLoader::execute(Context& ctx) {
+  const Checkpoint file =
+      Checkpoint::open(find_file(ctx, model_name.widget.source, ctx[model_name]).string());
+  ctx[model] = Record().set("model", build_for(ctx, "latent_upscaler", file, Value())).value();
+}
+std::uint64_t LatentUpscaleModelLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, model_name);
+}
+
+}  // namespace heddle::loaders

@@ -1,0 +1,41 @@
+// Loaders of models of sound, and of those that make latents larger, under ComfyUI's names. They
+// read headers and configurations only. On the host; stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+#include "loader_nodes.h"
+
+namespace heddle::loaders {
+
+struct LTXVAudioVAELoader {
+  static constexpr Info info{"LTXVAudioVAELoader",
+                             1,
+                             "Load LTXV Audio VAE",
+                             "model/loaders",
+                             "The audio autoencoder and the vocoder of a checkpoint of LTX 2.",
+                             kLoader};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name",
+                                                Widget{.source = "checkpoints", .type = "COMBO"}};
+  static constexpr Output<Value> vae{"Audio VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(ckpt_name, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LatentUpscaleModelLoader {
+  static constexpr Info info{"LatentUpscaleModelLoader",
+                             1,
+                             "Load Latent Upscale Model",
+                             "model/loaders",
+                             "A model that makes latents larger: of LTX-Video and LTX 2.",
+                             kLoader};
+  static constexpr Input<std::string> model_name{
+      "model_name", Widget{.source = "latent_upscale_models", .type = "COMBO"}};
+  static constexpr Output<Value> model{"LATENT_UPSCALE_MODEL", 0, "", "LATENT_UPSCALE_MODEL"};
+  static constexpr auto ports = heddle::ports(model_name, model);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+}  // namespace heddle::loaders
