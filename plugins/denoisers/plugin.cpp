@@ -7,6 +7,7 @@
 #include "flux2.h"
 #include "kept_references.h"
 #include "krea2.h"
+#include "ltx2_connectors.h"
 #include "ltxv.h"
 #include "modules.h"
 #include "qwen.h"
@@ -48,6 +49,7 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
               WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
               WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Modules, BenchShapes)
+              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2Connectors, Ltx2Registers,
+              Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers
