@@ -37,8 +37,7 @@ constexpr LanguageKind kGemma2{
     .norm_shift = 1,
     .scales_embedding = true,
     .cap = 50,
-    .window = 4096,
-    .full_every = 2,
+    .windows = {.size = 4096, .full_every = 2},
     .logit_cap = 30,
 };
 constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double query_size) {
@@ -50,10 +49,7 @@ constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double qu
           .activation = HEDDLE_ACT_GELU_TANH,
           .norm_shift = 1,
           .scales_embedding = true,
-          .window = window,
-          .full_every = 6,
-          .near_theta = 1e4,
-          .rope_factor = rope_factor,
+          .windows = {window, 6, 1e4, rope_factor},
           .query_size = query_size};
 }
 // Of 4B and 12B, of the smaller ones, and of 27B. A config says which it is by its numbers.

@@ -12,6 +12,15 @@
 
 namespace heddle::encoders {
 
+// Layers that see the tokens just before each one alone.
+struct LanguageWindows {
+  std::int64_t size = 0;  // tokens that one sees, itself among them; 0: all, in every layer
+  int full_every = 0;     // the last of so many layers sees all; 0: none does
+  // In these layers the base of the rotation, where it is another; in the others then positions are
+  // divided by `rope_factor`.
+  double near_theta = 0, rope_factor = 1;
+};
+
 struct LanguageKind {
   std::string_view name;      // "qwen2.5", also that of the vocabulary
   std::string_view types[2];  // of a config: its model_type
@@ -21,11 +30,7 @@ struct LanguageKind {
   double norm_shift = 0;          // norms multiply by this + weight
   bool scales_embedding = false;  // by the root of the width
   double cap = 0;                 // of attention scores (heddle_attention_attrs); 0: none
-  std::int64_t window = 0;        // tokens that one sees, of those before it; 0: all
-  int full_every = 0;             // layers: the last of so many has no window; 0: all have it
-  // Of layers with a window, the base of the rotation, where it is another; of the others then
-  // positions are divided by `rope_factor`.
-  double near_theta = 0, rope_factor = 1;
+  LanguageWindows windows = {};
   double query_size = 0;  // scores are divided by its root; 0: elements of a head
   // Pairs of a head that turn with time, row and column; all 0: it sees no pictures.
   std::array<std::int64_t, 3> sections = {};

@@ -98,10 +98,11 @@ struct LanguageRotation {
 // transformers' names of three generations.
 LanguageRotation read_rotation(const LanguageKind& kind, const Value& config) {
   LanguageRotation r{config.get<double>("rope_theta", kind.theta), 1, 0};
-  if (kind.near_theta == 0) return r;
+  if (kind.windows.near_theta == 0) return r;
   const bool is_told = config.has("rope_scaling");
-  r.factor = config.field("rope_scaling").get<double>("factor", is_told ? 1 : kind.rope_factor);
-  r.near_theta = config.get<double>("rope_local_base_freq", kind.near_theta);
+  r.factor =
+      config.field("rope_scaling").get<double>("factor", is_told ? 1 : kind.windows.rope_factor);
+  r.near_theta = config.get<double>("rope_local_base_freq", kind.windows.near_theta);
   const Value both = config.field("rope_parameters"), full = both.field("full_attention");
   if (!full.is(HEDDLE_KIND_RECORD)) return r;
   return {full.get<double>("rope_theta", r.theta), full.get<double>("factor", 1),
@@ -125,11 +126,11 @@ class LanguageBuilder {
         eps_(config.get<double>("rms_norm_eps", kind.eps)),
         norm_shift_(names.is_gguf() ? 0 : kind.norm_shift),
         cap_(config.get<double>("attn_logit_softcapping", kind.cap)),
-        window_(config.get<std::int64_t>("sliding_window", kind.window)),
+        window_(config.get<std::int64_t>("sliding_window", kind.windows.size)),
         graph_(graph) {
     extra_.writes = use.get<bool>("writes_texts", false);
     extra_.all_states = use.get<bool>("all_states", false);
-    extra_.full_every = config.get<std::int64_t>("sliding_window_pattern", kind.full_every);
+    extra_.full_every = config.get<std::int64_t>("sliding_window_pattern", kind.windows.full_every);
     extra_.query_size = config.get<double>("query_pre_attn_scalar", kind.query_size);
   }
 
@@ -201,10 +202,10 @@ class LanguageBuilder {
       positions = graph_.input("positions", HEDDLE_INPUT_PER_STEP);
     else if (sees_pictures())
       positions = optional_input("positions");
-    far_ = add_rope("rope", ids, positions, rotation_.theta, rotation_.factor);
-    near_ = rotation_.near_theta > 0
-                ? add_rope("rope.near", ids, positions, rotation_.near_theta, 1)
-                : far_;
+    extra_.far_turns = add_rope("rope", ids, positions, rotation_.theta, rotation_.factor);
+    extra_.near_turns = rotation_.near_theta > 0
+                            ? add_rope("rope.near", ids, positions, rotation_.near_theta, 1)
+                            : extra_.far_turns;
   }
 
   Turns add_rope(const char* path, const Source& ids, const std::optional<Source>& positions,
@@ -226,7 +227,7 @@ class LanguageBuilder {
     using B = LanguageLayer;
     const std::string path = "layer." + std::to_string(i);
     Block block = extra_.writes ? graph_.add<LanguageKeptLayer>(path) : graph_.add<B>(path);
-    const Turns& turns = has_window(i) ? near_ : far_;
+    const Turns& turns = has_window(i) ? extra_.near_turns : extra_.far_turns;
     block.link(B::hidden, hidden).link(B::cos, turns.cos).link(B::sin, turns.sin);
     if (extra_.writes) keep_states(i, block);
     if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded);
@@ -361,15 +362,15 @@ class LanguageBuilder {
   const double eps_, norm_shift_, cap_;
   const std::int64_t window_;
   Blocks& graph_;
-  // Inputs that some models have.
+  // What some models have, and what all layers are linked to.
   struct {
     std::optional<Source> unpadded, deep, seen, near;
     bool writes = false;      // texts, token by token
     bool all_states = false;  // of every layer are told
     std::int64_t full_every = 0;
     double query_size = 0;
+    Turns far_turns, near_turns;  // of layers without and with a window
   } extra_;
-  Turns far_, near_;  // of layers without and with a window
 };
 
 }  // namespace
@@ -384,7 +385,7 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
   const LanguageKind& kind = language_kind(file, *names, text);
-  if (kind.window > 0 && config.get<bool>("masks_padding", false))
+  if (kind.windows.size > 0 && config.get<bool>("masks_padding", false))
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": a " + std::string(kind.name) +
                                         " model sees through windows and cannot mask padding");
   LanguageBuilder(file, *names, kind, text, config, graph).run();

@@ -84,7 +84,7 @@ struct LanguageGguf {
   // As llama.cpp converts it: of its own architecture with queries and keys turned, of Gemma with
   // the norms' weights as they multiply.
   std::filesystem::path write(const std::string& variant, const std::string& architecture) const {
-    const bool is_llama = architecture == "llama", is_gemma = architecture == "gemma2";
+    const bool is_llama = architecture == "llama", is_gemma = architecture.starts_with("gemma");
     GgufContent content;
     content.entries = {{"general.architecture", kGgufText, gguf_text(architecture)}};
     const TensorFile all(goldens / (variant + ".safetensors"));
@@ -111,7 +111,7 @@ BOOST_FIXTURE_TEST_SUITE(language_gguf, LanguageGguf)
 BOOST_AUTO_TEST_CASE(files_of_llama_cpp_give_the_states_of_transformers) {
   ModelProbe probe;
   const std::pair<const char*, const char*> variants[] = {
-      {"mistral3", "llama"}, {"gemma2", "gemma2"}, {"qwen2.5", "qwen2vl"}};
+      {"mistral3", "llama"}, {"gemma2", "gemma2"}, {"gemma3", "gemma3"}, {"qwen2.5", "qwen2vl"}};
   for (const auto& [variant, architecture] : variants) {
     const double error = error_of(probe, write(variant, architecture), variant);
     BOOST_TEST(error < 5e-6, variant << ": relative error " << error);
@@ -126,7 +126,8 @@ BOOST_AUTO_TEST_CASE(the_architecture_tells_qwen3_vl) {
 
 BOOST_AUTO_TEST_CASE(sixteen_bits_are_near_those_of_32) {
   ModelProbe probe("bf16");
-  for (const std::string variant : {"qwen2.5", "qwen3", "mistral3", "gemma2", "qwen3vl"}) {
+  for (const std::string variant :
+       {"qwen2.5", "qwen3", "mistral3", "gemma2", "gemma3", "qwen3vl"}) {
     const double error = error_of(probe, goldens / (variant + ".safetensors"), variant);
     BOOST_TEST(error > 1e-5, variant);
     BOOST_TEST(error < 0.03, variant << ": relative error " << error);

@@ -15,7 +15,7 @@ import re
 
 import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
-from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
@@ -299,6 +299,17 @@ def main():
                 head_dim=256,
             )
         )
+        gemma3 = Gemma3ForCausalLM(
+            Gemma3TextConfig(
+                vocab_size=262208,
+                hidden_size=3840,
+                intermediate_size=15360,
+                num_hidden_layers=48,
+                num_attention_heads=16,
+                num_key_value_heads=8,
+                head_dim=256,
+            )
+        )
         krea = Krea2Transformer2DModel()
         chroma = make_chroma_goldens.original_shapes(ChromaTransformer2DModel().state_dict())
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
@@ -310,7 +321,8 @@ def main():
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
-    spiece = {"spiece_model": ["U8", [4_241_003]]}
+    gemma3_shapes = {name: shape for name, shape in shapes_of(gemma3).items() if name != "lm_head.weight"}
+    spiece, spiece3 = {"spiece_model": ["U8", [4_241_003]]}, {"spiece_model": ["U8", [4_689_074]]}
     tekken = {"tekken_model": ["U8", [19_399_895]]}
     blocks, layers = r"(double|single)_blocks\.", r"model\.layers\."
     klein_4b, klein_9b = flux2(3072, 5, 20, 7680, False), flux2(4096, 8, 24, 12288, False)
@@ -339,6 +351,7 @@ def main():
         "text_encoders/mistral_3_small_flux2_fp8": mixed(mistral_shapes, layers) | tekken,
         "diffusion_models/lumina_2_model_bf16": typed(lumina2(shapes_of(lumina)), "BF16"),
         "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
+        "text_encoders/gemma_3_12B_it": typed(gemma3_shapes, "BF16") | spiece3,
         "diffusion_models/Chroma1-HD-fp8mixed": mixed(chroma, blocks),
         "diffusion_models/krea2_turbo_fp8_scaled": mixed(krea2(shapes_of(krea)), r"(txtfusion\..*_)?blocks\."),
         "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
