@@ -310,6 +310,13 @@ struct I4Rotated {
   }
 };
 
+// A product as f32 has it: compilers would make one rounding of it and of a sum behind it.
+Floats rounded_product(Floats a, float b) {
+  Floats product = a * b;
+  __asm__("" : "+m"(product));
+  return product;
+}
+
 // Adding and subtracting 1.5 * 2^23 rounds to whole numbers, ties to even.
 struct I4Coded {
   static constexpr std::int64_t elements = 256, bytes = 148;
@@ -317,10 +324,11 @@ struct I4Coded {
     static constexpr float kLevels[] = HEDDLE_I4_LEVELS;
     const GroupScales scales(block + 4);
     for (int i = 0; i < 256; i += kWidth) {
-      const Floats exact = look_up(kLevels, nibbles(block + 20, i)) * scales.of[i / 16];
+      const Floats exact =
+          rounded_product(look_up(kLevels, nibbles(block + 20, i)), scales.of[i / 16]);
       const Floats number = (exact + 12582912.0f) - 12582912.0f;
-      const Floats low = number < -127.0f ? all(-127.0f) : number;
-      store(to + i, low > 127.0f ? all(127.0f) : low);
+      const Floats low = number > -127.0f ? number : all(-127.0f);
+      store(to + i, low < 127.0f ? low : all(127.0f));
     }
     I8Rotated::turn(to, I8Scaled::scale_of(block) / 16);
   }
