@@ -140,7 +140,7 @@ class CodedLevels : public WholeNumbers {
       to_floats(parts_.type, parts_.scales.subspan(at * wide, wide), &scale);
       for (std::int64_t i = first; i < std::min(end, first + parts_.size); ++i) {
         const float value = std::nearbyint(parts_.levels[code(bytes, i)] * scale);
-        *to++ = std::int8_t(std::isnan(value) ? 0 : std::clamp(value, -127.0f, 127.0f));
+        *to++ = std::int8_t(value > -127 ? std::min(value, 127.0f) : -127);  // so is NaN
       }
     }
   }

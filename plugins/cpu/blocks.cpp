@@ -166,7 +166,7 @@ void read_i4_coded(const Byte* block, float* to) {
   for (int i = 0; i < 256; ++i) {
     const float number =
         std::nearbyint(kLevels[nibble_of_all(block + 20, i)] * from_e4m3(block[4 + i / 16]));
-    numbers[i] = static_cast<std::int8_t>(std::min(std::max(number, -127.0f), 127.0f));
+    numbers[i] = static_cast<std::int8_t>(number > -127 ? std::min(number, 127.0f) : -127);
   }
   rotate(numbers, float_at(block), to);
 }
