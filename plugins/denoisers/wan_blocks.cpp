@@ -32,11 +32,22 @@ Tensor heads_of(const Tensor& x, int n, int count, std::int64_t heads) {
   return blocks::split_heads(x.slice(2, n * width, (n + 1) * width), heads);
 }
 
-// The attention of these queries to keys and values (B, T, 2 D) that they do not turn with.
+// The attention of these queries (n B, S, H, d) to keys and values (B, T, 2 D) that they do not
+// turn with: n items in a row to the same.
 Tensor look_at(Context& ctx, const Tensor& q, const Tensor& kv) {
-  const std::int64_t heads = q.size(2);
-  return ops::attention(ctx, q, heads_of(kv, 0, 2, heads), heads_of(kv, 1, 2, heads), {},
-                        1 / std::sqrt(double(q.size(3))));
+  const std::int64_t heads = q.size(2), items = q.size(0), each = items / kv.size(0);
+  const double scale = 1 / std::sqrt(double(q.size(3)));
+  const Tensor k = heads_of(kv, 0, 2, heads), v = heads_of(kv, 1, 2, heads);
+  if (each == 1) return ops::attention(ctx, q, k, v, {}, scale);
+  const Tensor found = ctx.make(q.shape());
+  for (std::int64_t i = 0; i < items; ++i) {
+    const auto one = [](const Tensor& of, std::int64_t item) {
+      return of.slice(0, item, item + 1);
+    };
+    ops::attention_into(ctx, one(q, i), one(k, i / each), one(v, i / each), {}, scale,
+                        ops::Mask::none, one(found, i));
+  }
+  return found;
 }
 
 // Queries, keys and values of this device's tokens, (B, l, 3 D).

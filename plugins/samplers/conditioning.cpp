@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "picture_embeddings.h"
+#include "vace_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -177,7 +178,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     std::uint32_t flags = 0;
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kHint || name == kMode || name == kKinds ||
-        name == kTokens)
+        name == kTokens || name == kVaceStrength)
       continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});
@@ -197,6 +198,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPositions, name});
     else if (name == "concat" && concat_layout(model_settings(model)))
       inputs.push_back({Kind::kConcat, name});
+    else if (name == "vace" && model_settings(model).has("vace_channels"))
+      inputs.push_back({Kind::kVace, name});
     else if (name == "vision" && model_settings(model).has("vision_width"))
       inputs.push_back({Kind::kVision, name});
     else if ((name == "references" || name == "reference.0") &&
@@ -258,6 +261,9 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));
+    } else if (kind == Kind::kVace) {
+      const VaceInput given = vace_of(ctx, entry, settings, place);
+      constants.set(name, value_of(given.contexts)).set(kVaceStrength, value_of(given.strength));
     } else if (kind == Kind::kVision) {
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {

@@ -24,7 +24,8 @@ struct ConditioningInput {
     kSizes,
     kVision,
     kFrameTime,
-    kFrameNoise
+    kFrameNoise,
+    kVace
   } kind;
   std::string name;  // the model's
 };

@@ -37,10 +37,11 @@ Tensor part(const Tensor& tensor, std::size_t axis, std::int64_t begin, std::int
 // The axis that is cut as the point is; none: a window sees all of it.
 std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& shape,
                                           const WindowRule& rule, std::int64_t full) {
-  constexpr std::array<std::string_view, 5> kRows = {"context", "y", "concat", "references",
-                                                     "vision"};
+  constexpr std::array<std::string_view, 6> kRows = {"context",    "y",      "concat",
+                                                     "references", "vision", "vace"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
-  if (rule.dim != 0) return name == "concat" ? std::optional(std::size_t(rule.dim)) : std::nullopt;
+  const bool is_beside = name == "concat" || name == "vace";
+  if (rule.dim != 0) return is_beside ? std::optional(std::size_t(rule.dim)) : std::nullopt;
   const bool has_rows = std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
   return has_rows ? std::optional<std::size_t>(0) : std::nullopt;
 }

@@ -10,6 +10,7 @@
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
 #include "plugins/vae/wan_nodes.h"
+#include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
 #include "wan_video_blocks.h"
 
@@ -27,7 +28,7 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
               VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
               InstructPixToPixConditioning, LTXVImgToVideo, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, VaeBench,
-              VaeModules)
+              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo,
+              VaeBench, VaeModules)
 
 }  // namespace heddle::vae

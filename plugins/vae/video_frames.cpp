@@ -90,6 +90,16 @@ void FrameStrip::repeat(const Tensor& pictures, const char* name, std::int64_t a
     std::copy_n(first, frame, pixels_.data<float>() + i * frame);
 }
 
+void FrameStrip::keep(const float* shares, bool what_is_left) {
+  const std::int64_t pixels = pixels_.count() / kColours;
+  float* at = pixels_.data<float>();
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const float share = shares == nullptr ? 1.0f : shares[i],
+                kept = what_is_left ? 1.0f - share : share;
+    for (std::int64_t c = 0; c < kColours; ++c, ++at) *at = (*at - kGreyFrame) * kept + kGreyFrame;
+  }
+}
+
 Tensor FrameStrip::encoded() const {
   const Autoencoder autoencoder(vae_);
   const std::int64_t count = pixels_.size(0), frame = pixels_.count() / count;

@@ -60,6 +60,8 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/wan2.1_i2v_480p_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_i2v_720p_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_flf2v_720p_14B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_vace_1.3B_fp16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_vace_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_control_1.3B_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
     {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},

@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
@@ -25,6 +25,7 @@ import make_lumina2_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
 import make_wan_goldens
+import make_wan_vace_goldens
 import make_workflow_goldens
 import original_names
 from name_patterns import compressed
@@ -200,6 +201,18 @@ def wan(heads, layers, inner, channels=16, sees=False, both=False):
     return shapes_of(model, make_wan_goldens.original)
 
 
+def wan_vace(heads, layers, inner, beside):
+    """Wan 2.1 VACE, with so many layers beside the model's own. Made on the meta device."""
+    model = WanVACETransformer3DModel(
+        num_attention_heads=heads,
+        num_layers=layers,
+        ffn_dim=inner,
+        vace_layers=list(range(0, layers, layers // beside)),
+        vace_in_channels=96,
+    )
+    return shapes_of(model, make_wan_vace_goldens.original)
+
+
 def wan_files():
     """The transformers of Wan and UMT5, which all of them read, by the publishers' names."""
     small, large, shown = wan(12, 30, 8960), wan(40, 40, 13824), wan(40, 40, 13824, 36)
@@ -210,6 +223,8 @@ def wan_files():
         "wan2.1_i2v_480p_14B_fp16": typed(seeing, "F16"),
         "wan2.1_i2v_720p_14B_fp16": typed(seeing, "F16"),
         "wan2.1_flf2v_720p_14B_fp16": typed(both, "F16"),
+        "wan2.1_vace_1.3B_fp16": typed(wan_vace(12, 30, 8960, 15), "F16"),
+        "wan2.1_vace_14B_fp16": typed(wan_vace(40, 40, 13824, 8), "F16"),
         "wan2.1_fun_control_1.3B_bf16": typed(wan(12, 30, 8960, 48, True), "BF16"),
     }
     for noise in ("high", "low"):
