@@ -13,6 +13,8 @@
 namespace heddle::denoisers {
 namespace {
 
+constexpr std::int64_t kChannelsOf22 = 48;  // of the latent of Wan 2.2's 5B
+
 // Of the layers of VACE beside the model's own: none where it has none.
 struct VaceSizes {
   std::int64_t channels;
@@ -25,6 +27,9 @@ struct WanSizes {
   VaceSizes vace;
   std::array<std::int64_t, 3> axes;
   bool sees_pictures, has_positions, has_text_norm;
+
+  // How noisy each frame is.
+  bool tells_frames() const { return channels == kChannelsOf22; }
 };
 
 // What a file has besides, by its original name, and what that makes of it.
@@ -136,7 +141,7 @@ class WanBuilder {
   Source add_whole_layer(const std::string& path, const std::string& at, const Source& hidden,
                          const Source& shared, const Source& text,
                          const std::optional<Source>& vision) {
-    const Source mod = modulate(path, shared, at + "modulation", 6);
+    const Source mod = s_.tells_frames() ? shared : modulate(path, shared, at + "modulation", 6);
     const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
     std::optional<Source> vision_kv;
     if (vision) vision_kv = add_keys(path + ".vision", *vision, at + "cross_attn.", "_img");
@@ -182,6 +187,9 @@ class WanBuilder {
     using B = WanVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
+    if (s_.tells_frames())
+      block.link(B::frame_noise,
+                 graph_.input("frame_noise", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     blocks::Slots slots(file_, block, "embed.vector");
     linear(slots, B::time_in, B::time_in_bias, "time_embedding.0", s_.width, s_.waves);
     linear(slots, B::time_out, B::time_out_bias, "time_embedding.2", s_.width, s_.width);
@@ -279,6 +287,7 @@ class WanBuilder {
     block.link(B::cos, cos_).link(B::sin, sin_).set(B::heads, s_.heads).set(B::eps, eps_);
     blocks::Slots slots(file_, block, path);
     const std::int64_t d = s_.width;
+    if (s_.tells_frames()) slots.fill(B::table, names_.one(at + "modulation"), {1, 6, d});
     const auto both = [&](const char* kind, const Weight& slot, const Shape& shape) {
       slots.fill(
           slot,
@@ -321,7 +330,6 @@ class WanBuilder {
 };
 
 void add_settings(const WanSizes& s, Blocks& graph) {
-  constexpr std::int64_t kChannelsOf22 = 48;
   graph.setting("family", "wan");
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{s.channels == kChannelsOf22 ? 16 : 8});
@@ -331,6 +339,10 @@ void add_settings(const WanSizes& s, Blocks& graph) {
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.text);
   if (s.in_channels > s.channels) graph.setting("concat_channels", s.in_channels - s.channels);
+  if (s.tells_frames()) {
+    graph.setting("mask_clean", true);
+    graph.setting("frame_noise_is_mean", true);
+  }
   if (s.sees_pictures) graph.setting("vision_width", s.vision);
   if (s.vace.channels > 0) graph.setting("vace_channels", s.vace.channels);
   graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");

@@ -8,6 +8,8 @@
 //          come out vision    (1|B, V, U)        loop-invariant  optional, of models that are shown
 //          pictures:
 //                                                       the vision model's states
+//          frame_noise (F)              loop-invariant  only of the 5B, optional: what each frame
+//                                                       has of the level; absent: all of it
 //          vace      (1|B, n K, F, H, W) loop-invariant  only of VACE: of n contexts, each of K
 //                                                       channels, latents and masks; in the
 //                                                       model's units

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include <heddle/ops.hpp>
 
@@ -67,8 +68,8 @@ double frame_time_of(const Value& entry) {
 constexpr float kSameNoise = 1e-6f;
 
 // How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
-// memory says of it.
-Tensor frame_noise_of(Context& ctx, const Value& mask) {
+// memory says of it. is_mean: by its mean; else it has to be even.
+Tensor frame_noise_of(Context& ctx, const Value& mask, bool is_mean) {
   const Tensor planes = mask.as<Tensor>();
   const std::int64_t items = planes.size(0), frames = planes.size(2),
                      plane = planes.size(3) * planes.size(4);
@@ -76,11 +77,12 @@ Tensor frame_noise_of(Context& ctx, const Value& mask) {
   const auto* const all = planes.data<float>();
   for (std::int64_t i = 0; i < items * frames; ++i) {
     const float* const first = all + i * plane;
-    if (i < frames) noise.data<float>()[i] = *first;
+    const float mean = float(std::accumulate(first, first + plane, 0.0) / double(plane));
+    float& told = noise.data<float>()[i % frames];
+    if (i < frames) told = is_mean ? mean : *first;
+    const auto is_told = [&](float m) { return std::abs(m - told) <= kSameNoise; };
     // Resizing leaves the last bits of equal numbers different.
-    const bool is_even = std::all_of(first, first + plane, [&](float m) {
-      return std::abs(m - noise.data<float>()[i % frames]) <= kSameNoise;
-    });
+    const bool is_even = is_mean ? is_told(mean) : std::all_of(first, first + plane, is_told);
     if (!is_even)
       throw Error(HEDDLE_UNSUPPORTED,
                   "the noise mask differs within frame " + std::to_string(i % frames) +
@@ -267,7 +269,9 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kVision) {
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {
-      constants.set(name, value_of(frame_noise_of(ctx, place.latent.field("noise_mask"))));
+      constants.set(name,
+                    value_of(frame_noise_of(ctx, place.latent.field("noise_mask"),
+                                            settings.get<bool>("frame_noise_is_mean", false))));
     } else if (kind == Kind::kFrameTime) {
       constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));
     } else if (kind == Kind::kUnguided) {

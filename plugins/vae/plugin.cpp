@@ -9,6 +9,7 @@
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
+#include "plugins/vae/wan22_node.h"
 #include "plugins/vae/wan_nodes.h"
 #include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
@@ -20,15 +21,15 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
-              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeUpsample, LtxvVaeDownsample,
-              LtxvVaeImageOut, LtxvVaeLatentOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
-              WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
-              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
-              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
-              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
-              InstructPixToPixConditioning, LTXVImgToVideo, WanImageToVideo,
-              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo,
-              VaeBench, VaeModules)
+              WanPatchIn, WanPatchOut, WanImageOut, WanLatentOut, AutoencoderLtxvDecoder,
+              AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet,
+              LtxvVaeUpsample, LtxvVaeDownsample, LtxvVaeImageOut, LtxvVaeLatentOut,
+              WanVideoLatentIn, WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample,
+              WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut, TaesdDecoder, TaesdEncoder,
+              TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample,
+              TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
+              LTXVImgToVideo, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
+              WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -23,7 +23,7 @@ Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
     throw Error(HEDDLE_UNSUPPORTED,
                 "vae: its encoder takes single pictures, and is to encode a video of " +
                     std::to_string(frames) +
-                    " frames. Load the autoencoder of Wan 2.1, or ask for a length of 1.");
+                    " frames. Load the autoencoder of Wan, or ask for a length of 1.");
   return ctx.make_host({frames, size.height, size.width, kColours}, HEDDLE_F32);
 }
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();

@@ -73,6 +73,8 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/wan2.2_fun_inpaint_low_noise_14B_fp8_scaled",
      {"diffusion_model"},
      kScaledFp8},
+    {"diffusion_models/wan2.2_ti2v_5B_fp16", {"diffusion_model"}, ""},
+    {"vae/wan2.2_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
     {"text_encoders/umt5_xxl_fp8_e4m3fn_scaled",
      {"text_encoder"},
      R"(spiece_model|scaled_fp8|.*\.scale_weight)"},

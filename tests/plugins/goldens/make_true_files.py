@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
@@ -201,6 +201,25 @@ def wan(heads, layers, inner, channels=16, sees=False, both=False):
     return shapes_of(model, make_wan_goldens.original)
 
 
+def wan22():
+    """Wan 2.2's 5B: the transformer and its autoencoder."""
+    model = WanTransformer3DModel(num_attention_heads=24, num_layers=30, ffn_dim=14336, in_channels=48, out_channels=48)
+    vae = AutoencoderKLWan(
+        base_dim=160,
+        decoder_base_dim=256,
+        z_dim=48,
+        temperal_downsample=[False, True, True],
+        is_residual=True,
+        in_channels=12,
+        out_channels=12,
+        patch_size=2,
+    )
+    return {
+        "diffusion_models/wan2.2_ti2v_5B_fp16": typed(shapes_of(model, make_wan_goldens.original), "F16"),
+        "vae/wan2.2_vae": typed(shapes_of(vae, make_qwen21_picture_goldens.vae_name), "F16"),
+    }
+
+
 def wan_vace(heads, layers, inner, beside):
     """Wan 2.1 VACE, with so many layers beside the model's own. Made on the meta device."""
     model = WanVACETransformer3DModel(
@@ -232,6 +251,7 @@ def wan_files():
         for kind in ("i2v", "fun_inpaint"):
             files[f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"] = scaled(shown, "blocks.")
     files = {f"diffusion_models/{name}": tensors for name, tensors in files.items()}
+    files |= wan22()
     text = shapes_of(UMT5EncoderModel(UMT5Config(vocab_size=256384, d_model=4096, d_ff=10240, num_layers=24, num_heads=64, d_kv=64)))
     text.pop("encoder.embed_tokens.weight", None)  # bound to the first one
     spiece = {"spiece_model": ["U8", [4_548_313]]}
