@@ -31,6 +31,11 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "unclip_conditioning",
                                                "keyframe_idxs"};
 
+// A context for VACE, of vace_frames and vace_mask.
+struct VaceShapes {
+  heddle_tensor_info frames{}, mask{};
+};
+
 // One entry of a CONDITIONING.
 struct EntryShapes {
   heddle_tensor_info text{};                 // of cross_attn
@@ -41,6 +46,7 @@ struct EntryShapes {
       concat_mask;                                  // of concat_latent_image, concat_mask
   std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
   std::optional<heddle_tensor_info> vision = {};    // of clip_vision_output, its penultimate states
+  std::vector<VaceShapes> vace = {};
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -113,6 +119,15 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
                input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
       references.push_back(*shown);
     entries.back().vision = question.tensor(input, at + ".clip_vision_output.penultimate");
+    std::vector<VaceShapes>& vace = entries.back().vace;
+    const auto context = [&](const char* field) {
+      return question.tensor(input, at + "." + field + "." + std::to_string(vace.size()));
+    };
+    while (const auto frames = context("vace_frames")) {
+      const auto shown = context("vace_mask");
+      if (!shown) break;
+      vace.push_back({*frames, *shown});
+    }
   }
 }
 template <class T>
@@ -132,6 +147,10 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("clip_vision_output.penultimate", entry.vision);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
+    for (std::size_t k = 0; k < entry.vace.size(); ++k) {
+      tell(("vace_frames." + std::to_string(k)).c_str(), entry.vace[k].frames);
+      tell(("vace_mask." + std::to_string(k)).c_str(), entry.vace[k].mask);
+    }
     each_told_tensor(entry.scope, [&](const std::string& field, const heddle_tensor_info& info) {
       question.out(output, path_join(at, field), info.dtype, shape_of(info));
     });

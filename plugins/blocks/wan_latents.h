@@ -1,6 +1,7 @@
 // plugins/blocks/wan_latents.h - the latents of the causal autoencoders: mean and standard
 // deviation of each channel. Source: the configs of AutoencoderKLQwenImage (also of Wan 2.1) and
-// AutoencoderKLQwenImage21 in diffusers. Constant data; any thread.
+// AutoencoderKLQwenImage21 in diffusers, and ComfyUI's latent format of Wan 2.2. Constant data; any
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -37,10 +38,24 @@ inline constexpr double kQwen21LatentDeviations[] = {
     3.8527, 3.8312, 3.5605, 4.3875, 3.9624, 4.0168, 3.5643, 4.055,  5.5614, 4.2963, 4.408,
     3.4959, 3.8747, 3.7608, 3.5735, 3.149,  3.7662, 3.6746, 3.4563, 3.8161};
 
-// Those of Wan 2.1 for 16 channels, those of Qwen-Image 2.1 for 64.
+inline constexpr double kWan22LatentMeans[] = {
+    -0.2289, -0.0052, -0.1323, -0.2339, -0.2799, 0.0174,  0.1838,  0.1557,  -0.1382, 0.0542,
+    0.2813,  0.0891,  0.1570,  -0.0098, 0.0375,  -0.1825, -0.2246, -0.1207, -0.0698, 0.5109,
+    0.2665,  -0.2108, -0.2158, 0.2502,  -0.2055, -0.0322, 0.1109,  0.1567,  -0.0729, 0.0899,
+    -0.2799, -0.1230, -0.0313, -0.1649, 0.0117,  0.0723,  -0.2839, -0.2083, -0.0520, 0.3748,
+    0.0152,  0.1957,  0.1433,  -0.2944, 0.3573,  -0.0548, -0.1681, -0.0667};
+inline constexpr double kWan22LatentDeviations[] = {
+    0.4765, 1.0364, 0.4514, 1.1677, 0.5313, 0.4990, 0.4818, 0.5013, 0.8158, 1.0344, 0.5894, 1.0901,
+    0.6885, 0.6165, 0.8454, 0.4978, 0.5759, 0.3523, 0.7135, 0.6804, 0.5833, 1.4146, 0.8986, 0.5659,
+    0.7069, 0.5338, 0.4889, 0.4917, 0.4069, 0.4999, 0.6866, 0.4093, 0.5709, 0.6065, 0.6415, 0.4944,
+    0.5726, 1.2042, 0.5458, 1.6887, 0.3971, 1.0600, 0.3943, 0.5537, 0.5444, 0.4089, 0.7468, 0.7744};
+
+// Those of Wan 2.1 for 16 channels, of Wan 2.2 for 48, of Qwen-Image 2.1 for 64.
 inline LatentStatistics published_statistics(std::int64_t channels) {
   if (channels == std::int64_t(std::size(kWanLatentMeans)))
     return {kWanLatentMeans, kWanLatentDeviations};
+  if (channels == std::int64_t(std::size(kWan22LatentMeans)))
+    return {kWan22LatentMeans, kWan22LatentDeviations};
   if (channels == std::int64_t(std::size(kQwen21LatentMeans)))
     return {kQwen21LatentMeans, kQwen21LatentDeviations};
   return {};

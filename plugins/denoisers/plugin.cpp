@@ -24,6 +24,7 @@
 #include "unet_self.h"
 #include "unet_union.h"
 #include "wan.h"
+#include "wan_vace_blocks.h"
 #include "zimage.h"
 #include "zimage_patch.h"
 
@@ -50,8 +51,9 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
               UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
               WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
-              WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2Connectors, Ltx2Registers,
-              Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules, BenchShapes)
+              WanLatentIn, WanRope, WanLayer, WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv,
+              LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal,
+              Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules,
+              BenchShapes)
 
 }  // namespace heddle::denoisers

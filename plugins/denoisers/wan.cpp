@@ -8,15 +8,28 @@
 #include "rotary_axes.h"
 #include "wan_latent_settings.h"
 #include "wan_names.h"
+#include "wan_vace_blocks.h"
 
 namespace heddle::denoisers {
 namespace {
 
+constexpr std::int64_t kChannelsOf22 = 48;  // of the latent of Wan 2.2's 5B
+
+// Of the layers of VACE beside the model's own: none where it has none.
+struct VaceSizes {
+  std::int64_t channels;
+  int layers;
+};
+
 struct WanSizes {
   std::int64_t width, head, heads, mlp, waves, text, vision, in_channels, channels;
   int layers;
+  VaceSizes vace;
   std::array<std::int64_t, 3> axes;
   bool sees_pictures, has_positions, has_text_norm;
+
+  // How noisy each frame is.
+  bool tells_frames() const { return channels == kChannelsOf22; }
 };
 
 // What a file has besides, by its original name, and what that makes of it.
@@ -24,7 +37,6 @@ struct Kind {
   const char *tensor, *name;
 };
 constexpr Kind kOthers[] = {
-    {"vace_patch_embedding.weight", "Wan VACE"},
     {"control_adapter.conv.weight", "Wan with a camera"},
     {"casual_audio_encoder.weights", "Wan S2V"},
     {"audio_proj.audio_proj_glob_1.layer.weight", "HuMo"},
@@ -53,6 +65,12 @@ WanSizes read_sizes(const Checkpoint& file, const Value& config, const WanNames&
   s.waves = size("time_embedding.0.weight", 1);
   s.text = size("text_embedding.0.weight", 1);
   s.layers = names.layers();
+  s.vace.layers = names.vace_layers();
+  if (s.vace.layers > s.layers)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": " + std::to_string(s.vace.layers) +
+                                             " layers of VACE beside " + std::to_string(s.layers) +
+                                             ". The file is damaged or of another model.");
+  if (s.vace.layers > 0) s.vace.channels = size("vace_patch_embedding.weight", 1);
   s.sees_pictures = names.has("img_emb.proj.1.weight");
   if (s.sees_pictures) s.vision = size("img_emb.proj.1.weight", 1);
   s.has_positions = names.has("img_emb.emb_pos");
@@ -92,14 +110,16 @@ class WanBuilder {
     if (s_.sees_pictures)
       vision = embed_vision(graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
+    std::optional<VaceStream> vace;
+    if (s_.vace.layers > 0) vace = begin_vace(hidden);
     for (int i = 0; i < s_.layers; ++i) {
-      const std::string path = "layer." + std::to_string(i),
-                        at = "blocks." + std::to_string(i) + ".";
-      const Source mod = modulate(path, shared, at + "modulation", 6);
-      const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
-      std::optional<Source> vision_kv;
-      if (vision) vision_kv = add_keys(path + ".vision", *vision, at + "cross_attn.", "_img");
-      hidden = add_layer(path + ".block", at, hidden, mod, text_kv, vision_kv);
+      const std::string number = std::to_string(i);
+      hidden = add_whole_layer("layer." + number, "blocks." + number + ".", hidden, shared, text,
+                               vision);
+      // The layers that hints are added behind are spread evenly.
+      const int step = vace ? s_.layers / s_.vace.layers : 1;
+      if (vace && i % step == 0 && i / step < s_.vace.layers)
+        hidden = add_vace(i / step, *vace, hidden, shared, text);
     }
     graph_.output("out", add_final(hidden, modulate("final", vector, "head.modulation", 2)));
   }
@@ -117,10 +137,59 @@ class WanBuilder {
     slots.fill(weight, names_.one(tensor), {width});
   }
 
+  // A layer with what it is modulated by and what it looks at.
+  Source add_whole_layer(const std::string& path, const std::string& at, const Source& hidden,
+                         const Source& shared, const Source& text,
+                         const std::optional<Source>& vision) {
+    const Source mod = s_.tells_frames() ? shared : modulate(path, shared, at + "modulation", 6);
+    const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
+    std::optional<Source> vision_kv;
+    if (vision) vision_kv = add_keys(path + ".vision", *vision, at + "cross_attn.", "_img");
+    return add_layer(path + ".block", at, hidden, mod, text_kv, vision_kv);
+  }
+
+  // What VACE's layers hand on, and how much of it counts.
+  struct VaceStream {
+    Source hidden, strength;
+  };
+  VaceStream begin_vace(const Source& hidden) {
+    using B = WanVaceIn;
+    const Source given = graph_.input("vace", kGiven);
+    Block block = graph_.add<B>("embed.vace");
+    block.link(B::vace, given);
+    blocks::Slots slots(file_, block, "embed.vace");
+    Part filter{names_.one("vace_patch_embedding.weight")};
+    filter.frame = 1;
+    slots.fill(B::weight, {filter}, {s_.width, s_.vace.channels, 1, kPatch, kPatch});
+    vector_of(slots, B::bias, "vace_patch_embedding.bias", s_.width);
+    linear(slots, B::before, B::before_bias, "vace_blocks.0.before_proj", s_.width, s_.width);
+    Block start = graph_.add<WanVaceStart>("embed.vace_start");
+    start.link(WanVaceStart::hidden, hidden)
+        .link(WanVaceStart::hint, block[B::out])
+        .link(WanVaceStart::vace, given);
+    return {start[WanVaceStart::out], graph_.input("vace_strength", HEDDLE_INPUT_LOOP_INVARIANT)};
+  }
+  // hidden with the hints of VACE's layer k.
+  Source add_vace(int k, VaceStream& vace, const Source& hidden, const Source& shared,
+                  const Source& text) {
+    using B = WanVaceAdd;
+    const std::string path = "vace." + std::to_string(k),
+                      at = "vace_blocks." + std::to_string(k) + ".";
+    vace.hidden = add_whole_layer(path, at, vace.hidden, shared, text, {});
+    Block block = graph_.add<B>(path + ".add");
+    block.link(B::hidden, hidden).link(B::hint, vace.hidden).link(B::strength, vace.strength);
+    blocks::Slots slots(file_, block, path + ".add");
+    linear(slots, B::weight, B::bias, at + "after_proj", s_.width, s_.width);
+    return block[B::out];
+  }
+
   Source embed_vector(const Source& timestep) {
     using B = WanVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep);
+    if (s_.tells_frames())
+      block.link(B::frame_noise,
+                 graph_.input("frame_noise", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
     blocks::Slots slots(file_, block, "embed.vector");
     linear(slots, B::time_in, B::time_in_bias, "time_embedding.0", s_.width, s_.waves);
     linear(slots, B::time_out, B::time_out_bias, "time_embedding.2", s_.width, s_.width);
@@ -218,6 +287,7 @@ class WanBuilder {
     block.link(B::cos, cos_).link(B::sin, sin_).set(B::heads, s_.heads).set(B::eps, eps_);
     blocks::Slots slots(file_, block, path);
     const std::int64_t d = s_.width;
+    if (s_.tells_frames()) slots.fill(B::table, names_.one(at + "modulation"), {1, 6, d});
     const auto both = [&](const char* kind, const Weight& slot, const Shape& shape) {
       slots.fill(
           slot,
@@ -260,7 +330,6 @@ class WanBuilder {
 };
 
 void add_settings(const WanSizes& s, Blocks& graph) {
-  constexpr std::int64_t kChannelsOf22 = 48;
   graph.setting("family", "wan");
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{s.channels == kChannelsOf22 ? 16 : 8});
@@ -270,7 +339,12 @@ void add_settings(const WanSizes& s, Blocks& graph) {
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.text);
   if (s.in_channels > s.channels) graph.setting("concat_channels", s.in_channels - s.channels);
+  if (s.tells_frames()) {
+    graph.setting("mask_clean", true);
+    graph.setting("frame_noise_is_mean", true);
+  }
   if (s.sees_pictures) graph.setting("vision_width", s.vision);
+  if (s.vace.channels > 0) graph.setting("vace_channels", s.vace.channels);
   graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");
   add_wan_latents(s.channels, graph);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the

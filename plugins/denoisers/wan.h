@@ -8,11 +8,18 @@
 //          come out vision    (1|B, V, U)        loop-invariant  optional, of models that are shown
 //          pictures:
 //                                                       the vision model's states
+//          frame_noise (F)              loop-invariant  only of the 5B, optional: what each frame
+//                                                       has of the level; absent: all of it
+//          vace      (1|B, n K, F, H, W) loop-invariant  only of VACE: of n contexts, each of K
+//                                                       channels, latents and masks; in the
+//                                                       model's units
+//          vace_strength (n)            loop-invariant  only of VACE: how much each counts, f32
 // Output   out       (B, C, F, H, W)    velocity (noise - video), in the latent's element type
 //
 // Blocks   embed.vector, embed.modulation, embed.rope, embed.text, embed.vision, embed.latent,
 //          layer.<i>.modulation, layer.<i>.text, layer.<i>.vision, layer.<i>.block,
-//          final.modulation, final.block
+//          final.modulation, final.block; of VACE embed.vace, embed.vace_start,
+//          vace.<k>.modulation, vace.<k>.text, vace.<k>.block, vace.<k>.add
 //
 // Every dimension is read off the tensors; heads have 128 numbers, as in all that were published,
 // unless a config says attention_head_dim. Settings: see build(). Stateless, any thread.

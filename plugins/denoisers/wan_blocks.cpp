@@ -8,6 +8,7 @@
 
 #include "embed_number.h"
 #include "even_sides.h"
+#include "frame_rows.h"
 #include "joint_attention.h"
 #include "patches.h"
 #include "plugins/blocks/wide.h"
@@ -15,7 +16,7 @@
 namespace heddle::denoisers {
 namespace {
 
-// The nth of `count` pieces of mod (1, 1, count D), as (1, 1, D).
+// The nth of `count` pieces of mod (1, F, count D), as (1, F, D).
 Tensor piece(const Tensor& mod, int n, int count) {
   const std::int64_t width = mod.size(2) / count;
   return mod.slice(2, n * width, (n + 1) * width);
@@ -32,11 +33,22 @@ Tensor heads_of(const Tensor& x, int n, int count, std::int64_t heads) {
   return blocks::split_heads(x.slice(2, n * width, (n + 1) * width), heads);
 }
 
-// The attention of these queries to keys and values (B, T, 2 D) that they do not turn with.
+// The attention of these queries (n B, S, H, d) to keys and values (B, T, 2 D) that they do not
+// turn with: n items in a row to the same.
 Tensor look_at(Context& ctx, const Tensor& q, const Tensor& kv) {
-  const std::int64_t heads = q.size(2);
-  return ops::attention(ctx, q, heads_of(kv, 0, 2, heads), heads_of(kv, 1, 2, heads), {},
-                        1 / std::sqrt(double(q.size(3))));
+  const std::int64_t heads = q.size(2), items = q.size(0), each = items / kv.size(0);
+  const double scale = 1 / std::sqrt(double(q.size(3)));
+  const Tensor k = heads_of(kv, 0, 2, heads), v = heads_of(kv, 1, 2, heads);
+  if (each == 1) return ops::attention(ctx, q, k, v, {}, scale);
+  const Tensor found = ctx.make(q.shape());
+  for (std::int64_t i = 0; i < items; ++i) {
+    const auto one = [](const Tensor& of, std::int64_t item) {
+      return of.slice(0, item, item + 1);
+    };
+    ops::attention_into(ctx, one(q, i), one(k, i / each), one(v, i / each), {}, scale,
+                        ops::Mask::none, one(found, i));
+  }
+  return found;
 }
 
 // Queries, keys and values of this device's tokens, (B, l, 3 D).
@@ -62,9 +74,20 @@ Tensor project(Context& ctx, const Tensor& x, const heddle_shard& shard) {
 }  // namespace
 
 void WanVector::execute(Context& ctx) {
-  const Tensor time = embed_number(ctx, ctx[timestep], {ctx[time_scale], ctx[max_period], 0, 1, 0},
+  const Tensor levels = ctx[timestep];
+  const std::int64_t steps = levels.size(0);
+  std::int64_t frames = 1;
+  Tensor told = levels;
+  if (ctx.has(frame_noise)) {
+    const Tensor noise = ctx[frame_noise];
+    frames = noise.size(0);
+    told = ctx.make({steps, frames}, HEDDLE_F32);
+    ops::mul_into(ctx, levels.reshape({steps, 1}), noise.reshape({1, frames}), told);
+    told = told.reshape({steps * frames});
+  }
+  const Tensor time = embed_number(ctx, told, {ctx[time_scale], ctx[max_period], 0, 1, 0},
                                    {time_in, time_in_bias, time_out, time_out_bias});
-  ctx[out] = time.reshape({time.size(0), 1, time.size(1)});
+  ctx[out] = time.reshape({steps, frames, time.size(1)});
 }
 
 void WanSharedModulation::execute(Context& ctx) {
@@ -74,8 +97,8 @@ void WanSharedModulation::execute(Context& ctx) {
 
 void WanModulation::execute(Context& ctx) {
   const Tensor given = ctx[shared], added = ctx[table];
-  const std::int64_t steps = given.size(0), all = added.count();
-  const Tensor made = ctx.make({steps, 1, all}, HEDDLE_F32);
+  const std::int64_t all = added.count();
+  const Tensor made = ctx.make({given.size(0), given.size(1), all}, HEDDLE_F32);
   const std::int64_t each = given.size(2);
   for (std::int64_t at = 0; at < all; at += each)
     ops::add_into(ctx, given, added.reshape({1, 1, all}).slice(2, at, at + each),
@@ -180,11 +203,15 @@ void WanRope::execute(Context& ctx) {
 
 void WanLayer::execute(Context& ctx) {
   using B = WanLayer;
-  const Tensor x = ctx[hidden], told = ctx[mod];
+  const Tensor x = ctx[hidden], given = ctx[mod], added = ctx[table];
+  const Tensor told = added ? ops::add(ctx, given, added.reshape({1, 1, given.size(2)})) : given;
   const heddle_shard shard = ctx.shard(hidden);
+  const FrameRows rows = FrameRows::of(told, shard.begin, shard.total);
   const std::int64_t count = ctx[heads], head = ctx[v].size(0) / count;
   const auto normed = [&](const Tensor& of, int first) {
-    return ops::modulated_norm(ctx, of, piece(told, first, 6), piece(told, first + 1, 6), ctx[eps]);
+    const Tensor made = ctx.make(of.shape());
+    rows.modulate_into(ctx, of, piece(told, first, 6), piece(told, first + 1, 6), ctx[eps], made);
+    return made;
   };
   const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias,
                           heddle_activation f = HEDDLE_ACT_NONE) {
@@ -196,8 +223,8 @@ void WanLayer::execute(Context& ctx) {
   gather_tokens(ctx, own, 0, joint, count, gathered);
   const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
   attend(ctx, gathered, joint, seen);
-  const Tensor first = ops::gated_add(ctx, x, piece(told, 2, 6),
-                                      linear(blocks::join_heads(seen), B::proj, B::proj_bias));
+  const Tensor first = rows.gated(ctx, x, piece(told, 2, 6),
+                                  linear(blocks::join_heads(seen), B::proj, B::proj_bias));
 
   const Tensor asked =
       ctx[norm] ? ops::layer_norm(ctx, first, ctx[norm], ctx[norm_bias], ctx[eps]) : first;
@@ -211,7 +238,7 @@ void WanLayer::execute(Context& ctx) {
                                             ctx[text_proj_bias], HEDDLE_ACT_NONE, first);
 
   const Tensor raised = linear(normed(second, 3), B::up, B::up_bias, HEDDLE_ACT_GELU_TANH);
-  ctx[out] = ops::gated_add(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));
+  ctx[out] = rows.gated(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));
 }
 
 void WanFinal::execute(Context& ctx) {
@@ -220,7 +247,8 @@ void WanFinal::execute(Context& ctx) {
                      width = latent.size(4), rows = tokens_along(height),
                      columns = tokens_along(width), channels = matrix.size(0) / kPatchArea;
   const Tensor normed = ctx.make(all.shape(), HEDDLE_F32);
-  ops::modulated_norm_into(ctx, all, piece(told, 0, 2), piece(told, 1, 2), ctx[eps], normed);
+  FrameRows::of(told, 0, all.size(1))
+      .modulate_into(ctx, all, piece(told, 0, 2), piece(told, 1, 2), ctx[eps], normed);
   const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
   const Tensor even =
       ctx.make({batch, channels, frames, rows * kPatch, columns * kPatch}, latent.dtype());

@@ -11,10 +11,12 @@
 
 namespace heddle::denoisers {
 
-// timestep (N), a noise level in [0, 1000] -> vector (N, 1, D).
+// timestep (N), a noise level in [0, 1000] -> vector (N, 1, D). With frame_noise (F), what each
+// frame has of the level -> (N, F, D).
 struct WanVector {
   static constexpr Info info{"wan.vector", 1, "Wan timestep", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
+  static constexpr Input<Tensor> frame_noise{"frame_noise", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
   static constexpr Weight time_in{"time.in.weight", HEDDLE_USE_LINEAR};
@@ -22,12 +24,13 @@ struct WanVector {
   static constexpr Weight time_out{"time.out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_out_bias{"time.out.bias"};
   static constexpr Output<Tensor> out{"vector"};
-  static constexpr auto ports = heddle::ports(timestep, time_scale, max_period, time_in,
-                                              time_in_bias, time_out, time_out_bias, out);
+  static constexpr auto ports = heddle::ports(timestep, frame_noise, time_scale, max_period,
+                                              time_in, time_in_bias, time_out, time_out_bias, out);
   static void execute(Context& ctx);
 };
 
-// vector (N, 1, D) -> shared (N, 1, 6 D): what all layers are modulated by.
+// vector (N, 1, D) -> shared (N, 1, 6 D): what all layers are modulated by; of F frames (N, F, 6
+// D).
 struct WanSharedModulation {
   static constexpr Info info{"wan.shared_modulation", 1, "Wan shared modulation", "blocks/wan", "",
                              HEDDLE_NODE_BLOCK};
@@ -41,6 +44,7 @@ struct WanSharedModulation {
 
 // shared (N, 1, k D or D, which then counts for each of the k) plus table (k D) -> mod (N, 1, k D):
 // of a layer shift, scale and gate of the attention, then of the MLP; at the end shift and scale.
+// Of F frames (N, F, k D).
 struct WanModulation {
   static constexpr Info info{"wan.modulation", 1,  "Wan modulation",
                              "blocks/wan",     "", HEDDLE_NODE_BLOCK};
@@ -131,6 +135,8 @@ struct WanRope {
 };
 
 // A layer: hidden (B, L, D) -> the same. mod as of WanModulation; text_kv, vision_kv of WanKeys.
+// With a table, mod is what WanSharedModulation makes, and the layer adds its table itself: of many
+// frames the sums of all steps and layers would not fit.
 struct WanLayer {
   static constexpr Info info{"wan.layer", 1, "Wan layer", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
@@ -141,6 +147,7 @@ struct WanLayer {
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 40}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qk{"qk.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight qk_bias{"qk.bias"};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
@@ -162,8 +169,8 @@ struct WanLayer {
   static constexpr Weight down_bias{"mlp.down.bias"};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, text_kv, vision_kv, cos, sin, heads, eps, qk, qk_bias, v, v_bias,
-                    q_norm, k_norm, proj, proj_bias, norm, norm_bias, text_q, text_q_bias,
+      heddle::ports(hidden, mod, text_kv, vision_kv, cos, sin, heads, eps, table, qk, qk_bias, v,
+                    v_bias, q_norm, k_norm, proj, proj_bias, norm, norm_bias, text_q, text_q_bias,
                     text_q_norm, text_proj, text_proj_bias, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };

@@ -41,12 +41,14 @@ constexpr Renamed kParts[] = {
     {".ffn.0.", ".ffn.net.0.proj."},
     {".ffn.2.", ".ffn.net.2."},
     {".modulation", ".scale_shift_table"},
+    {".before_proj.", ".proj_in."},
+    {".after_proj.", ".proj_out."},
 };
-constexpr std::string_view kBlocks = "blocks.";
+constexpr std::string_view kBlocks = "blocks.", kVaceBlocks = "vace_blocks.";
 
 std::string renamed(std::string name, std::string_view Renamed::*from,
                     std::string_view Renamed::*to) {
-  if (!name.starts_with(kBlocks)) {
+  if (!name.starts_with(kBlocks) && !name.starts_with(kVaceBlocks)) {
     for (const Renamed& beginning : kBeginnings)
       if (name.starts_with(beginning.*from))
         return name.replace(0, (beginning.*from).size(), beginning.*to);
@@ -87,6 +89,9 @@ std::string WanNames::one(const std::string& original) const {
 }
 
 int WanNames::layers() const { return blocks::layer_count(file_, prefix_ + std::string(kBlocks)); }
+int WanNames::vace_layers() const {
+  return blocks::layer_count(file_, prefix_ + std::string(kVaceBlocks));
+}
 
 void WanNames::each_module(const Visit& visit) const {
   each_renamed_module(file_, prefix_, diffusers_ ? to_original : to_diffusers, visit);

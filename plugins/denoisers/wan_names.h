@@ -21,6 +21,7 @@ class WanNames {
   std::string one(const std::string& original) const;
   bool has(const std::string& original) const { return file_.has(one(original)); }
   int layers() const;
+  int vace_layers() const;  // 0: the model is no VACE
 
   // Every module by its name, by the original one as well as that of diffusers, without the prefix.
   // `kind` is "weight" or "bias".

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
 #include <heddle/ops.hpp>
 
 #include "picture_embeddings.h"
+#include "vace_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -76,8 +78,8 @@ Tensor guide_frames_of(Context& ctx, const Value& pairs) {
 constexpr float kSameNoise = 1e-6f;
 
 // How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
-// memory says of it.
-Tensor frame_noise_of(Context& ctx, const Value& mask) {
+// memory says of it. is_mean: by its mean; else it has to be even.
+Tensor frame_noise_of(Context& ctx, const Value& mask, bool is_mean) {
   const Tensor planes = mask.as<Tensor>();
   const std::int64_t items = planes.size(0), frames = planes.size(2),
                      plane = planes.size(3) * planes.size(4);
@@ -85,11 +87,12 @@ Tensor frame_noise_of(Context& ctx, const Value& mask) {
   const auto* const all = planes.data<float>();
   for (std::int64_t i = 0; i < items * frames; ++i) {
     const float* const first = all + i * plane;
-    if (i < frames) noise.data<float>()[i] = *first;
+    const float mean = float(std::accumulate(first, first + plane, 0.0) / double(plane));
+    float& told = noise.data<float>()[i % frames];
+    if (i < frames) told = is_mean ? mean : *first;
+    const auto is_told = [&](float m) { return std::abs(m - told) <= kSameNoise; };
     // Resizing leaves the last bits of equal numbers different.
-    const bool is_even = std::all_of(first, first + plane, [&](float m) {
-      return std::abs(m - noise.data<float>()[i % frames]) <= kSameNoise;
-    });
+    const bool is_even = is_mean ? is_told(mean) : std::all_of(first, first + plane, is_told);
     if (!is_even)
       throw Error(HEDDLE_UNSUPPORTED,
                   "the noise mask differs within frame " + std::to_string(i % frames) +
@@ -187,7 +190,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     std::uint32_t flags = 0;
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
-        name == kMode || name == kKinds || name == kTokens)
+        name == kMode || name == kKinds || name == kTokens || name == kVaceStrength)
       continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});
@@ -209,6 +212,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kPositions, name});
     else if (name == "concat" && concat_layout(model_settings(model)))
       inputs.push_back({Kind::kConcat, name});
+    else if (name == "vace" && model_settings(model).has("vace_channels"))
+      inputs.push_back({Kind::kVace, name});
     else if (name == "vision" && model_settings(model).has("vision_width"))
       inputs.push_back({Kind::kVision, name});
     else if ((name == "references" || name == "reference.0") &&
@@ -271,10 +276,15 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));
+    } else if (kind == Kind::kVace) {
+      const VaceInput given = vace_of(ctx, entry, settings, place);
+      constants.set(name, value_of(given.contexts)).set(kVaceStrength, value_of(given.strength));
     } else if (kind == Kind::kVision) {
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {
-      constants.set(name, value_of(frame_noise_of(ctx, place.latent.field("noise_mask"))));
+      constants.set(name,
+                    value_of(frame_noise_of(ctx, place.latent.field("noise_mask"),
+                                            settings.get<bool>("frame_noise_is_mean", false))));
     } else if (kind == Kind::kGuideFrames) {
       constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));
     } else if (kind == Kind::kFrameTime) {

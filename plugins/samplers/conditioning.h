@@ -25,7 +25,8 @@ struct ConditioningInput {
     kVision,
     kFrameTime,
     kFrameNoise,
-    kGuideFrames
+    kGuideFrames,
+    kVace
   } kind;
   std::string name;  // the model's
 };

@@ -113,7 +113,8 @@ std::vector<bool> counting(const std::vector<ScopedEntry>& list,
 double shown_numbers(const Constants& constants) {
   double numbers = 0;
   for (const Infer::Named& one : constants)
-    if (one.name == "concat" || one.name == "references" || one.name.starts_with("reference."))
+    if (one.name == "concat" || one.name == "vace" || one.name == "references" ||
+        one.name.starts_with("reference."))
       numbers += 3 * count_of(one.shape);
   return numbers;
 }

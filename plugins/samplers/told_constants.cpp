@@ -2,6 +2,7 @@
 
 #include "picture_embeddings.h"
 #include "sample_shapes.h"
+#include "vace_input.h"
 
 namespace heddle::samplers {
 
@@ -36,6 +37,13 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       if (shape.empty()) return {};
       shape[0] = fitted_rows(shape[0], place.items);
       constants.push_back({name, entry.vision->dtype, shape});
+      continue;
+    }
+    if (kind == Kind::kVace) {
+      const auto given = vace_shapes(entry, model_settings(model), place);
+      if (!given) return {};
+      constants.push_back({name, HEDDLE_F32, given->contexts});
+      constants.push_back({kVaceStrength, HEDDLE_F32, given->strength});
       continue;
     }
     if (!is_given(kind, entry.scope, place.latent)) continue;

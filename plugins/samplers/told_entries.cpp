@@ -1,6 +1,8 @@
 // Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
 #include "sample_shapes.h"
 
+#include <algorithm>
+
 namespace heddle::samplers {
 
 std::vector<EntryShapes> entries_told(const Value& list) {
@@ -13,6 +15,11 @@ std::vector<EntryShapes> entries_told(const Value& list) {
                        entry, info_of(entry.field("concat_latent_image")),
                        info_of(entry.field("concat_mask"))});
     entries.back().vision = info_of(entry.field("clip_vision_output").field("penultimate"));
+    const Value frames = entry.field("vace_frames"), masks = entry.field("vace_mask");
+    for (std::uint32_t k = 0; k < std::min(frames.count(), masks.count()); ++k) {
+      const auto video = info_of(frames.item(k)), mask = info_of(masks.item(k));
+      if (video && mask) entries.back().vace.push_back({*video, *mask});
+    }
     const Value shown = entry.field("reference_latents");
     for (std::uint32_t k = 0; k < shown.count(); ++k)
       if (const auto info = info_of(shown.item(k).field("samples")))
@@ -37,6 +44,13 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());
     if (!shown.empty()) record.set("reference_latents", list_of(shown));
+    std::vector<Value> frames, masks;
+    for (const blocks::VaceShapes& context : entry.vace) {
+      frames.push_back(told_info(context.frames));
+      masks.push_back(told_info(context.mask));
+    }
+    if (!frames.empty())
+      record.set("vace_frames", list_of(frames)).set("vace_mask", list_of(masks));
     told.push_back(record.value());
   }
   return list_of(told);

@@ -41,10 +41,11 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning tells of guides (LTXVAddGuide), which context windows along the "
                 "frames would cut. Use one of the two.");
-  constexpr std::array<std::string_view, 5> kRows = {"context", "y", "concat", "references",
-                                                     "vision"};
+  constexpr std::array<std::string_view, 6> kRows = {"context",    "y",      "concat",
+                                                     "references", "vision", "vace"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
-  if (rule.dim != 0) return name == "concat" ? std::optional(std::size_t(rule.dim)) : std::nullopt;
+  const bool is_beside = name == "concat" || name == "vace";
+  if (rule.dim != 0) return is_beside ? std::optional(std::size_t(rule.dim)) : std::nullopt;
   const bool has_rows = std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
   return has_rows ? std::optional<std::size_t>(0) : std::nullopt;
 }

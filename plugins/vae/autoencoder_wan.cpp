@@ -5,6 +5,7 @@
 
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_names.h"
+#include "autoencoder_wan_parts.h"
 #include "autoencoder_wan_video.h"
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/slots.h"
@@ -32,14 +33,14 @@ class WanBuilder {
       frames_ = file.size(first, 2);
   }
 
-  std::int64_t downscale() const { return std::int64_t{1} << resamples_; }
-  std::int64_t pixel_channels() const { return pixels_; }
+  std::int64_t downscale() const { return patch_ << resamples_; }
+  std::int64_t pixel_channels() const { return pixels_ / (patch_ * patch_); }
 
   // Both return the number of latent channels.
   std::int64_t decode() {
     using B = VaeLatentIn;
     const std::int64_t latent = file_.size(names_.conv_in() + ".weight", 1);
-    require_colours(file_.size(names_.conv_out() + ".weight", 0));
+    require_colours(VaeSide::decoder, file_.size(names_.conv_out() + ".weight", 0));
     Block in = graph_.add<B>("in");
     in.link(B::z, graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
     blocks::Slots slots(file_, in, "in");
@@ -54,15 +55,27 @@ class WanBuilder {
     blocks::Slots out_slots(file_, out, "out");
     out_slots.fill(O::norm, names_.norm_out(), {channels_, 1, 1, 1});
     conv(out_slots, O::conv, O::conv_bias, names_.conv_out(), cube(pixels_, channels_));
-    graph_.output("image", out[O::image]);
+    Source image = out[O::image];
+    if (patch_ > 1) {
+      Block patch = graph_.add<WanPatchOut>("out.patch");
+      patch.link(WanPatchOut::hidden, image);
+      image = patch[WanPatchOut::image];
+    }
+    graph_.output("image", image);
     return latent;
   }
 
   std::int64_t encode() {
     using B = VaeImageIn;
-    require_colours(file_.size(names_.conv_in() + ".weight", 1));
+    require_colours(VaeSide::encoder, file_.size(names_.conv_in() + ".weight", 1));
+    Source image = graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    if (patch_ > 1) {
+      Block patch = graph_.add<WanPatchIn>("in.patch");
+      patch.link(WanPatchIn::image, image);
+      image = patch[WanPatchIn::out];
+    }
     Block in = graph_.add<B>("in");
-    in.link(B::image, graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
+    in.link(B::image, image);
     blocks::Slots slots(file_, in, "in");
     first_conv(slots, B::conv, B::conv_bias, pixels_);
     hidden_ = in[B::out];
@@ -82,16 +95,19 @@ class WanBuilder {
   }
 
  private:
-  void require_colours(std::int64_t channels) {
+  void require_colours(VaeSide side, std::int64_t channels) {
     pixels_ = channels;
+    patch_ = wan_patch(file_, names_, side);
+    if (patch_ > 1) return;
     const bool has_alpha = names_.has_levels() && channels == kColours + 1;
     if (channels == kColours || has_alpha) return;
     throw Error(HEDDLE_UNSUPPORTED,
                 file_.path() + ": a causal autoencoder of pictures with " +
                     std::to_string(channels) +
-                    " channels, as of Qwen-Image-Layered or Wan 2.2. Supported are that of Wan 2.1 "
-                    "and Qwen-Image, with 3, and that of Qwen-Image 2.1, with 4. Use "
-                    "qwen_image_vae.safetensors or qwen_image_2.1_vae_bf16.safetensors.");
+                    " channels, as of Qwen-Image-Layered. Supported are that of Wan 2.1 and "
+                    "Qwen-Image, with 3, that of Qwen-Image 2.1, with 4, and that of Wan 2.2, with "
+                    "12. Use qwen_image_vae.safetensors, qwen_image_2.1_vae_bf16.safetensors or "
+                    "wan2.2_vae.safetensors.");
   }
 
   // The shape of a filter of 3 x 3 pixels, or of one pixel, over the frames that the file has.
@@ -190,15 +206,7 @@ class WanBuilder {
                     bool changes_size, bool changes_time) {
     using B = std::conditional_t<kIsUp, WanUpShortcut, WanDownShortcut>;
     const std::int64_t frames = changes_time ? 2 : 1;
-    const std::int64_t numbers = kIsUp ? from : from * frames;
-    // Upwards a channel is repeated in whole rows of the 4 (8 over two frames) that it becomes.
-    const bool fits = numbers % channels_ == 0 && (!kIsUp || 4 * frames % (from / channels_) == 0);
-    if (!fits)
-      throw Error(
-          HEDDLE_UNSUPPORTED,
-          file_.path() + ": " + path + " goes from " + std::to_string(from) + " to " +
-              std::to_string(channels_) +
-              " channels, which no shortcut does. The file is damaged or of another model.");
+    require_shortcut(file_, path, kIsUp, {from, channels_, frames});
     Block block = graph_.add<B>(path);
     block.link(B::hidden, hidden_).link(B::from, before).set(B::frames, frames);
     if constexpr (!kIsUp) block.set(B::size, std::int64_t{changes_size ? 2 : 1});
@@ -208,7 +216,7 @@ class WanBuilder {
   const Checkpoint& file_;
   const WanNames& names_;
   Blocks& graph_;
-  std::int64_t channels_ = 0, pixels_ = kColours;
+  std::int64_t channels_ = 0, pixels_ = kColours, patch_ = 1;
   std::int64_t frames_ = 0;  // that filters reach over; 0: they have no axis of frames
   int resamples_ = 0;
   Source hidden_;

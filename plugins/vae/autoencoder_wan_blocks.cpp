@@ -55,30 +55,37 @@ void WanAttention::execute(Context& ctx) {
                          ctx[proj_bias], kWanPoint, x);
 }
 
-// c', the row i and the column j of what a number becomes are one index, that of the frame between
-// them: each channel of `from` has as many of these in a row as it is repeated.
+// c', the frame, the row i and the column j of what a number becomes are one index: each channel of
+// `from` has as many of these in a row as it is repeated.
 void WanUpShortcut::execute(Context& ctx) {
   const Tensor made = ctx[hidden], x = ctx[from];
   const std::int64_t batch = x.size(0), height = x.size(1), width = x.size(2),
                      channels = made.size(3), parts = x.size(3) / channels, time = ctx[frames],
-                     repeats = 4 * time / parts;
+                     repeats = 4 * time / parts, first = ctx[whole] ? 0 : time - 1;
   const Tensor larger = ctx.make(made.shape());
-  const Tensor cells = larger.reshape({batch, height, 2, width, 2, channels, 1}),
-               numbers = x.reshape({batch, height, 1, width, 1, channels, parts});
-  for (std::int64_t i = 0; i < 2; ++i)
-    for (std::int64_t j = 0; j < 2; ++j) {
-      const std::int64_t part = (4 * (time - 1) + 2 * i + j) / repeats;
-      ops::copy_into(ctx, numbers.slice(6, part, part + 1),
-                     cells.slice(2, i, i + 1).slice(4, j, j + 1));
-    }
+  const Tensor numbers = x.reshape({batch, height, width, channels, parts});
+  for (std::int64_t frame = first; frame < time; ++frame) {
+    const Tensor cells = larger.reshape({batch, time - first, height, 2, width, 2, channels})
+                             .slice(1, frame - first, frame - first + 1);
+    for (std::int64_t i = 0; i < 2; ++i)
+      for (std::int64_t j = 0; j < 2; ++j) {
+        const std::int64_t part = (4 * frame + 2 * i + j) / repeats;
+        ops::copy_into(ctx,
+                       numbers.slice(4, part, part + 1)
+                           .permute({0, 4, 1, 2, 3})
+                           .reshape({batch, 1, height, 1, width, 1, channels}),
+                       cells.slice(3, i, i + 1).slice(5, j, j + 1));
+      }
+  }
   ctx[out] = ops::add(ctx, made, larger);
 }
 
 void WanDownShortcut::execute(Context& ctx) {
   const Tensor made = ctx[hidden];
-  const std::int64_t batch = made.size(0), height = made.size(1), width = made.size(2),
-                     channels = made.size(3), step = ctx[size], time = ctx[frames];
+  const std::int64_t height = made.size(1), width = made.size(2), channels = made.size(3),
+                     step = ctx[size], time = ctx[frames];
   Tensor x = ctx[from];
+  std::int64_t batch = x.size(0);
   const std::int64_t given = x.size(3), shared = given * time / channels;
   if (step == 2) {
     const Tensor cells = x.reshape({batch, height, 2, width, 2, given});
@@ -89,7 +96,13 @@ void WanDownShortcut::execute(Context& ctx) {
                                    .reshape({batch, height, width, given})});
     x = ops::combine(ctx, terms);
   }
-  if (time > 1) {
+  if (time > 1 && ctx[whole]) {
+    batch /= time;
+    const Tensor pairs = ctx.make({batch, height, width, given, time});
+    ops::copy_into(ctx, x.reshape({batch, time, height, width, given}).permute({0, 2, 3, 4, 1}),
+                   pairs);
+    x = pairs.reshape({batch, height, width, given * time});
+  } else if (time > 1) {
     const Tensor all = ctx.make({batch, height, width, given, time});
     ops::fill(ctx, all, 0);
     ops::copy_into(ctx, x.reshape({batch, height, width, given, 1}), all.slice(4, time - 1, time));
@@ -102,6 +115,31 @@ void WanDownShortcut::execute(Context& ctx) {
     sum = ops::combine(ctx, {{1.0, sum}, {1.0 / double(shared), one}});
   }
   ctx[out] = sum;
+}
+
+void WanPatchIn::execute(Context& ctx) {
+  const Tensor x = ctx[image];
+  const std::int64_t batch = x.size(0), height = x.size(1) / 2, width = x.size(2) / 2,
+                     channels = x.size(3);
+  if (x.size(1) % 2 != 0 || x.size(2) % 2 != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "pictures of " + std::to_string(x.size(2)) + "x" +
+                                             std::to_string(x.size(1)) +
+                                             " are no squares of two pixels a side");
+  const Tensor squares = ctx.make({batch, height, width, 4 * channels}, x.dtype());
+  ops::copy_into(ctx, x.reshape({batch, height, 2, width, 2, channels}).permute({0, 1, 3, 5, 4, 2}),
+                 squares.reshape({batch, height, width, channels, 2, 2}));
+  ctx[out] = squares;
+}
+
+void WanPatchOut::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const std::int64_t batch = x.size(0), height = x.size(1), width = x.size(2),
+                     channels = x.size(3) / 4;
+  const Tensor pixels = ctx.make({batch, 2 * height, 2 * width, channels}, x.dtype());
+  ops::copy_into(
+      ctx, x.reshape({batch, height, width, channels, 2, 2}),
+      pixels.reshape({batch, height, 2, width, 2, channels}).permute({0, 1, 3, 5, 4, 2}));
+  ctx[image] = pixels;
 }
 
 void WanImageOut::execute(Context& ctx) {

@@ -45,21 +45,24 @@ struct WanAttention {
 
 // The shortcut around a level that doubles the size: hidden (B, 2 H, 2 W, C'), what the level made,
 // plus from (B, H, W, C), what it was made of, of which each number is repeated. C is k C'. With
-// `frames` 2 the level would double the frames, too; of the two it is given the second.
+// `frames` 2 the level would double the frames, too; of the two it is given the second, or, with
+// `whole`, of a chunk of a video (B frames), both, one after the other: hidden (2 B, 2 H, 2 W, C').
 struct WanUpShortcut {
   static constexpr Info info{"wan.up_shortcut", 1,  "Causal VAE shortcut, upwards",
                              "blocks/vae",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> from{"from"};
   static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 1}};
+  static constexpr Input<bool> whole{"whole", Widget{}};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, from, frames, out);
+  static constexpr auto ports = heddle::ports(hidden, from, frames, whole, out);
   static void execute(Context& ctx);
 };
 
 // The shortcut around a level that divides the size by `size`, 1 or 2: hidden (B, H / size,
 // W / size, C'), plus means over the numbers of from (B, H, W, C). `frames` 2: over two frames, the
-// first of which is 0. C frames is k C'.
+// first of which is 0, or, with `whole`, of a chunk of a video, over each two of its B frames:
+// hidden (B / 2, H / size, W / size, C'). C frames is k C'.
 struct WanDownShortcut {
   static constexpr Info info{"wan.down_shortcut", 1,  "Causal VAE shortcut, downwards",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
@@ -67,8 +70,30 @@ struct WanDownShortcut {
   static constexpr Input<Tensor> from{"from"};
   static constexpr Input<std::int64_t> size{"size", Widget{.number = 1}};
   static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 1}};
+  static constexpr Input<bool> whole{"whole", Widget{}};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, from, size, frames, out);
+  static constexpr auto ports = heddle::ports(hidden, from, size, frames, whole, out);
+  static void execute(Context& ctx);
+};
+
+// image (B, 2 H, 2 W, C) -> (B, H, W, 4 C): the pixels of each square beside each other, channel by
+// channel, column by column.
+struct WanPatchIn {
+  static constexpr Info info{"wan.patch_in", 1,  "Causal VAE squares of pixels",
+                             "blocks/vae",   "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> image{"image"};
+  static constexpr Output<Tensor> out{"patches"};
+  static constexpr auto ports = heddle::ports(image, out);
+  static void execute(Context& ctx);
+};
+
+// And back: hidden (B, H, W, 4 C) -> image (B, 2 H, 2 W, C).
+struct WanPatchOut {
+  static constexpr Info info{"wan.patch_out", 1,  "Causal VAE pixels of squares",
+                             "blocks/vae",    "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Output<Tensor> image{"image"};
+  static constexpr auto ports = heddle::ports(hidden, image);
   static void execute(Context& ctx);
 };
 

@@ -59,6 +59,7 @@ WanNames::Level WanNames::level(const Checkpoint& file, int number) const {
   const auto add_resample = [&](const std::string& module) {
     made.steps.push_back({module + ".resample.1", true});
     made.changes_time = file.has(module + ".time_conv.weight");
+    if (made.changes_time) made.steps.back().time_conv = module + ".time_conv";
   };
   const int count = blocks::layer_count(file, list);
   for (int i = 0; i < count; ++i) {

@@ -40,7 +40,8 @@ class WanNames {
     std::vector<Step> steps;
     bool changes_time = false;  // with its size, on videos
   };
-  // Whether each level has a shortcut around it, as Qwen-Image 2.1's. Otherwise all is one level.
+  // Whether each level has a shortcut around it, as those of Wan 2.2 and Qwen-Image 2.1. Otherwise
+  // all is one level.
   bool has_levels() const { return leveled_; }
   std::vector<Level> levels(const Checkpoint& file) const;
 

@@ -1,10 +1,10 @@
 #include "autoencoder_wan_video.h"
 
-#include <algorithm>
 #include <deque>
 
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_blocks.h"
+#include "autoencoder_wan_parts.h"
 #include "plugins/blocks/slots.h"
 #include "wan_video_blocks.h"
 
@@ -12,57 +12,6 @@ namespace heddle::vae {
 namespace {
 
 constexpr std::int64_t kFilterFrames = 3;
-
-// A side in the order in which data passes it.
-enum class PartKind { in, resnet, attention, resample, out };
-struct SidePart {
-  PartKind kind;
-  std::string path, module = {};
-  std::string time_conv = {};  // of a change of size that changes the frames, too
-  std::size_t stage = 0;
-};
-
-std::vector<SidePart> middle_parts(const WanNames& names) {
-  return {{PartKind::resnet, "mid.0", names.mid_resnet(0)},
-          {PartKind::attention, "mid.attention", names.mid_attention()},
-          {PartKind::resnet, "mid.1", names.mid_resnet(1)}};
-}
-
-// The parts where a picture is large are stages by themselves; each change of size ends one.
-void divide_into_stages(std::vector<SidePart>& parts, std::int64_t halvings, bool is_decoder) {
-  constexpr std::int64_t kLarge = 1;  // halvings of the pictures' sides
-  std::size_t stage = 0;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const bool is_behind =
-        i > 0 && parts[i].kind == PartKind::resnet && parts[i - 1].kind != PartKind::in;
-    if (is_behind && (parts[i - 1].kind == PartKind::resample || halvings <= kLarge)) ++stage;
-    parts[i].stage = stage;
-    if (parts[i].kind == PartKind::resample) halvings += is_decoder ? -1 : 1;
-  }
-}
-
-std::int64_t resamples_of(const std::vector<SidePart>& parts) {
-  return std::ranges::count(parts, PartKind::resample, &SidePart::kind);
-}
-
-std::vector<SidePart> parts_of(const Checkpoint& file, const WanNames& names, VaeSide side) {
-  const bool is_decoder = side == VaeSide::decoder;
-  std::vector<SidePart> parts{{PartKind::in, "in"}};
-  const auto append = [&](const std::vector<SidePart>& more) {
-    parts.insert(parts.end(), more.begin(), more.end());
-  };
-  if (is_decoder) append(middle_parts(names));
-  int number = 0;
-  for (const WanNames::Level& level : names.levels(file))
-    for (const WanNames::Step& step : level.steps)
-      parts.push_back({step.is_resample ? PartKind::resample : PartKind::resnet,
-                       (is_decoder ? "up." : "down.") + std::to_string(number++), step.module,
-                       step.time_conv});
-  if (!is_decoder) append(middle_parts(names));
-  parts.push_back({PartKind::out, "out"});
-  divide_into_stages(parts, is_decoder ? resamples_of(parts) : 0, is_decoder);
-  return parts;
-}
 
 // Builds one stage: keeps the running output, its channels, its frames and how often its sides are
 // halved; of the parts before the stage these alone.
@@ -83,10 +32,11 @@ class StageBuilder {
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   file_.path() + ": there is no stage " + std::to_string(stage) +
                       " of this autoencoder, it has " + std::to_string(parts.back().stage + 1));
-    halvings_ = is_decoder_ ? resamples_of(parts) : 0;
+    patch_ = wan_patch(file_, names_, is_decoder_ ? VaeSide::decoder : VaeSide::encoder);
+    halvings_ = is_decoder_ ? resamples_of(parts) + (patch_ > 1 ? 1 : 0) : 0;
     frames_ = is_decoder_ || is_first_ ? 1 : latent_frames(parts);
     channels_ = is_decoder_ ? file_.size(names_.quant_conv() + ".weight", 1)
-                            : file_.size(names_.conv_in() + ".weight", 1);
+                            : file_.size(names_.conv_in() + ".weight", 1) / (patch_ * patch_);
     for (const SidePart& part : parts) {
       if (part.stage > stage) break;
       if (part.stage == stage && shapes_.empty()) begin(part.kind == PartKind::in);
@@ -174,7 +124,7 @@ class StageBuilder {
       case PartKind::resnet:
         return rows(names_.in_resnet(part.module).conv1);
       case PartKind::resample:
-        return is_decoder_ ? channels_ / 2 : channels_;
+        return is_decoder_ && !names_.has_levels() ? channels_ / 2 : channels_;
       default:
         return channels_;
     }
@@ -182,6 +132,7 @@ class StageBuilder {
   // The shape behind a part.
   void pass(const SidePart& part) {
     channels_ = width_behind(part);
+    if (part.kind == PartKind::in && !is_decoder_ && patch_ > 1) ++halvings_;
     if (part.kind != PartKind::resample) return;
     halvings_ += is_decoder_ ? -1 : 1;
     if (!part.time_conv.empty() && !is_first_) frames_ = is_decoder_ ? 2 * frames_ : frames_ / 2;
@@ -200,6 +151,12 @@ class StageBuilder {
         break;
       case PartKind::resample:
         is_decoder_ ? add_upsample(part) : add_downsample(part);
+        break;
+      case PartKind::level:
+        before_ = hidden_, before_channels_ = channels_;
+        break;
+      case PartKind::shortcut:
+        is_decoder_ ? add_shortcut<WanUpShortcut>(part) : add_shortcut<WanDownShortcut>(part);
         break;
       case PartKind::out:
         is_decoder_ ? add_image_out() : add_latent_out();
@@ -222,6 +179,13 @@ class StageBuilder {
 
   void add_image_in() {
     using B = WanVideoImageIn;
+    if (patch_ > 1) {
+      Block patch = graph_.add<WanPatchIn>("in.patch");
+      patch.link(WanPatchIn::image, hidden_);
+      hidden_ = patch[WanPatchIn::out];
+      channels_ *= patch_ * patch_;
+      ++halvings_;
+    }
     Block block = graph_.add<B>("in");
     block.link(B::image, hidden_);
     blocks::Slots slots(file_, block, "in");
@@ -229,6 +193,7 @@ class StageBuilder {
            file_.size(names_.conv_in() + ".weight", 0), 3);
     keep(block, B::kept, B::keeps);
     hidden_ = block[B::out];
+    if (patch_ > 1) --halvings_;  // pass() counts it
   }
 
   void add_resnet(const SidePart& part) {
@@ -269,8 +234,9 @@ class StageBuilder {
     Block block = graph_.add<B>(part.path);
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, part.path);
-    slots.fill(B::conv, part.module + ".weight", {channels_ / 2, channels_, 3, 3});
-    slots.fill(B::conv_bias, part.module + ".bias", {channels_ / 2});
+    const std::int64_t out = width_behind(part);
+    slots.fill(B::conv, part.module + ".weight", {out, channels_, 3, 3});
+    slots.fill(B::conv_bias, part.module + ".bias", {out});
     hidden_ = block[B::out];
   }
 
@@ -307,6 +273,20 @@ class StageBuilder {
     hidden_ = block[B::out];
   }
 
+  // Around the level that began with before_. The first chunk's frame is the last of those that a
+  // level would make of it.
+  template <class B>
+  void add_shortcut(const SidePart& part) {
+    const std::int64_t frames = part.changes_time ? 2 : 1;
+    Block block = graph_.add<B>(part.path);
+    block.link(B::hidden, hidden_).link(B::from, before_).set(B::frames, frames);
+    block.set(B::whole, !is_first_);
+    if constexpr (std::is_same_v<B, WanDownShortcut>)
+      block.set(B::size, std::int64_t{part.changes_size ? 2 : 1});
+    require_shortcut(file_, part.path, is_decoder_, {before_channels_, channels_, frames});
+    hidden_ = block[B::out];
+  }
+
   void add_image_out() {
     using B = WanVideoImageOut;
     Block block = graph_.add<B>("out");
@@ -316,7 +296,13 @@ class StageBuilder {
     causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, names_.conv_out(),
            file_.size(names_.conv_out() + ".weight", 0), 3);
     keep(block, B::kept, B::keeps);
-    graph_.output("image", block[B::image]);
+    Source image = block[B::image];
+    if (patch_ > 1) {
+      Block patch = graph_.add<WanPatchOut>("out.patch");
+      patch.link(WanPatchOut::hidden, image);
+      image = patch[WanPatchOut::image];
+    }
+    graph_.output("image", image);
   }
 
   void add_latent_out() {
@@ -337,9 +323,9 @@ class StageBuilder {
   const WanNames& names_;
   Blocks& graph_;
   const bool is_decoder_, is_first_;
-  std::int64_t channels_ = 0, frames_ = 1, halvings_ = 0;
+  std::int64_t channels_ = 0, frames_ = 1, halvings_ = 0, patch_ = 1, before_channels_ = 0;
   int kept_ = 0;
-  Source hidden_;
+  Source hidden_, before_;
   std::vector<Shaped> shapes_;           // of inputs
   std::deque<std::string> input_names_;  // where ports' names stay
 };
@@ -348,8 +334,7 @@ class StageBuilder {
 
 bool has_videos(const Checkpoint& file, const WanNames& names) {
   const std::string first = names.conv_in() + ".weight";
-  return !names.has_levels() && file.has(first) && file.info(first).rank == 5 &&
-         file.size(first, 2) == kFilterFrames;
+  return file.has(first) && file.info(first).rank == 5 && file.size(first, 2) == kFilterFrames;
 }
 
 void add_video_settings(const Checkpoint& file, const WanNames& names, VaeSide side,

@@ -1,10 +1,10 @@
-// plugins/vae/autoencoder_wan_video.h - the causal autoencoder of Wan 2.1 and Qwen-Image on videos.
-// Each side goes through a video by chunks: the first is one frame, later ones are one frame of the
-// latent, four of the video. What its convolutions read of earlier chunks goes from the outputs of
-// one call to the inputs of the next, so memory does not grow with the number of frames. As these
-// are large, a side is cut into stages, each a model of its own over the same weights, and only one
-// stage's are there twice at a time. Source: AutoencoderKLWan of diffusers, which gives the same
-// numbers.
+// plugins/vae/autoencoder_wan_video.h - the causal autoencoders of Wan 2.1, 2.2 and Qwen-Image on
+// videos. Each side goes through a video by chunks: the first is one frame, later ones are one
+// frame of the latent, four of the video. What its convolutions read of earlier chunks goes from
+// the outputs of one call to the inputs of the next, so memory does not grow with the number of
+// frames. As these are large, a side is cut into stages, each a model of its own over the same
+// weights, and only one stage's are there twice at a time. Where levels have shortcuts (Wan 2.2),
+// each level is a stage. Source: AutoencoderKLWan of diffusers, which gives the same numbers.
 //
 // Configuration of a stage: chunk ("first" or "next"), stage (int).
 // Inputs   the first stage's: z (1, C, h, w) or image (T, H, W, 3); another's: hidden (T, H, W, C')
@@ -22,8 +22,7 @@
 
 namespace heddle::vae {
 
-// Whether the side can be built for videos: its filters reach over three frames, and it has no
-// shortcuts around levels.
+// Whether the side can be built for videos: its filters reach over three frames.
 bool has_videos(const Checkpoint& file, const WanNames& names);
 
 // The settings of the side's model that say so: chunk_configs, a record of two lists, "first" and

@@ -14,7 +14,9 @@
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
+#include "plugins/vae/wan22_node.h"
 #include "plugins/vae/wan_nodes.h"
+#include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
 #include "vocoder.h"
 #include "wan_video_blocks.h"
@@ -25,20 +27,21 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
               VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
               AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanImageOut, WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder,
-              LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeTime, LtxvVaeUpsample,
-              LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, AudioVaeDecoder,
-              AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
-              AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
-              VocoderUpsample, VocoderSum, VocoderOut, LatentUpsampler, LatentUpIn, LatentUpResnet,
-              LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn, WanVideoImageIn,
-              WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut,
-              WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
-              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
-              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, LTXVLatentUpsampler,
-              WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+              WanPatchIn, WanPatchOut, WanImageOut, WanLatentOut, AutoencoderLtxvDecoder,
+              AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeTime,
+              LtxvVaeUpsample, LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut,
+              AudioVaeDecoder, AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet,
+              AudioUpsample, AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn,
+              VocoderConv, VocoderUpsample, VocoderSum, VocoderOut, LatentUpsampler, LatentUpIn,
+              LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn,
+              WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample,
+              WanVideoImageOut, WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn,
+              TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
+              TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
+              LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides, LTXVImgToVideoInplace,
+              LTXVAudioVAEDecode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
+              WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
               VaeBench, VaeModules)
 
 }  // namespace heddle::vae

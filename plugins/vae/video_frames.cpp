@@ -23,7 +23,7 @@ Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
     throw Error(HEDDLE_UNSUPPORTED,
                 "vae: its encoder takes single pictures, and is to encode a video of " +
                     std::to_string(frames) +
-                    " frames. Load the autoencoder of Wan 2.1, or ask for a length of 1.");
+                    " frames. Load the autoencoder of Wan, or ask for a length of 1.");
   return ctx.make_host({frames, size.height, size.width, kColours}, HEDDLE_F32);
 }
 constexpr double kUnbounded = std::numeric_limits<double>::infinity();
@@ -88,6 +88,16 @@ void FrameStrip::repeat(const Tensor& pictures, const char* name, std::int64_t a
   const float* const first = pixels_.data<float>() + at * frame;
   for (std::int64_t i = at + 1; i < pixels_.size(0); ++i)
     std::copy_n(first, frame, pixels_.data<float>() + i * frame);
+}
+
+void FrameStrip::keep(const float* shares, bool what_is_left) {
+  const std::int64_t pixels = pixels_.count() / kColours;
+  float* at = pixels_.data<float>();
+  for (std::int64_t i = 0; i < pixels; ++i) {
+    const float share = shares == nullptr ? 1.0f : shares[i],
+                kept = what_is_left ? 1.0f - share : share;
+    for (std::int64_t c = 0; c < kColours; ++c, ++at) *at = (*at - kGreyFrame) * kept + kGreyFrame;
+  }
 }
 
 Tensor FrameStrip::encoded() const {

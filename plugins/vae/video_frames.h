@@ -44,6 +44,10 @@ class FrameStrip {
   // Puts the first of the pictures into all frames from `at` on.
   void repeat(const Tensor& pictures, const char* name, std::int64_t at);
 
+  // Keeps of each pixel a share, the rest is grey. shares: (frames, height, width), or nullptr,
+  // which keeps all; what_is_left: what they leave is kept instead.
+  void keep(const float* shares, bool what_is_left);
+
   // (1, C, frames of the latent, h, w) f32 in the autoencoder's units.
   Tensor encoded() const;
 

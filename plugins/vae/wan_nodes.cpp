@@ -2,106 +2,14 @@
 
 #include <algorithm>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <heddle/ops.hpp>
 
-#include "plugins/blocks/entry_shapes.h"
-#include "plugins/blocks/wan_latents.h"
-#include "plugins/vae/video_frames.h"
+#include "plugins/vae/wan_jobs.h"
 
 namespace heddle::vae {
 namespace {
-
-using blocks::EntryShapes;
-
-constexpr const char* kVisionOutput = "clip_vision_output";
-
-using GivenFields = std::vector<std::pair<const char*, Value>>;
-
-Value with_video_fields(const Value& list, const GivenFields& fields) {
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    Record entry(list.item(i));
-    for (const auto& [name, value] : fields) entry.set(name, value);
-    entries.push_back(entry.value());
-  }
-  return list_of(entries);
-}
-
-Value empty_video(Context& ctx, const Shape& shape) {
-  const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
-  std::fill_n(samples.data<float>(), samples.count(), 0.0f);
-  return Record().set("samples", value_of(samples)).value();
-}
-
-// A node's sizes, and what it says of the frames.
-struct WanJob {
-  VideoGrid grid;
-  blocks::GridSize pixels;
-};
-template <class Node>
-WanJob wan_job(Context& ctx) {
-  const std::int64_t width = ctx[Node::width], height = ctx[Node::height];
-  return {video_grid(Autoencoder(ctx[Node::vae]), width, height, ctx[Node::length]),
-          {height, width}};
-}
-template <class Node>
-void give_wan(Context& ctx, const WanJob& job, const GivenFields& fields) {
-  ctx[Node::positive_out] = with_video_fields(ctx[Node::positive], fields);
-  ctx[Node::negative_out] = with_video_fields(ctx[Node::negative], fields);
-  ctx[Node::latent] = empty_video(ctx, job.grid.shape(ctx[Node::batch_size]));
-}
-
-// The same by shapes.
-struct ToldFields {
-  std::optional<Shape> image, mask;
-  std::optional<heddle_tensor_info> seen;
-};
-template <class Node>
-std::optional<WanJob> told_job(const Infer& question) {
-  const auto from = question[Node::vae];
-  const auto width = question[Node::width], height = question[Node::height],
-             length = question[Node::length];
-  if (!from || !width || !height || !length) return {};
-  const std::optional<Autoencoder> autoencoder = usable(*from);
-  if (!autoencoder) return {};
-  return WanJob{video_grid(*autoencoder, *width, *height, *length), {*height, *width}};
-}
-template <class Node>
-void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
-  const auto change = [&](const auto& in, const auto& out) {
-    std::vector<EntryShapes> entries = blocks::entry_shapes(question, in);
-    for (EntryShapes& entry : entries) {
-      if (told.image) entry.concat_image = tensor_info(HEDDLE_F32, *told.image);
-      if (told.mask) entry.concat_mask = tensor_info(HEDDLE_F32, *told.mask);
-      if (told.seen) entry.vision = told.seen;
-    }
-    blocks::infer_entries(question, out, entries);
-  };
-  change(Node::positive, Node::positive_out);
-  change(Node::negative, Node::negative_out);
-  if (const auto items = question[Node::batch_size])
-    question.out(Node::latent, "samples", HEDDLE_F32, job.grid.shape(*items));
-}
-// Pictures of the node, and those that it makes of them.
-void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {
-  const blocks::Grids grids{1, {pictures[1], pictures[2]}, pictures[3]};
-  question.host_scratch(blocks::resampling_bytes(grids, job.pixels) +
-                        sizeof(float) * std::uint64_t((frames * kColours + pictures[3]) *
-                                                      job.pixels.height * job.pixels.width));
-}
-
-template <class Node>
-void set_seen(Context& ctx, GivenFields& fields) {
-  if (ctx.has(Node::clip_vision_output))
-    fields.emplace_back(kVisionOutput, ctx[Node::clip_vision_output]);
-}
-template <class Node>
-std::optional<heddle_tensor_info> told_seen(const Infer& question) {
-  return question.tensor(Node::clip_vision_output, "penultimate");
-}
 
 // (1, channels, frames, h, w): numbers of (frame, channel), 0 where it is given.
 template <class IsGiven>
@@ -156,12 +64,12 @@ GivenFields first_and_last(Context& ctx, const WanJob& job) {
     strip.put(pictures, "end_image", all - count, count, at);
     given_from = numbers - count;
   }
-  return {
-      {"concat_latent_image", value_of(strip.encoded())},
-      {"concat_mask", mask_of_frames(ctx, grid, kFramesOfCell, [&](std::int64_t t, std::int64_t c) {
-         const std::int64_t number = t * kFramesOfCell + c;
-         return number < given_to || number >= given_from;
-       })}};
+  return {{{"concat_latent_image", value_of(strip.encoded())},
+           {"concat_mask",
+            mask_of_frames(ctx, grid, kFramesOfCell, [&](std::int64_t t, std::int64_t c) {
+              const std::int64_t number = t * kFramesOfCell + c;
+              return number < given_to || number >= given_from;
+            })}}};
 }
 template <class Node>
 ToldFields told_first_and_last(Infer& question, const WanJob& job) {
@@ -172,20 +80,6 @@ ToldFields told_first_and_last(Infer& question, const WanJob& job) {
       tell_pixels(question, *shape, job, job.grid.pixel_frames());
   infer_encoded_video(question, *question[Node::vae], job.grid, job.grid.pixel_frames());
   return {job.grid.shape(1), mask, {}};
-}
-
-// In the autoencoder's units, what is 0 in the model's: (1, 2 C, frames, h, w).
-Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid) {
-  const Tensor made =
-      ctx.make_host({1, 2 * grid.channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
-  std::vector<double> means(std::size_t(grid.channels), autoencoder.shift);
-  const blocks::LatentStatistics known = blocks::published_statistics(grid.channels);
-  if (!known.means.empty()) std::ranges::copy(known.means, means.begin());
-  float* to = made.data<float>();
-  for (std::int64_t c = 0; c < 2 * grid.channels; ++c)
-    to = std::fill_n(to, grid.frames * grid.height * grid.width,
-                     float(means[std::size_t(c % grid.channels)]));
-  return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
 }
 
 }  // namespace
@@ -200,9 +94,9 @@ void WanImageToVideo::execute(Context& ctx) {
     FrameStrip strip(ctx, ctx[vae], job.grid.pixel_frames(), job.pixels);
     strip.put(pictures, "start_image", 0, count, 0);
     if (ctx.has(ref_pad_image)) strip.repeat(ctx[ref_pad_image], "ref_pad_image", count);
-    fields.emplace_back("concat_latent_image", value_of(strip.encoded()));
+    fields.set.emplace_back("concat_latent_image", value_of(strip.encoded()));
     const std::int64_t given = latent_frames_of(count);
-    fields.emplace_back(
+    fields.set.emplace_back(
         "concat_mask",
         mask_of_frames(ctx, job.grid, 1, [&](std::int64_t t, std::int64_t) { return t < given; }));
   }
@@ -228,10 +122,10 @@ void WanFirstLastFrameToVideo::execute(Context& ctx) {
   const WanJob job = wan_job<WanFirstLastFrameToVideo>(ctx);
   GivenFields fields = first_and_last<WanFirstLastFrameToVideo>(ctx, job);
   if (ctx.has(clip_vision_output) && ctx.has(clip_vision_end))
-    fields.emplace_back(kVisionOutput,
-                        both_seen(ctx, ctx[clip_vision_output], ctx[clip_vision_end]));
+    fields.set.emplace_back(kVisionOutput,
+                            both_seen(ctx, ctx[clip_vision_output], ctx[clip_vision_end]));
   else if (ctx.has(clip_vision_end))
-    fields.emplace_back(kVisionOutput, ctx[clip_vision_end]);
+    fields.set.emplace_back(kVisionOutput, ctx[clip_vision_end]);
   else
     set_seen<WanFirstLastFrameToVideo>(ctx, fields);
   give_wan<WanFirstLastFrameToVideo>(ctx, job, fields);
@@ -281,7 +175,7 @@ void WanFunControlToVideo::execute(Context& ctx) {
   };
   if (ctx.has(start_image)) add(ctx[start_image], "start_image", grid.channels);
   if (ctx.has(control_video)) add(ctx[control_video], "control_video", 0);
-  GivenFields fields{{"concat_latent_image", value_of(both)}};
+  GivenFields fields{{{"concat_latent_image", value_of(both)}}};
   set_seen<WanFunControlToVideo>(ctx, fields);
   give_wan<WanFunControlToVideo>(ctx, job, fields);
 }

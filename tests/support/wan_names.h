@@ -34,9 +34,12 @@ inline void name_wan_as_diffusers(std::vector<FileTensor>& tensors) {
                                                        {".norm_k_img.", ".norm_added_k."},
                                                        {".ffn.0.", ".ffn.net.0.proj."},
                                                        {".ffn.2.", ".ffn.net.2."},
+                                                       {".before_proj.", ".proj_in."},
+                                                       {".after_proj.", ".proj_out."},
                                                        {".modulation", ".scale_shift_table"}};
   for (FileTensor& tensor : tensors) {
-    const bool is_block = tensor.name.starts_with("blocks.");
+    const bool is_block =
+        tensor.name.starts_with("blocks.") || tensor.name.starts_with("vace_blocks.");
     for (const auto& [from, to] : beginnings)
       if (!is_block && tensor.name.starts_with(from)) {
         tensor.name.replace(0, std::string(from).size(), to);

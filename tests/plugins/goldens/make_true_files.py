@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
@@ -26,6 +26,7 @@ import make_lumina2_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
 import make_wan_goldens
+import make_wan_vace_goldens
 import make_workflow_goldens
 import original_names
 from name_patterns import compressed
@@ -206,6 +207,37 @@ def wan(heads, layers, inner, channels=16, sees=False, both=False):
     return shapes_of(model, make_wan_goldens.original)
 
 
+def wan22():
+    """Wan 2.2's 5B: the transformer and its autoencoder."""
+    model = WanTransformer3DModel(num_attention_heads=24, num_layers=30, ffn_dim=14336, in_channels=48, out_channels=48)
+    vae = AutoencoderKLWan(
+        base_dim=160,
+        decoder_base_dim=256,
+        z_dim=48,
+        temperal_downsample=[False, True, True],
+        is_residual=True,
+        in_channels=12,
+        out_channels=12,
+        patch_size=2,
+    )
+    return {
+        "diffusion_models/wan2.2_ti2v_5B_fp16": typed(shapes_of(model, make_wan_goldens.original), "F16"),
+        "vae/wan2.2_vae": typed(shapes_of(vae, make_qwen21_picture_goldens.vae_name), "F16"),
+    }
+
+
+def wan_vace(heads, layers, inner, beside):
+    """Wan 2.1 VACE, with so many layers beside the model's own. Made on the meta device."""
+    model = WanVACETransformer3DModel(
+        num_attention_heads=heads,
+        num_layers=layers,
+        ffn_dim=inner,
+        vace_layers=list(range(0, layers, layers // beside)),
+        vace_in_channels=96,
+    )
+    return shapes_of(model, make_wan_vace_goldens.original)
+
+
 def wan_files():
     """The transformers of Wan and UMT5, which all of them read, by the publishers' names."""
     small, large, shown = wan(12, 30, 8960), wan(40, 40, 13824), wan(40, 40, 13824, 36)
@@ -216,6 +248,8 @@ def wan_files():
         "wan2.1_i2v_480p_14B_fp16": typed(seeing, "F16"),
         "wan2.1_i2v_720p_14B_fp16": typed(seeing, "F16"),
         "wan2.1_flf2v_720p_14B_fp16": typed(both, "F16"),
+        "wan2.1_vace_1.3B_fp16": typed(wan_vace(12, 30, 8960, 15), "F16"),
+        "wan2.1_vace_14B_fp16": typed(wan_vace(40, 40, 13824, 8), "F16"),
         "wan2.1_fun_control_1.3B_bf16": typed(wan(12, 30, 8960, 48, True), "BF16"),
     }
     for noise in ("high", "low"):
@@ -223,6 +257,7 @@ def wan_files():
         for kind in ("i2v", "fun_inpaint"):
             files[f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"] = scaled(shown, "blocks.")
     files = {f"diffusion_models/{name}": tensors for name, tensors in files.items()}
+    files |= wan22()
     text = shapes_of(UMT5EncoderModel(UMT5Config(vocab_size=256384, d_model=4096, d_ff=10240, num_layers=24, num_heads=64, d_kv=64)))
     text.pop("encoder.embed_tokens.weight", None)  # bound to the first one
     spiece = {"spiece_model": ["U8", [4_548_313]]}

@@ -158,9 +158,16 @@ def make_flow(model):
     expected["flow.latent"] = x
 
 
+def write(out, listed, tensors):
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "shapes.json"), "w") as file:
+        json.dump({kind: compressed(names) for kind, names in listed.items()}, file, indent=1)
+        file.write("\n")
+    save_file({name: tensor.clone().contiguous() for name, tensor in tensors.items()}, os.path.join(out, "expected.safetensors"))
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "wan")
-    os.makedirs(out, exist_ok=True)
     for kind, seed in (("text", 10), ("picture", 40), ("frames", 70)):
         model = make(kind)
         own_processor(model)
@@ -168,10 +175,7 @@ def main():
         make_clip(model, kind, "long", seed + 5, 3, 6, 4)
         make_clip(model, kind, "odd", seed + 9, 2, 5, 7)
     make_flow(make("flow"))
-    with open(os.path.join(out, "shapes.json"), "w") as file:
-        json.dump({kind: compressed(listed) for kind, listed in shapes.items()}, file, indent=1)
-        file.write("\n")
-    save_file(expected, os.path.join(out, "expected.safetensors"))
+    write(out, shapes, expected)
 
 
 if __name__ == "__main__":

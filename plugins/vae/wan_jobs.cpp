@@ -1,0 +1,53 @@
+#include "plugins/vae/wan_jobs.h"
+
+#include <algorithm>
+
+#include "plugins/blocks/wan_latents.h"
+
+namespace heddle::vae {
+
+Value with_video_fields(const Value& conditioning, const GivenFields& fields) {
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < conditioning.count(); ++i) {
+    const Value from = conditioning.item(i);
+    Record entry(from);
+    for (const auto& [name, value] : fields.set) entry.set(name, value);
+    for (const auto& [name, value] : fields.appended) {
+      std::vector<Value> items;
+      const Value list = from.field(name);
+      for (std::uint32_t k = 0; k < list.count(); ++k) items.push_back(list.item(k));
+      items.push_back(value);
+      entry.set(name, list_of(items));
+    }
+    entries.push_back(entry.value());
+  }
+  return list_of(entries);
+}
+
+Value empty_video(Context& ctx, const Shape& shape) {
+  const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
+  std::fill_n(samples.data<float>(), samples.count(), 0.0f);
+  return Record().set("samples", value_of(samples)).value();
+}
+
+Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid) {
+  const Tensor made =
+      ctx.make_host({1, 2 * grid.channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
+  std::vector<double> means(std::size_t(grid.channels), autoencoder.shift);
+  const blocks::LatentStatistics known = blocks::published_statistics(grid.channels);
+  if (!known.means.empty()) std::ranges::copy(known.means, means.begin());
+  float* to = made.data<float>();
+  for (std::int64_t c = 0; c < 2 * grid.channels; ++c)
+    to = std::fill_n(to, grid.frames * grid.height * grid.width,
+                     float(means[std::size_t(c % grid.channels)]));
+  return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
+}
+
+void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {
+  const blocks::Grids grids{1, {pictures[1], pictures[2]}, pictures[3]};
+  question.host_scratch(blocks::resampling_bytes(grids, job.pixels) +
+                        sizeof(float) * std::uint64_t((frames * kColours + pictures[3]) *
+                                                      job.pixels.height * job.pixels.width));
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,94 @@
+// What Wan's nodes have in common: the sizes of a video that is to be drawn, what they give both
+// conditionings, and the same by shapes before a run. One call's thread.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <heddle/node.hpp>
+
+#include "plugins/blocks/entry_shapes.h"
+#include "plugins/vae/video_frames.h"
+
+namespace heddle::vae {
+
+// What every entry of a conditioning gets: fields, and items at the end of lists.
+struct GivenFields {
+  std::vector<std::pair<const char*, Value>> set, appended = {};
+};
+Value with_video_fields(const Value& conditioning, const GivenFields& fields);
+
+// A latent of zeros.
+Value empty_video(Context& ctx, const Shape& shape);
+
+// In the autoencoder's units, what is 0 in the model's: (1, 2 C, frames, h, w) f32, on the device.
+Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid);
+
+// A node's sizes, and what it says of the frames.
+struct WanJob {
+  VideoGrid grid;
+  blocks::GridSize pixels;
+};
+template <class Node>
+WanJob wan_job(Context& ctx) {
+  const std::int64_t width = ctx[Node::width], height = ctx[Node::height];
+  return {video_grid(Autoencoder(ctx[Node::vae]), width, height, ctx[Node::length]),
+          {height, width}};
+}
+template <class Node>
+void give_wan(Context& ctx, const WanJob& job, const GivenFields& fields) {
+  ctx[Node::positive_out] = with_video_fields(ctx[Node::positive], fields);
+  ctx[Node::negative_out] = with_video_fields(ctx[Node::negative], fields);
+  ctx[Node::latent] = empty_video(ctx, job.grid.shape(ctx[Node::batch_size]));
+}
+
+// The same by shapes.
+struct ToldFields {
+  std::optional<Shape> image, mask;
+  std::optional<heddle_tensor_info> seen;
+  std::optional<blocks::VaceShapes> vace = {};
+};
+template <class Node>
+std::optional<WanJob> told_job(const Infer& question) {
+  const auto from = question[Node::vae];
+  const auto width = question[Node::width], height = question[Node::height],
+             length = question[Node::length];
+  if (!from || !width || !height || !length) return {};
+  const std::optional<Autoencoder> autoencoder = usable(*from);
+  if (!autoencoder) return {};
+  return WanJob{video_grid(*autoencoder, *width, *height, *length), {*height, *width}};
+}
+template <class Node>
+void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
+  const auto change = [&](const auto& in, const auto& out) {
+    std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, in);
+    for (blocks::EntryShapes& entry : entries) {
+      if (told.image) entry.concat_image = tensor_info(HEDDLE_F32, *told.image);
+      if (told.mask) entry.concat_mask = tensor_info(HEDDLE_F32, *told.mask);
+      if (told.seen) entry.vision = told.seen;
+      if (told.vace) entry.vace.push_back(*told.vace);
+    }
+    blocks::infer_entries(question, out, entries);
+  };
+  change(Node::positive, Node::positive_out);
+  change(Node::negative, Node::negative_out);
+  if (const auto items = question[Node::batch_size])
+    question.out(Node::latent, "samples", HEDDLE_F32, job.grid.shape(*items));
+}
+// Pictures of the node, and those that it makes of them.
+void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames);
+
+// What CLIP's vision tower saw of a picture.
+inline constexpr const char* kVisionOutput = "clip_vision_output";
+template <class Node>
+void set_seen(Context& ctx, GivenFields& fields) {
+  if (ctx.has(Node::clip_vision_output))
+    fields.set.emplace_back(kVisionOutput, ctx[Node::clip_vision_output]);
+}
+template <class Node>
+std::optional<heddle_tensor_info> told_seen(const Infer& question) {
+  return question.tensor(Node::clip_vision_output, "penultimate");
+}
+
+}  // namespace heddle::vae
