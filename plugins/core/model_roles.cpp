@@ -23,6 +23,7 @@ constexpr RoleNames kRoles[] = {
     {"style_model", "a style model", "StyleModelLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
     {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
+    {"gligen", "a GLIGEN model", "GLIGENLoader"},
 };
 
 // Files that are no models: a part of a name tells.
@@ -37,7 +38,7 @@ constexpr NameMark kMarks[] = {
     {"to_q_lora", "an IP-Adapter of FaceID",
      "It reads what InsightFace makes of a face, which nothing here does."},
     {"ip_adapter.", "a part of an IP-Adapter", "Load the whole file with IPAdapterModelLoader."},
-    {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
+    {"position_net.", "a part of a GLIGEN model", "Load the whole file with GLIGENLoader."},
 };
 
 const NameMark* mark_of(const Checkpoint& file) {

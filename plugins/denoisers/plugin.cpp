@@ -17,6 +17,7 @@
 #include "unet_adapter.h"
 #include "unet_adapters.h"
 #include "unet_free.h"
+#include "unet_gligen.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_self.h"
@@ -45,9 +46,10 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp,
               UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
               UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
-              UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
-              WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
-              WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Modules, BenchShapes)
+              UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
+              UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation,
+              WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer,
+              WanFinal, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer,
+              LtxvFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -12,16 +12,16 @@ constexpr std::string_view kFused = "attention.qkv";
 constexpr const char* kThirds[] = {"attention.to_q", "attention.to_k", "attention.to_v"};
 constexpr const char* kLuminaThirds[] = {"attn.to_q", "attn.to_k", "attn.to_v"};
 
-struct Renamed {
+struct ZImageRenamed {
   std::string_view original, diffusers;
 };
-constexpr Renamed kRenamed[] = {
+constexpr ZImageRenamed kRenamed[] = {
     {"attention.out", "attention.to_out.0"},  {"attention.q_norm", "attention.norm_q"},
     {"attention.k_norm", "attention.norm_k"}, {"x_embedder", "all_x_embedder.2-1"},
     {"final_layer.", "all_final_layer.2-1."},
 };
 // The first that stands in a name counts before those behind it.
-constexpr Renamed kLuminaRenamed[] = {
+constexpr ZImageRenamed kLuminaRenamed[] = {
     {"attention.out", "attn.to_out.0"},
     {"attention.q_norm", "attn.norm_q"},
     {"attention.k_norm", "attn.norm_k"},
@@ -35,7 +35,7 @@ constexpr Renamed kLuminaRenamed[] = {
     {".attention_norm1.", ".norm1.norm."},  // of layers that are modulated; of others ".norm1."
     {".attention_norm2.", ".norm2."},
 };
-constexpr Renamed kLuminaUnmodulated{".attention_norm1.", ".norm1."};
+constexpr ZImageRenamed kLuminaUnmodulated{".attention_norm1.", ".norm1."};
 
 std::string replaced(std::string text, std::string_view from, std::string_view to) {
   if (const std::size_t at = text.find(from); at != text.npos) text.replace(at, from.size(), to);
@@ -45,12 +45,14 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 std::string to_diffusers(std::string name, bool is_lumina) {
   if (is_lumina && name.starts_with("context_refiner."))
     name = replaced(name, kLuminaUnmodulated.original, kLuminaUnmodulated.diffusers);
-  for (const Renamed& renamed : is_lumina ? std::span<const Renamed>(kLuminaRenamed) : kRenamed)
+  for (const ZImageRenamed& renamed :
+       is_lumina ? std::span<const ZImageRenamed>(kLuminaRenamed) : kRenamed)
     name = replaced(name, renamed.original, renamed.diffusers);
   return name;
 }
 std::string to_original(std::string name, bool is_lumina) {
-  for (const Renamed& renamed : is_lumina ? std::span<const Renamed>(kLuminaRenamed) : kRenamed)
+  for (const ZImageRenamed& renamed :
+       is_lumina ? std::span<const ZImageRenamed>(kLuminaRenamed) : kRenamed)
     name = replaced(name, renamed.diffusers, renamed.original);
   if (is_lumina) name = replaced(name, kLuminaUnmodulated.diffusers, kLuminaUnmodulated.original);
   return name;
