@@ -8,9 +8,11 @@
 #include "engine/base/text.h"
 #include "engine/device/examined_call.h"
 #include "engine/device/kernel_table.h"
+#include "engine/device/row_op_checks.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
+#include "heddle/abi/row_ops.h"
 
 namespace heddle::engine {
 
@@ -313,6 +315,8 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_TIMESTEP_EMBEDDING, check_timestep_embedding},
       {HEDDLE_OP_EMBEDDING, check_embedding},
       {HEDDLE_OP_RELATIVE_BUCKET, check_relative_bucket},
+      {HEDDLE_OP_MATCH_ROWS, check_match_rows},
+      {HEDDLE_OP_MERGE_ROWS, check_merge_rows},
       {HEDDLE_OP_ATTENTION, check_attention},
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_CONV2D, check_conv2d},
@@ -355,6 +359,8 @@ OpCost op_cost(const heddle_op_call& call) {
     const auto &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info;
     cost.flops = 2.0 * double(q.shape[0]) * double(q.shape[2]) * double(q.shape[1]) *
                  double(k.shape[1]) * double(q.shape[3] + v.shape[3]);
+  } else if (op == HEDDLE_OP_MATCH_ROWS) {
+    cost.flops = 2 * elements(call.in[0]);
   } else if (op != HEDDLE_OP_COPY && op != HEDDLE_OP_FILL && op != HEDDLE_OP_EMBEDDING &&
              op != HEDDLE_OP_UPSAMPLE_NEAREST) {
     cost.flops = 4 * out;  // a few operations an element; never what a plan hangs on

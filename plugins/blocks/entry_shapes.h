@@ -29,7 +29,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "control",
                                                "control_apply_to_uncond",
                                                "unclip_conditioning",
-                                               "keyframe_idxs"};
+                                               "keyframe_idxs",
+                                               "gligen"};
 
 // A context for VACE, of vace_frames and vace_mask.
 struct VaceShapes {
@@ -82,13 +83,17 @@ inline std::optional<heddle_tensor_info> info_of(const Value& told) {
 }
 
 // Calls visit(path, info) for the hints and masks of an entry's ControlNets, and for embeddings of
-// its pictures, which are told of as above.
+// its pictures and of phrases in boxes, which are told of as above.
 template <class Visit>
 void each_told_tensor(const Value& scope, Visit&& visit) {
   const Value pictures = scope.field("unclip_conditioning");
   for (std::uint32_t k = 0; k < pictures.count(); ++k)
     if (const auto info = info_of(pictures.item(k).field("embeds")))
       visit("unclip_conditioning." + std::to_string(k) + ".embeds", *info);
+  const Value boxes = scope.field("gligen").field("boxes");
+  for (std::uint32_t k = 0; k < boxes.count(); ++k)
+    if (const auto info = info_of(boxes.item(k).field("embeds")))
+      visit("gligen.boxes." + std::to_string(k) + ".embeds", *info);
   Value control = scope.field("control");
   for (std::string at = "control"; control.is(HEDDLE_KIND_RECORD); at += ".previous") {
     for (const char* field : {"hint", "mask"})

@@ -29,6 +29,7 @@ constexpr RoleNames kRoles[] = {
      "no loader, as it cannot decode"},
     {"latent_upscaler", "a model that makes latents larger", "LatentUpscaleModelLoader"},
     {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
+    {"gligen", "a GLIGEN model", "GLIGENLoader"},
 };
 
 // Files that are no models: a part of a name tells.
@@ -43,7 +44,7 @@ constexpr NameMark kMarks[] = {
     {"to_q_lora", "an IP-Adapter of FaceID",
      "It reads what InsightFace makes of a face, which nothing here does."},
     {"ip_adapter.", "a part of an IP-Adapter", "Load the whole file with IPAdapterModelLoader."},
-    {"position_net.", "a GLIGEN model", "GLIGEN is not supported."},
+    {"position_net.", "a part of a GLIGEN model", "Load the whole file with GLIGENLoader."},
 };
 
 const NameMark* mark_of(const Checkpoint& file) {

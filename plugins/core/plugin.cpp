@@ -55,10 +55,10 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               LoraLoaderBypass, LoraLoaderBypassModelOnly, LTXAVTextEncoderLoader, TripleCLIPLoader,
               QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader, IPAdapterUnifiedLoader,
               StyleModelLoader, ControlNetLoader, DiffControlNetLoader, UpscaleModelLoader,
-              LTXVAudioVAELoader, LatentUpscaleModelLoader, HypernetworkLoader, ModelPatchLoader,
-              TorchCompileModel, ModelAttentionBackend, ModelComputeDtype, wanBlockSwap,
-              MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice, SelectVAEDevice,
-              CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
+              LTXVAudioVAELoader, LatentUpscaleModelLoader, HypernetworkLoader, GLIGENLoader,
+              ModelPatchLoader, TorchCompileModel, ModelAttentionBackend, ModelComputeDtype,
+              wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
+              SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
               CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
               ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
 

@@ -164,6 +164,13 @@ std::uint64_t HypernetworkLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, hypernetwork_name);
 }
 
+void GLIGENLoader::execute(Context& ctx) {
+  ctx[gligen] = loaded(ctx, "gligen", open_named(ctx, gligen_name));
+}
+std::uint64_t GLIGENLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, gligen_name);
+}
+
 void ModelPatchLoader::execute(Context& ctx) {
   ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
 }

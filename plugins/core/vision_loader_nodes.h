@@ -99,6 +99,16 @@ struct HypernetworkLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct GLIGENLoader {
+  static constexpr Info info{
+      "GLIGENLoader", 1, "GLIGENLoader", "loaders", "A GLIGEN model: phrases in boxes.", kLoader};
+  static constexpr Input<std::string> gligen_name{"gligen_name", Widget{.source = "gligen"}};
+  static constexpr Output<Value> gligen{"GLIGEN", 0, "", "GLIGEN"};
+  static constexpr auto ports = heddle::ports(gligen_name, gligen);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct ModelPatchLoader {
   static constexpr Info info{
       "ModelPatchLoader",

@@ -23,6 +23,8 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kReferenceTimestepEmbedding,
     &kReferenceEmbedding,
     &kReferenceRelativeBucket,
+    &kReferenceMatchRows,
+    &kReferenceMergeRows,
     &kReferenceAttention,
     &kReferenceLinear,
     &kReferenceConv2d,

@@ -26,6 +26,8 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kTimestepEmbedding,
     &kEmbedding,
     &kRelativeBucket,
+    &kMatchRows,
+    &kMergeRows,
     &kAttention,
     &kLinear,
     &kConv2d,

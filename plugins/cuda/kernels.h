@@ -11,6 +11,7 @@ extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGate
 extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
+extern const heddle_kernel kMatchRows, kMergeRows;              // rows.cu
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu

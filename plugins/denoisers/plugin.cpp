@@ -19,6 +19,7 @@
 #include "unet_adapter.h"
 #include "unet_adapters.h"
 #include "unet_free.h"
+#include "unet_gligen.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_self.h"
@@ -49,11 +50,11 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl,
               UnetControlled, UnetHinted, UnetResidual, UnetAdapter, UnetAdapterIn,
               UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
-              UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
-              WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
-              WanLatentIn, WanRope, WanLayer, WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv,
-              LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal,
-              Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules,
-              BenchShapes)
+              UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
+              UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation,
+              WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer,
+              WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv, LtxvVector, LtxvModulation,
+              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2Connectors, Ltx2Registers,
+              Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

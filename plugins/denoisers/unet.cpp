@@ -9,6 +9,7 @@
 #include "unet_adapters.h"
 #include "unet_filler.h"
 #include "unet_free.h"
+#include "unet_gligen.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_names.h"
@@ -31,7 +32,8 @@ class UnetBuilder {
         d_(sizes),
         patches_(std::move(patches)),
         graph_(graph),
-        adapters_(file, names, config, graph) {}
+        adapters_(file, names, config, graph),
+        gligens_(file, config, graph) {}
 
   void run() {
     begin();
@@ -104,19 +106,9 @@ class UnetBuilder {
       behind(int(i), hidden);
     }
     int number = 0;
-    if (patches_.tells_attended) check_middle();
+    if (patches_.tells_attended) check_middle(file_, names_);
     for (const UnetPart& part : names_.middle())
       add_part(part, "middle." + std::to_string(number++), nullptr, hidden, grid.channels);
-  }
-
-  void check_middle() const {
-    const auto attends = [](const UnetPart& part) { return part.kind == Kind::transformer; };
-    if (std::ranges::none_of(names_.middle(), attends))
-      throw Error(
-          HEDDLE_UNSUPPORTED,
-          file_.path() +
-              ": SelfAttentionGuidance sees where the middle of a UNet attends to, and this "
-              "one's has no attention. Leave the node out.");
   }
 
   // With the residual of the input "<name>.<index>" (below 0: "<name>"), where a run gives it.
@@ -259,7 +251,8 @@ class UnetBuilder {
     filler(text, path + ".context", &part)
         .matrix(UnetContext::kv, {at + "attn2.to_k", at + "attn2.to_v"}, {2 * width, d_.context});
     std::optional<Source> attended;
-    const bool has_tiled_parts = !adapters_.empty() && patches_.tiles.tile > 0;
+    const bool in_parts = !adapters_.empty() || !gligens_.empty();
+    const bool has_tiled_parts = in_parts && patches_.tiles.tile > 0;
     if (path.starts_with("middle.") || has_tiled_parts ||
         has_hypernetwork(patches_.hypernetworks, file_, width))
       attended = add_self_blocks(
@@ -267,11 +260,20 @@ class UnetBuilder {
     Block block = graph_.add<B>(path + ".block");
     block.set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);
-    if (!adapters_.empty()) {
-      const UnetAdapters::Parts made =
-          adapters_.parts({part, path, at, attention.heads, width, halvings_, tokens,
-                           text[UnetContext::out], x_, attended});
-      block.link(B::tokens, made.tokens).link(B::crossed, made.crossed);
+    if (in_parts) {
+      const UnetBlockPlace place{part,
+                                 path,
+                                 at,
+                                 attention.heads,
+                                 width,
+                                 halvings_,
+                                 tokens,
+                                 text[UnetContext::out],
+                                 x_,
+                                 attended,
+                                 patches_.merged};
+      const Source between = gligens_.added(place, adapters_.self(place));
+      block.link(B::tokens, between).link(B::crossed, adapters_.crossed(place, between));
     } else {
       block.link(B::tokens, tokens).link(B::kv, text[UnetContext::out]);
       fill_attentions(fill, path, at, width, attended, block);
@@ -292,6 +294,7 @@ class UnetBuilder {
       block.link(B::attended, *attended);
     } else {
       set_tiles(block, patches_.tiles, x_, path);
+      set_merge(block, patches_.merged, x_, path);
       fill.both(B::norm1, B::norm1_bias, at + "norm1", {width});
       fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
                   {3 * width, width});
@@ -327,6 +330,7 @@ class UnetBuilder {
   const UnetPatches patches_;
   Blocks& graph_;
   UnetAdapters adapters_;
+  UnetGligens gligens_;
   int halvings_ = 0;
   Source x_, context_, vector_;
   Source like_;  // of the size that the next step up gives

@@ -60,10 +60,13 @@ void UnetSelfPart::execute(Context& ctx) {
   if (ctx.has(attended)) {
     made = ctx[attended];
   } else {
-    const Tensor own = ops::linear(
-        ctx, ops::layer_norm(ctx, x, ctx[norm], ctx[norm_bias], ctx[eps]), ctx[qkv], {});
-    made = attend_to(ctx, own.slice(2, 0, width), own.slice(2, width, 2 * width),
-                     own.slice(2, 2 * width, 3 * width), ctx[heads]);
+    const Tensor before = ops::layer_norm(ctx, x, ctx[norm], ctx[norm_bias], ctx[eps]),
+                 own = ops::linear(ctx, before, ctx[qkv], {});
+    const Tensor q = own.slice(2, 0, width), k = own.slice(2, width, 2 * width),
+                 v = own.slice(2, 2 * width, 3 * width);
+    const std::optional<TokenMerge> merge = merge_at(ctx, x.size(1));
+    made = merge ? attend_merged(ctx, before, q, k, v, ctx[heads], *merge)
+                 : attend_to(ctx, q, k, v, ctx[heads]);
   }
   ctx[out] = ops::linear(ctx, made, ctx[proj], ctx[proj_bias], HEDDLE_ACT_NONE, x);
 }
@@ -153,6 +156,7 @@ Source UnetAdapters::self(const UnetBlockPlace& place) {
   if (place.attended) {
     block.link(B::attended, *place.attended);
   } else {
+    set_merge(block, place.merged, place.x, place.path);
     fill.both(B::norm, B::norm_bias, at + "norm1", {place.width});
     fill.matrix(B::qkv, {at + "attn1.to_q", at + "attn1.to_k", at + "attn1.to_v"},
                 {3 * place.width, place.width});
@@ -161,9 +165,8 @@ Source UnetAdapters::self(const UnetBlockPlace& place) {
   return block[B::out];
 }
 
-UnetAdapters::Parts UnetAdapters::parts(const UnetBlockPlace& place) {
+Source UnetAdapters::crossed(const UnetBlockPlace& place, const Source& tokens) {
   using B = UnetTextPart;
-  const Source tokens = self(place);
   const std::string path = place.path + ".text_part";
   Block text = graph_.add<B>(path);
   text.link(B::tokens, tokens).link(B::kv, place.kv).set(B::heads, place.heads);
@@ -181,7 +184,7 @@ UnetAdapters::Parts UnetAdapters::parts(const UnetBlockPlace& place) {
       throw Error(error.code, "the IP-Adapter " + adapter.file + " does not fit: " + error.what());
     }
   }
-  return {tokens, sum};
+  return sum;
 }
 
 Source UnetAdapters::added(const Adapter& adapter, const UnetBlockPlace& place, int number,

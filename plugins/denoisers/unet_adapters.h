@@ -26,13 +26,14 @@
 #include <heddle/model.hpp>
 
 #include "unet_names.h"
+#include "unet_tome.h"
 
 namespace heddle::denoisers {
 
 // The first part of a transformer's block, where something stands between its attentions. tokens
 // (B, S, D) -> tokens behind the attention to each other. attended (B, S, D): as of
 // UnetTransformer.
-struct UnetSelfPart {
+struct UnetSelfPart : MergePorts {
   static constexpr Info info{"unet.self.part", 1,  "UNet attention to each other",
                              "blocks/unet",    "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> tokens{"tokens"};
@@ -45,8 +46,8 @@ struct UnetSelfPart {
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight proj_bias{"proj.bias"};
   static constexpr Output<Tensor> out{"tokens"};
-  static constexpr auto ports =
-      heddle::ports(tokens, attended, heads, eps, norm, norm_bias, qkv, proj, proj_bias, out);
+  static constexpr auto ports = heddle::ports(tokens, attended, heads, eps, norm, norm_bias, qkv,
+                                              proj, proj_bias, cells, ratio, corner, out);
   static void execute(Context& ctx);
 };
 
@@ -110,6 +111,7 @@ struct UnetBlockPlace {
   int halvings = 0;
   Source tokens, kv, x;                 // of the block, of the text, the latent
   std::optional<Source> attended = {};  // to each other, where it stands in blocks of its own
+  double merged = 0;                    // share of the tokens (unet_tome.h)
 };
 
 // Adds the adapters of a configuration to the graph of a UNet.
@@ -121,12 +123,10 @@ class UnetAdapters {
 
   // In the order of evaluation: a transformer begins, whose blocks then come one by one.
   void enter() { ++transformer_; }
-  // The parts of a block up to its MLP: its tokens between the attentions, and what that to the
-  // text made, with what all adapters add.
-  struct Parts {
-    Source tokens, crossed;
-  };
-  Parts parts(const UnetBlockPlace& place);
+  // The parts of a block up to its MLP: its tokens behind the attention to each other, and what
+  // that to the text made of such tokens, with what all adapters add.
+  Source self(const UnetBlockPlace& place);
+  Source crossed(const UnetBlockPlace& place, const Source& tokens);
 
   // For who applies adapters: how many blocks there are, where their transformers stand ("iimooo":
   // on the way down, in the middle, on the way up).
@@ -140,7 +140,6 @@ class UnetAdapters {
     std::int64_t each = 1;
   };
   Source input(const std::string& name);
-  Source self(const UnetBlockPlace& place);
   Source added(const Adapter& adapter, const UnetBlockPlace& place, int number,
                const Source& attended, const Source& asked);
   int number_of(const std::string& path);

@@ -191,9 +191,11 @@ void UnetTransformer::execute(Context& ctx) {
   if (ctx.has(attended)) {
     add(ctx[attended], proj, proj_bias);
   } else {
-    const Tensor own = ops::linear(ctx, normed(norm1, norm1_bias), ctx[qkv], {});
-    add(attend_in_tiles(ctx, part_of(own, 0, width), part_of(own, 1, width), part_of(own, 2, width),
-                        count, tiles_at(ctx, x.size(1))),
+    const Tensor before = normed(norm1, norm1_bias), own = ops::linear(ctx, before, ctx[qkv], {});
+    const Tensor q = part_of(own, 0, width), k = part_of(own, 1, width), v = part_of(own, 2, width);
+    const std::optional<TokenMerge> merge = merge_at(ctx, x.size(1));
+    add(merge ? attend_merged(ctx, before, q, k, v, count, *merge)
+              : attend_in_tiles(ctx, q, k, v, count, tiles_at(ctx, x.size(1))),
         proj, proj_bias);
   }
   const Tensor asked = ops::linear(ctx, normed(norm2, norm2_bias), ctx[text_q], {}), text = ctx[kv];

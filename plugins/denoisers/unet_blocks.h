@@ -8,6 +8,7 @@
 #include <heddle/node.hpp>
 
 #include "unet_tiles.h"
+#include "unet_tome.h"
 
 namespace heddle::denoisers {
 
@@ -130,8 +131,8 @@ struct UnetContext {
 // an MLP gated by GELU. attended (B, S, D): what the attention to each other made, where it stands
 // in blocks of its own (unet_self.h); the slots of that one are then empty. crossed (B, S, D): what
 // the attention to the text made, where both stand in blocks of their own (unet_adapters.h).
-// latent: where there are tiles (unet_tiles.h).
-struct UnetTransformer : TilePorts {
+// latent: where there are tiles (unet_tiles.h). cells: where tokens are merged (unet_tome.h).
+struct UnetTransformer : TilePorts, MergePorts {
   static constexpr Info info{"unet.transformer", 1,  "UNet transformer block",
                              "blocks/unet",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> tokens{"tokens"};
@@ -160,7 +161,7 @@ struct UnetTransformer : TilePorts {
   static constexpr auto ports = heddle::ports(
       tokens, kv, attended, crossed, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias, norm2,
       norm2_bias, text_q, text_proj, text_proj_bias, norm3, norm3_bias, up, up_bias, down,
-      down_bias, latent, tile, swap, depth, deepens, draw, out);
+      down_bias, latent, tile, swap, depth, deepens, draw, cells, ratio, corner, out);
   static void execute(Context& ctx);
 };
 

@@ -45,12 +45,22 @@ UnetPatches UnetPatches::of(const Value& config) {
       patches.tiles = tiles_of(told);
     } else if (kind == "hypernetwork") {
       patches.hypernetworks.push_back(hypernetwork_of(told));
+    } else if (kind == "merged") {
+      // As in ComfyUI the one that comes last would merge what is merged.
+      if (patches.merged > 0)
+        throw Error(HEDDLE_UNSUPPORTED,
+                    "the model's tokens are merged already. Leave out one TomePatchModel.");
+      patches.merged = told.get<double>("ratio", 0);
     } else if (kind == "attended") {
       patches.tells_attended = true;
     } else {
       throw Error(HEDDLE_UNSUPPORTED, "there is no patch '" + kind + "' of UNets.");
     }
   }
+  if (patches.merged > 0 && (patches.tiles.tile > 0 || !patches.hypernetworks.empty()))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "TomePatchModel does not go together with HyperTile and hypernetworks. Leave out "
+                "one of them.");
   return patches;
 }
 

@@ -5,6 +5,7 @@
 // {kind: "tiles", tile, swap, depth: ints, deepens: bool}                  (unet_tiles.h)
 // {kind: "hypernetwork", prefix, file, function: texts, strength: float,
 //  has_norms, ends_in_function: bools}                                     (unet_hyper.h)
+// {kind: "merged", ratio: float}: token merging                           (unet_tome.h)
 // {kind: "attended"}: the output "attended" of the middle's first attention (unet_self.h)
 //
 // A UNet has its configuration in the setting "patched_config", so that a node can build it anew
@@ -44,6 +45,7 @@ struct UnetPatches {
   std::vector<FreeUPatch> free_u;
   TilesPatch tiles;
   std::vector<HyperPatch> hypernetworks;
+  double merged = 0;  // share of the tokens
   bool tells_attended = false;
 
   // Throws unsupported at a kind that is not known, and at two that do not go together.

@@ -62,6 +62,17 @@ void UnetSelfAttended::execute(Context& ctx) {
   ctx[out] = all;
 }
 
+void check_middle(const Checkpoint& file, const UnetNames& names) {
+  const auto attends = [](const UnetPart& part) {
+    return part.kind == UnetPart::Kind::transformer;
+  };
+  if (std::ranges::none_of(names.middle(), attends))
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() +
+                    ": SelfAttentionGuidance sees where the middle of a UNet attends to, and this "
+                    "one's has no attention. Leave the node out.");
+}
+
 Source add_self_blocks(const UnetSelfPlace& place, Blocks& graph) {
   const auto& [file, names, part, path, at, heads, width, tokens, x, patches] = place;
   const auto filler = [&](Block& block, const std::string& of) {

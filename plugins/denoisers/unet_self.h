@@ -71,6 +71,8 @@ struct UnetSelfPlace {
   Source tokens, x;  // of the transformer; the latent
   const UnetPatches& patches;
 };
+// Throws where a middle without attention is to tell of it.
+void check_middle(const Checkpoint& file, const UnetNames& names);
 // Adds its blocks, and gives what is attended to.
 Source add_self_blocks(const UnetSelfPlace& place, Blocks& graph);
 

@@ -2,6 +2,8 @@
 // weights, and the conditioning that the value's type makes of the outputs. One call's thread.
 #pragma once
 
+#include <optional>
+
 #include "prompt_tokens.h"
 
 namespace heddle::encoders {
@@ -15,5 +17,9 @@ Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt);
 // what sees none it throws. Gives the number of entries that it told of.
 std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
                          const Output<Value>& conditioning);
+
+// The pooled vector of encode_prompt()'s first entry by shapes, and the calls of all; none where
+// there is none, or encode_prompt() would throw.
+std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prompt& prompt);
 
 }  // namespace heddle::encoders

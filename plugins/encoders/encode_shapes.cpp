@@ -82,7 +82,29 @@ void require_vision(const Value& clip, const Prompt& prompt) {
   for (std::uint32_t i = 0; i < list.count(); ++i) TextEncoder(list.item(i)).vision();
 }
 
+void tell_calls(Infer& question, const Told& told) {
+  for (const Call& call : told.calls) question.call(call.model, {call.inputs});
+  if (told.flops > 0) question.cost(told.flops, 4 * told.flops);
+}
+
 }  // namespace
+
+std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prompt& prompt) {
+  try {
+    Told told;
+    const std::vector<HookedClip> clips = hooked_clips(clip);
+    for (std::size_t i = 0; i < clips.size(); ++i)
+      tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
+    tell_calls(question, told);
+    for (const auto& [path, shape] : told.tensors)
+      if (path == "0.pooled_output" && told.widths_known) return shape;
+  } catch (const Failed& failed) {
+    services.host->status_free(failed.status);  // as below
+  } catch (const Error&) {
+    // The run says it, with the node's name.
+  }
+  return std::nullopt;
+}
 
 std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,
                          const Output<Value>& conditioning) {
@@ -92,8 +114,7 @@ std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& promp
     const std::vector<HookedClip> clips = hooked_clips(clip);
     for (std::size_t i = 0; i < clips.size(); ++i)
       tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
-    for (const Call& call : told.calls) question.call(call.model, {call.inputs});
-    if (told.flops > 0) question.cost(told.flops, 4 * told.flops);
+    tell_calls(question, told);
     if (!told.widths_known) return 0;
     for (const auto& [path, shape] : told.tensors)
       question.out(conditioning, path, HEDDLE_F32, shape);

@@ -6,6 +6,7 @@
 #include "deep_vision_model.h"
 #include "edit_nodes.h"
 #include "generate_nodes.h"
+#include "gligen_nodes.h"
 #include "ip_adapter.h"
 #include "ip_adapter_embed_nodes.h"
 #include "ip_adapter_nodes.h"
@@ -33,11 +34,11 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge, DeepVisionModel,
               DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
-              CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeQwenImage21, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
-              StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
-              IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
-              IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
-              Tokenizers)
+              CLIPTextEncodeLumina2, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate,
+              TextGenerateLTX2Prompt, CLIPVisionEncode, StyleModelApply, IPAdapter,
+              IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder,
+              IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer,
+              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

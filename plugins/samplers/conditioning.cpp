@@ -1,30 +1,17 @@
 #include "conditioning.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
 #include <heddle/ops.hpp>
 
+#include "boxes.h"
 #include "picture_embeddings.h"
 #include "vace_input.h"
 
 namespace heddle::samplers {
 namespace {
-
-// What ComfyUI's conditionings may carry and this sampler does not do yet: drawing without it would
-// give another picture than asked for.
-constexpr std::array kUnsupported = {"gligen"};
-
-void refuse_unsupported(const Value& entry) {
-  for (const char* key : kUnsupported) {
-    if (!entry.has(key)) continue;
-    throw Error(HEDDLE_UNSUPPORTED, std::string("the conditioning carries '") + key +
-                                        "', which the samplers do not do yet. Leave out the node "
-                                        "that sets it.");
-  }
-}
 
 void refuse_references(const Value& entry, const Value& model) {
   if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)) ||
@@ -239,7 +226,6 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
 
 Value constants_of(Context& ctx, const Value& entry, const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
-  refuse_unsupported(entry);
   refuse_references(entry, model);
   check_pictures(entry, model);
   const Value settings = model_settings(model);
@@ -297,6 +283,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(host_number(ctx, entry.get<double>("guidance", usual))));
     }
   }
+  add_boxes(ctx, constants, entry, model, place.box ? place.box->size : place.grid);
   return constants.value();
 }
 

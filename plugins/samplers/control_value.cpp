@@ -113,28 +113,29 @@ Value with_union_type(const Value& control_net, const std::string& type) {
   throw Error(HEDDLE_INVALID_ARGUMENT, "type: '" + type + "' is no kind of hint");
 }
 
-std::vector<Inherited> inherited_controls(const std::vector<Value>& positive,
-                                          const std::vector<Value>& others) {
+std::vector<Inherited> inherited(const char* key, const std::vector<Value>& positive,
+                                 const std::vector<Value>& others) {
+  const bool asks = std::string_view(key) == kControl;  // whether it is for others, too
   const auto has_area = [](const Value& entry) {
     return entry.has("area") || entry.has("area_fractions");
   };
   std::vector<std::size_t> givers, takers;
   for (std::size_t i = 0; i < positive.size(); ++i)
-    if (!has_area(positive[i]) && positive[i].has(kControl) &&
-        positive[i].get<bool>(kControlsNegative, false))
+    if (!has_area(positive[i]) && positive[i].has(key) &&
+        (!asks || positive[i].get<bool>(kControlsNegative, false)))
       givers.push_back(i);
   for (std::size_t i = 0; i < others.size(); ++i) {
     if (has_area(others[i])) continue;
-    if (others[i].has(kControl)) return {};
+    if (others[i].has(key)) return {};
     takers.push_back(i);
   }
-  std::vector<Inherited> inherited;
+  std::vector<Inherited> all;
   for (std::size_t k = 0; !takers.empty() && k < givers.size(); ++k)
-    inherited.push_back({takers[k % takers.size()], givers[k], k >= takers.size()});
-  return inherited;
+    all.push_back({takers[k % takers.size()], givers[k], k >= takers.size()});
+  return all;
 }
 
-Value with_inherited_controls(const Value& positive, const Value& others) {
+Value with_inherited(const Value& positive, const Value& others) {
   if (!positive.is(HEDDLE_KIND_LIST) || !others.is(HEDDLE_KIND_LIST)) return others;
   const auto items_of = [](const Value& list) {
     std::vector<Value> items;
@@ -143,13 +144,14 @@ Value with_inherited_controls(const Value& positive, const Value& others) {
   };
   const std::vector<Value> from = items_of(positive);
   std::vector<Value> to = items_of(others);
-  for (const Inherited& one : inherited_controls(from, to)) {
-    const Value changed = Record(to[one.to]).set(kControl, from[one.from].field(kControl)).value();
-    if (one.is_copy)
-      to.push_back(changed);
-    else
-      to[one.to] = changed;
-  }
+  for (const char* key : kInherited)
+    for (const Inherited& one : inherited(key, from, to)) {
+      const Value changed = Record(to[one.to]).set(key, from[one.from].field(key)).value();
+      if (one.is_copy)
+        to.push_back(changed);
+      else
+        to[one.to] = changed;
+    }
   return list_of(to);
 }
 

@@ -41,16 +41,18 @@ inline constexpr const char* kUnionTypes[] = {"auto",
 // The CONTROL_NET told which kind its hints are; "auto": none. Throws at another name.
 Value with_union_type(const Value& control_net, const std::string& type);
 
-// Which entries without a ControlNet get that of which positive entry, as in ComfyUI: those without
-// an area, in turn. None where one of them has its own.
+// Which entries without a ControlNet, or without boxes (`key`), get those of which positive entry,
+// as in ComfyUI: those without an area, in turn. None where one of them has its own.
 struct Inherited {
   std::size_t to = 0, from = 0;
   bool is_copy = false;  // one more entry, `to` stays as it is
 };
-std::vector<Inherited> inherited_controls(const std::vector<Value>& positive,
-                                          const std::vector<Value>& others);
+std::vector<Inherited> inherited(const char* key, const std::vector<Value>& positive,
+                                 const std::vector<Value>& others);
+// What is inherited, in turn.
+inline constexpr const char* kInherited[] = {kControl, "gligen"};
 // The same of CONDITIONINGs; anything else is handed back.
-Value with_inherited_controls(const Value& positive, const Value& others);
+Value with_inherited(const Value& positive, const Value& others);
 
 // Throws where the entry's ControlNets are not for the denoiser, lack an autoencoder or a mask, or
 // are of no use to it.

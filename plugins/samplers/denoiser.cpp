@@ -62,6 +62,10 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   for (const AskedModel& asked : plan.models())
     if (!patches_applied_to(asked.model).empty())
       refuse_with_patches(opened_.windows.has_value(), plan.nag().has_value());
+  if (opened_.windows && conditionings_.has_boxes())
+    throw Error(HEDDLE_UNSUPPORTED,
+                "GLIGENTextBoxApply places boxes in the whole picture, which does not go together "
+                "with ContextWindowsManual. Leave out one of the two.");
   if (conditionings_.has_controls()) {
     refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
     controls_.emplace(ctx);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "boxes.h"
 #include "control_value.h"
 #include "model_patches.h"
 #include "plugins/blocks/unet_config.h"
@@ -206,31 +207,31 @@ std::optional<NagNumbers> nag_of(const Value& settings) {
 }
 
 GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool looks_twice)
-    : guide_(guide), looks_twice_(looks_twice) {
-  const Value settings = model_settings(guide.model);
+    : guide_(with_boxes(guide)), looks_twice_(looks_twice) {
+  const Value settings = model_settings(guide_.model);
   patches_ = patches_of(settings);
   overrides_ = cfg_overrides_of(settings, sampling.levels);
-  if (model_takes(guide.model, kNagInput)) nag_ = nag_of(settings);
-  add_model(guide.model, sampling.levels);
-  if (guide.negative_model) {
-    const ModelSampling other = model_sampling(guide.negative_model);
+  if (model_takes(guide_.model, kNagInput)) nag_ = nag_of(settings);
+  add_model(guide_.model, sampling.levels);
+  if (guide_.negative_model) {
+    const ModelSampling other = model_sampling(guide_.negative_model);
     if (other.prediction != sampling.prediction)
       throw Error(HEDDLE_UNSUPPORTED,
                   "the outputs of the guider's two models mean different things, so they cannot be "
                   "mixed. Link two models of a kind, with the same ModelSampling nodes.");
-    if (looks_again() && !blocks::has_unet_patch(guide.negative_model, kAttended))
+    if (looks_again() && !blocks::has_unet_patch(guide_.negative_model, kAttended))
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "SelfAttentionGuidance asks the guider's model_negative what its middle attends "
                   "to, and that model does not tell. Link a SelfAttentionGuidance before "
                   "model_negative, too.");
-    negative_model_ = add_model(guide.negative_model, other.levels);
+    negative_model_ = add_model(guide_.negative_model, other.levels);
   }
   for (std::size_t i = 0; i < patches_.size(); ++i) {
     const PatchChoice& patch = patches_[i];
     if (!patch.has_own()) continue;
     Own own{.patch = i, .model = 0, .range = {}};
     if (!patch.without.empty()) {
-      own.model = add_model(without_blocks(guide.model, patch.without), sampling.levels);
+      own.model = add_model(without_blocks(guide_.model, patch.without), sampling.levels);
       own.range = range_between(sampling.levels, patch.numbers["start_percent"],
                                 patch.numbers["end_percent"]);
     }
@@ -297,14 +298,14 @@ Value GuidePlan::list(std::size_t index) const {
     case kPositive:
       return guide_.positive;
     case kNegative:
-      return with_inherited_controls(guide_.positive, guide_.negative);
+      return with_inherited(guide_.positive, guide_.negative);
     case kThird:
-      return with_inherited_controls(guide_.positive, guide_.third);
+      return with_inherited(guide_.positive, guide_.third);
     default:
       return repeats_positive(index)
                  ? guide_.positive
-                 : with_inherited_controls(guide_.positive,
-                                           patches_[own_[index - kFirstOwn].patch].conditioning);
+                 : with_inherited(guide_.positive,
+                                  patches_[own_[index - kFirstOwn].patch].conditioning);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
+#include "boxes.h"
 #include "brownian_tree.h"
 #include "cond_weights.h"
 #include "conditioning.h"
@@ -60,12 +61,12 @@ using EntryLists = std::vector<std::vector<EntryShapes>>;
 
 // By list of the plan; none where a list of a patch is not known.
 std::optional<EntryLists> lists_of(const JobShapes& job, const GuidePlan& plan) {
-  EntryLists lists = {job.positive, with_controls_of(job.positive, job.negative),
-                      with_controls_of(job.positive, job.third)};
+  EntryLists lists = {job.positive, with_inherited_of(job.positive, job.negative),
+                      with_inherited_of(job.positive, job.third)};
   for (std::size_t list = lists.size(); list < plan.list_count(); ++list) {
     lists.push_back(plan.repeats_positive(list)
                         ? job.positive
-                        : with_controls_of(job.positive, entries_told(plan.list(list))));
+                        : with_inherited_of(job.positive, entries_told(plan.list(list))));
     if (lists.back().empty()) return {};
   }
   return lists;
@@ -266,7 +267,7 @@ JobShapes second_look_of(const JobShapes& job) {
   JobShapes again = job;
   again.model =
       without_patches(job.negative_model.is(HEDDLE_KIND_MODEL) ? job.negative_model : job.model);
-  again.positive = with_controls_of(job.positive, job.negative);
+  again.positive = with_inherited_of(job.positive, job.negative);
   again.negative = {};
   again.third = {};
   again.mix = Mix::kCfg;
@@ -284,6 +285,20 @@ std::vector<double> sigmas_of(const RunPlan& run) {
   return sigmas;
 }
 
+// The models that entries with boxes are asked of.
+JobShapes with_boxes(JobShapes job) {
+  const auto joined = [&](const Value& model) {
+    Value all = model;
+    for (const auto* list : {&job.positive, &job.negative, &job.third})
+      for (const EntryShapes& entry : *list) all = with_gligen_of(all, entry.scope);
+    return all;
+  };
+  const Value model = joined(job.model);
+  if (job.negative_model.is(HEDDLE_KIND_MODEL)) job.negative_model = joined(job.negative_model);
+  job.model = model;
+  return job;
+}
+
 // Adapters see the same hint at all levels.
 Constants schedule_of(const ToldCall& call) {
   if (!model_takes(call.model, "timestep")) return {};
@@ -295,11 +310,12 @@ Constants schedule_of(const ToldCall& call) {
 
 }  // namespace
 
-void infer_run(Infer& question, const JobShapes& job) {
-  if (!job.model.is(HEDDLE_KIND_MODEL) || job.positive.empty() || !job.cfg || !job.sampler ||
-      !job.sigmas || job.latent.empty())
+void infer_run(Infer& question, const JobShapes& told) {
+  if (!told.model.is(HEDDLE_KIND_MODEL) || told.positive.empty() || !told.cfg || !told.sampler ||
+      !told.sigmas || told.latent.empty())
     return;
-  if (job.sigmas->empty()) return;  // the latent is handed on
+  if (told.sigmas->empty()) return;  // the latent is handed on
+  const JobShapes job = with_boxes(told);
   check_texts(job);
   try {
     const heddle_sampler_desc& sampler = sampler_named(job.sampler->name);

@@ -4,6 +4,7 @@
 
 #include <heddle/host_memory.hpp>
 
+#include "boxes.h"
 #include "conditioning.h"
 #include "noise_mask.h"
 
@@ -76,6 +77,12 @@ bool ScopedConditionings::has_controls() const {
   });
 }
 
+bool ScopedConditionings::has_boxes() const {
+  return std::ranges::any_of(entries_, [](const std::vector<Value>& list) {
+    return std::ranges::any_of(list, [](const Value& entry) { return has_gligen(entry); });
+  });
+}
+
 const Value& ScopedConditionings::constants(Context& ctx, const Value& model, const ModelSet& set) {
   ConcatPlace where{.items = items_,
                     .grid = grid_,
@@ -83,7 +90,8 @@ const Value& ScopedConditionings::constants(Context& ctx, const Value& model, co
                     .is_negative = set.list == negative_,
                     .latent = latent_,
                     .seed = seed_};
-  if (set.box && concat_layout(model_settings(model))) where.box = set.box;
+  const bool reads_box = concat_layout(model_settings(model)) || has_gligen(entry(set));
+  if (set.box && reads_box) where.box = set.box;
   const auto box =
       where.box ? std::pair(where.box->begin, where.box->size) : std::pair<Shape, Shape>();
   const auto place = std::pair(Place{set.list, set.item}, box);

@@ -28,6 +28,7 @@ class ScopedConditionings {
   // As it came, but for ControlNets that it has from a positive one.
   const Value& entry(const ModelSet& set) const { return entries_[set.list][set.item]; }
   bool has_controls() const;
+  bool has_boxes() const;
   // What the model reads; made once.
   const Value& constants(Context& ctx, const Value& model, const ModelSet& set);
   // Of entries of one list.

@@ -1,5 +1,6 @@
 #include "told_constants.h"
 
+#include "boxes.h"
 #include "picture_embeddings.h"
 #include "sample_shapes.h"
 #include "vace_input.h"
@@ -83,6 +84,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     shape[0] = fitted_rows(shape[0], place.items);
     constants.push_back({name, tensor->dtype, shape});
   }
+  tell_boxes(constants, entry.scope, model);
   return constants;
 }
 

@@ -49,22 +49,22 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
 
 }  // namespace
 
-std::vector<EntryShapes> with_controls_of(const std::vector<EntryShapes>& positive,
-                                          std::vector<EntryShapes> entries) {
+std::vector<EntryShapes> with_inherited_of(const std::vector<EntryShapes>& positive,
+                                           std::vector<EntryShapes> entries) {
   const auto scopes = [](const std::vector<EntryShapes>& list) {
     std::vector<Value> values;
     for (const EntryShapes& entry : list) values.push_back(entry.scope);
     return values;
   };
-  for (const Inherited& one : inherited_controls(scopes(positive), scopes(entries))) {
-    EntryShapes changed = entries[one.to];
-    changed.scope =
-        Record(changed.scope).set(kControl, positive[one.from].scope.field(kControl)).value();
-    if (one.is_copy)
-      entries.push_back(std::move(changed));
-    else
-      entries[one.to] = std::move(changed);
-  }
+  for (const char* key : kInherited)
+    for (const Inherited& one : inherited(key, scopes(positive), scopes(entries))) {
+      EntryShapes changed = entries[one.to];
+      changed.scope = Record(changed.scope).set(key, positive[one.from].scope.field(key)).value();
+      if (one.is_copy)
+        entries.push_back(std::move(changed));
+      else
+        entries[one.to] = std::move(changed);
+    }
   return entries;
 }
 

@@ -7,9 +7,9 @@
 
 namespace heddle::samplers {
 
-// Entries with the ControlNets that they have from positive ones.
-std::vector<blocks::EntryShapes> with_controls_of(const std::vector<blocks::EntryShapes>& positive,
-                                                  std::vector<blocks::EntryShapes> entries);
+// Entries with the ControlNets and boxes that they have from positive ones.
+std::vector<blocks::EntryShapes> with_inherited_of(const std::vector<blocks::EntryShapes>& positive,
+                                                   std::vector<blocks::EntryShapes> entries);
 
 // A set of inputs of the denoiser, and the point that it sees.
 struct ControlledSet {

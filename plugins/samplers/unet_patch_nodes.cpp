@@ -47,6 +47,12 @@ void HyperTile::execute(Context& ctx) {
   ctx[out] = with_unet_patch(ctx, ctx[model], patch, info.type);
 }
 
+void TomePatchModel::execute(Context& ctx) {
+  const Value patch =
+      Record().set("kind", value_of("merged")).set("ratio", value_of(double(ctx[ratio]))).value();
+  ctx[out] = with_unet_patch(ctx, ctx[model], patch, info.type);
+}
+
 void SelfAttentionGuidance::execute(Context& ctx) {
   const Value from = ctx[model];
   for (const PatchChoice& patch : patches_of(model_settings(from)))

@@ -75,6 +75,21 @@ struct HyperTile {
   static void execute(Context& ctx);
 };
 
+struct TomePatchModel {
+  static constexpr Info info{"TomePatchModel",
+                             1,
+                             "",
+                             "model_patches/unet",
+                             "Queries of tokens that look alike become their mean in a UNet's "
+                             "largest self-attentions, which is faster.",
+                             patch_ports::kFlags};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<double> ratio{"ratio", Widget{.number = 0.3, .max = 1, .step = 0.01}};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports = heddle::ports(model, ratio, out);
+  static void execute(Context& ctx);
+};
+
 // One more evaluation of the negative conditioning at each step (second_look.h).
 struct SelfAttentionGuidance {
   static constexpr Info info{"SelfAttentionGuidance",

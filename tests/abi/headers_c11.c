@@ -9,6 +9,7 @@
 #include <heddle/abi/node.h>
 #include <heddle/abi/ops.h>
 #include <heddle/abi/picture_files.h>
+#include <heddle/abi/row_ops.h>
 #include <heddle/abi/send.h>
 #include <heddle/abi/validate.h>
 #include <heddle/abi/value.h>

@@ -215,8 +215,16 @@ def time_products(forward, steps, torch):
         return median_seconds(captured(step, torch), steps, torch)
 
 
+def seconds_or_reason(measure):
+    """What measure() gives, or, where PyTorch or diffusers fails, the error: the other ways are measured all the same."""
+    try:
+        return measure()
+    except Exception as error:  # of the compiler of PyTorch anything
+        return error
+
+
 def time_diffusers(arguments):
-    """Yields (name, seconds of a step): eager, compiled, and of the products alone, as far as they are wanted."""
+    """Yields (name, seconds of a step or an error): eager, compiled, and of the products alone, as far as they are wanted."""
     import torch
 
     torch.manual_seed(1)
@@ -231,14 +239,15 @@ def time_diffusers(arguments):
             for inputs in sets:
                 called(**inputs)
 
-        yield "diffusers, eager", median_seconds(lambda: step(forward), arguments.steps, torch)
+        yield "diffusers, eager", seconds_or_reason(lambda: median_seconds(lambda: step(forward), arguments.steps, torch))
         if not arguments.no_compile:
             compiled = torch.compile(forward)
-            yield "diffusers, torch.compile", median_seconds(lambda: step(compiled), arguments.steps, torch)
+            yield "diffusers, torch.compile", seconds_or_reason(lambda: median_seconds(lambda: step(compiled), arguments.steps, torch))
             if model["type"] == "UNet2DConditionModel":  # the host launches its many small kernels slower than they run
-                yield "compiled, as a CUDA graph", median_seconds(captured(lambda: step(compiled), torch), arguments.steps, torch)
+                yield "compiled, as a CUDA graph", seconds_or_reason(
+                    lambda: median_seconds(captured(lambda: step(compiled), torch), arguments.steps, torch))
         if arguments.products:
-            yield "products, attention alone", time_products(lambda: step(forward), arguments.steps, torch)
+            yield "products, attention alone", seconds_or_reason(lambda: time_products(lambda: step(forward), arguments.steps, torch))
 
 
 def main():
@@ -256,8 +265,15 @@ def main():
     print(json.dumps(ours))
     step = ours["median_seconds"]
     print(f"heddle                    {step * 1e3:8.2f} ms  {ours['flops_per_second'] / 1e12:6.1f} TFLOP/s  planned {ours['planned_seconds'] * 1e3:.2f} ms", flush=True)
+    failed = False
     for name, theirs in time_diffusers(arguments):
+        if isinstance(theirs, Exception):
+            failed = True
+            print(f"{name:<25} failed: {type(theirs).__name__}: {theirs}", flush=True)
+            continue
         print(f"{name:<25} {theirs * 1e3:8.2f} ms  heddle takes {step / theirs:.3f} of it", flush=True)
+    if failed:
+        raise SystemExit(1)
 
 
 if __name__ == "__main__":

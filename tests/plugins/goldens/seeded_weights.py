@@ -18,6 +18,8 @@ def _is_norm(name):
 
 def seeded(name, shape):
     """f32: around 1 for weights of norms, around 0 for all others, such that products keep their size."""
+    if not shape:
+        return seeded(name, (1, 1)).reshape(())
     count = int(numpy.prod(shape))
     with numpy.errstate(over="ignore"):
         x = numpy.uint32(_hash(name)) + numpy.arange(count, dtype=numpy.uint32) * numpy.uint32(0x9E3779B9)

@@ -5,6 +5,7 @@
 
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/seeded_weights.h"
 
 using heddle::Engine;
 using heddle::EngineOptions;
@@ -243,6 +244,64 @@ BOOST_AUTO_TEST_CASE(whole_differences_of_matrices_in_blocks_are_refused_with_th
   for (const char* part : {"img_attn.qkv.weight' (192, 64)", "is quantised to q", "only products",
                            "img_attn.qkv.diff' (192, 64)", "16 or 32 bits"})
     BOOST_TEST(refused.find(part) != std::string::npos, part << " is not in " << refused);
+}
+
+// Kinds that are no products change the numbers themselves, which blocks cannot hold.
+BOOST_AUTO_TEST_CASE(other_kinds_are_refused_on_matrices_in_blocks_with_their_type) {
+  const std::string module = "lora_unet_double_blocks_0_img_attn_proj.";
+  using Factors = std::vector<std::pair<std::string, std::vector<std::int64_t>>>;
+  const std::pair<const char*, Factors> kinds[] = {
+      {"loha",
+       {{"hada_w1_a", {64, 2}},
+        {"hada_w1_b", {2, 64}},
+        {"hada_w2_a", {64, 2}},
+        {"hada_w2_b", {2, 64}}}},
+      {"lokr", {{"lokr_w1", {8, 8}}, {"lokr_w2", {8, 8}}}},
+      {"glora",
+       {{"a1.weight", {64, 2}},
+        {"a2.weight", {2, 64}},
+        {"b1.weight", {64, 2}},
+        {"b2.weight", {2, 64}}}},
+      {"oft", {{"oft_blocks", {8, 8, 8}}}},
+      {"boft", {{"oft_blocks", {2, 8, 8, 8}}}},
+      {"dora",
+       {{"lora_up.weight", {64, 2}}, {"lora_down.weight", {2, 64}}, {"dora_scale", {64, 1}}}}};
+  for (const auto& kind : kinds) {
+    const char* const name = kind.first;
+    std::vector<FileTensor> tensors;
+    for (const auto& [factor, shape] : kind.second)
+      tensors.push_back(seeded_tensor(module + factor, shape));
+    write_safetensors(folder / "models/loras" / (std::string(name) + ".safetensors"), tensors);
+    Engine on(exact_options({"cpu:0"}));
+    const std::string refused = engine_refusal([&] { evaluate(on, "gguf", {{name}}); });
+    for (const char* part :
+         {"img_attn.proj.weight", "is q4_1", "products alone can be added", "8, 16 or 32 bits"})
+      BOOST_TEST(refused.find(part) != std::string::npos, name << ": " << refused);
+  }
+}
+
+// A LoHa whose second product is of ones is its first product.
+BOOST_AUTO_TEST_CASE(other_kinds_change_widened_matrices_of_8_bits) {
+  const std::string module = "lora_unet_double_blocks_0_img_attn_proj.";
+  const FileTensor up = seeded_tensor("up", {40, 2}), down = seeded_tensor("down", {2, 40});
+  const auto named = [&](FileTensor tensor, const char* factor) {
+    tensor.name = module + factor;
+    return tensor;
+  };
+  const std::string ones = bytes_of_floats(std::vector<float>(40, 1.0f));
+  write_safetensors(folder / "models/loras/product.safetensors",
+                    {named(up, "lora_up.weight"), named(down, "lora_down.weight")});
+  write_safetensors(folder / "models/loras/loha.safetensors",
+                    {named(up, "hada_w1_a"), named(down, "hada_w1_b"),
+                     FileTensor{module + "hada_w2_a", "F32", {40, 1}, ones},
+                     FileTensor{module + "hada_w2_b", "F32", {1, 40}, ones}});
+  Engine on(exact_options({"cpu:0"}));
+  for (const std::string model : {"scaled", "f8_e4m3", "f8_e5m2"}) {
+    const std::vector<float> product = evaluate(on, model, {{"product"}});
+    const double error = relative_error(evaluate(on, model, {{"loha"}}), product);
+    BOOST_TEST(error < kNearlyExact, model << ": relative error " << error);
+    BOOST_TEST(relative_error(evaluate(on, model, {}), product) > 1e-3, model);
+  }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

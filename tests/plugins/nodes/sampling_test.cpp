@@ -211,13 +211,4 @@ BOOST_AUTO_TEST_CASE(a_latent_of_another_autoencoder_is_refused_with_both_channe
   BOOST_TEST(says(text, "reads 4"), text);
 }
 
-BOOST_AUTO_TEST_CASE(what_a_conditioning_asks_for_and_samplers_cannot_do_is_refused_by_name) {
-  const std::string text = engine_refusal([&] {
-    run("\"told\": " + conditioning("one", "gligen") + ", " +
-            out(ksampler(R"("positive": ["told", 0])")) + ", " + kLook,
-        {"out.LATENT"});
-  });
-  BOOST_TEST(says(text, "'gligen'"), text);
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_ru
        {std::tuple("lora_unet_x.lora_down.weight", "a LoRA, not a ControlNet", "LoraLoader"),
         std::tuple("ip_adapter.1.to_k_ip.weight", "a part of an IP-Adapter",
                    "IPAdapterModelLoader"),
-        std::tuple("position_net.linears.0.weight", "a GLIGEN model", "not supported")}) {
+        std::tuple("position_net.linears.0.weight", "a part of a GLIGEN model", "GLIGENLoader")}) {
     write_file("controlnet/other", {seeded_tensor(tensor, {4, 4})});
     says(refusal("other"), {"other.safetensors", what, advice});
   }

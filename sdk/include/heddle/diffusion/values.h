@@ -46,6 +46,10 @@
  *                 them stands, for models with reference_slots; those that it lacks are at the end
  *   unclip_conditioning  list of records, optional: pictures, for models with picture_width:
  *                 embeds, tensor (B, picture_width) f32, strength, noise_augmentation (0 to 1)
+ *   gligen        record, optional: what stands where, for UNets: model (that of a GLIGEN: a record
+ *                 with model), boxes, a list of records: embeds, tensor (1, W) f32, a phrase; x, y,
+ *                 width, height (ints, in cells). Negative entries that have none get the positive
+ *                 ones'
  *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
  *                 what models with size_numbers are told about the picture, in its pixels
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
@@ -92,6 +96,8 @@
  *                 other_negative, optional: of transformers that read other ones; of_items
  *                 (bool): each item of a batch has a row; mask (MASK, optional: where it is at
  *                 work); start_percent, end_percent (floats)
+ *   gligens       list of texts, optional: files of the GLIGEN models that it has, for its inputs
+ *                 "gligen.<n>.boxes"
  *   widens        text, optional: the tensor of the model's file of which a LoRA may have more
  *                 columns; widened_config, a record: what it was built of
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
