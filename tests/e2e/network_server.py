@@ -90,7 +90,7 @@ def make_certificate(name='localhost'):
 
 
 def read_message(reader):
-    """One frame of a WebSocket's server, which is not split and not masked."""
+    """One frame of a WebSocket's server, which does not mask: a whole message where that is short."""
     head = reader.read(2)
     size = head[1] & 127
     if size == 126:
