@@ -7,6 +7,7 @@
 #include "flux2.h"
 #include "kept_references.h"
 #include "krea2.h"
+#include "ltx2.h"
 #include "ltxv.h"
 #include "modules.h"
 #include "qwen.h"
@@ -48,6 +49,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetLoraControl, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
               WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
               WanLatentIn, WanRope, WanLayer, WanFinal, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Modules, BenchShapes)
+              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn,
+              Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
+              Ltx2Mlp, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

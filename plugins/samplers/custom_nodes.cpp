@@ -195,7 +195,7 @@ void AddNoise::execute(Context& ctx) {
     const auto value = float(mix.noise * fresh[i] + mix.latent * latent.values[i]);
     samples.data<float>()[i] = std::isfinite(value) ? value : 0.0f;
   }
-  ctx[out] = with_samples(latent, samples);
+  ctx[out] = with_samples(ctx, latent, samples);
 }
 
 void AddNoise::infer(Infer& question) {

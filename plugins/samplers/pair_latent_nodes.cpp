@@ -6,19 +6,12 @@
 #include <heddle/host_memory.hpp>
 
 #include "host_latent.h"
+#include "pair_latent.h"
 
 namespace heddle::samplers {
 namespace {
 
-bool is_pair(const Value& value) { return value.is(HEDDLE_KIND_LIST); }
-
-Tensor tensor_at(const Value& pair, std::uint32_t index) {
-  if (pair.count() != 2)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the latent has " + std::to_string(pair.count()) +
-                    " parts; pictures and their sound are two. Link a latent that has both.");
-  return pair.item(index).as<Tensor>();
-}
+Tensor tensor_at(const Value& pair, std::uint32_t index) { return parts_of(pair)[index]; }
 
 Value samples_in(const Value& latent, const char* name) {
   if (latent.has("samples")) return latent.field("samples");
