@@ -5,6 +5,7 @@
 #include <string>
 
 #include "ltx2_options.h"
+#include "ltx2_sizes.h"
 #include "ltxv_blocks.h"
 #include "ltxv_names.h"
 #include "plugins/blocks/slots.h"
@@ -17,10 +18,6 @@ namespace {
 struct Ltx2Table {
   Source cos, sin;
 };
-struct Ltx2Sizes {
-  std::int64_t width = 0, heads = 0, channels = 0, text = 0, mlp = 0, pieces = 0;
-};
-
 // What is alike of the two streams.
 struct Ltx2Stream {
   std::string path;    // of its blocks: "video", "audio"
@@ -41,12 +38,11 @@ class Ltx2Builder {
   Ltx2Builder(const Checkpoint& file, const LtxvNames& names, const Ltx2Options& options,
               Blocks& graph)
       : file_(file), names_(names), o_(options), graph_(graph) {
-    video_.size.heads = o_.heads;
-    audio_.size.heads = o_.audio_heads;
-    for (Ltx2Stream* const stream : {&video_, &audio_}) read_sizes(*stream);
+    video_.size = read_ltx2_sizes(file, names, video_.prefix, o_.heads);
+    audio_.size = read_ltx2_sizes(file, names, audio_.prefix, o_.audio_heads);
     between_ = file_.size(names_.one("transformer_blocks.0.audio_to_video_attn.to_q.weight"), 0);
     waves_ = file_.size(names_.one("adaln_single.emb.timestep_embedder.linear_1.weight"), 1);
-    check_heads(between_, o_.audio_heads);
+    check_ltx2_heads(file, between_, o_.audio_heads);
   }
 
   void run() {
@@ -70,34 +66,6 @@ class Ltx2Builder {
   std::int64_t channels() const { return video_.size.channels; }
 
  private:
-  std::int64_t size(const std::string& name, std::uint32_t axis) const {
-    return file_.size(names_.one(name), axis);
-  }
-  void check_heads(std::int64_t width, std::int64_t heads) const {
-    if (width % (2 * heads) == 0 && width >= 6) return;
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file_.path() + ": a width of " + std::to_string(width) + " does not divide into " +
-                    std::to_string(heads) +
-                    " heads of pairs ('num_attention_heads', 'audio_num_attention_heads'). The "
-                    "file is damaged or of another model.");
-  }
-  void read_sizes(Ltx2Stream& s) const {
-    const std::string first = "transformer_blocks.0." + s.prefix;
-    s.size.width = size(s.prefix + "patchify_proj.weight", 0);
-    s.size.channels = size(s.prefix + "patchify_proj.weight", 1);
-    const std::string projection = s.prefix + "caption_projection.linear_1.weight";
-    s.size.text =
-        names_.has(projection) ? size(projection, 1) : size(first + "attn2.to_k.weight", 1);
-    s.size.mlp = size(first + "ff.net.0.proj.weight", 0);
-    s.size.pieces = size(first + "scale_shift_table", 0);
-    check_heads(s.size.width, s.size.heads);
-    if (s.size.pieces != 6 && s.size.pieces != 9)
-      throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": '" + names_.one(first) +
-                                          "scale_shift_table' has " +
-                                          std::to_string(s.size.pieces) +
-                                          " rows; models of LTX 2 and 2.3 have 6 or 9.");
-  }
-
   void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
               const std::string& module, std::int64_t out, std::int64_t in) const {
     slots.fill(matrix, names_.one(module + ".weight"), {out, in});
