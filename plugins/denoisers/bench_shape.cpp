@@ -52,7 +52,11 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
              R"("latent_image": ["%s", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
              s.sound > 0 ? "both" : "size", w.steps, w.sets == 2 ? "3.5" : "1.0") +
-         R"("end": {"class_type": "Discard", "inputs": {"value": ["sample", 0]}}})";
+         (s.sound > 0
+              ? R"("parts": {"class_type": "LTXVSeparateAVLatent", "inputs": {"av_latent": ["sample", 0]}},)"
+              : "") +
+         text(R"("end": {"class_type": "Discard", "inputs": {"value": ["%s", 0]}}})",
+              s.sound > 0 ? "parts" : "sample");
 }
 
 }  // namespace
@@ -111,7 +115,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
   const std::string json = workflow(usual, name, w);
   w.json = json.c_str();
   w.node = "sample";
-  w.output = "sample.LATENT";
+  w.output = usual.sound > 0 ? "parts.video_latent" : "sample.LATENT";
   w.field = "samples";
   w.vary = "sample.seed";
   w.weight_dtype = "model.weight_dtype";

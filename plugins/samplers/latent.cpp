@@ -158,7 +158,11 @@ Tensor pictures_of(const Value& latent) {
 
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory) {
-  if (format.has_sound) return read_pair(ctx, record, format, memory);
+  if (format.has_sound) {
+    Latent both = read_pair(ctx, record, format, memory);
+    both.record = with_units(record, format);
+    return both;
+  }
   const Tensor samples = samples_of(record);
   Latent latent{record, samples.shape(), std::pmr::vector<float>(&memory), false, {}};
   if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
