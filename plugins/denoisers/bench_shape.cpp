@@ -9,6 +9,7 @@
 #include "flux3_bench.h"
 #include "flux_bench.h"
 #include "krea2_bench.h"
+#include "ltx2_bench.h"
 #include "ltxv_bench.h"
 #include "qwen21_bench.h"
 #include "qwen_bench.h"
@@ -42,11 +43,21 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
              R"("size": {"class_type": "%s", "inputs": {"width": %u, "height": %u,%s "batch_size": 1}},)",
              s.frames > 0 ? s.video : "EmptySD3LatentImage", w.width, w.height,
              s.frames > 0 ? text(R"( "length": %u,)", s.frames).c_str() : "") +
+         (s.sound > 0
+              ? text(
+                    R"("sound": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": %u, "batch_size": 1}},)"
+                    R"("both": {"class_type": "LTXVConcatAVLatent", "inputs": {"video_latent": ["size", 0], "audio_latent": ["sound", 0]}},)",
+                    8 * s.sound)
+              : "") +
          text(
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
-             R"("latent_image": ["size", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
-             w.steps, w.sets == 2 ? "3.5" : "1.0") +
-         R"("end": {"class_type": "Discard", "inputs": {"value": ["sample", 0]}}})";
+             R"("latent_image": ["%s", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
+             s.sound > 0 ? "both" : "size", w.steps, w.sets == 2 ? "3.5" : "1.0") +
+         (s.sound > 0
+              ? R"("parts": {"class_type": "LTXVSeparateAVLatent", "inputs": {"av_latent": ["sample", 0]}},)"
+              : "") +
+         text(R"("end": {"class_type": "Discard", "inputs": {"value": ["%s", 0]}}})",
+              s.sound > 0 ? "parts" : "sample");
 }
 
 }  // namespace
@@ -105,7 +116,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
   const std::string json = workflow(usual, name, w);
   w.json = json.c_str();
   w.node = "sample";
-  w.output = "sample.LATENT";
+  w.output = usual.sound > 0 ? "parts.video_latent" : "sample.LATENT";
   w.field = "samples";
   w.vary = "sample.seed";
   w.weight_dtype = "model.weight_dtype";
@@ -117,7 +128,7 @@ const heddle_list* BenchShapes::list() {
                kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench,
                kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench, kSd35MediumBench,
                kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench, kSd15Bench, kSdxlBench,
-               kWan13Bench, kWan14Bench, kLtxvBench>();
+               kWan13Bench, kWan14Bench, kLtxvBench, kLtx2Bench>();
 }
 
 }  // namespace heddle::denoisers

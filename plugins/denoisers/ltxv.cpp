@@ -23,12 +23,12 @@ struct LtxvOptions {
 };
 
 void refuse_other_ltx(const Checkpoint& file, const LtxvNames& names) {
-  if (names.has("caption_projection.linear_1.weight") && !names.has("audio_patchify_proj.weight"))
-    return;
+  if (names.has("caption_projection.linear_1.weight")) return;
   throw Error(HEDDLE_UNSUPPORTED,
               file.path() +
-                  ": this is a model of LTX 2 or later, which is not supported. Use one of "
-                  "LTX-Video 0.9, such as ltx-video-2b-v0.9.safetensors.");
+                  ": this is a later model of LTX for videos without sound, which is not "
+                  "supported. Use one of LTX-Video 0.9, such as ltx-video-2b-v0.9.safetensors, or "
+                  "of LTX 2.");
 }
 
 // What the file's metadata tell of the transformer, or nothing.
@@ -264,7 +264,10 @@ void add_ltxv_settings(const LtxvSizes& s, Blocks& graph) {
 
 }  // namespace
 
-int Ltxv::match(const Checkpoint& file, const Value&) { return LtxvNames::find(file) ? 100 : 0; }
+int Ltxv::match(const Checkpoint& file, const Value&) {
+  const std::optional<LtxvNames> names = LtxvNames::find(file);
+  return names && !names->has_audio() ? 100 : 0;
+}
 
 void Ltxv::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<LtxvNames> names = LtxvNames::find(file);

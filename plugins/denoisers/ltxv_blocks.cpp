@@ -159,9 +159,9 @@ void LtxvModulation::execute(Context& ctx) {
   for (std::int64_t at = 0; at < all; at += each)
     ops::add_into(ctx, given, added.reshape({1, 1, all}).slice(2, at, at + each),
                   made.slice(2, at, at + each));
-  if (added.size(0) == kLtxvPieces)
-    for (const int scale : {1, 4})
-      ltxv_scale_into(ctx, ltxv_piece(made, scale, kLtxvPieces), 1, 1, -kLtxvUnbound);
+  const auto pieces = checked_cast<int>(added.size(0), "pieces");
+  for (int scale = 1; pieces >= kLtxvPieces && scale < pieces; scale += 3)
+    ltxv_scale_into(ctx, ltxv_piece(made, scale, pieces), 1, 1, -kLtxvUnbound);
   ctx[out] = made;
 }
 

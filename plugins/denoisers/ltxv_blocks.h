@@ -32,7 +32,8 @@ struct LtxvVector {
 
 // shared (N, F', k D or D, which then counts for each of the k) plus table (k, D) -> mod (N, F',
 // k D), F' 1 or F. Of a layer (k = 6) of the attention shift, 1 + scale and gate, then those of the
-// MLP; at the end (k = 2) shift and scale.
+// MLP, of LTX 2.3 (k = 9) then those of the attention to the text; at the end (k = 2) shift and
+// scale.
 struct LtxvModulation {
   static constexpr Info info{"ltxv.modulation", 1,  "LTX-Video modulation",
                              "blocks/ltxv",     "", HEDDLE_NODE_BLOCK};

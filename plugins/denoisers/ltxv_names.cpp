@@ -11,9 +11,22 @@ namespace {
 struct LtxvRenamed {
   std::string_view original, diffusers;
 };
-constexpr LtxvRenamed kLtxvBeginnings[] = {{"patchify_proj.", "proj_in."},
-                                           {"adaln_single.", "time_embed."}};
-constexpr LtxvRenamed kLtxvParts[] = {{".q_norm.", ".norm_q."}, {".k_norm.", ".norm_k."}};
+constexpr LtxvRenamed kLtxvBeginnings[] = {
+    {"patchify_proj.", "proj_in."},
+    {"adaln_single.", "time_embed."},
+    {"audio_patchify_proj.", "audio_proj_in."},
+    {"audio_adaln_single.", "audio_time_embed."},
+    {"prompt_adaln_single.", "prompt_adaln."},
+    {"audio_prompt_adaln_single.", "audio_prompt_adaln."},
+    {"av_ca_video_scale_shift_adaln_single.", "av_cross_attn_video_scale_shift."},
+    {"av_ca_audio_scale_shift_adaln_single.", "av_cross_attn_audio_scale_shift."},
+    {"av_ca_a2v_gate_adaln_single.", "av_cross_attn_video_a2v_gate."},
+    {"av_ca_v2a_gate_adaln_single.", "av_cross_attn_audio_v2a_gate."}};
+constexpr LtxvRenamed kLtxvParts[] = {
+    {".q_norm.", ".norm_q."},
+    {".k_norm.", ".norm_k."},
+    {".scale_shift_table_a2v_ca_video", ".video_a2v_cross_attn_scale_shift_table"},
+    {".scale_shift_table_a2v_ca_audio", ".audio_a2v_cross_attn_scale_shift_table"}};
 constexpr std::string_view kLtxvBlocks = "transformer_blocks.";
 
 std::string ltxv_renamed(std::string name, std::string_view LtxvRenamed::*from,

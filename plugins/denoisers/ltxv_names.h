@@ -1,5 +1,5 @@
-// plugins/denoisers/ltxv_names.h - where the weights of LTX-Video are in a checkpoint: the original
-// names, which ComfyUI's files have ("patchify_proj.weight"), or those of diffusers
+// plugins/denoisers/ltxv_names.h - where the weights of LTX-Video and LTX 2 are in a checkpoint:
+// the original names, which ComfyUI's files have ("patchify_proj.weight"), or those of diffusers
 // ("proj_in.weight"), with whatever prefix before them. Immutable, any thread.
 #pragma once
 
@@ -20,6 +20,8 @@ class LtxvNames {
   // A tensor by its original name, without the prefix: "adaln_single.linear.weight".
   std::string one(const std::string& original) const;
   bool has(const std::string& original) const { return file_.has(one(original)); }
+  // LTX 2, which has a second stream.
+  bool has_audio() const { return has("audio_patchify_proj.weight"); }
   int layers() const;
 
   // Every module by its name, by the original one as well as that of diffusers, without the prefix.

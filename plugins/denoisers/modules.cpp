@@ -93,11 +93,15 @@ constexpr heddle_module_names_desc kLtxv{sizeof(heddle_module_names_desc), "ltxv
                                          "by the original names and by those of diffusers",
                                          &list_modules<LtxvNames>, &list_originals<LtxvNames>};
 
+constexpr heddle_module_names_desc kLtx2{sizeof(heddle_module_names_desc), "ltx2",
+                                         "by the original names and by those of diffusers",
+                                         &list_modules<LtxvNames>, &list_originals<LtxvNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
   return descs<kFlux, kFlux2, kFlux3, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21,
-               kUnet, kWan, kLtxv>();
+               kUnet, kWan, kLtxv, kLtx2>();
 }
 
 }  // namespace heddle::denoisers

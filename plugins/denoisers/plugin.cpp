@@ -8,6 +8,7 @@
 #include "flux3.h"
 #include "kept_references.h"
 #include "krea2.h"
+#include "ltx2.h"
 #include "ltx2_connectors.h"
 #include "ltxv.h"
 #include "modules.h"
@@ -54,7 +55,9 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation,
               WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer,
               WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2Connectors, Ltx2Registers,
-              Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Modules, BenchShapes)
+              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn,
+              Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
+              Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish,
+              Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

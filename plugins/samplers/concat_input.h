@@ -39,7 +39,8 @@ struct ConcatPlace {
   // What models with the mask first are shown where the entry has no picture, or no mask.
   // Before a run: only whether there is a noise_mask.
   Value latent = {};
-  std::uint64_t seed = 0;  // of the run
+  std::uint64_t seed = 0;         // of the run
+  std::vector<Shape> parts = {};  // before a run, of pictures and their sound
 };
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is
 // first.

@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "boxes.h"
+#include "pair_latent.h"
 #include "picture_embeddings.h"
 #include "vace_input.h"
 
@@ -64,12 +65,12 @@ Tensor guide_frames_of(Context& ctx, const Value& pairs) {
 
 constexpr float kSameNoise = 1e-6f;
 
-// How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w) in host
-// memory says of it. is_mean: by its mean; else it has to be even.
-Tensor frame_noise_of(Context& ctx, const Value& mask, bool is_mean) {
-  const Tensor planes = mask.as<Tensor>();
+// How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w), or of sound
+// (items, 1, frames, bands), in host memory says of it. is_mean: by its mean; else it has to be
+// even.
+Tensor frame_noise_of(Context& ctx, const Tensor& planes, bool is_mean) {
   const std::int64_t items = planes.size(0), frames = planes.size(2),
-                     plane = planes.size(3) * planes.size(4);
+                     plane = planes.count() / (items * frames);
   const Tensor noise = ctx.make_host({frames}, HEDDLE_F32);
   const auto* const all = planes.data<float>();
   for (std::int64_t i = 0; i < items * frames; ++i) {
@@ -87,6 +88,16 @@ Tensor frame_noise_of(Context& ctx, const Value& mask, bool is_mean) {
                       "take. Give it one that keeps whole frames, as LTXVImgToVideo does.");
   }
   return noise;
+}
+
+// By the name of the input: of the pictures or of their sound, of each frame or the most of them.
+Tensor frame_noise_of(Context& ctx, const Value& mask, const std::string& name, bool is_mean) {
+  const bool is_sound = name.starts_with("audio_");
+  const Tensor planes = is_pair(mask) ? parts_of(mask)[is_sound ? 1 : 0] : mask.as<Tensor>();
+  const Tensor noise = frame_noise_of(ctx, planes, is_mean);
+  if (!name.ends_with("_most")) return noise;
+  const float* const all = noise.data<float>();
+  return host_number(ctx, double(*std::max_element(all, all + noise.count())));
 }
 
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
@@ -177,7 +188,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     std::uint32_t flags = 0;
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
-        name == kMode || name == kKinds || name == kTokens || name == kVaceStrength)
+        name == kMode || name == kKinds || name == kTokens || name == kVaceStrength ||
+        (name == kSound && latent_format(model_settings(model)).has_sound))
       continue;
     if (name == "context")
       inputs.push_back({Kind::kText, name});
@@ -189,7 +201,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kGuidance, name});
     else if (name == "frame_time")
       inputs.push_back({Kind::kFrameTime, name});
-    else if (name == "frame_noise")
+    else if (name == "frame_noise" || name == "audio_noise" || name == "frame_most" ||
+             name == "audio_most")
       inputs.push_back({Kind::kFrameNoise, name});
     else if (name == kGuideFrames)
       inputs.push_back({Kind::kGuideFrames, name});
@@ -269,7 +282,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {
       constants.set(name,
-                    value_of(frame_noise_of(ctx, place.latent.field("noise_mask"),
+                    value_of(frame_noise_of(ctx, place.latent.field("noise_mask"), name,
                                             settings.get<bool>("frame_noise_is_mean", false))));
     } else if (kind == Kind::kGuideFrames) {
       constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));

@@ -56,14 +56,14 @@ void infer_custom(Infer& question, JobShapes job) {
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
   if (!shape) return;
   job.latent = *shape;
-  job.has_noise_mask = question.tensor(Node::latent_image, "noise_mask").has_value();
+  tell_latent(question, Node::latent_image, job);
   const std::optional<Value> choice = question[Node::sampler];
   if (!choice) return;  // the picture may grow
   job.sampler = sampler_choice(*choice);
   job.sigmas = known_sigmas(question[Node::sigmas]);
   if (job.sampler && job.sampler->growth) return infer_growing<Node>(question, std::move(job));
-  infer_latent(question, Node::latent_image, Node::output, *shape);
-  infer_latent(question, Node::latent_image, Node::denoised, *shape);
+  infer_latent(question, Node::latent_image, Node::output, *shape, job.parts);
+  infer_latent(question, Node::latent_image, Node::denoised, *shape, job.parts);
   infer_run(question, job);
 }
 
@@ -195,13 +195,16 @@ void AddNoise::execute(Context& ctx) {
     const auto value = float(mix.noise * fresh[i] + mix.latent * latent.values[i]);
     samples.data<float>()[i] = std::isfinite(value) ? value : 0.0f;
   }
-  ctx[out] = with_samples(latent, samples);
+  // Parts are cut out by the device.
+  ctx[out] = with_samples(
+      ctx, latent,
+      latent.parts.empty() ? samples : ctx.upload(latent.shape, HEDDLE_F32, samples.data<float>()));
 }
 
 void AddNoise::infer(Infer& question) {
   const Value known = question.part(model, "");
   if (const auto shape = sampled_shape(question, latent_image, known))
-    infer_latent(question, latent_image, out, *shape);
+    infer_latent(question, latent_image, out, *shape, sampled_parts(question, latent_image, known));
 }
 
 }  // namespace heddle::samplers

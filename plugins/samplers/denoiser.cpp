@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
+#include "pair_latent.h"
 #include "second_look.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
@@ -295,7 +296,7 @@ Tensor Denoiser::part_of(const Tensor& x, const std::optional<Box>& box) {
 
 void Denoiser::run_model(Look& look) {
   const auto as_input = [&](const Tensor& seen) {
-    return Record().set("x", value_of(sum_of(ctx_, {{look.terms.input, seen}}))).value();
+    return point_input(ctx_, sum_of(ctx_, {{look.terms.input, seen}}), opened_.parts);
   };
   const ContextWindows& windows = windows_of(run_->next - 1);
   for (const ContextWindow& window : windows)
@@ -312,7 +313,9 @@ void Denoiser::run_model(Look& look) {
     inputs.push_back(set.box ? as_input(look.parts.back()) : whole[set.window]);
     if (!caches_.outputs) continue;
     if (!windows.empty()) set.places = windows[set.window].seen(opened_.windows->full());
-    measured.push_back({set, inputs.back().field("x").as<Tensor>(), set_constants(k)});
+    measured.push_back(
+        {set, opened_.parts.empty() ? inputs.back().field("x").as<Tensor>() : look.parts.back(),
+         set_constants(k)});
   }
   if (run_->sets.empty()) return;
   if (caches_.outputs) look.outputs = caches_.outputs->guess(ctx_, look.sigma, measured);

@@ -41,6 +41,9 @@ class Denoiser {
   // The latent that is drawn over, for models that read it beside the point (concat_input.h), and
   // the run's seed.
   void show(const Value& latent, std::uint64_t seed);
+  // Points are pictures and their sound (pair_latent.h). Throws where something is asked for that
+  // goes by places of a picture.
+  void use_parts(std::vector<Shape> parts);
   void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
 
   // The next evaluation.
@@ -130,9 +133,10 @@ class Denoiser {
     bool warned = false;  // there, or before: that NAG does nothing
   } last_;
   std::optional<Run> run_;
-  // Keyframes of hooks and context windows go by all levels.
+  // Keyframes of hooks and context windows go by all levels. parts: of pictures and their sound.
   struct Opened {
     Sigmas asked;  // the run's, as they were asked for
+    std::vector<Shape> parts;
     std::vector<std::vector<double>> levels;
     std::optional<WindowSchedule> windows;
   } opened_;

@@ -1,5 +1,6 @@
 // What a denoiser does beside its evaluations: what it keeps between them, and the second look that
 // patches ask for.
+#include "pair_latent.h"
 #include "second_look.h"
 
 namespace heddle::samplers {
@@ -9,6 +10,21 @@ Denoiser::~Denoiser() = default;
 void Denoiser::show(const Value& latent, std::uint64_t seed) {
   conditionings_.show(latent, seed);
   if (caches_.again) caches_.again->denoiser().show(latent, seed);
+}
+
+void Denoiser::use_parts(std::vector<Shape> parts) {
+  if (opened_.windows)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "pictures with their sound are not seen in context windows yet. Leave out "
+                "ContextWindowsManual.");
+  for (const auto& list : conditionings_.lists())
+    for (const ScopedEntry& entry : list)
+      if (!entry.scope.counts_everywhere())
+        throw Error(HEDDLE_UNSUPPORTED,
+                    "a conditioning has an area or a mask, and the latent pictures with their "
+                    "sound, which have no places in common. Leave the area out.");
+  if (caches_.again) caches_.again->denoiser().use_parts(parts);
+  opened_.parts = std::move(parts);
 }
 
 bool Denoiser::take_turns() {

@@ -138,6 +138,9 @@ Sampled sample_growing(Context& ctx, const SampleJob& job) {
       read_latent(ctx, job.latent, latent_format(model_settings(job.guide.model)), memory);
   const RunPlan run =
       plan_levels(sampler_named(job.sampler.name), job.sampler, job.sigmas, sampling);
+  if (!latent.parts.empty())
+    throw Error(HEDDLE_UNSUPPORTED,
+                "latent_image: pictures with their sound cannot grow. Take another sampler.");
   if (has_noise_mask(latent))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "latent_image: it has a noise mask, which cannot grow with the picture. Leave out "
@@ -149,8 +152,8 @@ Sampled sample_growing(Context& ctx, const SampleJob& job) {
   growing.follow(x, draws_after(job.noise, latent, memory));
   const Tensor end =
       or_zeros(ctx, sum_of(ctx, {{run.end_scale, growing.result}}), growing.result.shape());
-  const Value result = with_samples(latent, end);
-  return {result, growing.denoised ? with_samples(latent, growing.denoised) : result};
+  const Value result = with_samples(ctx, latent, end);
+  return {result, growing.denoised ? with_samples(ctx, latent, growing.denoised) : result};
 }
 
 }  // namespace heddle::samplers

@@ -28,7 +28,6 @@ void infer_sampler(Infer& question, F&& levels) {
   const Value model = question.part(Node::model, "");
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, model);
   if (!shape) return;
-  infer_latent(question, Node::latent_image, Node::latent, *shape);
   JobShapes job{.model = model,
                 .positive = entry_shapes(question, Node::positive),
                 .negative = entry_shapes(question, Node::negative),
@@ -36,7 +35,8 @@ void infer_sampler(Infer& question, F&& levels) {
                 .sampler = {},
                 .sigmas = {},
                 .latent = *shape};
-  job.has_noise_mask = question.tensor(Node::latent_image, "noise_mask").has_value();
+  tell_latent(question, Node::latent_image, job);
+  infer_latent(question, Node::latent_image, Node::latent, *shape, job.parts);
   const auto sampler = question[Node::sampler_name], schedule = question[Node::scheduler];
   const auto steps = question[Node::steps];
   if (!sampler || !schedule || !steps) return;

@@ -8,6 +8,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "pair_latent.h"
 #include "random.h"
 #include "user_error.h"
 
@@ -150,8 +151,18 @@ Shape with_cells(Shape shape, std::int64_t from, std::int64_t to) {
   return shape;
 }
 
+Tensor pictures_of(const Value& latent) {
+  const Value samples = latent.field("samples");
+  return is_pair(samples) ? parts_of(samples).front() : samples_of(latent);
+}
+
 Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format,
                    std::pmr::memory_resource& memory) {
+  if (format.has_sound) {
+    Latent both = read_pair(ctx, record, format, memory);
+    both.record = with_units(record, format);
+    return both;
+  }
   const Tensor samples = samples_of(record);
   Latent latent{record, samples.shape(), std::pmr::vector<float>(&memory), false, {}};
   if (latent.shape.size() < 3 || count_of(latent.shape) == 0)
@@ -178,17 +189,20 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
 
 std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
                                  std::pmr::memory_resource& memory) {
+  if (!latent.parts.empty()) return pair_noise(latent, seed, memory);
   if (latent.batch_index.empty()) return initial_noise(seed, latent.values.size(), memory);
   return with_user_errors(
       [&] { return initial_noise(seed, latent.item_count(), latent.batch_index, memory); });
 }
 
-Value with_samples(const Latent& latent, const Tensor& samples) {
+Value with_samples(Context& ctx, const Latent& latent, const Tensor& samples) {
   Record record;
   for (std::uint32_t i = 0; i < latent.record.count(); ++i)
     if (std::string_view(latent.record.key(i)) != kDownscaleKey)
       record.set(latent.record.key(i), latent.record.item(i));
-  return record.set("samples", value_of(samples)).set("scaled", value_of(true)).value();
+  record.set("scaled", value_of(true));
+  if (latent.parts.empty()) return record.set("samples", value_of(samples)).value();
+  return record.set("samples", unpacked(ctx, samples, latent.parts)).value();
 }
 
 }  // namespace heddle::samplers

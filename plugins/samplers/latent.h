@@ -20,6 +20,9 @@ struct Latent {
   std::pmr::vector<float> values;         // in the model's units, row-major
   bool empty = false;                     // all values are 0: nothing of a picture is in it
   std::vector<std::int64_t> batch_index;  // empty: the items are 0 to B - 1
+  // Of pictures and their sound the shapes of both; `shape` is then (B, 1, N), of each item all
+  // numbers of the pictures, then those of the sound (pair_latent.h).
+  std::vector<Shape> parts = {};
 
   std::int64_t items() const { return shape[0]; }
   std::size_t item_count() const { return values.size() / std::size_t(shape[0]); }
@@ -27,6 +30,9 @@ struct Latent {
 
 // The samples of a LATENT as they are; an error without any.
 Tensor samples_of(const Value& latent);
+
+// The same, but of pictures and their sound those of the pictures.
+Tensor pictures_of(const Value& latent);
 
 // The positions of a latent (B, C, ...), all axes but the first two; 0 where there are none.
 double tokens_of(const Shape& shape);
@@ -52,7 +58,8 @@ Latent read_latent(Context& ctx, const Value& record, const LatentFormat& format
 std::pmr::vector<float> noise_of(const Latent& latent, std::uint64_t seed,
                                  std::pmr::memory_resource& memory);
 
-// The record with other samples, in the model's units; it no longer tells of its cells.
-Value with_samples(const Latent& latent, const Tensor& samples);
+// The record with other samples, in the model's units; it no longer tells of its cells. Of pictures
+// and their sound both parts again.
+Value with_samples(Context& ctx, const Latent& latent, const Tensor& samples);
 
 }  // namespace heddle::samplers

@@ -3,6 +3,7 @@
 #include <heddle/ops.hpp>
 
 #include "attention_pairs.h"
+#include "pair_latent.h"
 
 namespace heddle::samplers {
 
@@ -54,7 +55,7 @@ std::vector<Tensor> ModelCalls::step(
     for (std::size_t k = 0; k < sets.size(); k += pairs ? 2 : 1) given.push_back(inputs[sets[k]]);
     const std::vector<Value> made = ask(call, index, given);
     for (std::size_t k = 0; k < made.size(); ++k) {
-      Tensor output = made[k].field("out").as<Tensor>();
+      Tensor output = point_output(ctx_, made[k]);
       if (pairs) {
         for (const int side : {0, 1})
           outputs[sets[2 * k + std::size_t(side)]] = side_of_pair(ctx_, output, side);

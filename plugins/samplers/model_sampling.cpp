@@ -65,6 +65,7 @@ LatentFormat latent_format(const Value& settings) {
   format.channels = settings.get<std::int64_t>("latent_channels", 0);
   format.downscale = settings.get<std::int64_t>("latent_downscale", 0);
   format.has_frames = settings.get<bool>("latent_frames", false);
+  format.has_sound = settings.get<bool>("latent_sound", false);
   const Value means = settings.field("latent_means"),
               deviations = settings.field("latent_deviations");
   if (!means || !deviations) {

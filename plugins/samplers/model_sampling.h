@@ -49,6 +49,7 @@ struct LatentFormat {
   bool is_told = false;        // the one is what the settings say, not FLUX.1's
   std::int64_t downscale = 0;  // pixels of a picture along a side of a cell; 0: not told
   bool has_frames = false;     // an axis of time behind the channels
+  bool has_sound = false;      // latents are pairs: pictures and their sound
 
   const Units& of(std::int64_t channel) const {
     return units.size() == 1 ? units.front() : units[std::size_t(channel)];

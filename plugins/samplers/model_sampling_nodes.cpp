@@ -68,7 +68,7 @@ void ModelSamplingFlux::execute(Context& ctx) {
 }
 
 void ModelSamplingLTXV::execute(Context& ctx) {
-  const double tokens = ctx.has(latent) ? tokens_of(samples_of(ctx[latent]).shape()) : kLtxvTokens;
+  const double tokens = ctx.has(latent) ? tokens_of(pictures_of(ctx[latent]).shape()) : kLtxvTokens;
   ctx[out] = over_flux_levels(ctx[model], ltxv_mu(tokens, ctx[base_shift], ctx[max_shift]));
 }
 

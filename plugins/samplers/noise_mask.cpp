@@ -6,6 +6,8 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "pair_latent.h"
+
 namespace heddle::samplers {
 namespace {
 
@@ -72,6 +74,42 @@ std::pmr::vector<float> resize_planes(std::span<const float> planes, PlaneSize f
   return out;
 }
 
+namespace {
+
+// m of a latent of this shape, (items, 1, height, width) or (items, 1, frames, height, width), in
+// host memory.
+Tensor planes_of(Context& ctx, const Tensor& given, const Shape& latent, HostMemory& memory) {
+  const std::size_t axes = latent.size();
+  if (axes != 4 && axes != 5)
+    throw Error(HEDDLE_UNSUPPORTED, "the latent has a noise mask and " + std::to_string(axes) +
+                                        " axes; masks work with pictures and videos, that is 4 or "
+                                        "5 axes. Leave the mask out.");
+  if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the latent's noise mask is no f32 tensor (batch, height, width). Link a MASK.");
+  const PlaneSize from{given.size(-2), given.size(-1)}, to{latent[axes - 2], latent[axes - 1]};
+  std::pmr::vector<float> drawn(std::size_t(given.count()), &memory);
+  read_to<float>(ctx, given, drawn);
+  std::pmr::vector<float> planes = resize_planes(drawn, from, to, memory);
+  const auto plane = std::size_t(to.height * to.width);
+  Shape shape{latent.front(), 1, to.height, to.width};
+  std::size_t item = plane;
+  if (axes == 5) {
+    // A mask without frames of its own has them one after another, for all items.
+    const std::int64_t frames =
+        given.rank() == 5 ? given.size(2) : std::int64_t(planes.size() / plane);
+    planes = in_frames(planes, plane, frames, latent[2], memory);
+    shape.insert(shape.begin() + 2, latent[2]);
+    item *= std::size_t(latent[2]);
+  }
+  repeat_for_items(planes, item, latent.front());
+  const Tensor made = ctx.make_host(shape, HEDDLE_F32);
+  std::copy(planes.begin(), planes.end(), made.data<float>());
+  return made;
+}
+
+}  // namespace
+
 bool has_noise_mask(const Latent& latent) {
   const Value field = latent.record.field("noise_mask");
   return field && !field.is(HEDDLE_KIND_NONE);
@@ -81,48 +119,59 @@ std::optional<NoiseMask> NoiseMask::of(Context& ctx, const Latent& latent, const
                                        const Tensor& noise, const ModelSampling& sampling,
                                        const std::optional<MaskSteps>& steps, bool is_clean) {
   if (!has_noise_mask(latent)) return std::nullopt;
-  const Tensor given = latent.record.field("noise_mask").as<Tensor>();
-  const std::size_t axes = latent.shape.size();
-  if (axes != 4 && axes != 5)
-    throw Error(HEDDLE_UNSUPPORTED, "the latent has a noise mask and " + std::to_string(axes) +
-                                        " axes; masks work with pictures and videos, that is 4 or "
-                                        "5 axes. Leave the mask out.");
-  if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the latent's noise mask is no f32 tensor (batch, height, width). Link a MASK.");
   if (is_clean && steps)
     throw Error(
         HEDDLE_UNSUPPORTED,
         "the model is told how noisy each frame is, once for a run, and DifferentialDiffusion "
         "changes that from step to step. Leave that node out.");
-  const PlaneSize from{given.size(-2), given.size(-1)},
-      to{latent.shape[axes - 2], latent.shape[axes - 1]};
+  if (!latent.parts.empty()) return of_pair(ctx, latent, samples, noise, sampling, is_clean);
   HostMemory memory(ctx);
-  std::pmr::vector<float> drawn(std::size_t(given.count()), &memory);
-  read_to<float>(ctx, given, drawn);
-  std::pmr::vector<float> planes = resize_planes(drawn, from, to, memory);
-  const auto plane = std::size_t(to.height * to.width);
-  Shape shape{latent.items(), 1, to.height, to.width};
-  std::size_t item = plane;
-  if (axes == 5) {
-    // A mask without frames of its own has them one after another, for all items.
-    const std::int64_t frames =
-        given.rank() == 5 ? given.size(2) : std::int64_t(planes.size() / plane);
-    planes = in_frames(planes, plane, frames, latent.shape[2], memory);
-    shape.insert(shape.begin() + 2, latent.shape[2]);
-    item *= std::size_t(latent.shape[2]);
-  }
-  repeat_for_items(planes, item, latent.items());
-
   NoiseMask mask;
   mask.sampling_ = &sampling;
   mask.samples_ = samples;
   mask.noise_ = is_clean ? Tensor() : noise;
   mask.steps_ = steps;
   mask.is_clean_ = is_clean;
-  mask.planes_ = ctx.make_host(shape, HEDDLE_F32);
-  std::copy(planes.begin(), planes.end(), mask.planes_.data<float>());
-  mask.set(ctx, planes, memory);
+  mask.planes_ =
+      planes_of(ctx, latent.record.field("noise_mask").as<Tensor>(), latent.shape, memory);
+  mask.set(ctx, {mask.planes_.data<float>(), std::size_t(mask.planes_.count())}, memory);
+  return mask;
+}
+
+// Each of the two has its own mask; where there is one alone, it is that of the pictures, and all
+// of the sound is drawn.
+NoiseMask NoiseMask::of_pair(Context& ctx, const Latent& latent, const Tensor& samples,
+                             const Tensor& noise, const ModelSampling& sampling, bool is_clean) {
+  HostMemory memory(ctx);
+  const Value given = latent.record.field("noise_mask");
+  const std::vector<Tensor> masks =
+      is_pair(given) ? parts_of(given) : std::vector<Tensor>{given.as<Tensor>()};
+  NoiseMask mask;
+  mask.sampling_ = &sampling;
+  mask.samples_ = samples;
+  mask.noise_ = is_clean ? Tensor() : noise;
+  mask.is_clean_ = is_clean;
+  mask.planes_ = ctx.make_host(latent.shape, HEDDLE_F32);
+  std::int64_t offset = 0;
+  for (std::size_t i = 0; i < latent.parts.size(); ++i) {
+    const Shape& shape = latent.parts[i];
+    if (i < masks.size()) {
+      mask.parts_.push_back(planes_of(ctx, masks[i], shape, memory));
+    } else {
+      Shape one = shape;
+      one[1] = 1;
+      mask.parts_.push_back(ctx.make_host(one, HEDDLE_F32));
+      std::fill_n(mask.parts_.back().data<float>(), mask.parts_.back().count(), 1.0f);
+    }
+    const Tensor& planes = mask.parts_.back();
+    const std::int64_t item = planes.count() / shape[0];
+    for (std::int64_t b = 0; b < shape[0]; ++b)
+      for (std::int64_t c = 0; c < shape[1]; ++c)
+        std::copy_n(planes.data<float>() + b * item, item,
+                    mask.planes_.data<float>() + b * latent.shape[2] + offset + c * item);
+    offset += item * shape[1];
+  }
+  mask.set(ctx, {mask.planes_.data<float>(), std::size_t(mask.planes_.count())}, memory);
   return mask;
 }
 

@@ -48,8 +48,15 @@ class NoiseMask {
   // m (items, 1, height, width), of videos (items, 1, frames, height, width), f32 in host memory;
   // without steps of differential diffusion.
   const Tensor& planes() const { return planes_; }
+  // The planes as readers of the conditioning find them: of pictures and their sound those of the
+  // pictures and m of the sound (items, 1, length, bands) in a list.
+  Value told() const {
+    return parts_.empty() ? value_of(planes_) : list_of({value_of(parts_[0]), value_of(parts_[1])});
+  }
 
  private:
+  static NoiseMask of_pair(Context& ctx, const Latent& latent, const Tensor& samples,
+                           const Tensor& noise, const ModelSampling& sampling, bool is_clean);
   void set(Context& ctx, std::span<const float> planes, std::pmr::memory_resource& memory);
 
   const ModelSampling* sampling_ = nullptr;
@@ -57,6 +64,7 @@ class NoiseMask {
   std::optional<MaskSteps> steps_;
   bool is_clean_ = false;
   Tensor planes_;                            // m in host memory
+  std::vector<Tensor> parts_;                // of pictures and their sound; planes_ has both
   Tensor mask_, kept_samples_, kept_noise_;  // m, latent (1 - m), noise (1 - m)
 };
 

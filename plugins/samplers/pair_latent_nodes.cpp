@@ -6,19 +6,13 @@
 #include <heddle/host_memory.hpp>
 
 #include "host_latent.h"
+#include "pair_latent.h"
+#include "sample_shapes.h"
 
 namespace heddle::samplers {
 namespace {
 
-bool is_pair(const Value& value) { return value.is(HEDDLE_KIND_LIST); }
-
-Tensor tensor_at(const Value& pair, std::uint32_t index) {
-  if (pair.count() != 2)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the latent has " + std::to_string(pair.count()) +
-                    " parts; pictures and their sound are two. Link a latent that has both.");
-  return pair.item(index).as<Tensor>();
-}
+Tensor tensor_at(const Value& pair, std::uint32_t index) { return parts_of(pair)[index]; }
 
 Value samples_in(const Value& latent, const char* name) {
   if (latent.has("samples")) return latent.field("samples");
@@ -69,6 +63,19 @@ Value mask_or_ones(Context& ctx, const Value& mask, const Tensor& samples) {
   return mask && !mask.is(HEDDLE_KIND_NONE) ? mask : value_of(filled(ctx, samples.shape(), 1.0f));
 }
 
+// Of so many frames at a rate, by what the autoencoder of sound tells of itself: (batch, channels,
+// length, bands). As published where it does not.
+Shape sound_shape(const Value& vae, std::int64_t batch, std::int64_t frames, double rate) {
+  constexpr double kFactor = 4;  // of the autoencoder, along time and bands
+  const Value decoder = vae.field("decoder");
+  const Value told = decoder.is(HEDDLE_KIND_MODEL) ? model_settings(decoder) : Record().value();
+  const double a_second = double(told.get<std::int64_t>("sample_rate", 16000)) /
+                          double(told.get<std::int64_t>("mel_hop_length", 160)) / kFactor;
+  return {batch, told.get<std::int64_t>("latent_channels", 8),
+          std::max<std::int64_t>(1, std::llrint(double(frames) / rate * a_second)),
+          told.get<std::int64_t>("mel_bins", 64) / std::int64_t(kFactor)};
+}
+
 Record overlaid(const Value& below, const Value& above) {
   Record record(below);
   for (std::uint32_t i = 0; i < above.count(); ++i) record.set(above.key(i).c_str(), above.item(i));
@@ -105,6 +112,32 @@ void LTXVConcatAVLatent::execute(Context& ctx) {
   ctx[latent] = both.value();
 }
 
+void LTXVConcatAVLatent::infer(Infer& question) {
+  const auto pictures = question.tensor(video_latent, "samples"),
+             sound = question.tensor(audio_latent, "samples");
+  if (!pictures || !sound) return;
+  question.out(latent, path_join("samples", "0"), pictures->dtype, shape_of(*pictures));
+  question.out(latent, path_join("samples", "1"), sound->dtype, shape_of(*sound));
+  const auto mask = question.tensor(video_latent, "noise_mask"),
+             sound_mask = question.tensor(audio_latent, "noise_mask");
+  if (!mask && !sound_mask) return;
+  const auto tell = [&](const char* index, const auto& told, const heddle_tensor_info& samples) {
+    question.out(latent, path_join("noise_mask", index), HEDDLE_F32,
+                 shape_of(told ? *told : samples));
+  };
+  tell("0", mask, *pictures);
+  tell("1", sound_mask, *sound);
+}
+
+void LTXVSeparateAVLatent::infer(Infer& question) {
+  for (const char* field : {"samples", "noise_mask"}) {
+    if (const auto told = question.tensor(av_latent, path_join(field, "0")))
+      question.out(video, field, told->dtype, shape_of(*told));
+    if (const auto told = question.tensor(av_latent, path_join(field, "1")))
+      question.out(audio, field, told->dtype, shape_of(*told));
+  }
+}
+
 void LTXVSeparateAVLatent::execute(Context& ctx) {
   const Value both = ctx[av_latent];
   const Value samples = samples_in(both, "av_latent");
@@ -120,6 +153,23 @@ void LTXVSeparateAVLatent::execute(Context& ctx) {
   };
   ctx[video] = part(0);
   ctx[audio] = part(1);
+}
+
+void LTXVEmptyLatentAudio::execute(Context& ctx) {
+  const Shape shape =
+      sound_shape(ctx[audio_vae], ctx[batch_size], ctx[frames_number], ctx[frame_rate]);
+  ctx[out] = Record()
+                 .set("samples", value_of(filled(ctx, shape, 0.0f)))
+                 .set("type", value_of("audio"))
+                 .value();
+}
+
+void LTXVEmptyLatentAudio::infer(Infer& question) {
+  const std::optional<Value> vae = question[audio_vae];
+  const auto batch = question[batch_size], frames = question[frames_number];
+  const auto rate = question[frame_rate];
+  if (vae && batch && frames && rate)
+    question.out(out, "samples", HEDDLE_F32, sound_shape(*vae, *batch, *frames, *rate));
 }
 
 void EmptyMiniMaxH3LatentAV::execute(Context& ctx) {

@@ -18,6 +18,7 @@ struct LTXVConcatAVLatent {
   static constexpr Output<Value> latent{"latent", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(video_latent, audio_latent, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct LTXVSeparateAVLatent {
@@ -32,6 +33,36 @@ struct LTXVSeparateAVLatent {
   static constexpr Output<Value> audio{"audio_latent", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(av_latent, video, audio);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct LTXVEmptyLatentAudio {
+  static constexpr Info info{"LTXVEmptyLatentAudio",
+                             1,
+                             "LTXV Empty Latent Audio",
+                             "model/latent/ltxv",
+                             "A latent of zeros for the sound of so many frames.",
+                             HEDDLE_NODE_HOST};
+  static constexpr const char* kNumber = R"({"display": "number"})";
+  static constexpr Input<std::int64_t> frames_number{
+      "frames_number", Widget{.number = 97, .min = 1, .max = 1000, .step = 1, .extra = kNumber}};
+  static constexpr Input<double> frame_rate{
+      "frame_rate", Widget{.number = 25,
+                           .min = 1,
+                           .max = 1000,
+                           .step = 0.01,
+                           .extra = R"({"display": "number", "widgetType": "FLOAT"})",
+                           .type = "FLOAT,INT"}};
+  static constexpr Input<std::int64_t> batch_size{
+      "batch_size", Widget{.number = 1, .min = 1, .max = 4096, .extra = kNumber}};
+  static constexpr Input<Value> audio_vae{
+      "audio_vae", Widget{.extra = R"({"display_name": "Audio VAE"})", .type = "VAE"},
+      "Of LTXVAudioVAELoader: how many channels, bands and latent frames a second its sound has."};
+  static constexpr Output<Value> out{"Latent", 0, "", "LATENT"};
+  static constexpr auto ports =
+      heddle::ports(frames_number, frame_rate, batch_size, audio_vae, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct EmptyMiniMaxH3LatentAV {

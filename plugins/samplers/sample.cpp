@@ -12,6 +12,7 @@
 #include "growing_run.h"
 #include "latent.h"
 #include "model_sampling.h"
+#include "pair_latent.h"
 #include "preview.h"
 #include "random.h"
 #include "run_plan.h"
@@ -75,8 +76,14 @@ void archive_attempt(StateArchive& state, heddle_sampler_attempt& attempt) {
 // the node was stopped.
 class Run {
  public:
-  Run(Context& ctx, const Value& settings, SamplerLoop& loop, Denoiser& denoiser)
-      : ctx_(ctx), loop_(loop), denoiser_(denoiser), previews_(ctx, settings) {}
+  // parts: of pictures and their sound.
+  Run(Context& ctx, const Value& settings, SamplerLoop& loop, Denoiser& denoiser,
+      std::vector<Shape> parts)
+      : ctx_(ctx),
+        loop_(loop),
+        denoiser_(denoiser),
+        previews_(ctx, settings),
+        parts_(std::move(parts)) {}
 
   void follow(const SamplerPlan& plan) {
     std::size_t i = 0;
@@ -149,15 +156,18 @@ class Run {
   }
   void show(double part, std::size_t step, std::size_t count) {
     ctx_.progress(part);
-    if (loop_.last_denoised())
-      previews_.show(loop_.last_denoised(), checked_cast<std::uint32_t>(step, "steps"),
-                     checked_cast<std::uint32_t>(std::max(step, count), "steps"));
+    if (!loop_.last_denoised() || !ctx_.wants_preview()) return;
+    const Tensor& clean = loop_.last_denoised();
+    previews_.show(parts_.empty() ? clean : part_of_pair(ctx_, clean, parts_, 0),
+                   checked_cast<std::uint32_t>(step, "steps"),
+                   checked_cast<std::uint32_t>(std::max(step, count), "steps"));
   }
 
   Context& ctx_;
   SamplerLoop& loop_;
   Denoiser& denoiser_;
   Previews previews_;
+  std::vector<Shape> parts_;
 };
 
 // Of the model's settings, for these levels.
@@ -205,7 +215,7 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   const Latent latent = read_latent(ctx, job.latent, latent_format(settings), memory);
   if (job.sigmas.empty()) {
     const Value same =
-        with_samples(latent, ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()));
+        with_samples(ctx, latent, ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()));
     return {same, same};
   }
 
@@ -227,7 +237,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
                                                 settings.get<bool>("mask_clean", false));
   Record shown;
   shown.set("samples", value_of(samples));
-  if (mask) shown.set("noise_mask", value_of(mask->planes()));
+  if (mask) shown.set("noise_mask", mask->told());
+  if (!latent.parts.empty()) denoiser.use_parts(latent.parts);
   denoiser.show(shown.value(), job.noise.seed);
   denoiser.use_mask(std::move(mask));
   denoiser.open(run.steps);
@@ -238,14 +249,14 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   SamplerLoop loop(
       ctx, [&](const Tensor& point, double sigma) { return denoiser(point, sigma); },
       std::move(draws), run.steps, x);
-  Run steps(ctx, settings, loop, denoiser);
+  Run steps(ctx, settings, loop, denoiser, latent.parts);
   if (sampler.attempt != nullptr)
     steps.follow_attempts(sampler, run);
   else
     steps.follow(run.steps);
   const Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);
-  const Value end = with_samples(latent, result);
-  return {end, loop.last_denoised() ? with_samples(latent, loop.last_denoised()) : end};
+  const Value end = with_samples(ctx, latent, result);
+  return {end, loop.last_denoised() ? with_samples(ctx, latent, loop.last_denoised()) : end};
 }
 
 }  // namespace heddle::samplers

@@ -13,6 +13,7 @@
 #include "control_nets.h"
 #include "model_patches.h"
 #include "model_sampling.h"
+#include "pair_latent.h"
 #include "prediction.h"
 #include "reference_cache.h"
 #include "run_plan.h"
@@ -28,6 +29,12 @@ double count_of(const Shape& shape) {
   double count = 1;
   for (const std::int64_t size : shape) count *= double(size);
   return count;
+}
+
+// The point as the model reads it.
+Constants point_shapes(const JobShapes& job, const Shape& x) {
+  if (job.parts.empty()) return {{"x", HEDDLE_F32, x}};
+  return {{"x", HEDDLE_F32, job.parts[0]}, {kSound, HEDDLE_F32, job.parts[1]}};
 }
 
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
@@ -185,9 +192,9 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
     const auto inputs = conditioning_inputs(model);
     for (const std::size_t place : call.sets) {
       const ModelSet& set = wanted[place];
-      std::optional<Constants> made =
-          constants_of(entries[set.list][set.item], inputs, model,
-                       {.items = items, .grid = grid, .box = set.box, .latent = shown});
+      std::optional<Constants> made = constants_of(
+          entries[set.list][set.item], inputs, model,
+          {.items = items, .grid = grid, .box = set.box, .latent = shown, .parts = job.parts});
       if (!made || !tell_patches(*made, encodings, model, told.levels, sigma,
                                  point_of(job.latent, set.box), *patches))
         return {};
@@ -225,7 +232,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       told.kept += kept_numbers(constants[place]);
       Shape x = point_of(job.latent, wanted[place].box);
       if (!windows.empty()) x[schedule->axis()] = windows[wanted[place].window].seen_count();
-      Constants steps{{"x", HEDDLE_F32, x}};
+      Constants steps = point_shapes(job, x);
       steps.insert(steps.end(), controls->residuals[place].begin(),
                    controls->residuals[place].end());
       told.sets.push_back(
@@ -309,6 +316,16 @@ Constants schedule_of(const ToldCall& call) {
 }
 
 }  // namespace
+
+Shape packed_shape(const std::vector<Shape>& parts) {
+  std::int64_t numbers = 0;
+  for (const Shape& part : parts) {
+    std::int64_t count = 1;
+    for (std::size_t axis = 1; axis < part.size(); ++axis) count *= part[axis];
+    numbers += count;
+  }
+  return {parts.front().front(), 1, numbers};
+}
 
 void infer_run(Infer& question, const JobShapes& told) {
   if (!told.model.is(HEDDLE_KIND_MODEL) || told.positive.empty() || !told.cfg || !told.sampler ||

@@ -25,12 +25,30 @@ Value told_shapes(const std::vector<EntryShapes>& entries);
 // Of such a value, or of a CONDITIONING; none where it is neither.
 std::vector<EntryShapes> entries_told(const Value& list);
 
+// Of a latent of pictures and their sound the shapes of both; none of any other, or not told.
+template <class T>
+std::vector<Shape> told_parts(const Infer& question, const Input<T>& latent) {
+  std::vector<Shape> parts;
+  for (const char* index : {"0", "1"})
+    if (const auto shape = question.shape(latent, path_join("samples", index)))
+      parts.push_back(*shape);
+  return parts.size() == 2 && parts[0].size() == 5 && parts[1].size() == 4 ? parts
+                                                                           : std::vector<Shape>();
+}
+// As samplers pack them: (items, 1, numbers).
+Shape packed_shape(const std::vector<Shape>& parts);
+
 // The shape of the samples that a sampler ends with: the model's channels, and cells of its size.
 template <class T>
 std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent,
                                    const Value& model) {
+  if (!model.is(HEDDLE_KIND_MODEL)) return {};
+  if (model_settings(model).get<bool>("latent_sound", false)) {
+    const std::vector<Shape> parts = told_parts(question, latent);
+    return parts.empty() ? std::nullopt : std::optional(packed_shape(parts));
+  }
   std::optional<Shape> shape = question.shape(latent, "samples");
-  if (!shape || shape->size() < 3 || !model.is(HEDDLE_KIND_MODEL)) return {};
+  if (!shape || shape->size() < 3) return {};
   const Value settings = model_settings(model), cells = question.part(latent, kDownscaleKey);
   const auto channels = settings.get<std::int64_t>("latent_channels", 0);
   if (channels > 0) (*shape)[1] = channels;
@@ -39,11 +57,25 @@ std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent
                     settings.get<std::int64_t>("latent_downscale", 0));
 }
 
+// Of a model that makes pictures and their sound the shapes of both.
+template <class T>
+std::vector<Shape> sampled_parts(const Infer& question, const Input<T>& latent,
+                                 const Value& model) {
+  return model_settings(model).get<bool>("latent_sound", false) ? told_parts(question, latent)
+                                                                : std::vector<Shape>();
+}
+
 // What a sampler hands on: the samples, and the mask that came in.
 template <class T, class U>
-void infer_latent(Infer& question, const Input<T>& from, const Output<U>& to,
-                  const Shape& samples) {
-  question.out(to, "samples", HEDDLE_F32, samples);
+void infer_latent(Infer& question, const Input<T>& from, const Output<U>& to, const Shape& samples,
+                  const std::vector<Shape>& parts = {}) {
+  if (parts.empty()) question.out(to, "samples", HEDDLE_F32, samples);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string index = std::to_string(i);
+    question.out(to, path_join("samples", index), HEDDLE_F32, parts[i]);
+    if (const auto mask = question.tensor(from, path_join("noise_mask", index)))
+      question.out(to, path_join("noise_mask", index), mask->dtype, shape_of(*mask));
+  }
   if (const auto mask = question.tensor(from, "noise_mask"))
     question.out(to, "noise_mask", mask->dtype, shape_of(*mask));
 }
@@ -59,8 +91,16 @@ struct JobShapes {
   std::optional<Sigmas> sigmas;
   Shape latent;  // in the model's channels
   Value negative_model = {};
-  bool has_noise_mask = false;  // the latent
+  bool has_noise_mask = false;    // the latent
+  std::vector<Shape> parts = {};  // of pictures and their sound, which `latent` packs
 };
+// What is told of the latent beside its shape.
+template <class T>
+void tell_latent(const Infer& question, const Input<T>& latent, JobShapes& job) {
+  job.parts = sampled_parts(question, latent, job.model);
+  for (const char* mask : {"noise_mask", "noise_mask.0"})
+    job.has_noise_mask = job.has_noise_mask || question.tensor(latent, mask).has_value();
+}
 
 // Tells the call of the model and what the node's own sums cost; nothing when a part of the job is
 // not known, or when sample() would throw.

@@ -103,7 +103,7 @@ void OptimalStepsScheduler::execute(Context& ctx) {
 }
 
 void LTXVScheduler::execute(Context& ctx) {
-  const double tokens = ctx.has(latent) ? tokens_of(samples_of(ctx[latent]).shape()) : kLtxvTokens;
+  const double tokens = ctx.has(latent) ? tokens_of(pictures_of(ctx[latent]).shape()) : kLtxvTokens;
   const double mu = ltxv_mu(tokens, ctx[base_shift], ctx[max_shift]);
   std::optional<double> end;
   if (ctx[stretch]) end = ctx[terminal];

@@ -49,7 +49,10 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     }
     if (!is_given(kind, entry.scope, place.latent)) continue;
     if (kind == Kind::kFrameNoise) {
-      constants.push_back({name, HEDDLE_F32, {place.grid.front()}});
+      // Of the pictures, or of their sound, each frame or the most of them.
+      const std::size_t part = name.starts_with("audio_") ? 1 : 0;
+      const std::int64_t frames = place.parts.empty() ? place.grid.front() : place.parts[part][2];
+      constants.push_back({name, HEDDLE_F32, {name.ends_with("_most") ? 1 : frames}});
       continue;
     }
     if (kind == Kind::kGuideFrames) {

@@ -144,13 +144,7 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
   says(refusal(without("transformer_blocks.1.attn2.to_k.bias"), config),
        {"'transformer_blocks.1.attn2.to_k.bias'", "layer.1.text"});
   says(refusal(without("caption_projection.linear_1.weight"), config),
-       {"LTX 2 or later", "not supported"});
-  says(refusal(
-           [](std::vector<FileTensor>& tensors) {
-             tensors.push_back(seeded_tensor("audio_patchify_proj.weight", {4, 4}));
-           },
-           config),
-       {"LTX 2 or later"});
+       {"later model of LTX", "not supported"});
   says(refusal(as_it_is, R"({"num_attention_heads": 5})"), {"a width of 64", "5 heads"});
   says(refusal(as_it_is, R"({"num_attention_heads": 4, "positional_embedding_theta": 0.0})"),
        {"positional_embedding_theta", "above 0"});

@@ -1,0 +1,271 @@
+#include "ltx2_blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
+
+#include <heddle/checked.hpp>
+#include <heddle/ops.hpp>
+
+#include "ltx2_stream.h"
+#include "plugins/blocks/heads.h"
+#include "plugins/blocks/wide.h"
+
+namespace heddle::denoisers {
+namespace {
+
+constexpr double kLtx2Unbound = std::numeric_limits<double>::infinity();
+
+void ltx2_scale_into(Context& ctx, const Tensor& ids, double factor, double addend, double least) {
+  static const Op op(HEDDLE_OP_SCALE_CLAMP);
+  ctx.op(op, {ids.raw()}, {ids.raw()},
+         heddle_scale_clamp_attrs{factor, addend, least, kLtx2Unbound});
+}
+
+// The pairs of each head side by side, of x (B, S, D): (h, part, i) -> (h, i, part).
+Tensor side_by_side(Context& ctx, const Tensor& x, std::int64_t heads) {
+  const std::int64_t half = x.size(2) / heads / 2;
+  const Tensor out = ctx.make_like(x);
+  ops::copy_into(ctx, x.reshape({x.size(0), x.size(1), heads, 2, half}).permute({0, 1, 2, 4, 3}),
+                 out.reshape({x.size(0), x.size(1), heads, half, 2}));
+  return out;
+}
+
+struct Ltx2Turn {
+  Tensor cos, sin;
+  std::int64_t heads;
+  bool is_split;
+  double eps;
+};
+
+// Queries or keys (B, S, I), normalised and turned, in heads. Where the pairs lie apart they come
+// side by side, of queries and keys alike, so that products of the two stay what they are.
+Tensor turned(Context& ctx, Tensor x, const Tensor& weight, const Ltx2Turn& turn) {
+  Tensor scale = weight;
+  if (turn.is_split) {
+    x = side_by_side(ctx, x, turn.heads);
+    scale = side_by_side(ctx, weight.reshape({1, 1, weight.count()}), turn.heads)
+                .reshape({weight.count()});
+  }
+  const Tensor whole = blocks::split_heads(x, 1);
+  ops::norm_rope_into(ctx, whole, scale, turn.cos, turn.sin, turn.eps, whole);
+  return blocks::split_heads(x, turn.heads);
+}
+
+// What queries see among keys and values in heads, each head times its gate by `asking`, the input
+// of the queries, where the model has gates: (B, S, I).
+Tensor ltx2_seen(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
+                 const Tensor& asking, const Tensor& gates, const Tensor& gates_bias) {
+  const Tensor seen = ops::attention(ctx, q, k, v, {}, 1 / std::sqrt(double(q.size(3))));
+  if (!gates) return blocks::join_heads(seen);
+  // 2 sigmoid(z) = 1 + tanh(z / 2).
+  const Tensor logits = blocks::wide_linear(ctx, asking, gates, gates_bias);
+  ltx2_scale_into(ctx, logits, 0.5, 0, -kLtx2Unbound);
+  ops::activate_into(ctx, logits, HEDDLE_ACT_TANH, logits);
+  ltx2_scale_into(ctx, logits, 1, 1, -kLtx2Unbound);
+  const Tensor out = ctx.make(seen.shape());
+  ops::mul_into(ctx, seen, logits.reshape({q.size(0), q.size(1), q.size(2), 1}), out);
+  return blocks::join_heads(out);
+}
+
+Tensor ltx2_told(Context& ctx, const Tensor& seen, const Weight& matrix, const Weight& bias) {
+  return ops::linear(ctx, seen, ctx[matrix], ctx[bias]);
+}
+
+}  // namespace
+
+void Ltx2TextPart::execute(Context& ctx) {
+  const Tensor all = ctx[context];
+  const std::int64_t from = ctx[begin], to = from + ctx[width];
+  if (all.size(2) < to)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the text is " + std::to_string(all.size(2)) + " wide, of which " +
+                    std::to_string(from) + " to " + std::to_string(to) +
+                    " are read. Encode it with the text encoder of LTX 2.");
+  const Tensor part = ctx.make({all.size(0), all.size(1), to - from});
+  ops::copy_into(ctx, all.slice(2, from, to), part);
+  ctx[out] = part;
+}
+
+void Ltx2AudioIn::execute(Context& ctx) {
+  const Tensor latent = ctx[audio], matrix = ctx[weight];
+  const std::int64_t batch = latent.size(0), channels = latent.size(1), length = latent.size(2),
+                     bands = latent.size(3);
+  if (channels * bands != matrix.size(1))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the model takes " + std::to_string(matrix.size(1)) +
+                    " numbers of sound at a time, got " + std::to_string(channels) +
+                    " channels of " + std::to_string(bands) +
+                    " bands. Make the latent with LTXVEmptyLatentAudio, or encode it with the "
+                    "audio autoencoder of LTX 2.");
+  const Tensor rows = ctx.make({batch, length, channels * bands}, HEDDLE_F32);
+  ops::copy_into(ctx, latent.permute({0, 2, 1, 3}), rows.reshape({batch, length, channels, bands}));
+  ctx[out] = blocks::wide_linear(ctx, rows, matrix, ctx[bias]);
+}
+
+void Ltx2AudioFinal::execute(Context& ctx) {
+  const Tensor latent = ctx[audio], all = ctx[hidden];
+  const Tensor normed = ltx2_final_norm(ctx, all, ctx[mod], ctx[eps]);
+  const Tensor rows = blocks::wide_linear(ctx, normed, ctx[weight], ctx[bias]);
+  const Tensor made = ctx.make(latent.shape(), latent.dtype());
+  ops::copy_into(ctx,
+                 rows.reshape({latent.size(0), latent.size(2), latent.size(1), latent.size(3)}),
+                 made.permute({0, 2, 1, 3}));
+  ctx[out] = made;
+}
+
+void Ltx2Rope::execute(Context& ctx) {
+  const Tensor x = ctx[latent];
+  const bool is_video = x.rank() == 5;
+  const std::int64_t frames = x.size(2), rows = is_video ? x.size(3) : 1,
+                     columns = is_video ? x.size(4) : 1, count = frames * rows * columns,
+                     pairs = ctx[width] / 2, along = ctx[axes], each = ctx[width] / (2 * along),
+                     still = pairs - along * each;
+  const Tensor ids = ctx.make({count, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
+  const double most[] = {ctx[most_time], ctx[most_height], ctx[most_width]};
+  for (int axis = 0; axis < int(along); ++axis) {
+    const Tensor at = ids.slice(1, axis, axis + 1);
+    if (axis > 0) {
+      ltx2_scale_into(ctx, at, ctx[side_pixels], ctx[side_pixels] / 2, 0);
+    } else {
+      ltx2_scale_into(ctx, at, ctx[step], ctx[offset], ctx[least]);
+      if (ctx.has(frame_time))
+        ops::mul_into(ctx, at, ctx[frame_time].reshape({1, 1}), at);
+      else
+        ltx2_scale_into(ctx, at, ctx[unit], 0, 0);
+    }
+    ltx2_scale_into(ctx, at, 2 / most[axis], -1, -kLtx2Unbound);
+    ltx2_scale_into(ctx, at, std::numbers::pi / 2, 0, -kLtx2Unbound);
+  }
+  // The table's frequencies are base^(-i / n), here theta^(i / (n - 1)).
+  const double base =
+      each > 1 ? std::pow(ctx[theta], -double(each) / double(each - 1)) : ctx[theta];
+  const auto dim = checked_cast<std::int32_t>(2 * each, "width");
+  const Tensor places = along == 3 ? ids : ops::contiguous(ctx, ids.slice(1, 0, along));
+  const auto [c, s] = ops::rope_table(
+      ctx, places, {checked_cast<std::int32_t>(along, "axes"), 0, {dim, dim, dim, 0}, base});
+  const auto put = [&, &c = c](const Tensor& table, double beside) {
+    const Tensor whole = ctx.make({count, pairs}, HEDDLE_F32);
+    if (still > 0) ops::fill(ctx, whole.slice(1, 0, still), beside);
+    ops::copy_into(ctx, table.reshape({count, along, each}),
+                   whole.slice(1, still, pairs).reshape({count, each, along}).permute({0, 2, 1}));
+    return whole;
+  };
+  ctx[cos] = put(c, 1);
+  ctx[sin] = put(s, 0);
+}
+
+void Ltx2CrossModulation::execute(Context& ctx) {
+  const Tensor given = ctx[shared], one = ctx[gate], added = ctx[table];
+  const std::int64_t width = one.size(2), steps = one.size(0);
+  const Tensor made = ctx.make({steps, 1, 5 * width}, HEDDLE_F32),
+               rows = added.reshape({1, 1, 5 * width});
+  ops::add_into(ctx, given, rows.slice(2, 0, 4 * width), made.slice(2, 0, 4 * width));
+  ops::add_into(ctx, one, rows.slice(2, 4 * width, 5 * width), made.slice(2, 4 * width, 5 * width));
+  for (const int scale : {0, 2})
+    ltx2_scale_into(ctx, made.slice(2, scale * width, (scale + 1) * width), 1, 1, -kLtx2Unbound);
+  ctx[out] = made;
+}
+
+void Ltx2Keys::execute(Context& ctx) {
+  Tensor text = ctx[seen];
+  const std::int64_t width = ctx[v].size(0), items = text.size(0), batch = ctx[x].size(0);
+  if (const Tensor rows = ctx[table]) {
+    const std::int64_t wide = text.size(2);
+    Tensor told = rows.reshape({1, 1, 2 * wide});
+    if (ctx.has(shared)) {
+      const Tensor sum = ctx.make({1, 1, 2 * wide}, HEDDLE_F32);
+      ops::add_into(ctx, ctx[shared], told, sum);
+      told = sum;
+    }
+    const Tensor factor = ctx.make({1, 1, wide}, HEDDLE_F32), moved = ctx.make_like(text),
+                 raised = ctx.make(text.shape(), HEDDLE_F32);
+    ops::copy_into(ctx, told.slice(2, wide, 2 * wide), factor);
+    ltx2_scale_into(ctx, factor, 1, 1, -kLtx2Unbound);
+    ops::mul_into(ctx, text, factor, raised);
+    ops::add_into(ctx, raised, told.slice(2, 0, wide), moved);
+    text = moved;
+  }
+  const Tensor made = ctx.make({items, text.size(1), 2 * width});
+  ops::rms_norm_into(ctx, ops::linear(ctx, text, ctx[k], ctx[k_bias]), ctx[norm], ctx[eps],
+                     made.slice(2, 0, width));
+  ops::linear_into(ctx, text, ctx[v], ctx[v_bias], HEDDLE_ACT_NONE, {},
+                   made.slice(2, width, 2 * width));
+  if (items == batch) {
+    ctx[out] = made;
+    return;
+  }
+  const Tensor all = ctx.make({batch, text.size(1), 2 * width});
+  for (std::int64_t item = 0; item < batch; ++item)
+    ops::copy_into(ctx, made, all.slice(0, item, item + 1));
+  ctx[out] = all;
+}
+
+void Ltx2Attend::execute(Context& ctx) {
+  using B = Ltx2Attend;
+  const Tensor x = ctx[hidden];
+  const std::int64_t count = ctx[heads];
+  const Ltx2Modulated told(ctx, ctx[mod], x, ctx[eps]);
+  const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias) {
+    return ops::linear(ctx, of, ctx[matrix], ctx[bias]);
+  };
+  const Tensor asking = told.normed(x, 0);
+  const Ltx2Turn turn{ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]};
+  const Tensor found =
+      ltx2_seen(ctx, turned(ctx, linear(asking, B::q, B::q_bias), ctx[q_norm], turn),
+                turned(ctx, linear(asking, B::k, B::k_bias), ctx[k_norm], turn),
+                blocks::split_heads(linear(asking, B::v, B::v_bias), count), asking, ctx[gates],
+                ctx[gates_bias]);
+  const Tensor first = told.gated(x, 2, ltx2_told(ctx, found, B::proj, B::proj_bias));
+
+  constexpr int kOfText = 6;
+  const bool is_told = told.pieces() > kOfText;
+  const Tensor reading = is_told ? told.normed(first, kOfText) : told.plain(first);
+  const Tensor kv = ctx[text_kv];
+  const std::int64_t width = kv.size(2) / 2;
+  const Tensor q = blocks::split_heads(
+      ops::rms_norm(ctx, linear(reading, B::text_q, B::text_q_bias), ctx[text_q_norm], ctx[eps]),
+      count);
+  const Tensor read = ltx2_seen(ctx, q, blocks::split_heads(kv.slice(2, 0, width), count),
+                                blocks::split_heads(kv.slice(2, width, 2 * width), count), reading,
+                                ctx[text_gates], ctx[text_gates_bias]);
+  ctx[out] = is_told
+                 ? told.gated(first, kOfText + 2, ltx2_told(ctx, read, text_proj, text_proj_bias))
+                 : blocks::wide_linear(ctx, read, ctx[text_proj], ctx[text_proj_bias],
+                                       HEDDLE_ACT_NONE, first);
+}
+
+void Ltx2Cross::execute(Context& ctx) {
+  using B = Ltx2Cross;
+  const Tensor x = ctx[hidden], y = ctx[other];
+  const std::int64_t count = ctx[heads];
+  const auto piece = checked_cast<int>(ctx[first], "first");
+  const Ltx2Modulated own(ctx, ctx[mod], x, ctx[eps], 5),
+      others(ctx, ctx[other_mod], y, ctx[eps], 5);
+  // Here the scale comes first.
+  const Tensor asking = own.normed(x, piece + 1, piece), seen = others.normed(y, piece + 1, piece);
+  const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias) {
+    return ops::linear(ctx, of, ctx[matrix], ctx[bias]);
+  };
+  const Ltx2Turn turn{ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]},
+      other_turn{ctx[other_cos], ctx[other_sin], count, ctx[is_split], ctx[eps]};
+  const Tensor found =
+      ltx2_seen(ctx, turned(ctx, linear(asking, B::q, B::q_bias), ctx[q_norm], turn),
+                turned(ctx, linear(seen, B::k, B::k_bias), ctx[k_norm], other_turn),
+                blocks::split_heads(linear(seen, B::v, B::v_bias), count), asking, ctx[gates],
+                ctx[gates_bias]);
+  ctx[out] = own.gated(x, 4, ltx2_told(ctx, found, B::proj, B::proj_bias));
+}
+
+void Ltx2Mlp::execute(Context& ctx) {
+  using B = Ltx2Mlp;
+  const Tensor x = ctx[hidden];
+  const Ltx2Modulated told(ctx, ctx[mod], x, ctx[eps]);
+  const Tensor raised =
+      ops::linear(ctx, told.normed(x, 3), ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH);
+  ctx[out] = told.gated(x, 5, ltx2_told(ctx, raised, B::down, B::down_bias));
+}
+
+}  // namespace heddle::denoisers
