@@ -123,11 +123,19 @@ Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
 // A language model's vision tower, where its file has one, or what to say when it is to see
 // pictures.
 void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
+  const std::string name = record.value().get<std::string>("name", "");
+  if (name == "gemma3") {
+    record.set("vision_missing",
+               value_of(file.path() +
+                        ": pictures by the vision tower of Gemma 3 are not supported. Leave the "
+                        "picture away, or load Qwen2.5-VL or Qwen3-VL."));
+    return;
+  }
   if (const Value vision = build_if_there(ctx, "vision_encoder", file, config)) {
     record.set("vision", vision);
     return;
   }
-  const bool is_later = record.value().get<std::string>("name", "") == "qwen3vl";
+  const bool is_later = name == "qwen3vl";
   record.set("vision_missing",
              value_of(file.path() +
                       ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "

@@ -4,6 +4,8 @@
 
 #include <heddle/node.hpp>
 
+#include "plugins/blocks/port_types.h"
+
 namespace heddle::loaders {
 
 inline constexpr std::uint32_t kLoader = HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES;
@@ -198,7 +200,7 @@ struct LTXAVTextEncoderLoader {
       "text_encoder", Widget{.source = "text_encoders", .type = "COMBO"}};
   static constexpr Input<std::string> ckpt_name{"ckpt_name",
                                                 Widget{.source = "checkpoints", .type = "COMBO"}};
-  static constexpr Input<std::string> device{
+  static constexpr Input<blocks::Choice> device{
       "device", Widget{.choices = kEncoderDevices, .extra = R"({"advanced": true})"}};
   static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
   static constexpr auto ports = heddle::ports(text_encoder, ckpt_name, device, clip);

@@ -1,11 +1,13 @@
 #include "generate_nodes.h"
 
 #include <cstddef>
+#include <optional>
 
 #include <heddle/diffusion/tokenizer.h>
 #include <heddle/model.hpp>
 
 #include "chat_templates.h"
+#include "ltx2_prompts.h"
 #include "pictures.h"
 #include "plugins/blocks/dynamic_inputs.h"
 #include "text_writer.h"
@@ -78,52 +80,101 @@ void show(Prompt& prompt, const Tensor& images, const char* port, std::int64_t s
     prompt.pictures[next++].pixels = images.slice(0, i, i + 1);
 }
 
-}  // namespace
-
-void TextGenerate::execute(Context& ctx) {
-  const TextEncoder encoder(writer_of(ctx[clip]));
-  const ChatTemplate& chat = chat_template(encoder.name());
-  const blocks::ChosenVariant mode(ctx, sampling_mode);
-  if (ctx.has(audio))
-    ctx.warn("the language model " + encoder.name() + " hears no audio; it is left out.");
+// What is asked: the pictures, and the words around which the chat template is put.
+struct Question {
   Prompt given{.text = "", .by_encoder = {}};
-  if (ctx.has(image)) show(given, ctx[image], "image", 1);
-  if (ctx.has(video)) show(given, ctx[video], "video", kFramesASecond);
-  if (!given.pictures.empty()) encoder.vision();  // or says which file has one
-  const ChatPrompt words{ctx[prompt], ctx.has(system_prompt) ? ctx[system_prompt] : "",
-                         given.pictures.size(), ctx.has(thinking) && ctx[thinking],
-                         !ctx.has(use_default_template) || ctx[use_default_template]};
-  given.text = chat_text(chat, words);
-  Writing writing{encoder, given, ctx[max_length], {}, ends_of(encoder, chat)};
+  ChatPrompt words;
+};
+
+ChatAnswer answered(Context& ctx, const TextEncoder& encoder, Question& question) {
+  using T = TextGenerate;
+  const ChatTemplate& chat = chat_template(encoder.name());
+  const blocks::ChosenVariant mode(ctx, T::sampling_mode);
+  if (ctx.has(T::audio))
+    ctx.warn("the language model " + encoder.name() + " hears no audio; it is left out.");
+  if (!question.given.pictures.empty()) encoder.vision();  // or says which file has one
+  question.given.text = chat_text(chat, question.words);
+  Writing writing{encoder, question.given, ctx[T::max_length], {}, ends_of(encoder, chat)};
   if (mode.key() == "on") writing.rules = rules_of(mode);
-  const ChatAnswer answer =
-      answer_of(encoder.text_of(written_tokens(ctx, writing)), begins_thought(chat, words));
-  ctx[generated_text] = answer.text;
-  ctx[thought] = answer.thinking;
+  return answer_of(encoder.text_of(written_tokens(ctx, writing)),
+                   begins_thought(chat, question.words));
 }
 
-void TextGenerate::infer(Infer& question) {
-  const auto clips = question[clip];
-  const auto words = question[prompt];
-  const auto most = question[max_length];
-  if (!clips || !words || !most) return;
-  const auto system = question[system_prompt];
-  const auto pixels = question.shape(image), frames = question.shape(video);
-  const auto thinks = question[thinking], in_template = question[use_default_template];
+// `of`: the words, by the number of pictures.
+template <class Words>
+Question shown(Context& ctx, Words&& of) {
+  using T = TextGenerate;
+  Question question;
+  if (ctx.has(T::image)) show(question.given, ctx[T::image], "image", 1);
+  if (ctx.has(T::video)) show(question.given, ctx[T::video], "video", kFramesASecond);
+  question.words = of(question.given.pictures.size());
+  question.words.thinks = ctx.has(T::thinking) && ctx[T::thinking];
+  return question;
+}
+
+// The same by shapes; says nothing where the run will throw.
+template <class Words>
+void infer_answer(Infer& question, Words&& of) {
+  using T = TextGenerate;
+  const auto clips = question[T::clip];
+  const auto most = question[T::max_length];
+  if (!clips || !most) return;
+  const auto pixels = question.shape(T::image), frames = question.shape(T::video);
+  const auto thinks = question[T::thinking];
   try {
     const TextEncoder encoder(writer_of(*clips));
     Prompt given{.text = "", .by_encoder = {}};
     if (pixels) show(given, *pixels, "image", 1);
     if (frames) show(given, *frames, "video", kFramesASecond);
-    given.text = chat_text(chat_template(encoder.name()),
-                           {*words, system.value_or(""), given.pictures.size(),
-                            thinks.value_or(false), in_template.value_or(true)});
+    std::optional<ChatPrompt> words = of(given.pictures.size());
+    if (!words) return;
+    words->thinks = thinks.value_or(false);
+    given.text = chat_text(chat_template(encoder.name()), *words);
     infer_writing(question, {encoder, given, *most, {}});
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }
+}
+
+}  // namespace
+
+void TextGenerate::execute(Context& ctx) {
+  const TextEncoder encoder(writer_of(ctx[clip]));
+  Question question = shown(ctx, [&](std::size_t pictures) {
+    return ChatPrompt{ctx[prompt], ctx.has(system_prompt) ? ctx[system_prompt] : "", pictures,
+                      false, !ctx.has(use_default_template) || ctx[use_default_template]};
+  });
+  const ChatAnswer answer = answered(ctx, encoder, question);
+  ctx[generated_text] = answer.text;
+  ctx[thought] = answer.thinking;
+}
+
+void TextGenerate::infer(Infer& question) {
+  infer_answer(question, [&](std::size_t pictures) -> std::optional<ChatPrompt> {
+    const auto words = question[prompt];
+    if (!words) return std::nullopt;
+    return ChatPrompt{*words, question[system_prompt].value_or(""), pictures, false,
+                      question[use_default_template].value_or(true)};
+  });
+}
+
+void TextGenerateLTX2Prompt::execute(Context& ctx) {
+  const TextEncoder encoder(writer_of(ctx[T::clip]));
+  const std::string words = ctx[T::prompt];
+  Question question =
+      shown(ctx, [&](std::size_t pictures) { return ltx2_chat_prompt(words, pictures); });
+  const ChatAnswer answer = answered(ctx, encoder, question);
+  ctx[generated_text] = answer.text.empty() ? words : answer.text;
+}
+
+void TextGenerateLTX2Prompt::infer(Infer& question) {
+  infer_answer(question, [&](std::size_t pictures) -> std::optional<ChatPrompt> {
+    const auto words = question[T::prompt];
+    if (!words) return std::nullopt;
+    return ltx2_chat_prompt(*words, pictures);
+  });
 }
 
 }  // namespace heddle::encoders

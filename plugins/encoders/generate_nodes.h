@@ -1,4 +1,5 @@
-// TextGenerate: a language model that encodes texts writes one. Stateless.
+// TextGenerate and TextGenerateLTX2Prompt: a language model that encodes texts writes one.
+// Stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -70,6 +71,25 @@ struct TextGenerate {
   static constexpr auto ports =
       heddle::ports(clip, prompt, max_length, sampling_mode, image, video, audio, thinking,
                     use_default_template, mtp, system_prompt, generated_text, thought);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+// The same ports, with a system prompt of its own (ltx2_prompts.h).
+struct TextGenerateLTX2Prompt {
+  using T = TextGenerate;
+  static constexpr Info info{"TextGenerateLTX2Prompt",
+                             1,
+                             "Generate LTX2 Prompt",
+                             "text",
+                             "Gemma 3 makes a prompt into one as LTX 2 was trained with, for what "
+                             "a picture shows where there is one. What it thinks is left out; "
+                             "where it writes nothing, the prompt stays as it is.",
+                             HEDDLE_NODE_ANY_INPUT};
+  static constexpr Output<std::string> generated_text{"generated_text"};
+  static constexpr auto ports =
+      heddle::ports(T::clip, T::prompt, T::max_length, T::sampling_mode, T::image, T::video,
+                    T::audio, T::thinking, T::use_default_template, generated_text);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

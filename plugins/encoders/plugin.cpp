@@ -34,9 +34,10 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
               CLIPTextEncodeLumina2, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeQwenImage21, TextGenerate, CLIPVisionEncode, StyleModelApply, IPAdapter,
-              IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder,
-              IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer,
-              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              TextEncodeQwenImage21, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
+              StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
+              IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
+              IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

@@ -1,6 +1,7 @@
 // The text encoder of LTX 2: Gemma 3 and the projection of its layers out of two files, over
 // weights that follow from their names, against transformers and diffusers
 // (../goldens/make_ltx2_text_goldens.py).
+#include "plugins/encoders/ltx2_prompts.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/seeded_weights.h"
 
@@ -96,6 +97,31 @@ BOOST_AUTO_TEST_CASE(files_that_do_not_belong_together_are_refused) {
   });
   add_text(fewer);
   says(refusal(loader("projected")), {"projected.safetensors", "336", "13"});
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_is_written_anew_by_a_system_prompt_of_the_node) {
+  const auto written = [&](const char* node, const std::string& inputs, int tokens) {
+    return run_whole(
+               R"({"clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": "gemma_3_12B_it.safetensors", "type": "ltxv"}},
+      "written": {"class_type": ")" +
+                   std::string(node) + R"(", "inputs": {"clip": ["clip", 0], "max_length": )" +
+                   std::to_string(tokens) + R"(, "sampling_mode": "off", )" + inputs + R"(}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["written", 0]}}})",
+               {"written.generated_text"})
+        .text("written.generated_text");
+  };
+  const heddle::encoders::ChatPrompt asked = heddle::encoders::ltx2_chat_prompt("a fox", 0);
+  const auto quoted = [](const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) out += c == '\n' ? "\\n" : std::string(1, c);
+    return out + "\"";
+  };
+  const std::string anew = written("TextGenerateLTX2Prompt", R"("prompt": "a fox")", 6);
+  BOOST_TEST(anew == written("TextGenerate",
+                             R"("prompt": )" + quoted(asked.text) + R"(, "system_prompt": )" +
+                                 quoted(asked.system),
+                             6));
+  BOOST_TEST(anew != "a fox");
 }
 
 BOOST_AUTO_TEST_CASE(gemma_3_writes_the_likeliest_tokens_in_its_own_chat_template) {
