@@ -219,7 +219,7 @@ class Ltx2Builder {
     blocks::Slots slots(file_, block, path);
     if (names_.has(table)) {
       slots.fill(B::table, names_.one(table), {2, seen});
-      if (s.text_shared) block.link(B::shared, *s.text_shared);
+      if (s.text_shared) block.link(B::shared, *s.text_shared).link(B::point, s.latent);
     }
     linear(slots, B::k, B::k_bias, attention + "to_k", s.size.width, seen);
     linear(slots, B::v, B::v_bias, attention + "to_v", s.size.width, seen);

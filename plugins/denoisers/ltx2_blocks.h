@@ -102,13 +102,15 @@ struct Ltx2CrossModulation {
 
 // What a layer's queries look at: seen (B|1, T, D) -> kv (B, T, 2 D), keys, then values. x tells B.
 // With a table (2, D), which `shared` (1, 1, 2 D) adds to where the model has it, shift and scale:
-// seen (1 + scale) + shift is looked at.
+// seen (1 + scale) + shift is looked at. `point`, whatever changes with the step, has them made in
+// every step: without it the block would run once, with the rows of `shared` of all steps.
 struct Ltx2Keys {
   static constexpr Info info{"ltx2.keys",   1,  "LTX 2 keys and values",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> seen{"seen"};
   static constexpr Input<Tensor> shared{"shared", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> point{"point", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight k{"k.weight", HEDDLE_USE_LINEAR};
@@ -118,7 +120,7 @@ struct Ltx2Keys {
   static constexpr Weight norm{"k_norm.weight"};
   static constexpr Output<Tensor> out{"kv"};
   static constexpr auto ports =
-      heddle::ports(seen, shared, x, eps, table, k, k_bias, v, v_bias, norm, out);
+      heddle::ports(seen, shared, x, point, eps, table, k, k_bias, v, v_bias, norm, out);
   static void execute(Context& ctx);
 };
 
