@@ -62,7 +62,11 @@ class Ltx2Builder {
     add_ends();
   }
 
-  std::int64_t text_width() const { return video_.size.text + audio_.size.text; }
+  // Both connectors read all of a text, or each its own columns; without them it is what they make.
+  std::int64_t text_width() const {
+    const bool is_shared = connected_ && video_.size.text == audio_.size.text;
+    return video_.size.text + (is_shared ? 0 : audio_.size.text);
+  }
   std::int64_t channels() const { return video_.size.channels; }
 
  private:
@@ -86,6 +90,8 @@ class Ltx2Builder {
     audio_.latent = graph_.input("audio", kPoint);
     timestep_ = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     context_ = graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    if (Ltx2ConnectorNames::find(file_, "video"))
+      connected_ = add_ltx2_connectors(file_, o_.connectors, context_, graph_);
     frame_time_ = graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT);
     video_.noise = graph_.input("frame_noise", kMaybe);
     audio_.noise = graph_.input("audio_noise", kMaybe);
@@ -136,11 +142,16 @@ class Ltx2Builder {
 
   void add_text(Ltx2Stream& s) {
     const std::string path = "embed." + s.path + ".text";
-    Block part = graph_.add<Ltx2TextPart>(path + ".part");
-    part.link(Ltx2TextPart::context, context_);
-    part.set(Ltx2TextPart::begin, &s == &audio_ ? video_.size.text : 0)
-        .set(Ltx2TextPart::width, s.size.text);
-    s.text = part[Ltx2TextPart::out];
+    const bool is_audio = &s == &audio_;
+    if (connected_) {
+      s.text = is_audio ? connected_->audio : connected_->video;
+    } else {
+      Block part = graph_.add<Ltx2TextPart>(path + ".part");
+      part.link(Ltx2TextPart::context, context_);
+      part.set(Ltx2TextPart::begin, is_audio ? video_.size.text : 0)
+          .set(Ltx2TextPart::width, s.size.text);
+      s.text = part[Ltx2TextPart::out];
+    }
     const std::string module = s.prefix + "caption_projection.linear_";
     if (!names_.has(module + "1.weight")) return;
     using B = WanTextIn;
@@ -346,6 +357,7 @@ class Ltx2Builder {
   Ltx2Stream video_{"video", ""}, audio_{"audio", "audio_"};
   std::int64_t between_ = 0, waves_ = 0;
   Source timestep_, context_, frame_time_;
+  std::optional<Ltx2Contexts> connected_;  // by the file's connectors
 };
 
 }  // namespace

@@ -65,6 +65,8 @@ Ltx2Options read_ltx2_options(const Checkpoint& file, const Value& config) {
                                           told + "'; split and interleaved are known.");
     o.is_split = told == "split";
   }
+  o.connectors =
+      read_ltx2_connector_options(inside.is(HEDDLE_KIND_RECORD) && !config ? inside : config);
   return o;
 }
 

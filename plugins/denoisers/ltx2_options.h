@@ -2,6 +2,8 @@
 // names of diffusers, where they differ from the publishers'. Any thread.
 #pragma once
 
+#include "ltx2_connectors.h"
+
 #include <heddle/model.hpp>
 
 #include <array>
@@ -23,6 +25,7 @@ struct Ltx2Options {
   // av_ca_timestep_scale_multiplier (cross_attn_timestep_scale_multiplier): noise levels in [0, 1]
   // are multiplied by it for the gates between the streams.
   double gate_scale = 1000;
+  Ltx2ConnectorOptions connectors = {};  // where the file has them
 };
 
 // config: of a folder, or empty. Throws where a number is none that a model can have.

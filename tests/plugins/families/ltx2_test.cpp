@@ -104,6 +104,33 @@ BOOST_AUTO_TEST_CASE(both_velocities_equal_diffusers) {
   }
 }
 
+// As the publishers' files are: the connectors stand between the projected text and the layers.
+BOOST_AUTO_TEST_CASE(texts_go_through_the_connectors_of_the_file) {
+  for (const std::string kind : {"two", "three"}) {
+    const std::filesystem::path model = file(kind, [&](std::vector<FileTensor>& tensors) {
+      for (FileTensor& tensor : tensors) tensor.name = "model.diffusion_model." + tensor.name;
+      for (FileTensor& tensor : seeded_model(kind + "_text", false, "ltx2"))
+        tensors.push_back(std::move(tensor));
+    });
+    std::string config = config_of(kind);
+    config.insert(1, R"("connector_num_attention_heads": 2, )"
+                     R"("audio_connector_num_attention_heads": 2, )");
+    const heddle::Results results = call(model, kind + ".connected", config);
+    for (const std::string out : {"out", "audio_out"})
+      for (int step = 0; step < kLtx2Steps; ++step) {
+        const double error =
+            relative_error(results.floats("model.outputs", out + "." + std::to_string(step)),
+                           step_of(kind + ".connected." + out, step));
+        BOOST_TEST(error < kLtx2Tolerance,
+                   kind << "." << out << ", step " << step << ": " << error);
+      }
+    const heddle::engine::Json settings =
+        heddle::engine::parse_json(results.text("model.settings"), "settings");
+    BOOST_TEST(heddle::engine::write_json(*settings.find("context_width")) ==
+               (kind == "two" ? "40" : "64"));
+  }
+}
+
 BOOST_AUTO_TEST_CASE(diffusers_names_and_a_prefix_give_the_same_bytes) {
   for (const std::string kind : {"two", "three"}) {
     const auto bytes = [&](auto&& change) {

@@ -6,10 +6,11 @@ Needs torch, diffusers and safetensors from PyPI; runs on the CPU in float32. Al
 tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
     shapes.json             {model: {name of the tensor in the publishers' files: shape}}: "two" is as LTX 2, "three" as LTX 2.3 (gated
-                            attentions, modulated texts, no projection of the text), "flow" as LTX 2 with 32 heads; "{0-1}" stands for
-                            each of these numbers
+                            attentions, modulated texts, no projection of the text), "flow" as LTX 2 with 32 heads, "two_text" and
+                            "three_text" their connectors; "{0-1}" stands for each of these numbers
     expected.safetensors    "MODEL.CLIP.x", ".audio" and so on are inputs, "MODEL.CLIP.out" and ".audio_out" outputs with a row for
-                            each step, of the clips "short" and "long"; "told" has noise masks of frames of both;
+                            each step, of the clips "short" and "long"; "told" has noise masks of frames of both,
+                            "connected" the texts that connectors read;
                             "flow.video", "flow.audio" are the end of 3 steps of Euler's method with guidance 3 by "flow", of the texts
                             "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7, drawn for the video, then for the
                             audio, at 24 pictures a second; "masked.video", "masked.audio" the same with the video's first frame and all of
@@ -22,6 +23,7 @@ import sys
 
 import torch
 from diffusers.models.transformers.transformer_ltx2 import LTX2VideoTransformer3DModel
+from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
 from safetensors.torch import save_file
 
 import seeded_weights
@@ -169,6 +171,33 @@ def make_flow(model, at, frame_noise=None, audio_noise=None):
     expected[at + ".video"], expected[at + ".audio"] = point
 
 
+def make_connected(model, kind, seed):
+    """Behind connectors, as the publishers' files have them: "MODEL_text" are their shapes, "MODEL.connected.context" what they read."""
+    wide, narrow = widths(kind)
+    later = kind == "three"
+    kwargs = dict(num_layers=2, num_learnable_registers=8, rope_type="interleaved" if later else "split", gated_attention=later)
+    both, listed = [], {}
+    for stream, width in (("video", wide), ("audio", narrow)):
+        connector = LTX2ConnectorTransformer1d(num_attention_heads=2, attention_head_dim=width // 2, **kwargs)
+        prefix = f"model.diffusion_model.{stream}_embeddings_connector."
+        listed.update(seeded_weights.load(connector, lambda name: prefix + name.replace("transformer_blocks", "transformer_1d_blocks").replace("norm_q", "q_norm").replace("norm_k", "k_norm")))
+        both.append(connector)
+    shapes[kind + "_text"] = listed
+    texts = [randn(seed, 1, TOKENS, wide), randn(seed + 1, 1, TOKENS, narrow)]
+    if not later:
+        texts[1] = texts[0]
+    mask = torch.cat([torch.zeros(1, TOKENS), torch.full((1, 1024 - TOKENS), -10000.0)], 1)[:, None, None]
+    contexts = [connector(torch.cat([text, torch.zeros(1, 1024 - TOKENS, text.shape[2])], 1), mask)[0] for connector, text in zip(both, texts)]
+    at = f"{kind}.connected."
+    x, audio = expected[f"{kind}.long.x"], expected[f"{kind}.long.audio"]
+    inputs = {"x": x, "audio": audio, "timestep": LEVELS, "context": torch.cat(texts, 2) if later else texts[0], "frame_time": torch.tensor([1.0 / 24])}
+    for name, tensor in inputs.items():
+        expected[at + name] = tensor.clone()
+    made = [velocity(model, x, audio, level, contexts, 24) for level in LEVELS]
+    expected[at + "out"] = torch.stack([one[0] for one in made])
+    expected[at + "audio_out"] = torch.stack([one[1] for one in made])
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "ltx2")
     os.makedirs(out, exist_ok=True)
@@ -178,6 +207,7 @@ def main():
         make_clip(model, kind, "long", seed + 9, (3, 5, 3), 11, 24)
         noise = dict(frame_noise=torch.tensor([0.0, 1.0, 0.5]), audio_noise=torch.tensor([0.25, 0.75, 0.5, 0.0]))
         make_clip(model, kind, "told", seed + 19, (3, 2, 3), 4, 25, **noise)
+        make_connected(model, kind, seed + 200)
     flow = make("flow")
     make_flow(flow, "flow")
     make_flow(flow, "masked", torch.tensor([0.0, 1.0]), torch.zeros(5))
