@@ -15,7 +15,7 @@
 namespace heddle::denoisers {
 namespace {
 
-constexpr double kLtx2Unbound = std::numeric_limits<double>::infinity();
+constexpr double kTextUnbound = std::numeric_limits<double>::infinity();
 constexpr const char* kLtx2Kinds[] = {"video", "audio"};
 constexpr std::int64_t kLtx2TextHead = 128;
 
@@ -51,9 +51,9 @@ Tensor ltx2_attended(Context& ctx, const Tensor& x) {
   if (!ctx[B::gate]) return blocks::join_heads(seen);
   // 2 sigmoid(x) is 1 + tanh(x / 2).
   const Tensor told = blocks::wide_linear(ctx, x, ctx[B::gate], ctx[B::gate_bias]),
-               half = ops::scale_clamp(ctx, told, {0.5, 0, -kLtx2Unbound, kLtx2Unbound}),
+               half = ops::scale_clamp(ctx, told, {0.5, 0, -kTextUnbound, kTextUnbound}),
                factor = ops::scale_clamp(ctx, ops::activate(ctx, half, HEDDLE_ACT_TANH),
-                                         {1, 1, -kLtx2Unbound, kLtx2Unbound});
+                                         {1, 1, -kTextUnbound, kTextUnbound});
   return blocks::join_heads(
       ops::mul(ctx, seen, factor.reshape({factor.size(0), factor.size(1), count, 1})));
 }
@@ -176,9 +176,9 @@ void Ltx2TextRope::execute(Context& ctx) {
   const Tensor grid = ctx.make({count, 3}, HEDDLE_F32);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{count, 1, 1}, {0, 0, 0}}, grid);
   const Tensor parts = ops::scale_clamp(ctx, ops::contiguous(ctx, grid.slice(1, 0, 1)),
-                                        {2 / double(ctx[length]), -1, -kLtx2Unbound, kLtx2Unbound});
+                                        {2 / double(ctx[length]), -1, -kTextUnbound, kTextUnbound});
   const Tensor ids =
-      ops::scale_clamp(ctx, parts, {std::numbers::pi / 2, 0, -kLtx2Unbound, kLtx2Unbound});
+      ops::scale_clamp(ctx, parts, {std::numbers::pi / 2, 0, -kTextUnbound, kTextUnbound});
   // The table's frequencies are base^(-i / n), here theta^(i / (n - 1)).
   const double base =
       pairs > 1 ? std::pow(ctx[theta], -double(pairs) / double(pairs - 1)) : ctx[theta];
