@@ -50,4 +50,18 @@ void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Reco
   }
 }
 
+void tell_decoder_noise(const Value& decoder, const Shape& z, std::vector<Infer::Named>& inputs) {
+  const Value settings = model_settings(decoder);
+  if (!settings.has("noise_planes")) return;
+  inputs.push_back({"noise", HEDDLE_F32, z});
+  const Value planes = settings.field("noise_planes");
+  std::int64_t height = z[z.size() - 2], width = z.back();
+  for (std::uint32_t i = 0; i < planes.count(); ++i) {
+    if (const auto count = planes.item(i).as<std::int64_t>(); count > 0)
+      inputs.push_back({"noise." + std::to_string(i), HEDDLE_F32, {count, height, width}});
+    height = checked_product({height, 2}, "the noise"),
+    width = checked_product({width, 2}, "the noise");
+  }
+}
+
 }  // namespace heddle::vae

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <heddle/node.hpp>
+#include <vector>
 
 namespace heddle::vae {
 
@@ -15,5 +16,8 @@ float drawn_number(std::uint64_t stream, std::uint64_t n);
 // Sets these inputs for latents z (B, C, F, h, w) or (B, C, h, w), on the device of the call. Does
 // nothing for other models.
 void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Record& inputs);
+
+// The same before a run, by z's shape.
+void tell_decoder_noise(const Value& decoder, const Shape& z, std::vector<Infer::Named>& inputs);
 
 }  // namespace heddle::vae

@@ -62,9 +62,10 @@ class Ltx2Builder {
     add_ends();
   }
 
-  // Both connectors read all of a text, or each its own columns; without them it is what they make.
+  // Both connectors read all of a text (LTX 2, whose layers project what they made), or each its
+  // own columns; without them it is what they make.
   std::int64_t text_width() const {
-    const bool is_shared = connected_ && video_.size.text == audio_.size.text;
+    const bool is_shared = connected_ && names_.has("caption_projection.linear_1.weight");
     return video_.size.text + (is_shared ? 0 : audio_.size.text);
   }
   std::int64_t channels() const { return video_.size.channels; }

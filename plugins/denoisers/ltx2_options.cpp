@@ -6,6 +6,8 @@
 namespace heddle::denoisers {
 namespace {
 
+constexpr double kMostHeads = 65536;
+
 // What the file's metadata tell of the transformer, or nothing.
 Value ltx2_config_inside(const Checkpoint& file) {
   const std::optional<std::string> text = file.meta("config");
@@ -43,6 +45,10 @@ Ltx2Options read_ltx2_options(const Checkpoint& file, const Value& config) {
   const auto count = [&](std::int64_t& to, const char* key) {
     double told = double(to);
     number(told, key, key);
+    if (!(told >= 1 && told <= kMostHeads))
+      throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": the model's config has '" + key + "' " +
+                                               std::to_string(told) +
+                                               ". It has to be from 1 to 65536.");
     to = std::int64_t(told);
   };
   Ltx2Options o;
@@ -55,7 +61,10 @@ Ltx2Options read_ltx2_options(const Checkpoint& file, const Value& config) {
   number(o.most[2], "base_width", "base_width");
   const Value sides = field("positional_embedding_max_pos", "positional_embedding_max_pos");
   for (std::uint32_t i = 1; sides.is(HEDDLE_KIND_LIST) && i < 3 && i < sides.count(); ++i)
-    o.most[i] = sides.item(i).as<double>();
+    if (!((o.most[i] = sides.item(i).as<double>()) > 0))
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file.path() + ": the model's config has positional_embedding_max_pos " +
+                      std::to_string(o.most[i]) + ". All of its numbers have to be above 0.");
   number(o.audio_most, "audio_positional_embedding_max_pos", "audio_pos_embed_max_pos");
   number(o.gate_scale, "av_ca_timestep_scale_multiplier", "cross_attn_timestep_scale_multiplier");
   if (const Value type = field("rope_type", "rope_type")) {
@@ -65,8 +74,11 @@ Ltx2Options read_ltx2_options(const Checkpoint& file, const Value& config) {
                                           told + "'; split and interleaved are known.");
     o.is_split = told == "split";
   }
-  o.connectors =
-      read_ltx2_connector_options(inside.is(HEDDLE_KIND_RECORD) && !config ? inside : config);
+  Record both = inside.is(HEDDLE_KIND_RECORD) ? Record(inside) : Record();
+  if (config.is(HEDDLE_KIND_RECORD))
+    for (std::uint32_t i = 0; i < config.count(); ++i)
+      both.set(config.key(i).c_str(), config.item(i));
+  o.connectors = read_ltx2_connector_options(both.value());
   return o;
 }
 

@@ -8,11 +8,11 @@
 namespace heddle::denoisers {
 namespace {
 
-struct Renamed {
+struct WanRenamed {
   std::string_view original, diffusers;
 };
 // What a name begins with; the first that fits counts.
-constexpr Renamed kBeginnings[] = {
+constexpr WanRenamed kWanBeginnings[] = {
     {"text_embedding.0.", "condition_embedder.text_embedder.linear_1."},
     {"text_embedding.2.", "condition_embedder.text_embedder.linear_2."},
     {"time_embedding.0.", "condition_embedder.time_embedder.linear_1."},
@@ -27,7 +27,7 @@ constexpr Renamed kBeginnings[] = {
     {"head.modulation", "scale_shift_table"},
 };
 // What stands in the names of blocks.
-constexpr Renamed kParts[] = {
+constexpr WanRenamed kWanParts[] = {
     {".self_attn.", ".attn1."},
     {".cross_attn.", ".attn2."},
     {".q.", ".to_q."},
@@ -46,24 +46,24 @@ constexpr Renamed kParts[] = {
 };
 constexpr std::string_view kBlocks = "blocks.", kVaceBlocks = "vace_blocks.";
 
-std::string renamed(std::string name, std::string_view Renamed::*from,
-                    std::string_view Renamed::*to) {
+std::string wan_renamed(std::string name, std::string_view WanRenamed::*from,
+                        std::string_view WanRenamed::*to) {
   if (!name.starts_with(kBlocks) && !name.starts_with(kVaceBlocks)) {
-    for (const Renamed& beginning : kBeginnings)
+    for (const WanRenamed& beginning : kWanBeginnings)
       if (name.starts_with(beginning.*from))
         return name.replace(0, (beginning.*from).size(), beginning.*to);
     return name;
   }
-  for (const Renamed& part : kParts)
+  for (const WanRenamed& part : kWanParts)
     if (const std::size_t at = name.find(part.*from); at != name.npos)
       name.replace(at, (part.*from).size(), part.*to);
   return name;
 }
 std::string to_diffusers(const std::string& name) {
-  return renamed(name, &Renamed::original, &Renamed::diffusers);
+  return wan_renamed(name, &WanRenamed::original, &WanRenamed::diffusers);
 }
 std::string to_original(const std::string& name) {
-  return renamed(name, &Renamed::diffusers, &Renamed::original);
+  return wan_renamed(name, &WanRenamed::diffusers, &WanRenamed::original);
 }
 
 }  // namespace

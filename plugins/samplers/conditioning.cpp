@@ -243,6 +243,11 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   check_pictures(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
+  if (entry.field(kKeyframes).count() > 0 && latent_format(settings).has_sound &&
+      !model_takes(model, kGuideFrames))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
+                "yet. Leave that node out.");
   const std::optional<PictureLayout> pictures = picture_layout(settings);
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
@@ -281,10 +286,18 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kVision) {
       constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
     } else if (kind == Kind::kFrameNoise) {
-      constants.set(name,
-                    value_of(frame_noise_of(ctx, place.latent.field("noise_mask"), name,
-                                            settings.get<bool>("frame_noise_is_mean", false))));
+      Tensor noise = frame_noise_of(ctx, place.latent.field("noise_mask"), name,
+                                    settings.get<bool>("frame_noise_is_mean", false));
+      if (place.box && name == kFrameNoise) {
+        const std::int64_t begin = place.box->begin[0];
+        noise = ops::contiguous(ctx, noise.slice(0, begin, begin + place.box->size[0]));
+      }
+      constants.set(name, value_of(noise));
     } else if (kind == Kind::kGuideFrames) {
+      if (place.box && place.box->size[0] != place.grid[0])
+        throw Error(HEDDLE_UNSUPPORTED,
+                    "a conditioning has guides (LTXVAddGuide) and an area of a part of the frames. "
+                    "Leave one of the two out.");
       constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));
     } else if (kind == Kind::kFrameTime) {
       constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));

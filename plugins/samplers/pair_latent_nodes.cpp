@@ -72,7 +72,7 @@ Shape sound_shape(const Value& vae, std::int64_t batch, std::int64_t frames, dou
   const double a_second = double(told.get<std::int64_t>("sample_rate", 16000)) /
                           double(told.get<std::int64_t>("mel_hop_length", 160)) / kFactor;
   return {batch, told.get<std::int64_t>("latent_channels", 8),
-          std::max<std::int64_t>(1, std::llrint(double(frames) / rate * a_second)),
+          std::max<std::int64_t>(1, std::int64_t(std::ceil(double(frames) / rate * a_second))),
           told.get<std::int64_t>("mel_bins", 64) / std::int64_t(kFactor)};
 }
 

@@ -218,6 +218,10 @@ Sampled sample(Context& ctx, const SampleJob& job) {
         with_samples(ctx, latent, ctx.upload(latent.shape, HEDDLE_F32, latent.values.data()));
     return {same, same};
   }
+  if (!latent.parts.empty() && WindowSchedule::of(settings, latent.shape, {}))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "pictures with their sound are not seen in context windows yet. Leave out "
+                "ContextWindowsManual.");
 
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);

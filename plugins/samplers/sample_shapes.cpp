@@ -347,6 +347,7 @@ void infer_run(Infer& question, const JobShapes& told) {
     HookStrengths hooks(sampling.levels, highest_of(run));
     std::optional<WindowSchedule> schedule =
         WindowSchedule::of(model_settings(job.model), job.latent, run.levels);
+    if (schedule && !job.parts.empty()) return;  // the run refuses it
     const std::vector<double> sigmas = sigmas_of(run);
     std::vector<Stretch> stretches = stretches_of(*lists, plan, hooks, sigmas);
     std::vector<std::uint64_t> steps;

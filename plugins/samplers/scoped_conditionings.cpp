@@ -13,6 +13,11 @@ namespace {
 
 // A MASK at the size of the last two axes of the grid, the same for all frames.
 GridMask grid_mask(Context& ctx, const Tensor& given, const Shape& grid, std::int64_t items) {
+  if (grid.size() < 2)
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "a conditioning has a mask, and the latent is pictures with their sound, which have "
+        "no places in common. Leave the mask out.");
   if (given.rank() < 2 || given.dtype() != HEDDLE_F32 || given.count() == 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the conditioning's mask is no f32 tensor (batch, height, width). Link a MASK.");
@@ -90,7 +95,9 @@ const Value& ScopedConditionings::constants(Context& ctx, const Value& model, co
                     .is_negative = set.list == negative_,
                     .latent = latent_,
                     .seed = seed_};
-  const bool reads_box = concat_layout(model_settings(model)) || has_gligen(entry(set));
+  // Of videos all that is told of places or frames.
+  const bool reads_box =
+      grid_.size() == 3 || concat_layout(model_settings(model)) || has_gligen(entry(set));
   if (set.box && reads_box) where.box = set.box;
   const auto box =
       where.box ? std::pair(where.box->begin, where.box->size) : std::pair<Shape, Shape>();

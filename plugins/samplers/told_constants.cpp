@@ -51,7 +51,9 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     if (kind == Kind::kFrameNoise) {
       // Of the pictures, or of their sound, each frame or the most of them.
       const std::size_t part = name.starts_with("audio_") ? 1 : 0;
-      const std::int64_t frames = place.parts.empty() ? place.grid.front() : place.parts[part][2];
+      const std::int64_t frames = !place.parts.empty() ? place.parts[part][2]
+                                  : place.box          ? place.box->size.front()
+                                                       : place.grid.front();
       constants.push_back({name, HEDDLE_F32, {name.ends_with("_most") ? 1 : frames}});
       continue;
     }

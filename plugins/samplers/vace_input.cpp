@@ -71,7 +71,10 @@ VaceInput nothing_given(Context& ctx, std::int64_t channels, const LatentFormat&
   const Shape part = part_of_grid(place);
   const Tensor made = ctx.make({1, channels, part[0], part[1], part[2]}, HEDDLE_F32);
   const std::int64_t latents = std::min(2 * format.channels, channels);
-  ops::fill(ctx, made.slice(1, 0, latents), 0);
+  // As ComfyUI does: zeros before they are scaled as latents are.
+  const Tensor zeros = ctx.make({1, latents, part[0], part[1], part[2]}, HEDDLE_F32);
+  ops::fill(ctx, zeros, 0);
+  scaled_into(ctx, zeros, format, made.slice(1, 0, latents));
   ops::fill(ctx, made.slice(1, latents, channels), 1);
   const Tensor strength = ctx.make_host({1}, HEDDLE_F32);
   *strength.data<float>() = 1;

@@ -10,7 +10,8 @@ namespace heddle::samplers {
 bool reads_by_places(const WindowRule& rule, const GuidePlan& plan) {
   return rule.dim == 0 || rule.split_conds ||
          std::ranges::any_of(plan.models(), [&](const AskedModel& asked) {
-           return concat_layout(model_settings(asked.model)).has_value() ||
+           const Value settings = model_settings(asked.model);
+           return concat_layout(settings).has_value() || settings.has("vace_channels") ||
                   (rule.dim == kFramesAxis && model_takes(asked.model, kFrameNoise));
          });
 }

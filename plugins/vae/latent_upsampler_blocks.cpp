@@ -56,13 +56,18 @@ Tensor up_blurred(Context& ctx, const Tensor& x, std::int64_t step) {
   const Tensor blurred = ops::depthwise_conv2d(ctx, x, filter, {});
   const auto kept = [&](std::int64_t size) { return (size - 1) / step + 1; };
   const std::int64_t rows = kept(x.size(1)), columns = kept(x.size(2));
-  const Tensor out = ctx.make({x.size(0), rows, columns, x.size(3)});
+  // In squares of step x step cells, of which the first is kept.
+  const std::int64_t items = x.size(0), channels = x.size(3);
+  const Tensor out = ctx.make({items, rows, columns, channels}),
+               squares = ctx.make({items, rows * step, columns * step, channels});
+  ops::copy_into(ctx, blurred, squares.slice(1, 0, x.size(1)).slice(2, 0, x.size(2)));
   for (std::int64_t row = 0; row < rows; ++row)
-    for (std::int64_t column = 0; column < columns; ++column)
-      ops::copy_into(
-          ctx,
-          blurred.slice(1, row * step, row * step + 1).slice(2, column * step, column * step + 1),
-          out.slice(1, row, row + 1).slice(2, column, column + 1));
+    ops::copy_into(ctx,
+                   squares.slice(1, row * step, row * step + 1)
+                       .reshape({items, columns, step, channels})
+                       .slice(2, 0, 1)
+                       .reshape({items, 1, columns, channels}),
+                   out.slice(1, row, row + 1));
   return out;
 }
 

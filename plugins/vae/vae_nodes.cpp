@@ -5,6 +5,7 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/decoder_noise.h"
 #include "plugins/blocks/no_room.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/video_chunks.h"
@@ -40,7 +41,9 @@ Shape frame_shape(Shape samples) {
 void infer_call(Infer& question, const Value& model, const Infer::Named& input,
                 const Shape& result) {
   if (!model.is(HEDDLE_KIND_MODEL)) return;
-  question.call(model, {{.constants = {input}, .steps = {}}});
+  std::vector<Infer::Named> inputs{input};
+  if (input.name == "z") tell_decoder_noise(model, input.shape, inputs);
+  question.call(model, {{.constants = std::move(inputs), .steps = {}}});
   const std::int64_t elements =
       checked_sum({count_of(input.shape), count_of(result)}, "the pictures");
   const double bytes = double(sizeof(float)) * double(elements);

@@ -8,6 +8,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/blocks/decoder_noise.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/whole_videos.h"
 
@@ -164,11 +165,11 @@ bool decodes_whole_videos(const Value& vae) {
 }
 
 // A tile as a decoder that decodes it at once is given it.
-Infer::Set tile_set(const VideoTile& tile, std::int64_t channels) {
-  return {.constants = {{"z",
-                         HEDDLE_F32,
-                         {1, channels, tile[0].size(), tile[1].size(), tile[2].size()}}},
-          .steps = {}};
+Infer::Set tile_set(const Value& decoder, const VideoTile& tile, std::int64_t channels) {
+  const Shape z{1, channels, tile[0].size(), tile[1].size(), tile[2].size()};
+  Infer::Set set{.constants = {{"z", HEDDLE_F32, z}}, .steps = {}};
+  tell_decoder_noise(decoder, z, set.constants);
+  return set;
 }
 
 void append_frames(Context& ctx, const Tensor& pictures, std::pmr::vector<float>& made) {
@@ -240,7 +241,7 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
   for (std::int64_t item = 0; item < samples[0]; ++item)
     for (const VideoTile& tile : tiles_of(axes)) {
       if (at_once) {
-        question.call(vae.field("decoder"), {tile_set(tile, samples[1])});
+        question.call(vae.field("decoder"), {tile_set(vae.field("decoder"), tile, samples[1])});
         continue;
       }
       kept = std::max(
@@ -256,7 +257,8 @@ void tell_least_decoded_tile(Infer& question, const Value& vae, const Shape& sam
                              const Autoencoder& autoencoder, const VideoTiling& tiling) {
   const VideoTile tile = tiles_of(decoding_axes(samples, vae, autoencoder, tiling)).front();
   if (decodes_whole_videos(vae))
-    return question.least_call(vae.field("decoder"), {tile_set(tile, samples[1])});
+    return question.least_call(vae.field("decoder"),
+                               {tile_set(vae.field("decoder"), tile, samples[1])});
   tell_least_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
                     autoencoder.downscale);
 }

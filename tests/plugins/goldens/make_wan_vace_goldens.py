@@ -165,7 +165,7 @@ def make_videos():
         expected[f"frames.{name}"], expected[f"cells.{name}"] = latents, cells
     model = make("flow")
     free = make_context(vae, video[:0], mask[:0], 9)
-    nothing = umt5.MEANS.repeat(1, 2, 1, 1, 1).expand(1, -1, 3, 4, 6), torch.ones(1, CELL * CELL, 3, 4, 6)
+    nothing = torch.zeros(1, LATENTS, 3, 4, 6), torch.ones(1, CELL * CELL, 3, 4, 6)
     expected["followed.latent"] = draw(model, [followed], [1.0])
     expected["shown.latent"] = draw(model, [shown], [0.5])
     expected["chained.latent"] = draw(model, [followed, free], [1.0, 0.75])
