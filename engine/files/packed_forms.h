@@ -69,6 +69,7 @@ struct PackedForm {
 // Whole numbers, perhaps rotated: packed_numbers.cpp.
 PackedForm int8_form(const PackedMatrix& matrix);
 PackedForm w4a4_form(const PackedMatrix& matrix);
+PackedForm int4_form(const PackedMatrix& matrix);
 PackedForm w4a8_form(const PackedMatrix& matrix);
 
 // Numbers in groups, as they are: packed_groups.cpp.

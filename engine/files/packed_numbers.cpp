@@ -82,6 +82,7 @@ class SignedHalves : public WholeNumbers {
 
   void to_blocks(std::int64_t row, std::span<const std::byte> bytes, std::int64_t begin,
                  std::int64_t end, std::byte* to) const override {
+    if (blocks_ != DType::i4_rotated) return WholeNumbers::to_blocks(row, bytes, begin, end, to);
     for (; begin < end; begin += kPackedBlock, to += kPackedBlock / 2) {
       to = put_scale(row, to);
       put_nibbles(bytes.data() + begin / 2, kPackedBlock, Low::even, to);
@@ -156,6 +157,14 @@ class CodedLevels : public WholeNumbers {
   Parts parts_;
 };
 
+PackedForm halves_form(const PackedMatrix& matrix, bool is_rotated) {
+  matrix.require({DType::i8, DType::u8});
+  const std::int64_t columns = 2 * matrix.row_bytes();
+  const TensorView& scales = matrix.scales("weight_scale", {DType::f32}, matrix.rows());
+  const std::int64_t group = is_rotated ? matrix.rotated_group(columns) : 0;
+  return {std::make_shared<SignedHalves>(scales.data, columns, group), columns};
+}
+
 }  // namespace
 
 PackedForm int8_form(const PackedMatrix& matrix) {
@@ -172,12 +181,10 @@ PackedForm int8_form(const PackedMatrix& matrix) {
   return {std::make_shared<WholeNumbers>(scales.data, columns, group), columns};
 }
 
-PackedForm w4a4_form(const PackedMatrix& matrix) {
-  matrix.require({DType::i8, DType::u8});
-  const std::int64_t columns = 2 * matrix.row_bytes();
-  const TensorView& scales = matrix.scales("weight_scale", {DType::f32}, matrix.rows());
-  return {std::make_shared<SignedHalves>(scales.data, columns, matrix.rotated_group(columns)),
-          columns};
+PackedForm w4a4_form(const PackedMatrix& matrix) { return halves_form(matrix, true); }
+
+PackedForm int4_form(const PackedMatrix& matrix) {
+  return halves_form(matrix, matrix.flag("convrot"));
 }
 
 PackedForm w4a8_form(const PackedMatrix& matrix) {
@@ -189,7 +196,8 @@ PackedForm w4a8_form(const PackedMatrix& matrix) {
   CodedLevels::Parts parts;
   const TensorView& scales = matrix.sibling_at("weight_s_rel");
   parts.size = matrix.number("group_size", 16);
-  if (parts.size < 1 || parts.size > 2 * matrix.row_bytes() || scales.shape.size() != 2)
+  if (parts.size < 1 || parts.size > 2 * matrix.row_bytes() || scales.shape.size() != 2 ||
+      scales.shape[1] > 2 * matrix.row_bytes() / parts.size)
     matrix.refuse(Code::invalid_argument,
                   cat("has scales (", join(scales.shape, ", "), ") for groups of ", parts.size,
                       "; a row of scales is wanted for each row"));

@@ -24,7 +24,7 @@ struct KnownForm {
 };
 constexpr KnownForm kKnownForms[] = {{kInt8, int8_form},
                                      {"convrot_w4a4", w4a4_form},
-                                     {"int4_tensorwise", w4a4_form},
+                                     {"int4_tensorwise", int4_form},
                                      {"asym_w4a8_int8", w4a8_form},
                                      {"nvfp4", nvfp4_form},
                                      {"mxfp8", mxfp8_form},
@@ -133,7 +133,8 @@ void PackedMatrix::refuse(Code code, const std::string& why) const {
 }
 
 void PackedMatrix::require(std::initializer_list<DType> types) const {
-  if (weight_.shape.size() == 2 && std::ranges::find(types, weight_.dtype) != types.end()) return;
+  const bool is_matrix = weight_.shape.size() == 2 && weight_.shape[0] > 0 && weight_.shape[1] > 0;
+  if (is_matrix && std::ranges::find(types, weight_.dtype) != types.end()) return;
   refuse(Code::invalid_argument,
          cat("is not what that is: a matrix of ", dtype_name(*types.begin())));
 }

@@ -3,6 +3,7 @@
 //
 //   int8_tensorwise  one f32 for all, or one for each row; perhaps rotated ("convrot")
 //   convrot_w4a4     whole numbers of 4 bits, one f32 for each row; rotated
+//   int4_tensorwise  the same, rotated where "convrot" says so
 //   asym_w4a8_int8   4 bits that name a level, or whole numbers of 6 bits; a scale for each group,
 //                    one f32 for each row; rotated. Files of GPTQ are of this form
 //   nvfp4            floats of 4 bits, an f8_e4m3 for 16 of them, one f32 for all; perhaps a factor

@@ -34,7 +34,9 @@ void require_frame(const std::vector<WeightSource::Part>& parts, std::int64_t fr
     const TensorView& t = *part.tensor;
     const std::size_t axes = t.shape.size();
     const bool has_frames = axes == 3 || (axes == 5 && frame > 0);
-    if (has_frames && std::abs(frame) <= t.shape[kFrameAxis] && !is_block_format(t.dtype)) continue;
+    if (has_frames && frame <= t.shape[kFrameAxis] && frame >= -t.shape[kFrameAxis] &&
+        !is_block_format(t.dtype))
+      continue;
     throw Error(Code::unsupported,
                 cat(quote(t.name), " (", join(t.shape, ", "), ") of ", dtype_name(t.dtype),
                     " cannot be cut into filters of a frame: three or five axes, and numbers that "

@@ -121,7 +121,7 @@ heddle_status* weight(heddle_graph* g, heddle_node_id id, const char* slot, std:
       const std::int64_t frame = has_frame ? parts[i]->frame : 0;
       const std::size_t axes = tensor.shape.size();
       const bool has_frames = axes == 3 || (axes == 5 && frame > 0);
-      if (frame != 0 && (!has_frames || std::max(frame, -frame) > tensor.shape[2]))
+      if (frame != 0 && (!has_frames || frame > tensor.shape[2] || frame < -tensor.shape[2]))
         throw Error(Code::invalid_argument,
                     cat("block ", node.id, ", ", quote(slot), ": ", quote(tensor.name), " (",
                         join(tensor.shape, ", "), ") has no filters of a frame ", frame));

@@ -308,7 +308,8 @@ Placement Expander::place(const Graph& graph, const Inferred& inferred, std::siz
                   (!node.type->has(HEDDLE_NODE_HOST) && environment_.devices.size() > 1);
   }
   if (!has_choice) return place_on_first(graph);
-  const Topology topology = topology_now(environment_);
+  Topology topology = topology_now(environment_);
+  topology.lends_memory = run_.borrows_memory();
   return engine::place({.graph = graph,
                         .inferred = inferred,
                         .topology = topology,
@@ -329,6 +330,7 @@ void Expander::plan(Batch& batch, const Planning& planning) {
   }
   const Inferred inferred = infer(graph, environment_.host, facts, environment_.catalog.get());
   Plan plan = make_plan(graph, place(graph, inferred, outer), inferred, environment_.topology);
+  for (Assignment& each : plan.assignments) each.borrows_memory = run_.borrows_memory();
   std::vector<Hash128> keys(graph.nodes.size());
   for (std::size_t i = 0; i < outer; ++i) keys[i] = planning.key_of(batch.outer[i]);
   std::uint32_t home = 0;

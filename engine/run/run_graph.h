@@ -34,6 +34,9 @@ class RunGraph {
 
   const Graph& planned() const { return graph_; }
   Fidelity fidelity() const { return plan_.fidelity; }  // of new nodes, too
+  bool borrows_memory() const {                         // the same
+    return plan_.assignments.empty() || plan_.assignments.front().borrows_memory;
+  }
   // Those of the plan come first.
   NodeIndex planned_count() const { return planned_count_; }
   NodeIndex size() const { return static_cast<NodeIndex>(planned_count_ + added_.size()); }

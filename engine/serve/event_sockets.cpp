@@ -69,10 +69,15 @@ std::optional<WebSocketEvents> follow_events(const HttpRequest& head,
       !id.empty() && (!job || !head.caller.may_see(job->user)))
     return {};
   const auto stream = std::make_shared<SocketStream>(socket);
-  events.follow(stream, after, id, head.caller);
-  // It may have ended before it was followed.
-  if (const std::optional<Job> job = find(); !id.empty() && (!job || has_ended(job->state)))
-    events.close(stream, id, told_state(id, job));
+  try {
+    events.follow(stream, after, id, head.caller);
+    // It may have ended before it was followed.
+    if (const std::optional<Job> job = find(); !id.empty() && (!job || has_ended(job->state)))
+      events.close(stream, id, told_state(id, job));
+  } catch (...) {
+    stream->leave();  // nobody is told of its end
+    throw;
+  }
   // The log has the stream, and the stream the socket, which has this.
   return WebSocketEvents{[](std::string_view, bool) {},
                          [weak = std::weak_ptr(stream)] {

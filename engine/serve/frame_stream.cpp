@@ -59,6 +59,15 @@ void FrameStream::push_own(std::string bytes, Completion done) {
 }
 
 void FrameStream::write() {
+  try {
+    write_all();
+  } catch (const std::exception&) {  // no memory, and a part of a message may be lost
+    is_writing_ = false;             // what throws has begun no write
+    fail(asio::error::no_memory);
+  }
+}
+
+void FrameStream::write_all() {
   while (!is_writing_ && !has_failed_) {
     if (writing_.empty()) take_next();
     if (writing_.empty()) {

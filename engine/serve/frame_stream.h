@@ -88,6 +88,7 @@ class FrameStream {
     std::size_t size() const { return head.size() + content.size(); }
   };
   void push_own(std::string bytes, Completion done);
+  void write_all();
   void take_next();
   bool begin_message();
   void list_rest();

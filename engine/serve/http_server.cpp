@@ -179,11 +179,15 @@ void HttpServer::Data::accept(Acceptor& acceptor) {
   using Socket = typename Acceptor::protocol_type::socket;
   acceptor.async_accept(asio::make_strand(io), [&](beast::error_code failure, Socket socket) {
     if (failure == asio::error::operation_aborted || is_stopping) return;
-    if (!failure && connections < options.limits.connections) {
-      std::string peer = peer_of(socket);
-      start_connection(*this, stream_of(std::move(socket)), std::move(peer));
-    } else if (!failure) {
-      refuse_connection(socket, !options.tls.certificate.empty());
+    try {
+      if (!failure && connections < options.limits.connections) {
+        std::string peer = peer_of(socket);
+        start_connection(*this, stream_of(std::move(socket)), std::move(peer));
+      } else if (!failure) {
+        refuse_connection(socket, !options.tls.certificate.empty());
+      }
+    } catch (const std::exception& error) {  // the next one is accepted all the same
+      log(Level::error, cat("a connection ends: ", error.what()));
     }
     if (!failure) return accept(acceptor);
     // Without file numbers to give, trying again at once would take a whole processor.

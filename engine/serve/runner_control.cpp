@@ -45,7 +45,11 @@ bool Runner::finish(const JobClaim& claim, const JobOutcome& outcome) {
     try {
       return queue_.finish(claim, outcome);
     } catch (const std::exception& error) {
-      if (is_ending_) throw;
+      const auto* const known = dynamic_cast<const Error*>(&error);
+      const bool may_pass = known == nullptr || known->code() == Code::io ||
+                            known->code() == Code::unsupported ||  // the file is busy
+                            known->code() == Code::out_of_memory;
+      if (is_ending_ || !may_pass) throw;
       if (is_first)
         log(Level::error, cat("job ", printable(claim.id),
                               ": its end cannot be written, which is tried again: ", error.what()));

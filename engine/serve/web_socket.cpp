@@ -141,7 +141,7 @@ class Socket : public WebSocket,
   }
 
   void receive(std::string_view message) {
-    if (!events_->received) return;
+    if (!events_->received || !frames().next_layer().socket().is_open()) return;
     try {
       events_->received(message, stream_.got_text());
     } catch (const std::exception& error) {

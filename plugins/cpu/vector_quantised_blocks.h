@@ -166,7 +166,7 @@ struct I4Grouped {
     for (int i = 0; i < 256; i += kWidth) {
       const float factor = I8Scaled::scale_of(block + i / 64 * 4),
                   summand = I8Scaled::scale_of(block + 16 + i / 64 * 4);
-      store(to + i, to_floats(nibbles(block + 32, i) - 8) * factor + summand);
+      store(to + i, rounded_product(to_floats(nibbles(block + 32, i) - 8), factor) + summand);
     }
   }
 };

@@ -161,8 +161,10 @@ __device__ inline float load_in_block(std::int32_t dtype, const unsigned char* b
     case HEDDLE_MXFP8:
       return from_e4m3(block[8 + i]) * __uint_as_float(unsigned{block[i / 32]} << 23);
     case HEDDLE_I4_GROUPED:
-      return float_at(block + i / 64 * 4) * static_cast<float>(nibble_of_all(block + 32, i) - 8) +
-             float_at(block + 16 + i / 64 * 4);
+      // Two roundings, as on the CPU.
+      return __fadd_rn(__fmul_rn(float_at(block + i / 64 * 4),
+                                 static_cast<float>(nibble_of_all(block + 32, i) - 8)),
+                       float_at(block + 16 + i / 64 * 4));
     default: {  // HEDDLE_Q6_K: halves of 128, 64 bytes of low nibbles, 32 of pairs of high bits
       const int half = i / 128, quarter = i % 128 / 32, at = i % 32;
       const int low = block[half * 64 + quarter % 2 * 32 + at] >> quarter / 2 * 4 & 15;

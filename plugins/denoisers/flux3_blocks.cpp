@@ -167,6 +167,10 @@ void Flux3Layer::execute(Context& ctx) {
   const std::int64_t batch = stream.size(0), length = stream.size(1),
                      head = stream.size(2) / ctx[heads];
   if (length == 0) {  // no picture is shown
+    if (ctx.shard(hidden).total > 0)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  "a picture or text has fewer tokens than there are devices that share them. Use "
+                  "fewer devices, or a larger reference picture.");
     ctx[out] = ctx.make(stream.shape(), stream.dtype());
     return;
   }

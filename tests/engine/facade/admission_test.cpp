@@ -1,5 +1,6 @@
 // Runs that do not fit beside each other: they wait, and say for what.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -43,7 +44,7 @@ struct Told {
         devices.emplace_back(e.device);
         changed.notify_all();
       }
-      if (gate != nullptr) gate->opened.wait();
+      if (gate != nullptr) gate->opened.wait_for(std::chrono::minutes(2));
     };
   }
   void await_waiting(std::size_t count = 1) {

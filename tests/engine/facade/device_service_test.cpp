@@ -1,6 +1,7 @@
 // Devices that people name, disable, drain and use again, with runs under way. The fake driver
 // counts what they hold.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <future>
 #include <mutex>
@@ -37,7 +38,7 @@ struct Stopped {
       if (e.device.starts_with("fake")) devices.emplace(e.device);
       if (e.node != "loop" || !stops) return;
       begun.set_value(std::string(e.device));
-      opened.wait();
+      opened.wait_for(std::chrono::minutes(2));
     };
   }
 };

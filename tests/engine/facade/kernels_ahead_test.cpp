@@ -1,6 +1,7 @@
 // What a device's library has to find out about the calls of a run is asked while the run does
 // other things: by the time a call begins, its kernels are known.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <future>
 #include <thread>
 
@@ -46,7 +47,7 @@ BOOST_AUTO_TEST_CASE(kernels_of_a_call_are_asked_for_before_it_begins) {
   Run run = engine.start(workflow, {.observer = [&](const Event& e) {
                            if (e.kind != Event::Kind::node_started || e.node != "loop") return;
                            begun.set_value();
-                           opened.wait();
+                           opened.wait_for(std::chrono::minutes(2));
                          }});
   test::given(begun.get_future(), "the begin of the loop");
   // Its node is held back, so that nobody else asks.

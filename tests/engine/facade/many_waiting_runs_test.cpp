@@ -1,6 +1,7 @@
 // Two hundred runs of mixed sizes at once, over four devices that hold two of them each.
 #include <atomic>
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <future>
 #include <random>
 #include <thread>
@@ -110,7 +111,7 @@ BOOST_AUTO_TEST_CASE(two_hundred_runs_end_right_and_keep_all_devices_busy) {
     first.push_back(begin(engine, i, 1, {.observer = [&, opened](const Event& e) {
                             if (e.kind != Event::Kind::node_started || e.node != "loop") return;
                             ++held;
-                            opened.wait();
+                            opened.wait_for(std::chrono::minutes(2));
                           }}));
   }
   BOOST_TEST_REQUIRE(test::comes_about([&] { return held >= kDevices; }),

@@ -1,5 +1,6 @@
 // Runs that write after one another, and the devices that many runs spread over.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <condition_variable>
 #include <fstream>
 #include <future>
@@ -48,7 +49,7 @@ struct Gate {
   std::shared_future<void> opened = open.get_future().share();
   Observer observer() {
     return [opened = opened](const Event& e) {
-      if (e.kind == Event::Kind::node_started) opened.wait();
+      if (e.kind == Event::Kind::node_started) opened.wait_for(std::chrono::minutes(2));
     };
   }
 };

@@ -1,6 +1,7 @@
 // Which device a run takes beside others: where its weights are, where it waits for less than they
 // take to load, and the smallest that has room; and when it uses a second one's memory.
 #include <boost/test/unit_test.hpp>
+#include <chrono>
 #include <future>
 
 #include "tests/fake_device/fake_fixture.h"
@@ -51,7 +52,7 @@ struct WarmFixture {
                                      if (e.kind != Event::Kind::node_started || e.node != "loop")
                                        return;
                                      if (begun != nullptr) begun->set_value();
-                                     if (gate.valid()) gate.wait();
+                                     if (gate.valid()) gate.wait_for(std::chrono::minutes(2));
                                    },
                                .among_many = among_many});
   }

@@ -234,7 +234,7 @@ BOOST_AUTO_TEST_CASE(a_long_message_over_a_slow_line_comes_whole) {
 BOOST_AUTO_TEST_CASE(who_reads_nothing_is_cut_off) {
   SocketEcho echo(idle_after(200));
   const FrameClient silent(echo.server->port()), full(echo.server->port(), 64 << 10);
-  echo.wait([&] { return echo.sockets.size() == 2 || echo.closed > 0; });
+  echo.wait([&] { return echo.sockets.size() == 2; });
   echo.sockets.back()->send_binary(message_of(text_of(20 << 20)), false);
   echo.wait([&] { return echo.closed == 2; });
 }
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(who_reads_nothing_is_cut_off) {
 // Whoever has said goodbye first.
 BOOST_AUTO_TEST_CASE(who_does_not_hang_up_is_cut_off) {
   ServerLimits limits;
-  limits.header_ms = 200;
+  limits.header_ms = 1000;  // of the handshake, too
   SocketEcho echo(limits);
   int clients = 0;
   const auto farewells = [&](const auto& end) {
