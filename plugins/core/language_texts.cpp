@@ -35,6 +35,7 @@ constexpr const char* kFlux2DevTemplate =
     "responses focusing on object relationships, object\nattribution and actions without "
     "speculation.[/SYSTEM_PROMPT][INST]{}[/INST]";
 
+// Over 15 members: a row of a table, most of it with a default.
 struct Recipe {
   const char* clip_type;
   const char* text_template;

@@ -7,6 +7,7 @@
 
 #include "attention_pairs.h"
 #include "pair_latent.h"
+#include "run_plan.h"
 #include "second_look.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
@@ -15,8 +16,6 @@ namespace heddle::samplers {
 namespace {
 
 constexpr std::size_t kNegativeOfLists = 1;
-// Parts of a level: as far as rounding takes two that are the same.
-constexpr double kSameLevel = 1e-6;
 
 bool is_scalar(const auto& uses) {
   return std::ranges::all_of(uses, [](const auto& use) { return !use.map; });
@@ -25,14 +24,6 @@ bool is_scalar(const auto& uses) {
 // False: none of them has any strength, and the list predicts a picture of zeros, as in ComfyUI.
 bool draws(const auto& uses) {
   return std::ranges::any_of(uses, [](const auto& use) { return use.weight != 0.0; });
-}
-
-// The level that a step from `sigma` goes to: the next of the run's, behind the last one 0.
-double level_behind(const Sigmas& levels, double sigma) {
-  double next = 0;
-  for (const double level : levels)
-    if (level < sigma * (1 - kSameLevel)) next = std::max(next, level);
-  return next;
 }
 
 }  // namespace

@@ -133,4 +133,14 @@ Tensor point_output(Context& ctx, const Value& made) {
   return point;
 }
 
+Shape packed_shape(const std::vector<Shape>& parts) {
+  std::int64_t numbers = 0;
+  for (const Shape& part : parts) {
+    std::int64_t count = 1;
+    for (std::size_t axis = 1; axis < part.size(); ++axis) count *= part[axis];
+    numbers += count;
+  }
+  return {parts.front().front(), 1, numbers};
+}
+
 }  // namespace heddle::samplers

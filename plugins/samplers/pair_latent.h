@@ -40,4 +40,7 @@ Value point_input(Context& ctx, const Tensor& point, const std::vector<Shape>& p
 // What the model made of it, packed where that is two tensors.
 Tensor point_output(Context& ctx, const Value& made);
 
+// As samplers pack them: (items, 1, numbers).
+Shape packed_shape(const std::vector<Shape>& parts);
+
 }  // namespace heddle::samplers

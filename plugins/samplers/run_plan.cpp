@@ -54,4 +54,12 @@ RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& cho
   return plan;
 }
 
+double level_behind(const Sigmas& levels, double sigma) {
+  constexpr double kSameLevel = 1e-6;  // parts of it, as rounding takes two that are the same
+  double next = 0;
+  for (const double level : levels)
+    if (level < sigma * (1 - kSameLevel)) next = std::max(next, level);
+  return next;
+}
+
 }  // namespace heddle::samplers

@@ -31,4 +31,7 @@ std::size_t kept_of(const SamplerPlan& steps, std::int32_t of);
 RunPlan plan_levels(const heddle_sampler_desc& sampler, const SamplerChoice& choice,
                     const Sigmas& sigmas, const ModelSampling& sampling);
 
+// The level that a step from `sigma` goes to: the next of the run's, behind the last one 0.
+double level_behind(const Sigmas& levels, double sigma);
+
 }  // namespace heddle::samplers

@@ -317,16 +317,6 @@ Constants schedule_of(const ToldCall& call) {
 
 }  // namespace
 
-Shape packed_shape(const std::vector<Shape>& parts) {
-  std::int64_t numbers = 0;
-  for (const Shape& part : parts) {
-    std::int64_t count = 1;
-    for (std::size_t axis = 1; axis < part.size(); ++axis) count *= part[axis];
-    numbers += count;
-  }
-  return {parts.front().front(), 1, numbers};
-}
-
 void infer_run(Infer& question, const JobShapes& told) {
   if (!told.model.is(HEDDLE_KIND_MODEL) || told.positive.empty() || !told.cfg || !told.sampler ||
       !told.sigmas || told.latent.empty())

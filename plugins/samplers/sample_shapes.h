@@ -12,6 +12,7 @@
 #include "guide.h"
 #include "latent.h"
 #include "noise_schedule.h"
+#include "pair_latent.h"
 #include "plugins/blocks/entry_shapes.h"
 #include "sampler_kind.h"
 
@@ -35,9 +36,6 @@ std::vector<Shape> told_parts(const Infer& question, const Input<T>& latent) {
   return parts.size() == 2 && parts[0].size() == 5 && parts[1].size() == 4 ? parts
                                                                            : std::vector<Shape>();
 }
-// As samplers pack them: (items, 1, numbers).
-Shape packed_shape(const std::vector<Shape>& parts);
-
 // The shape of the samples that a sampler ends with: the model's channels, and cells of its size.
 template <class T>
 std::optional<Shape> sampled_shape(const Infer& question, const Input<T>& latent,

@@ -6,6 +6,30 @@
 #include "vace_input.h"
 
 namespace heddle::samplers {
+namespace {
+
+// False: their shapes are not known yet.
+bool tell_references(Constants& constants, const std::string& name, const EntryShapes& entry,
+                     const Value& model, std::int64_t items) {
+  if (entry.references.empty()) return true;
+  const ReferenceLayout layout = *reference_layout(model_settings(model));
+  if (layout.slots > 0) {
+    const auto placed = placed_shapes(entry, layout, items);
+    if (!placed) return false;
+    for (const PlacedInput& input : *placed)
+      constants.push_back({input.name, input.dtype, input.shape});
+    return true;
+  }
+  const auto shown = reference_shapes(entry, layout, items);
+  if (!shown) return false;
+  constants.push_back({name, HEDDLE_F32, shown->tokens});
+  constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
+  if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
+  if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
+  return true;
+}
+
+}  // namespace
 
 std::optional<Constants> constants_of(const EntryShapes& entry,
                                       const std::vector<ConditioningInput>& inputs,
@@ -15,21 +39,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
   const std::optional<PictureLayout> pictures = picture_layout(model_settings(model));
   for (const auto& [kind, name] : inputs) {
     if (kind == Kind::kReferences) {
-      if (entry.references.empty()) continue;
-      const ReferenceLayout layout = *reference_layout(model_settings(model));
-      if (layout.slots > 0) {
-        const auto placed = placed_shapes(entry, layout, place.items);
-        if (!placed) return {};
-        for (const PlacedInput& input : *placed)
-          constants.push_back({input.name, input.dtype, input.shape});
-        continue;
-      }
-      const auto shown = reference_shapes(entry, layout, place.items);
-      if (!shown) return {};
-      constants.push_back({name, HEDDLE_F32, shown->tokens});
-      constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
-      if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
-      if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
+      if (!tell_references(constants, name, entry, model, place.items)) return {};
       continue;
     }
     if (kind == Kind::kVision) {
