@@ -150,6 +150,7 @@ struct SweepFixture {
       return kPatchedVae;
     if (port.type == std::string_view("VAE") && takes_video_autoencoders(type.name()))
       return kVideoVae;
+    if (port.type == std::string_view("VAE") && takes_wan_autoencoders(type.name())) return kWanVae;
     if (const char* link = clip_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;

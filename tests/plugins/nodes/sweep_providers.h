@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/gligen_model.h"
 #include "tests/support/seeded_weights.h"
 
 namespace heddle::test {
@@ -44,6 +45,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"MODEL_PATCH", R"(["patch", 0])"},
     {"IPADAPTER", R"(["adapter", 0])"},
     {"EMBEDS", R"(["embeds", 0])"},
+    {"GLIGEN", R"(["boxes", 0])"},
 };
 
 // Classes that take nothing but a UNet, or what a tower of CLIP saw; null: others, and other ports.
@@ -65,7 +67,9 @@ inline bool takes_video_latents(std::string_view type) {
 inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 
 // Classes that take nothing but a language model that sees pictures.
-inline bool takes_language_models(std::string_view type) { return type == "TextGenerate"; }
+inline bool takes_language_models(std::string_view type) {
+  return type == "TextGenerate" || type == "TextGenerateLTX2Prompt";
+}
 inline constexpr const char* kLanguageModel = R"(["talker", 0])";
 
 // Classes that apply the patch of a file to the model that it was made for.
@@ -77,6 +81,9 @@ inline constexpr const char* kPatchedVae = R"(["patched_vae", 0])";
 inline bool takes_video_autoencoders(std::string_view type) {
   return type == "LTXVImgToVideo" || type == "LTXVAddGuide" || type == "LTXVImgToVideoInplace";
 }
+// Classes that take nothing but the autoencoder of Wan 2.1.
+inline bool takes_wan_autoencoders(std::string_view type) { return type == "WanVaceToVideo"; }
+inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 // Those of them that change a latent of this autoencoder.
 inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
@@ -84,7 +91,8 @@ inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
-         type == "SelfAttentionGuidance" || type == "HypernetworkLoader";
+         type == "SelfAttentionGuidance" || type == "HypernetworkLoader" ||
+         type == "TomePatchModel";
 }
 inline constexpr const char* kUnetModel = R"(["unet_1", 0])";
 
@@ -94,6 +102,8 @@ inline std::string provider_nodes() {
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
+    "wan_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "wan.safetensors"}},
+    "boxes": {"class_type": "GLIGENLoader", "inputs": {"gligen_name": "boxes.safetensors"}},
     "video_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "video.safetensors"}},
     "begun": {"class_type": "LTXVImgToVideo", "inputs": {"positive": ["one", 0], "negative": ["one", 0], "vae": ["video_vae", 0],
       "image": ["pictures", 0], "width": 64, "height": 64, "length": 17, "batch_size": 1, "strength": 1}},
@@ -148,6 +158,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"patches", "z_image", "diffusion_models/patched.safetensors"},
         File{"workflows", "z_image.vae", "vae/patched.safetensors"},
         File{"ltxv_vae", "vae", "vae/video.safetensors"},
+        File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},
@@ -163,6 +174,8 @@ inline void write_vision_models(const std::filesystem::path& models) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
+  std::filesystem::create_directories(models / "gligen");
+  write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false));
   std::filesystem::create_directories(models / "hypernetworks");
   std::filesystem::copy_file(tests_folder() / "plugins/goldens/unet/hypernetwork.pt",
                              models / "hypernetworks/net.pt",

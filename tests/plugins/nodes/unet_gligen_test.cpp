@@ -1,6 +1,7 @@
 // Boxes with phrases by GLIGEN, out of a checkpoint and a file in the original names, against
 // PyTorch (../goldens/make_gligen_goldens.py).
 #include "tests/plugins/nodes/unet_patch_fixture.h"
+#include "tests/support/gligen_model.h"
 
 using namespace heddle::test;
 using heddle::engine::cat;
@@ -12,48 +13,7 @@ struct Gligen : PatchedUnet {
 
   Gligen() {
     write("sd1");
-    write_file("gligen/boxes", gligen(false));
-  }
-  static void add_fuser(std::vector<FileTensor>& tensors, const std::string& name,
-                        const std::string& seed, std::int64_t width) {
-    const auto add = [&](const char* tensor, const std::vector<std::int64_t>& shape) {
-      FileTensor one = shape.empty() ? given_tensor(seed + tensor, shape)
-                                     : seeded_tensor(name + tensor, shape, seed + tensor);
-      one.name = name + tensor;
-      tensors.push_back(std::move(one));
-    };
-    add("linear.weight", {width, 64}), add("linear.bias", {width});
-    for (const char* matrix : {"attn.to_q.weight", "attn.to_k.weight", "attn.to_v.weight"})
-      add(matrix, {width, width});
-    add("attn.to_out.0.weight", {width, width}), add("attn.to_out.0.bias", {width});
-    add("ff.net.0.proj.weight", {8 * width, width}), add("ff.net.0.proj.bias", {8 * width});
-    add("ff.net.2.weight", {width, 4 * width}), add("ff.net.2.bias", {width});
-    for (const char* norm : {"norm1", "norm2"})
-      add(cat(norm, ".weight").c_str(), {width}), add(cat(norm, ".bias").c_str(), {width});
-    add("alpha_attn", {}), add("alpha_dense", {});
-  }
-  // In the published file's names, or in those of diffusers.
-  static std::vector<FileTensor> gligen(bool is_diffusers) {
-    std::vector<FileTensor> tensors;
-    const std::tuple<const char*, const char*, std::int64_t> places[] = {
-        {"down_blocks.0.attentions.0", "input_blocks.1.1", 32},
-        {"down_blocks.0.attentions.1", "input_blocks.2.1", 32},
-        {"mid_block.attentions.0", "middle_block.1", 64},
-        {"up_blocks.1.attentions.0", "output_blocks.3.1", 32},
-        {"up_blocks.1.attentions.1", "output_blocks.4.1", 32},
-        {"up_blocks.1.attentions.2", "output_blocks.5.1", 32}};
-    constexpr const char* kFuser = ".transformer_blocks.0.fuser.";
-    for (const auto& [diffusers, original, width] : places)
-      add_fuser(tensors, cat(is_diffusers ? diffusers : original, kFuser), cat(diffusers, kFuser),
-                width);
-    const auto add = [&](const char* name, const std::vector<std::int64_t>& shape) {
-      tensors.push_back(seeded_tensor(cat("position_net.", name), shape));
-    };
-    add("null_positive_feature", {64}), add("null_position_feature", {64});
-    add("linears.0.weight", {512, 128}), add("linears.0.bias", {512});
-    add("linears.2.weight", {512, 512}), add("linears.2.bias", {512});
-    add("linears.4.weight", {64, 512}), add("linears.4.bias", {64});
-    return tensors;
+    write_file("gligen/boxes", gligen_model(false));
   }
   // From the conditioning `from` to `to`; in pixels.
   static std::string box(const char* from, const char* to, const char* words,
@@ -140,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_negative_conditioning_keeps_its_boxes) {
 
 // Blocks by the names of diffusers, with other attentions in parts of their own beside them.
 BOOST_AUTO_TEST_CASE(files_of_diffusers_are_the_same) {
-  write_file("gligen/diffusers", gligen(true));
+  write_file("gligen/diffusers", gligen_model(true));
   is(drawn(gligen_loader("diffusers") + one(), "boxed"), "one");
 }
 
@@ -154,7 +114,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
   }
   says(refused(many, from.c_str()), "31 boxes, and GLIGEN reads at most 30");
 
-  std::vector<FileTensor> wide = gligen(false);
+  std::vector<FileTensor> wide = gligen_model(false);
   for (FileTensor& tensor : wide)
     if (tensor.name.find("middle_block.1.transformer_blocks.0.fuser.linear.") != std::string::npos)
       tensor =
