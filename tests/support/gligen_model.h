@@ -1,6 +1,7 @@
 // A small GLIGEN for the UNet "sd1" of the goldens.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -31,7 +32,7 @@ inline void add_gligen_fuser(std::vector<FileTensor>& tensors, const std::string
   add("alpha_attn", {}), add("alpha_dense", {});
 }
 // In the published file's names, or in those of diffusers.
-inline std::vector<FileTensor> gligen_model(bool is_diffusers) {
+inline std::vector<FileTensor> gligen_model(bool is_diffusers, std::int64_t phrase_width = 64) {
   std::vector<FileTensor> tensors;
   const std::tuple<const char*, const char*, std::int64_t> places[] = {
       {"down_blocks.0.attentions.0", "input_blocks.1.1", 32},
@@ -47,8 +48,8 @@ inline std::vector<FileTensor> gligen_model(bool is_diffusers) {
   const auto add = [&](const char* name, const std::vector<std::int64_t>& shape) {
     tensors.push_back(seeded_tensor(engine::cat("position_net.", name), shape));
   };
-  add("null_positive_feature", {64}), add("null_position_feature", {64});
-  add("linears.0.weight", {512, 128}), add("linears.0.bias", {512});
+  add("null_positive_feature", {phrase_width}), add("null_position_feature", {64});
+  add("linears.0.weight", {512, phrase_width + 64}), add("linears.0.bias", {512});
   add("linears.2.weight", {512, 512}), add("linears.2.bias", {512});
   add("linears.4.weight", {64, 512}), add("linears.4.bias", {64});
   return tensors;

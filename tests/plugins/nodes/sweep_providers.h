@@ -175,7 +175,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
   std::filesystem::create_directories(models / "gligen");
-  write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false));
+  write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false, 32));
   std::filesystem::create_directories(models / "hypernetworks");
   std::filesystem::copy_file(tests_folder() / "plugins/goldens/unet/hypernetwork.pt",
                              models / "hypernetworks/net.pt",
