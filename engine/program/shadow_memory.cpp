@@ -38,6 +38,7 @@ std::string ShadowMemory::read(std::uint64_t begin, std::uint64_t end, const Acc
 }
 
 std::string ShadowMemory::write(const Piece& piece, const Access& by) {
+  if (piece.begin == piece.end) return "";  // a piece of no bytes would stand in the next one's way
   cut(piece.end);
   auto it = cut(piece.begin);
   while (it != pieces_.end() && it->first < piece.end) {
