@@ -308,9 +308,10 @@ BOOST_AUTO_TEST_CASE(what_is_deflated_is_smaller_and_agreed_upon) {
 
 BOOST_AUTO_TEST_CASE(writes_to_many_wait_for_each_other) {
   using std::chrono::microseconds;
-  BOOST_TEST((write_pause(1) == microseconds(0)));
-  BOOST_TEST((write_pause(200) == microseconds(50'000)));
-  BOOST_TEST((write_pause(100'000) == microseconds(250'000)));
+  BOOST_TEST((write_pause(1, microseconds(5)) == microseconds(0)));
+  BOOST_TEST((write_pause(200, microseconds(5)) == microseconds(64'000)));
+  BOOST_TEST((write_pause(200, microseconds(10)) == microseconds(128'000)));
+  BOOST_TEST((write_pause(100'000, microseconds(5)) == microseconds(250'000)));
   struct Counted : WritePacer::Writer {
     int writes = 0;
     void write_soon() override { ++writes; }
