@@ -253,14 +253,8 @@ std::vector<PluginInfo> Engine::plugins() const {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
-      for (const void* desc : plugin->provide(HEDDLE_NODES))
-        info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
-      for (const void* desc : plugin->provide(HEDDLE_MODELS))
-        info.brings.push_back(
-            engine::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
-      for (const void* desc : plugin->provide(HEDDLE_DEVICES))
-        info.brings.push_back(
-            engine::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
+      for (engine::Names& names : engine::names_of(*plugin, *data_->plugins.catalog))
+        info.brings.push_back({std::move(names.kind), std::move(names.names)});
       all.push_back(std::move(info));
     }
     for (const engine::RefusedPlugin& refused : data_->plugins.refused)
