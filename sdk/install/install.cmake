@@ -62,11 +62,25 @@ install(TARGETS libheddle EXPORT heddle RUNTIME_DEPENDENCY_SET bundle LIBRARY CO
 install(DIRECTORY graphs DESTINATION ${HEDDLE_DATA_DIR} COMPONENT library PATTERN diffusion_models EXCLUDE) # what tests draw there
 install(FILES sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile
         DESTINATION ${HEDDLE_DATA_DIR}/serve COMPONENT program)
-foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md engine/README.md engine/place/README.md
+foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
                  engine/memory/README.md engine/serve/README.md)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT program)
 endforeach()
+# The man page and what shells complete, made of the program's help. zsh of Debian looks into a folder of its own.
+set(manual ${CMAKE_BINARY_DIR}/manual)
+set(manual_files ${manual}/heddle.1 ${manual}/heddle.bash ${manual}/_heddle ${manual}/heddle.fish)
+add_custom_command(OUTPUT ${manual_files} COMMAND ${CMAKE_CURRENT_LIST_DIR}/manual.sh $<TARGET_FILE:heddle> ${PROJECT_VERSION} ${manual}
+                   DEPENDS heddle ${CMAKE_CURRENT_LIST_DIR}/manual.sh VERBATIM)
+if(NOT HEDDLE_SANITIZE)
+  add_custom_target(manual ALL DEPENDS ${manual_files})
+endif()
+install(FILES ${manual}/heddle.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
+install(FILES ${manual}/heddle.bash RENAME heddle DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+foreach(folder site-functions vendor-completions)
+  install(FILES ${manual}/_heddle DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/${folder} COMPONENT program)
+endforeach()
+install(FILES ${manual}/heddle.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
 # Of what is compiled into the encoders plugin.
 install(FILES plugins/encoders/vocabularies/README.md plugins/encoders/vocabularies/LICENCE-MIT plugins/encoders/vocabularies/LICENCE-Apache-2.0
         DESTINATION ${HEDDLE_DATA_DIR}/licences/vocabularies COMPONENT library)
