@@ -7,6 +7,7 @@ set -u
 cpack=$1
 build=$(readlink -f "$2")
 samples=$(readlink -f "$3")
+tests=$(dirname "$(readlink -f "$0")")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/elsewhere"
@@ -35,6 +36,11 @@ rm -rf "$folder/made"
 for file in README.md LICENCE-MIT LICENCE-Apache-2.0; do
   [ -s "$root/share/heddle/licences/vocabularies/$file" ] || wrong "the vocabularies have no $file in the bundle"
 done
+licences=()
+for file in "$root"/share/heddle/licences/*; do
+  [ -d "$file" ] || licences+=("${file##*/}=$file")
+done
+quietly "the licences of what is in the bundle" "$tests/licences.sh" brought "${licences[@]}"
 for file in heddle.service Containerfile nginx.conf grafana.json; do
   [ -s "$root/share/heddle/serve/$file" ] || wrong "there is no $file in the bundle"
 done
