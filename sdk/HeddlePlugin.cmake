@@ -1,10 +1,14 @@
 # heddle_add_plugin(NAME source...) builds a node or device plugin: one shared object that exports heddle_entry and
 # nothing else, and refuses undefined symbols when it is linked, not when it is loaded.
-set(HEDDLE_SDK_DIR ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "where the heddle SDK is")
+set(HEDDLE_SDK_DIR ${CMAKE_CURRENT_LIST_DIR} CACHE INTERNAL "where this file and plugin.map are")
 
 function(heddle_add_plugin name)
   add_library(${name} MODULE ${ARGN})
-  target_include_directories(${name} PRIVATE ${HEDDLE_SDK_DIR}/include)
+  if(TARGET heddle::sdk) # installed
+    target_link_libraries(${name} PRIVATE heddle::sdk)
+  else()
+    target_include_directories(${name} PRIVATE ${HEDDLE_SDK_DIR}/include)
+  endif()
   target_compile_features(${name} PRIVATE cxx_std_20)
   set_target_properties(${name} PROPERTIES PREFIX "" C_VISIBILITY_PRESET hidden CXX_VISIBILITY_PRESET hidden
                                            VISIBILITY_INLINES_HIDDEN ON)

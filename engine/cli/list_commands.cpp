@@ -124,7 +124,9 @@ std::string link_table(const std::vector<DeviceInfo>& devices) {
 Json plugin_json(const PluginInfo& plugin) {
   Json json = Json::object();
   json.set("id", plugin.id).set("version", plugin.version).set("path", plugin.path);
-  json.set("brings", strings(plugin.brings));
+  Json brings = Json::object();
+  for (const PluginInfo::Kind& kind : plugin.brings) brings.set(kind.name, strings(kind.items));
+  json.set("brings", std::move(brings));
   if (!plugin.refused.empty()) json.set("refused", plugin.refused);
   return json;
 }
@@ -228,8 +230,11 @@ int list_plugins(const Request& request, Output& output) {
     }
     output.write(
         cat(engine::printable(cat(plugin.id, " ", plugin.version, "  ", plugin.path)), "\n"));
-    if (!plugin.brings.empty())
-      output.write(cat("  ", engine::printable(engine::join(plugin.brings, ", ")), "\n"));
+    for (const PluginInfo::Kind& kind : plugin.brings)
+      output.write(cat("  ",
+                       engine::printable(cat(kind.name, " (", kind.items.size(),
+                                             "): ", engine::join(kind.items, ", "))),
+                       "\n"));
   }
   return kExitDone;
 }

@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "engine/base/log.h"
-#include "engine/base/own_folder.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
@@ -21,21 +20,6 @@ namespace heddle {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Plugins stand beside the library, as in a build folder; beside its lib/, as in a bundle; or
-// beside the program. The first of these that is there; all of them where none is, so that whoever
-// misses a plugin learns where it was looked for.
-std::vector<fs::path> shipped_plugins() {
-  const fs::path library = engine::library_folder(), program = engine::program_folder();
-  std::vector<fs::path> places{library / "plugins"};
-  if (library.filename() == "lib") places.push_back(library.parent_path() / "plugins");
-  if (program != library) places.push_back(program / "plugins");
-  std::error_code error;
-  const auto found = std::ranges::find_if(
-      places, [&](const fs::path& place) { return fs::is_directory(place, error); });
-  if (found != places.end()) return {*found};
-  return places;
-}
 
 // Any plugin may have a part in a result, so all of them count, by their very files: one that is
 // built again is another.
@@ -66,11 +50,7 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  std::vector<fs::path> plugin_dirs = options.default_plugin_dir.empty()
-                                          ? shipped_plugins()
-                                          : std::vector{options.default_plugin_dir};
-  plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
-  plugins = engine::load_plugins(plugin_dirs);
+  plugins = engine::load_plugins(plugin_folders(options));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
@@ -273,14 +253,8 @@ std::vector<PluginInfo> Engine::plugins() const {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
-      for (const void* desc : plugin->provide(HEDDLE_NODES))
-        info.brings.push_back(static_cast<const heddle_node_desc*>(desc)->type);
-      for (const void* desc : plugin->provide(HEDDLE_MODELS))
-        info.brings.push_back(
-            engine::cat("model ", static_cast<const heddle_model_desc*>(desc)->family));
-      for (const void* desc : plugin->provide(HEDDLE_DEVICES))
-        info.brings.push_back(
-            engine::cat("device ", static_cast<const heddle_device_desc*>(desc)->kind));
+      for (engine::Names& names : engine::names_of(*plugin, *data_->plugins.catalog))
+        info.brings.push_back({std::move(names.kind), std::move(names.names)});
       all.push_back(std::move(info));
     }
     for (const engine::RefusedPlugin& refused : data_->plugins.refused)

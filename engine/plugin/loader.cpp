@@ -1,6 +1,7 @@
 #include "engine/plugin/loader.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "engine/base/error.h"
@@ -182,20 +183,90 @@ std::vector<Provided> provided_by_all(const char* kind) {
   return all;
 }
 
-// The kinds that choice widgets ask for, filled with what all plugins provide of them.
-void add_choices(LoadedPlugins& all) {
-  std::set<std::string_view> kinds;
-  for (const std::string_view name : all.catalog->type_names()) {
-    const NodeTypeRef type = all.catalog->find(name);
+namespace {
+
+// The kinds that choice widgets ask for.
+std::set<std::string> choice_kinds(const Catalog& catalog) {
+  std::set<std::string> kinds;
+  for (const std::string_view name : catalog.type_names()) {
+    const NodeTypeRef type = catalog.find(name);
     for (std::uint32_t i = 0; i < type->input_count(); ++i)
       if (const heddle_widget* w = type->input(i).widget;
           w != nullptr && w->kind == HEDDLE_WIDGET_CHOICE && w->source != nullptr)
-        kinds.insert(w->source);
+        kinds.emplace(w->source);
   }
-  for (const std::string_view kind : kinds)
+  return kinds;
+}
+
+// Filled with what all plugins provide of them.
+void add_choices(LoadedPlugins& all) {
+  for (const std::string& kind : choice_kinds(*all.catalog))
     for (const auto& plugin : all.plugins)
-      for (const void* desc : plugin->provide(std::string(kind).c_str()))
+      for (const void* desc : plugin->provide(kind.c_str()))
         all.catalog->add(kind, Extension{desc, plugin->id(), plugin});
+}
+
+// "noise schedules" of "heddle.field.noise_schedules/0"; a kind of somebody else's as it is.
+std::string plain_name(const std::string& kind) {
+  if (!kind.starts_with("heddle.")) return kind;
+  const std::size_t end = std::min(kind.rfind('/'), kind.size());
+  std::string name = kind.substr(0, end);
+  name.erase(0, name.rfind('.') + 1);
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+// What a node chooses from has a name behind its size (heddle_widget::source).
+std::string_view name_of_choice(const void* item) {
+  struct Named {
+    std::uint32_t size;
+    const char* name;
+  };
+  const auto* named = static_cast<const Named*>(item);
+  return named->size >= sizeof(Named) && named->name != nullptr ? named->name : std::string_view();
+}
+
+void add_kernel(const heddle_kernel* kernel, std::map<std::string, std::set<std::string>>& ops) {
+  ops[kernel->device_kind].emplace(kernel->op);
+}
+
+}  // namespace
+
+std::vector<Names> names_of(const Plugin& plugin, const Catalog& catalog) {
+  Names nodes{"nodes", {}}, blocks{"blocks", {}}, models{"model families", {}},
+      devices{"devices", {}};
+  std::map<std::string, std::set<std::string>> ops;
+  for (const void* item : plugin.provide(HEDDLE_NODES)) {
+    const char* const type = static_cast<const heddle_node_desc*>(item)->type;
+    const NodeTypeRef known = catalog.find(type);
+    const bool is_block = known != nullptr && known->has(HEDDLE_NODE_BLOCK);
+    (is_block ? blocks : nodes).names.emplace_back(type);
+  }
+  // A family may be there once for each role: as decoder and as encoder.
+  for (const void* item : plugin.provide(HEDDLE_MODELS))
+    if (const std::string_view family = static_cast<const heddle_model_desc*>(item)->family;
+        std::ranges::find(models.names, family) == models.names.end())
+      models.names.emplace_back(family);
+  for (const void* item : plugin.provide(HEDDLE_DEVICES)) {
+    const auto& device = *static_cast<const heddle_device_desc*>(item);
+    devices.names.emplace_back(device.kind);
+    for (const heddle_kernel* const* k = device.kernels; k != nullptr && *k != nullptr; ++k)
+      add_kernel(*k, ops);
+  }
+  for (const void* item : plugin.provide(HEDDLE_KERNELS))
+    add_kernel(static_cast<const heddle_kernel*>(item), ops);
+  std::vector<Names> all{std::move(nodes), std::move(blocks), std::move(models),
+                         std::move(devices)};
+  for (const auto& [kind, names] : ops)
+    all.push_back({cat("kernels for ", kind), {names.begin(), names.end()}});
+  for (const std::string& kind : choice_kinds(catalog)) {
+    all.push_back({plain_name(kind), {}});
+    for (const void* item : plugin.provide(kind.c_str()))
+      if (const std::string_view name = name_of_choice(item); !name.empty())
+        all.back().names.emplace_back(name);
+  }
+  std::erase_if(all, [](const Names& names) { return names.names.empty(); });
+  return all;
 }
 
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "plugins/image/orientation.h"
+#include "plugins/image/tiff_functions.h"
 
 namespace heddle::image {
 namespace {

@@ -3,7 +3,7 @@
 # Usage: embed_test.sh PROGRAM LIBRARY GRAPHS
 set -u
 program=$(readlink -f "$1")
-library=$(readlink -f "$2")
+library=$(realpath -s "$2") # programs ask for the name of the link
 graphs=$(readlink -f "$3")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -24,7 +24,7 @@ exist() {
 
 exist "$sources/heddle.service" serve
 exist "$sources/Containerfile" serve
-for line in 'USER heddle' 'STOPSIGNAL SIGTERM' 'ENTRYPOINT \["/opt/heddle/heddle"\]'; do
+for line in 'USER heddle' 'STOPSIGNAL SIGTERM' 'ENTRYPOINT \["/opt/heddle/bin/heddle"\]'; do
   grep -qx "$line" "$sources/Containerfile" || wrong "Containerfile: there is no $line"
 done
 # The image is made of an unpacked bundle, so nothing is built or fetched in it.
@@ -32,7 +32,7 @@ done
 
 if command -v systemd-analyze >/dev/null; then
   # It looks for the program and the file that the documentation is in.
-  sed "s#/opt/heddle/heddle serve#$program serve#; s#^Documentation=.*##; s#^\(User\|Group\)=.*#\1=root#" "$sources/heddle.service" >"$folder/heddle.service"
+  sed "s#/opt/heddle/bin/heddle serve#$program serve#; s#^Documentation=.*##; s#^\(User\|Group\)=.*#\1=root#" "$sources/heddle.service" >"$folder/heddle.service"
   said=$(systemd-analyze verify --man=no "$folder/heddle.service" 2>&1 | grep heddle.service)
   [ -z "$said" ] || wrong "heddle.service: $said"
 else

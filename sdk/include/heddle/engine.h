@@ -56,7 +56,7 @@ enum {
 typedef struct heddle_engine_options {
   uint32_t size;
   uint32_t threads;               /* of a CPU device; 0: all cores                         */
-  const char* default_plugin_dir; /* NULL: "plugins" beside libheddle, else the program    */
+  const char* default_plugin_dir; /* NULL: what ships, the user's, HEDDLE_PLUGIN_PATH      */
   const char* input_dir;          /* NULL: that of comfyui_dir, else "input"               */
   const char* output_dir;         /* NULL: that of comfyui_dir, else "output"              */
   const char* costs;              /* a file of measured costs to place by                  */

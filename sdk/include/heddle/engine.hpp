@@ -29,6 +29,7 @@
 #include "heddle/fidelity.hpp"
 #include "heddle/picture_conversion.hpp"
 #include "heddle/planned_call.hpp"
+#include "heddle/plugin_info.hpp"
 #include "heddle/run_event.hpp"
 
 namespace heddle {
@@ -75,8 +76,9 @@ struct MemorySize {
 struct EngineOptions {
   std::vector<std::filesystem::path>
       plugin_dirs;  // searched after the program's own; a node type of a later one replaces
-  std::filesystem::path default_plugin_dir;  // empty: "plugins" beside libheddle (or its lib/),
-                                             // else beside the program
+  std::filesystem::path default_plugin_dir;  // in place of all that is searched otherwise: what
+                                             // ships with libheddle, else with the program, then
+                                             // the user's own and HEDDLE_PLUGIN_PATH
   std::vector<std::filesystem::path> model_dirs;  // each holds checkpoints/, diffusers/, ...;
                                                   // searched in this order, then graphs/models
   std::filesystem::path input_dir, output_dir;    // empty: comfyui_dir's, else "input" and "output"
@@ -127,11 +129,6 @@ struct EngineOptions {
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
   Fidelity fidelity = Fidelity::exact;  // of plans, and of runs that say nothing else
-};
-
-struct PluginInfo {
-  std::string id, version, path, refused;  // refused: why, when it was not loaded
-  std::vector<std::string> brings;         // node types, model families, device kinds
 };
 
 // A parsed workflow. A value: copy it, change it, keep it.
