@@ -53,3 +53,4 @@ heddle_way(HEDDLE_PREFIX_FROM_CMAKE ${cmake_dir} "")
 configure_file(sdk/testing/heddleTestingPaths.cmake.in ${CMAKE_BINARY_DIR}/generated/heddleTestingPaths.cmake @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/generated/heddleTestingPaths.cmake sdk/testing/heddleTesting.cmake DESTINATION ${cmake_dir}
         COMPONENT development)
+install(FILES sdk/testing/README.md DESTINATION ${CMAKE_INSTALL_DOCDIR}/sdk/testing COMPONENT program)
