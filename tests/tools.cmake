@@ -1,4 +1,4 @@
-# What the README shows besides the program. It takes neither the tests nor Boost.Test, and is built by name only.
+# What the README shows besides the program. It takes neither the tests nor Boost.Test.
 
 # Fake devices, for tests of everything that places, copies and waits; in a folder of their own, because an engine that finds
 # them without being told which devices to use takes all of them.
@@ -14,4 +14,5 @@ add_executable(low_memory_model tests/e2e/tools/low_memory_model.cpp tests/e2e/f
 target_include_directories(low_memory_model PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/sdk/include)
 set_target_properties(low_memory_model PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
 
-set_target_properties(fake_device low_memory_model PROPERTIES EXCLUDE_FROM_ALL ON UNITY_BUILD OFF)
+set_target_properties(fake_device low_memory_model PROPERTIES UNITY_BUILD OFF)
+set_target_properties(low_memory_model PROPERTIES EXCLUDE_FROM_ALL ON)

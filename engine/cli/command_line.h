@@ -26,6 +26,8 @@ enum class Command {
   queue,
   models,
   key,
+  make,     // "new"
+  develop,  // "dev"
   version
 };
 

@@ -41,6 +41,9 @@ int change_queue(const Request& request, Output& output);
 int list_models(const Request& request, Output& output);
 int list_server_devices(const Request& request, Output& output);
 int change_keys(const Request& request, Output& output);  // of a file of API keys
+int make_plugin(const Request& request, Output& output);  // operands: kind, name
+int develop_plugin(const Request& request,
+                   Output& output);  // operand: folder; until a signal comes
 int list_nodes(const Request& request, Output& output);
 int list_devices(const Request& request, Output& output);
 int list_plugins(const Request& request, Output& output);

@@ -190,6 +190,10 @@ int carry_out(Command command, const Request& request, Output& output) {
       return list_models(request, output);
     case Command::key:
       return change_keys(request, output);
+    case Command::make:
+      return make_plugin(request, output);
+    case Command::develop:
+      return develop_plugin(request, output);
     case Command::version:
       output.write(cat("heddle ", Engine().version(), "\n"));
       return kExitDone;

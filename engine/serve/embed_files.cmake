@@ -1,4 +1,5 @@
-# Files become a .cpp that gives them to the program: cmake -DOUTPUT=... -DHEADER=... -DFUNCTION=... -P embed_files.cmake -- FILES
+# Files become a .cpp that gives them to the program: cmake -DOUTPUT=... -DHEADER=... -DFUNCTION=... [-DBASE=...] -P embed_files.cmake -- FILES
+# A file's name is without a folder, or what stands behind BASE/.
 # HEADER declares FUNCTION(), which gives all of them (engine/serve/embedded_file.h). An ETag is the hash of what it stands for.
 cmake_minimum_required(VERSION 3.22)
 
@@ -18,6 +19,9 @@ set(rows)
 set(number 0)
 foreach(file IN LISTS files)
   get_filename_component(name "${file}" NAME)
+  if(DEFINED BASE)
+    file(RELATIVE_PATH name "${BASE}" "${file}")
+  endif()
   file(READ "${file}" hex HEX)
   file(SHA256 "${file}" hash)
   string(SUBSTRING ${hash} 0 32 tag)

@@ -8,7 +8,7 @@
 namespace heddle::engine {
 
 struct EmbeddedFile {
-  std::string_view name;  // without a folder: "index.html"
+  std::string_view name;  // "index.html"
   std::string_view etag;  // in its quotes, as the header wants it
   std::string_view content;
 };

@@ -10,3 +10,5 @@ unset(heddle_languages)
 # A bundle has more to say.
 include("${CMAKE_CURRENT_LIST_DIR}/heddleBundled.cmake" OPTIONAL)
 include("${CMAKE_CURRENT_LIST_DIR}/HeddlePlugin.cmake")
+# What plugins are tested with.
+include("${CMAKE_CURRENT_LIST_DIR}/heddleTestingPaths.cmake" OPTIONAL)

@@ -9,6 +9,7 @@
 #include "goldens.h"
 #include "heddle/abi/node.h"
 #include "heddle/device.hpp"
+#include "needs.h"
 #include "op_cases.h"
 #include "settings.h"
 
@@ -98,7 +99,8 @@ bool same(float a, float b) { return a == b || (std::isnan(a) && std::isnan(b));
 
 BOOST_FIXTURE_TEST_SUITE(blocks, Fixture)
 
-BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
+BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does,
+                     *needs_weights(HEDDLE_USE_VECTOR)) {
   for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I4_GROUPED; ++type) {
     const HostTensor& expected = golden(type, "values");
     const std::int64_t rows = expected.info().shape[0], width = expected.info().shape[1];
@@ -126,7 +128,8 @@ BOOST_AUTO_TEST_CASE(every_block_format_is_widened_as_the_gguf_package_does) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file) {
+BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file,
+                     *needs_weights(HEDDLE_USE_LINEAR) * needs_weights(HEDDLE_USE_TABLE)) {
   for (heddle_dtype type = HEDDLE_Q8_0; type <= HEDDLE_I4_GROUPED; ++type) {
     const heddle_tensor_info info = device::row_major(type, {64, 512});
     heddle_weight_layout layout{};
@@ -142,7 +145,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_in_blocks_takes_the_bytes_that_it_has_in_the_file)
   }
 }
 
-BOOST_AUTO_TEST_CASE(floats_of_8_bits_are_widened_as_pytorch_does_and_scaled) {
+BOOST_AUTO_TEST_CASE(floats_of_8_bits_are_widened_as_pytorch_does_and_scaled,
+                     *needs_weights(HEDDLE_USE_VECTOR) * needs_ops({HEDDLE_OP_LINEAR})) {
   for (const heddle_dtype type : {HEDDLE_F8_E4M3, HEDDLE_F8_E5M2}) {
     const HostTensor& expected = golden(type, "values");
     for (const double scale : {0.0, 1.0, 0.37}) {
@@ -160,7 +164,8 @@ BOOST_AUTO_TEST_CASE(floats_of_8_bits_are_widened_as_pytorch_does_and_scaled) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_cast_to_8_bits_gives_what_pytorch_gives) {
+BOOST_AUTO_TEST_CASE(a_cast_to_8_bits_gives_what_pytorch_gives,
+                     *needs_weights(HEDDLE_USE_VECTOR) * needs_ops({HEDDLE_OP_LINEAR})) {
   for (const heddle_dtype type : {HEDDLE_F8_E4M3, HEDDLE_F8_E5M2}) {
     const HostTensor &values = golden(type, "values"), &narrow = golden(type, "narrow");
     const std::int64_t count = narrow.count();

@@ -4,11 +4,13 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <memory>
 #include <regex>
 #include <set>
 
 #include "compare.h"
+#include "needs.h"
 #include "op_cases.h"
 #include "settings.h"
 
@@ -54,10 +56,12 @@ BOOST_AUTO_TEST_CASE(every_kernel_agrees_with_the_reference_and_writes_nothing_e
   const TestDevice oracle(oracle_plugin, {{"kernels", "reference"}, {"compute", "f32"}});
   const heddle_dtype compute = device.info().compute;
   const std::regex only(settings().only);
-  int tried = 0;
+  int tried = 0, cases = 0, lacking = 0;
   for (OpCase& op_case : make_op_cases(settings().seed)) {
     auto kernels = device.fitting(op_case);
-    BOOST_TEST(!kernels.empty(), op_case.name << ": no kernel fits");
+    ++cases;
+    lacking += kernels.empty() ? 1 : 0;
+    if (settings().complete) BOOST_TEST(!kernels.empty(), op_case.name << ": no kernel fits");
     std::erase_if(kernels, [&](const heddle_kernel* kernel) {
       return !std::regex_search(op_case.name + " with " + kernel->name, only);
     });
@@ -81,10 +85,12 @@ BOOST_AUTO_TEST_CASE(every_kernel_agrees_with_the_reference_and_writes_nothing_e
       }
     }
   }
+  std::printf("%d of %d cases are offered, %d are not\n", cases - lacking, cases, lacking);
   BOOST_TEST(tried > 0);
 }
 
-BOOST_AUTO_TEST_CASE(bytes_do_not_depend_on_the_number_of_threads) {
+BOOST_AUTO_TEST_CASE(bytes_do_not_depend_on_the_number_of_threads,
+                     *needs_option("threads", std::int64_t{2})) {
   const Plugin plugin(settings().plugin);
   std::vector<std::unique_ptr<TestDevice>> devices;
   for (const std::int64_t threads : kThreads)
@@ -105,9 +111,13 @@ BOOST_AUTO_TEST_CASE(bytes_do_not_depend_on_the_number_of_threads) {
 
 BOOST_AUTO_TEST_CASE(bytes_of_an_item_do_not_depend_on_its_neighbours_in_a_batch) {
   const Plugin plugin(settings().plugin);
-  const TestDevice device(plugin, with_threads(2));
+  // Several, where the device knows of threads.
+  const OptionMap options = with_threads(2);
+  const TestDevice device(plugin, opens_with(plugin, options) ? options : settings().options);
+  int batches = 0;
   for (OpCase& op_case : make_op_cases(settings().seed)) {
-    if (op_case.item_inputs.empty()) continue;
+    if (op_case.item_inputs.empty() || device.fitting(op_case).empty()) continue;
+    ++batches;
     device.run(op_case);
     for (std::int64_t item = 0; item < op_case.out[0].info().shape[0]; ++item) {
       OpCase alone = item_of(op_case, item);
@@ -117,6 +127,7 @@ BOOST_AUTO_TEST_CASE(bytes_of_an_item_do_not_depend_on_its_neighbours_in_a_batch
                    op_case.name << ": item " << item << " alone has other bytes than in the batch");
     }
   }
+  BOOST_TEST((batches > 0 || !settings().complete));
 }
 
 BOOST_AUTO_TEST_CASE(every_op_of_the_catalogue_has_a_case_and_a_kernel) {
@@ -127,7 +138,7 @@ BOOST_AUTO_TEST_CASE(every_op_of_the_catalogue_has_a_case_and_a_kernel) {
   for (const std::string& op : with_kernel)
     BOOST_TEST(with_case.count(op) == 1u, op << " has no case");
   for (const std::string& op : with_case)
-    BOOST_TEST(with_kernel.count(op) == 1u, op << " has no kernel");
+    if (settings().complete) BOOST_TEST(with_kernel.count(op) == 1u, op << " has no kernel");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

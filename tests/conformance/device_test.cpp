@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
@@ -111,7 +110,7 @@ bool contains(const std::string& text, const std::string& part) {
 }  // namespace
 
 BOOST_AUTO_TEST_CASE(work_that_is_not_wanted_any_more_is_left_out_and_is_no_failure,
-                     *needs_cancel()) {
+                     *needs_cancel() * needs_ops({HEDDLE_OP_FILL, HEDDLE_OP_SCALE_CLAMP})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const auto* cancel = bench.extension<heddle_device_cancel>(HEDDLE_DEVICE_CANCEL);
@@ -170,7 +169,7 @@ BOOST_AUTO_TEST_CASE(too_much_memory_is_refused_with_its_reason) {
   }
 }
 
-BOOST_AUTO_TEST_CASE(a_stream_runs_its_work_in_order) {
+BOOST_AUTO_TEST_CASE(a_stream_runs_its_work_in_order, *needs_ops({HEDDLE_OP_SCALE_CLAMP})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const TestDevice::Buffer memory(bench, 4);
@@ -185,7 +184,8 @@ BOOST_AUTO_TEST_CASE(a_stream_runs_its_work_in_order) {
   BOOST_TEST(first_float(bench, memory, bench.stream()) == expected);
 }
 
-BOOST_AUTO_TEST_CASE(a_stream_waits_for_an_event_of_another) {
+BOOST_AUTO_TEST_CASE(a_stream_waits_for_an_event_of_another,
+                     *needs_ops({HEDDLE_OP_FILL, HEDDLE_OP_SCALE_CLAMP})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const OwnStream other(bench);
@@ -216,7 +216,8 @@ BOOST_AUTO_TEST_CASE(an_event_that_was_never_recorded_is_done) {
   BOOST_TEST(bench.desc().done(event.raw) == 1);
 }
 
-BOOST_AUTO_TEST_CASE(an_event_may_be_freed_while_its_stream_is_still_running) {
+BOOST_AUTO_TEST_CASE(an_event_may_be_freed_while_its_stream_is_still_running,
+                     *needs_ops({HEDDLE_OP_FILL})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const OwnStream other(bench);
@@ -232,8 +233,8 @@ BOOST_AUTO_TEST_CASE(an_event_may_be_freed_while_its_stream_is_still_running) {
   BOOST_TEST(first_float(bench, memory, bench.stream()) == 19.0f);
 }
 
-BOOST_AUTO_TEST_CASE(
-    a_failure_comes_out_of_wait_with_the_name_of_the_op_and_later_work_is_skipped) {
+BOOST_AUTO_TEST_CASE(a_failure_comes_out_of_wait_with_the_name_of_the_op_and_later_work_is_skipped,
+                     *needs_ops({HEDDLE_OP_FILL, HEDDLE_OP_EMBEDDING})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const BadLookup bad(bench);
@@ -258,7 +259,8 @@ BOOST_AUTO_TEST_CASE(
   BOOST_TEST(first_float(bench, memory, bench.stream()) == 1.0f);
 }
 
-BOOST_AUTO_TEST_CASE(a_stream_that_waits_for_a_failed_one_fails_too) {
+BOOST_AUTO_TEST_CASE(a_stream_that_waits_for_a_failed_one_fails_too,
+                     *needs_ops({HEDDLE_OP_EMBEDDING})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const OwnStream other(bench);
@@ -276,7 +278,8 @@ BOOST_AUTO_TEST_CASE(a_stream_that_waits_for_a_failed_one_fails_too) {
   bench.wait();
 }
 
-BOOST_AUTO_TEST_CASE(several_streams_share_one_device) {
+BOOST_AUTO_TEST_CASE(several_streams_share_one_device,
+                     *needs_ops({HEDDLE_OP_FILL, HEDDLE_OP_SCALE_CLAMP})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   constexpr int kStreams = 4;
@@ -299,7 +302,9 @@ BOOST_AUTO_TEST_CASE(several_streams_share_one_device) {
     BOOST_TEST(results[static_cast<std::size_t>(s)] == static_cast<float>(s + 10));
 }
 
-BOOST_AUTO_TEST_CASE(a_call_that_does_not_fit_is_refused_with_its_sizes_before_it_is_enqueued) {
+BOOST_AUTO_TEST_CASE(a_call_that_does_not_fit_is_refused_with_its_sizes_before_it_is_enqueued,
+                     *needs_ops({HEDDLE_OP_ADD, HEDDLE_OP_RMS_NORM, HEDDLE_OP_ACTIVATION,
+                                 HEDDLE_OP_LINEAR})) {
   const Plugin plugin(settings().plugin);
   const Bench bench(plugin);
   const TestDevice::Buffer memory(bench, 4096);
@@ -336,63 +341,6 @@ BOOST_AUTO_TEST_CASE(a_call_that_does_not_fit_is_refused_with_its_sizes_before_i
   refuses(HEDDLE_OP_ACTIVATION, {&x}, {&x}, &unknown, sizeof unknown, "77");
   refuses(HEDDLE_OP_LINEAR, {&x, &filter}, {&four}, &none, sizeof none, "(4, 9)");
   bench.wait();
-}
-
-BOOST_AUTO_TEST_CASE(parts_of_a_weight_are_joined_and_cast_in_every_file_type) {
-  const Plugin plugin(settings().plugin);
-  const Bench bench(plugin);
-  Random random(settings().seed);
-  for (heddle_dtype type :
-       {HEDDLE_F32, HEDDLE_F16, HEDDLE_BF16, HEDDLE_F64, HEDDLE_F8_E4M3, HEDDLE_F8_E5M2}) {
-    const HostTensor first = filled(random, HostTensor(type, {3, 5})),
-                     second = filled(random, HostTensor::slice(type, {4, 5}, 2));
-    const heddle_tensor_info whole = device::row_major(type, {7, 5});
-    heddle_weight_layout layout{};
-    check(bench.desc().weight_layout(bench.raw(), HEDDLE_USE_VECTOR, &whole, &layout));
-    BOOST_TEST(layout.info.dtype == HEDDLE_F32);
-    BOOST_TEST(layout.bytes == 7u * 5u * 4u);
-    const TestDevice::Buffer memory(bench, layout.bytes);
-    const heddle_view parts[] = {
-        {first.info(), const_cast<std::byte*>(first.memory().data()) + first.origin()},
-        {second.info(), const_cast<std::byte*>(second.memory().data()) + second.origin()}};
-    const heddle_view* pointers[] = {&parts[0], &parts[1]};
-    check(bench.desc().make_weight(bench.raw(), bench.stream(), HEDDLE_USE_VECTOR, &layout, 2,
-                                   pointers, memory.memory));
-    float made[35];
-    check(
-        bench.desc().copy(bench.stream(), nullptr, made, bench.raw(), memory.memory, sizeof made));
-    bench.wait();
-    for (std::int64_t i = 0; i < 35; ++i) {
-      const double expected = i < 15 ? first.get(i) : second.get(i - 15);
-      BOOST_TEST(made[i] == static_cast<float>(expected), device::dtype_name(type)
-                                                              << " element " << i);
-    }
-    // One part is missing.
-    heddle_status* status = bench.desc().make_weight(bench.raw(), bench.stream(), HEDDLE_USE_VECTOR,
-                                                     &layout, 1, pointers, memory.memory);
-    BOOST_REQUIRE(status != nullptr);
-    BOOST_TEST(contains(take(status).message, "3 rows"));
-  }
-}
-
-BOOST_AUTO_TEST_CASE(two_devices_copy_to_each_other_and_nobody_else) {
-  const Plugin plugin(settings().plugin);
-  const TestDevice first(plugin, settings().options, 0), second(plugin, settings().options, 1);
-  BOOST_TEST(first.desc().can_copy(first.raw(), nullptr) == 1);
-  BOOST_TEST(first.desc().can_copy(first.raw(), second.raw()) == 1);
-  int foreign = 0;
-  BOOST_TEST(first.desc().can_copy(first.raw(), reinterpret_cast<heddle_device*>(&foreign)) == 0);
-  std::vector<float> numbers(1 << 19), back(numbers.size());
-  std::iota(numbers.begin(), numbers.end(), 0.0f);
-  const std::size_t bytes = numbers.size() * sizeof(float);
-  const TestDevice::Buffer here(first, bytes), there(second, bytes);
-  check(
-      first.desc().copy(first.stream(), first.raw(), here.memory, nullptr, numbers.data(), bytes));
-  check(first.desc().copy(first.stream(), second.raw(), there.memory, first.raw(), here.memory,
-                          bytes));
-  check(first.desc().copy(first.stream(), nullptr, back.data(), second.raw(), there.memory, bytes));
-  first.wait();
-  BOOST_TEST((back == numbers));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

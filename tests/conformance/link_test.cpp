@@ -35,7 +35,7 @@ heddle_link link_of(const TestDevice& device, heddle_device* peer) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do, *needs_link()) {
+BOOST_AUTO_TEST_CASE(a_link_says_what_copies_can_do, *needs_link() * needs_two_devices()) {
   const Plugin plugin(settings().plugin);
   const TestDevice first(plugin, settings().options, 0), second(plugin, settings().options, 1);
   const bool visible = first.info().host_visible != 0;

@@ -1,24 +1,30 @@
 // The conformance program of device plugins.
 //
-//   conformance test    --plugin FILE [--oracle FILE] --goldens FILE [--option KEY=VALUE]...
-//                       [--seed N] [--only REGEX] [-- BOOST OPTIONS]
+//   conformance test    --plugin FILE [--oracle FILE] [--goldens FILE] [--option KEY=VALUE]...
+//                       [--seed N] [--only REGEX] [--complete yes] [-- BOOST OPTIONS]
 //   conformance bench   --plugin FILE [--option KEY=VALUE]...
 //   conformance speed   --plugin FILE [--option KEY=VALUE]... [--only REGEX]
 //   conformance support --plugin FILE [--option KEY=VALUE]...
 //
 // test: Boost.Test over all cases; every kernel on every one, or those of which "CASE with KERNEL"
-// has REGEX in it. bench: seconds of each kernel on each case. speed: the rate of the best kernel
-// at the sizes of image models, of all cases or those in whose names REGEX finds something.
-// support: a table of ops and kernels. --oracle is the CPU plugin, when another one is under test.
+// has REGEX in it. A device says by its kernels' `fits` and its `weight_layout` what it has: all of
+// that is run, the rest is counted, and no failure but with --complete. bench: seconds of each
+// kernel on each case. speed: the rate of the best kernel at the sizes of image models, of all
+// cases or those in whose names REGEX finds something. support: a table of ops and kernels.
+// --oracle is the CPU plugin, else ../plugins/cpu.so from the program; --goldens is what
+// make_goldens.py wrote, else goldens.safetensors beside the program.
 #define BOOST_TEST_NO_MAIN
 #include <boost/test/unit_test.hpp>
 
 #include <cctype>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <stdexcept>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "modes.h"
@@ -49,12 +55,32 @@ void read_flag(const std::string& flag, const std::string& value) {
     parsed.only = value;
   else if (flag == "--seed")
     parsed.seed = std::stoull(value);
+  else if (flag == "--complete" && (value == "yes" || value == "no"))
+    parsed.complete = value == "yes";
   else if (flag == "--option" && value.find('=') != std::string::npos)
     parsed.options[value.substr(0, value.find('='))] =
         option_value(value.substr(value.find('=') + 1));
   else
     throw std::invalid_argument(flag + " " + value +
                                 ": unknown. See the top of tests/conformance/main.cpp");
+}
+
+// What stands beside the program, in a build folder as where it is installed.
+std::string beside_program(const char* name) {
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  return (program.parent_path() / name).lexically_normal().string();
+}
+
+void find_the_rest() {
+  std::error_code error;
+  if (parsed.plugin.empty()) throw std::invalid_argument("--plugin FILE is missing");
+  if (parsed.oracle.empty()) parsed.oracle = beside_program("../plugins/cpu.so");
+  if (parsed.goldens.empty()) parsed.goldens = beside_program("goldens.safetensors");
+  // Without the other one a plugin is its own.
+  if (!std::filesystem::exists(parsed.oracle, error) ||
+      std::filesystem::equivalent(parsed.oracle, parsed.plugin, error))
+    parsed.oracle = parsed.plugin;
 }
 
 }  // namespace
@@ -74,7 +100,7 @@ int main(int argc, char** argv) {
     int i = 2;
     for (; i + 1 < argc && std::string(argv[i]) != "--"; i += 2) read_flag(argv[i], argv[i + 1]);
     for (++i; i < argc; ++i) rest.push_back(argv[i]);
-    if (parsed.oracle.empty()) parsed.oracle = parsed.plugin;
+    find_the_rest();
     if (parsed.oracle != parsed.plugin) helper = std::make_unique<const Plugin>(parsed.oracle);
     if (mode == "bench") return bench();
     if (mode == "speed") return speed();

@@ -1,6 +1,7 @@
 #include "modes.h"
 
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,10 +30,19 @@ int support() {
   const TestDevice device(plugin, settings().options);
   std::map<std::string, std::map<std::string, int>> fits;  // op, kernel, cases
   std::map<std::string, int> cases;
+  std::map<std::string, std::string> refusals;  // of a case that could not even be asked about
   for (const heddle_kernel* kernel : plugin.kernels()) fits[kernel->op][kernel->name] = 0;
+  int offered = 0, all = 0;
   for (const OpCase& op_case : make_op_cases(settings().seed)) {
     ++cases[op_case.op];
-    for (const heddle_kernel* kernel : device.fitting(op_case)) ++fits[op_case.op][kernel->name];
+    ++all;
+    try {
+      const auto kernels = device.fitting(op_case);
+      offered += kernels.empty() ? 0 : 1;
+      for (const heddle_kernel* kernel : kernels) ++fits[op_case.op][kernel->name];
+    } catch (const std::exception& error) {
+      refusals.emplace(op_case.op, op_case.name + ": " + error.what());
+    }
   }
   std::printf("%-22s %6s  %s\n", "op", "cases", "kernels, and how many of the cases each fits");
   for (const auto& [op, kernels] : fits) {
@@ -40,7 +50,10 @@ int support() {
     for (const auto& [name, count] : kernels) text += name + " " + std::to_string(count) + "  ";
     std::printf("%-22s %6d  %s\n", op.c_str(), cases[op], text.c_str());
   }
-  return 0;
+  for (const auto& [op, why] : refusals) std::printf("%-22s refuses %s\n", op.c_str(), why.c_str());
+  std::printf("%d of %d cases, %zu of %zu ops are offered\n", offered, all, fits.size(),
+              cases.size());
+  return refusals.empty() ? 0 : 1;
 }
 
 }  // namespace heddle::conformance

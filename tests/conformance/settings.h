@@ -15,6 +15,7 @@ struct Settings {
   OptionMap options;    // of the device under test
   std::string only;     // a regular expression: of cases with it in their names
   std::uint64_t seed = 1;
+  bool complete = false;  // what the device does not offer is a failure
 };
 
 const Settings& settings();

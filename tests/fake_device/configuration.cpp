@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/base/text.h"
-#include "fake_control.h"
 #include "heddle/device.hpp"
+#include "heddle/testing/fake_control.h"
 
 namespace heddle::fake {
 

@@ -1,8 +1,8 @@
 // The table behind fake_control.h.
 #pragma once
 
-#include "fake_control.h"
 #include "heddle/abi/device.h"
+#include "heddle/testing/fake_control.h"
 
 namespace heddle::fake {
 

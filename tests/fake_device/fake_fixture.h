@@ -15,7 +15,7 @@
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
-#include "tests/fake_device/fake_control.h"
+#include "heddle/testing/fake_control.h"
 #include "tests/support/engine_fixture.h"
 
 namespace heddle::test {

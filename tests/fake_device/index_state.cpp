@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "fake_control.h"
+#include "heddle/testing/fake_control.h"
 
 namespace heddle::fake {
 

@@ -40,7 +40,7 @@ struct Widget {
   double number = 0;
   const char* text = "";
   double min = 0, max = 0, step = 0, round = 0;
-  Choices choices;
+  Choices choices = {};  // a default, so that who gives none is not warned
   const char* source = nullptr;
   std::int32_t kind = 0;  // 0: what the type suggests
   const char* extra = nullptr;

@@ -15,7 +15,7 @@
 #include "engine/base/text.h"
 #include "engine/plugin/devices.h"
 #include "engine/plugin/loader.h"
-#include "tests/fake_device/fake_control.h"
+#include "heddle/testing/fake_control.h"
 
 namespace heddle::soak {
 

@@ -31,9 +31,9 @@
 #include "engine/plugin/loader.h"
 #include "heddle/abi/base.h"
 #include "heddle/engine.hpp"
+#include "heddle/testing/fake_control.h"
 #include "tests/bench/soak/jobs.h"
 #include "tests/bench/soak/neighbour.h"
-#include "tests/fake_device/fake_control.h"
 
 namespace heddle::soak {
 

@@ -83,6 +83,10 @@ BOOST_AUTO_TEST_CASE(each_command_is_known) {
   BOOST_TEST(parse({"queue"}).operands.empty());
   BOOST_TEST((parse({"models", "unload", "m"}).command == Command::models));
   BOOST_TEST((parse({"key", "add", "ann", "--admin"}).command == Command::key));
+  const CommandLine made = parse({"new", "node", "blur"});
+  BOOST_TEST((made.command == Command::make));
+  BOOST_TEST(made.operands == (Texts{"node", "blur"}), boost::test_tools::per_element());
+  BOOST_TEST((parse({"dev", "blur"}).command == Command::develop));
   BOOST_TEST((parse({"version"}).command == Command::version));
   BOOST_TEST((parse({"--version"}).command == Command::version));
 }

@@ -75,7 +75,14 @@ class TestDevice {
   const std::vector<const heddle_kernel*>& kernels() const { return plugin_.kernels(); }
   heddle_device_info info() const;
 
-  // Kernels that fit the case, best first; nothing is launched.
+  // How a weight would stand on the device; nothing where the device answers HEDDLE_UNSUPPORTED:
+  // it has no weights of this use and type. Throws std::runtime_error for every other refusal.
+  std::optional<heddle_weight_layout> weight_layout(heddle_use use,
+                                                    const heddle_tensor_info& info) const;
+  // Whether there is a kernel of the op, for whatever shapes.
+  bool offers(const std::string& op) const;
+  // Kernels that fit the case, best first; nothing is allocated or launched. None: the device does
+  // not offer it.
   std::vector<const heddle_kernel*> fitting(const OpCase& op_case) const;
 
   // Runs the case and fills its outputs, which are poisoned before. kernel == nullptr: the best
@@ -106,6 +113,7 @@ class TestDevice {
  private:
   struct Prepared;
   Prepared prepare(const OpCase& op_case, bool in_place) const;
+  std::optional<Prepared> shapes_of(const OpCase& op_case) const;
   const heddle_kernel* best(const heddle_op_call& call) const;
   void launch(const Prepared& prepared, const heddle_kernel& kernel, void* workspace) const;
   void run_prepared(OpCase& op_case, const heddle_kernel* kernel, bool in_place) const;

@@ -1,10 +1,10 @@
-/* fake_control.h - what a test can ask of the fake devices and do to them. The plugin `fake` gives
- * one table of the kind "test.fake_control/0". C11; every function may be called on any thread.
- * Devices are named by their index ("fake:3" is 3); what is set or counted for an index lasts until
- * reset(), whether a device of that index is open or not. An index from HEDDLE_FAKE_MOST on is
- * taken for the last one. */
-#ifndef HEDDLE_TESTS_FAKE_CONTROL_H
-#define HEDDLE_TESTS_FAKE_CONTROL_H
+/* heddle/testing/fake_control.h - what a test can ask of the fake devices and do to them. The
+ * plugin `fake` gives one table of the kind "test.fake_control/0". C11; every function may be
+ * called on any thread. Devices are named by their index ("fake:3" is 3); what is set or counted
+ * for an index lasts until reset(), whether a device of that index is open or not. An index from
+ * HEDDLE_FAKE_MOST on is taken for the last one. */
+#ifndef HEDDLE_TESTING_FAKE_CONTROL_H
+#define HEDDLE_TESTING_FAKE_CONTROL_H
 
 #include <stdint.h>
 

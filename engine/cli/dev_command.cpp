@@ -1,0 +1,128 @@
+// dev: builds the folder of a plugin, tests it and runs its workflow, and again when a file
+// changes. Each time in processes of their own, so that what a plugin does to its process is over
+// with it.
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <system_error>
+
+#include "engine/base/error.h"
+#include "engine/base/own_folder.h"
+#include "engine/base/text.h"
+#include "engine/cli/commands.h"
+
+extern char** environ;
+
+namespace heddle::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+using engine::cat;
+using engine::Code;
+using engine::Error;
+
+constexpr int kLookMilliseconds = 300;
+
+// Its exit code; of a signal 128 and its number, as a shell has it. It is in our process group, so
+// that Ctrl-C ends both.
+int run_process(const std::vector<std::string>& command) {
+  std::vector<char*> arguments;
+  for (const std::string& part : command) arguments.push_back(const_cast<char*>(part.c_str()));
+  arguments.push_back(nullptr);
+  pid_t process = 0;
+  if (const int failure =
+          ::posix_spawnp(&process, arguments[0], nullptr, nullptr, arguments.data(), environ))
+    throw Error(Code::not_found, cat("heddle dev: ", command.front(), ": ", std::strerror(failure),
+                                     ". It takes CMake, its ctest, and a C++ compiler in $PATH."));
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// What can change: all files but hidden ones and what is built and made, with time and size.
+using Files = std::map<fs::path, std::pair<fs::file_time_type, std::uintmax_t>>;
+
+Files files_in(const fs::path& folder) {
+  Files found;
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with(".") || name == "build" || name == "output") {
+      at.disable_recursion_pending();
+      continue;
+    }
+    std::error_code gone;  // an editor's file may go while we look
+    if (at->is_regular_file(gone))
+      found[at->path()] = {at->last_write_time(gone), at->file_size(gone)};
+  }
+  return found;
+}
+
+// True when all went well. What went wrong the processes have said.
+bool build_and_run(const fs::path& folder, Output& output) {
+  const std::string build = (folder / "build").string();
+  // An installed heddle is a folder above the program; a build folder is the program's.
+  const fs::path program = engine::program_folder();
+  const std::vector<std::vector<std::string>> steps{
+      {"cmake", "-S", folder.string(), "-B", build,
+       cat("-DCMAKE_PREFIX_PATH=", program.string(), ";", program.parent_path().string())},
+      {"cmake", "--build", build},
+      {"ctest", "--test-dir", build, "--output-on-failure"},
+      {"cmake", "--build", build, "--target", "run_workflow"}};
+  for (const std::vector<std::string>& step : steps)
+    if (const int code = run_process(step); code != 0) {
+      output.write(cat("heddle dev: `", engine::join(step, " "), "` ended with ", code, "\n"));
+      return false;
+    }
+  return true;
+}
+
+// Until a file changes, or a line comes in on stdin. False: stdin is at its end, and a program that
+// gives dev no more lines still wants changes looked for.
+bool wait_for_reason(const fs::path& folder, const Files& before, bool reads) {
+  pollfd line{reads ? STDIN_FILENO : -1, POLLIN, 0};
+  for (;;) {
+    const int came = ::poll(&line, 1, kLookMilliseconds);
+    if (came > 0 && line.revents != 0) {
+      char text[256];
+      const ssize_t size = ::read(STDIN_FILENO, text, sizeof text);
+      if (size > 0) return reads;
+      reads = false;
+      line.fd = -1;
+    }
+    if (files_in(folder) != before) return reads;
+  }
+}
+
+}  // namespace
+
+int develop_plugin(const Request& request, Output& output) {
+  const fs::path folder = request.operands.empty() ? fs::path() : fs::path(request.operands[0]);
+  std::error_code error;
+  if (request.operands.size() != 1 || !fs::is_regular_file(folder / "CMakeLists.txt", error))
+    throw Error(
+        Code::invalid_argument,
+        "heddle dev: it takes the folder of a plugin, with a CMakeLists.txt as `heddle new` "
+        "writes it.");
+  bool reads = true;
+  for (;;) {
+    const Files before = files_in(folder);
+    const bool went_well = build_and_run(folder, output);
+    output.write(cat("heddle dev: ", went_well ? "all is well" : "that failed",
+                     ". Again when a file in ", folder.string(),
+                     " changes, or with Enter; Ctrl-C ends.\n"));
+    reads = wait_for_reason(folder, before, reads);
+  }
+}
+
+}  // namespace heddle::cli
