@@ -58,8 +58,9 @@ std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bo
   const auto shard_axis = [&](const Operand& o) {
     if (o.storage < 0 || program.storages[o.storage].kind != ProgramStorage::Kind::weight)
       return -1;
-    const std::uint32_t slot = weight_slot(node, program.storages[o.storage].index).slot;
-    return slot < node.shards.size() ? node.shards[slot].axis : -1;
+    const WeightSlot of = weight_slot(node, program.storages[o.storage].index);
+    const int axis = of.slot < node.shards.size() ? int(node.shards[of.slot].axis) : -1;
+    return of.piece == WeightPiece::scale && axis == 0 ? -1 : axis;  // it is of all columns
   };
   for (const ProgramOp& op : program.ops) {
     BlockOp& made = ops.emplace_back(BlockOp{op_work(op, scaled_fp8), 0, 0, 0, {}});
