@@ -11,6 +11,7 @@
 #include "engine/device/row_op_checks.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/batch_ops.h"
 #include "heddle/abi/ops.h"
 #include "heddle/abi/row_ops.h"
 
@@ -58,6 +59,18 @@ void check_linear(const Examined& e) {
   e.vector(2, w.shape[0], "bias");
   if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
   e.attrs<heddle_activation_attrs>();
+}
+
+void check_batched_product(const Examined& e) {
+  e.operands(2, 2, 1);
+  const auto &a = *e.in(0), &b = *e.in(1), &o = e.out();
+  e.rank(a, 3, "first matrix");
+  e.rank(b, 3, "second matrix");
+  e.rank(o, 3, "output");
+  e.require(a.shape[0] == b.shape[0] && a.shape[0] == o.shape[0], "the batch sizes differ");
+  e.equal(a.shape[2], b.shape[1], "the inner sizes");
+  e.require(o.shape[1] == a.shape[1] && o.shape[2] == b.shape[2],
+            cat("the output is not ", a.shape[1], " by ", b.shape[2]));
 }
 
 void check_attention(const Examined& e) {
@@ -319,6 +332,7 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_MERGE_ROWS, check_merge_rows},
       {HEDDLE_OP_ATTENTION, check_attention},
       {HEDDLE_OP_LINEAR, check_linear},
+      {HEDDLE_OP_BATCHED_PRODUCT, check_batched_product},
       {HEDDLE_OP_CONV2D, check_conv2d},
       {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},
       {HEDDLE_OP_GROUP_NORM, check_group_norm},
@@ -348,6 +362,8 @@ OpCost op_cost(const heddle_op_call& call) {
   const double out = call.out_count > 0 ? elements(call.out[0]) : 0;
   if (op == HEDDLE_OP_LINEAR) {
     cost.flops = 2 * out * double(call.in[1]->info.shape[1]);
+  } else if (op == HEDDLE_OP_BATCHED_PRODUCT) {
+    cost.flops = 2 * out * double(call.in[0]->info.shape[2]);
   } else if (op == HEDDLE_OP_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]);

@@ -1,10 +1,21 @@
 #include "engine/files/joined_dtype.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "heddle/abi/node.h"
 
 namespace heddle::engine {
+namespace {
+
+bool have_same_factors(const TensorView& one, const TensorView& other) {
+  const TensorView *const a = column_factors(one), *const b = column_factors(other);
+  if (a == nullptr || b == nullptr) return a == b;
+  return a->dtype == b->dtype && a->data.size() == b->data.size() &&
+         std::memcmp(a->data.data(), b->data.data(), a->data.size()) == 0;
+}
+
+}  // namespace
 
 bool is_quantised(DType dtype) {
   return is_block_format(dtype) || dtype == DType::f8_e4m3 || dtype == DType::f8_e5m2;
@@ -32,6 +43,7 @@ DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use) {
   for (const TensorView* part : parts) {
     differ = differ || matrix_dtype(*part) != dtype;
     small = small || is_quantised(matrix_dtype(*part));
+    differ = differ || !have_same_factors(*part, first);
   }
   return differ && small ? DType::f32 : dtype;
 }

@@ -12,9 +12,14 @@ namespace heddle::engine {
 // f32 where they differ and one of them is in blocks or has 8 bits, because no other type holds
 // all of their numbers. Packed rows are matrices in blocks (packed_rows.h); where no block format
 // holds them they are widened on their way to a device: f32, and bf16 for tables of them. So are
-// tensors of Checkpoint::widen(). The type that its checkpoint casts matrices to, where that was
-// asked for.
+// tensors of Checkpoint::widen(), and matrices of unlike column_factors(). The type that its
+// checkpoint casts matrices to, where that was asked for.
 DType joined_dtype(std::span<const TensorView* const> parts, std::int32_t use);
+
+// A factor for each column of a packed matrix, which its blocks are without: what is multiplied by
+// the blocks has to be multiplied by them before. (columns), f32, f16 or bf16; lives as long as
+// `tensor.packed`. nullptr: there are none. In packed_groups.cpp.
+const TensorView* column_factors(const TensorView& tensor);
 
 // Of 8 bits or in blocks.
 bool is_quantised(DType dtype);

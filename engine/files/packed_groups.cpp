@@ -1,10 +1,12 @@
 // Numbers in groups that share a scale, as they are: nvfp4, mxfp8, awq_w4a16.
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/files/joined_dtype.h"
 #include "engine/files/packed_forms.h"
 #include "engine/tensor/numbers.h"
 
@@ -46,11 +48,15 @@ class Nvfp4 : public PackedRows {
  public:
   static constexpr std::int64_t kGroup = 16;
 
-  // `factors`: of the columns, or none.
-  Nvfp4(TiledScales scales, float scale, std::vector<float> factors, std::int64_t columns)
-      : scales_(scales), scale_(scale), factors_(std::move(factors)), columns_(columns) {
-    if (columns % kPackedBlock == 0 && factors_.empty()) blocks_ = DType::nvfp4;
+  // `given`: the factors of the columns, or nothing. Blocks are without them.
+  Nvfp4(TiledScales scales, float scale, std::optional<TensorView> given, std::int64_t columns)
+      : scales_(scales), scale_(scale), given_(std::move(given)), columns_(columns) {
+    if (columns % kPackedBlock == 0) blocks_ = DType::nvfp4;
+    if (!given_) return;
+    factors_.resize(std::size_t(columns));
+    to_floats(given_->dtype, given_->data, factors_.data());
   }
+  const TensorView* given() const { return given_ ? &*given_ : nullptr; }
 
   void widen(std::int64_t row, std::span<const std::byte> bytes, float* to) const override {
     static constexpr float kNumbers[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
@@ -81,7 +87,8 @@ class Nvfp4 : public PackedRows {
 
   const TiledScales scales_;
   const float scale_;
-  const std::vector<float> factors_;
+  const std::optional<TensorView> given_;  // a copy: views are put elsewhere
+  std::vector<float> factors_;
   const std::int64_t columns_;
 };
 
@@ -168,16 +175,17 @@ PackedForm nvfp4_form(const PackedMatrix& matrix) {
                                            TiledScales::count(matrix.rows(), in_row));
   const float scale =
       packed_float(DType::f32, matrix.scales("weight_scale_2", {DType::f32}, 1).data, 0);
-  std::vector<float> factors;
-  if (matrix.sibling("pre_quant_scale") != nullptr) {
-    const TensorView& given =
-        matrix.scales("pre_quant_scale", {DType::bf16, DType::f16, DType::f32}, columns);
-    factors.resize(std::size_t(columns));
-    to_floats(given.dtype, given.data, factors.data());
-  }
+  std::optional<TensorView> given;
+  if (matrix.sibling("pre_quant_scale") != nullptr)
+    given = matrix.scales("pre_quant_scale", {DType::bf16, DType::f16, DType::f32}, columns);
   return {
-      std::make_shared<Nvfp4>(TiledScales(scales.data, in_row), scale, std::move(factors), columns),
+      std::make_shared<Nvfp4>(TiledScales(scales.data, in_row), scale, std::move(given), columns),
       columns};
+}
+
+const TensorView* column_factors(const TensorView& tensor) {
+  const auto* const rows = dynamic_cast<const Nvfp4*>(tensor.packed.get());
+  return rows != nullptr ? rows->given() : nullptr;
 }
 
 PackedForm mxfp8_form(const PackedMatrix& matrix) {

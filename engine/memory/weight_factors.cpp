@@ -1,6 +1,7 @@
 #include "engine/memory/weight_factors.h"
 
 #include "engine/files/joined_dtype.h"
+#include "engine/tensor/dtype.h"
 #include "heddle/abi/node.h"
 
 namespace heddle::engine {
@@ -29,6 +30,18 @@ std::optional<WeightFactors> weight_factors(const WeightSource& matrix) {
     factors.up.places.push_back({up.row, up.column, up.term->scale, up.term->file});
   }
   return factors;
+}
+
+std::optional<WeightSource> column_scale(const WeightSource& matrix) {
+  if (matrix.use != HEDDLE_USE_LINEAR || matrix.parts.empty()) return {};
+  const TensorView* const factors = column_factors(*matrix.parts.front().tensor);
+  if (factors == nullptr || !is_block_format(DType(matrix.info().dtype))) return {};
+  WeightSource scale;
+  scale.use = HEDDLE_USE_VECTOR;
+  for (const WeightSource::Range& c : matrix.columns)
+    scale.parts.push_back({factors, c.begin, c.end});
+  if (scale.parts.empty()) scale.parts.push_back({factors, 0, matrix.info().shape[1]});
+  return scale;
 }
 
 }  // namespace heddle::engine

@@ -16,4 +16,8 @@ struct WeightFactors {
 // lives as long as W's patches.
 std::optional<WeightFactors> weight_factors(const WeightSource& matrix);
 
+// What the very columns of W are scaled by (column_factors(), joined_dtype.h), as a vector;
+// nothing: there is nothing, or W is widened and has it in its numbers.
+std::optional<WeightSource> column_scale(const WeightSource& matrix);
+
 }  // namespace heddle::engine

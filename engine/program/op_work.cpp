@@ -8,6 +8,7 @@
 #include "engine/program/weight_slot.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/batch_ops.h"
 #include "heddle/abi/ops.h"
 
 namespace heddle::engine {
@@ -16,9 +17,10 @@ namespace {
 
 OpKind kind_of(const ProgramOp& op, bool scaled_fp8) {
   static const std::uint32_t linear = op_id(HEDDLE_OP_LINEAR), conv2d = op_id(HEDDLE_OP_CONV2D),
-                             attention = op_id(HEDDLE_OP_ATTENTION);
+                             attention = op_id(HEDDLE_OP_ATTENTION),
+                             batched = op_id(HEDDLE_OP_BATCHED_PRODUCT);
   if (op.op == attention) return OpKind::attention;
-  if (op.op == conv2d) return OpKind::gemm;
+  if (op.op == conv2d || op.op == batched) return OpKind::gemm;
   if (op.op != linear) return OpKind::other;
   return scaled_fp8 && op.in[1].info.dtype == HEDDLE_F8_E4M3 ? OpKind::fp8_gemm : OpKind::gemm;
 }
@@ -58,8 +60,9 @@ std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bo
   const auto shard_axis = [&](const Operand& o) {
     if (o.storage < 0 || program.storages[o.storage].kind != ProgramStorage::Kind::weight)
       return -1;
-    const std::uint32_t slot = weight_slot(node, program.storages[o.storage].index).slot;
-    return slot < node.shards.size() ? node.shards[slot].axis : -1;
+    const WeightSlot of = weight_slot(node, program.storages[o.storage].index);
+    const int axis = of.slot < node.shards.size() ? int(node.shards[of.slot].axis) : -1;
+    return of.piece == WeightPiece::scale && axis == 0 ? -1 : axis;  // it is of all columns
   };
   for (const ProgramOp& op : program.ops) {
     BlockOp& made = ops.emplace_back(BlockOp{op_work(op, scaled_fp8), 0, 0, 0, {}});

@@ -121,19 +121,18 @@ void SessionPlanner::begin(PlacedBlock& placed, NodeIndex n, std::uint32_t branc
   }
 }
 
-// What patches add beside the node's weights.
+// What stands beside the node's weights.
 SlotFactors SessionPlanner::factors(NodeIndex n, std::uint32_t device_slot,
                                     std::uint32_t rank) const {
   const Node& node = graph_.nodes[n];
   SlotFactors all;
   for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
-    const auto info = [&](WeightPiece piece) {
-      return spec_.weight(device_slot, n, weight_number(node, {slot, piece}), rank);
-    };
-    const auto down = info(WeightPiece::down), up = info(WeightPiece::up);
-    if (!down || !up) continue;
+    FactorInfos beside;
+    for (const WeightPiece piece : kPiecesBeside)
+      beside.of(piece) = spec_.weight(device_slot, n, weight_number(node, {slot, piece}), rank);
+    if (!(beside.down && beside.up) && !beside.scale) continue;
     all.resize(node.weights.size());
-    all[slot] = {*down, *up};
+    all[slot] = beside;
   }
   return all;
 }

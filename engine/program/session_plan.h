@@ -68,7 +68,7 @@ struct SessionSpec {
   std::function<std::optional<heddle_tensor_info>(std::uint32_t device_slot, NodeIndex node,
                                                   std::uint32_t slot, std::uint32_t rank)>
       weight;
-  bool has_factors = false;    // patches are added beside some weights
+  bool has_factors = false;    // something stands beside some weights
   bool is_scaled_fp8 = false;  // matrices of f8_e4m3 are scaled fp8 (Checkpoint::scale_to_fp8())
   // The bytes of that layout; empty: as its elements take.
   std::function<std::uint64_t(std::uint32_t device_slot, NodeIndex node, std::uint32_t slot,

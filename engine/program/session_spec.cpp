@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "engine/files/joined_dtype.h"
 #include "engine/graph/model.h"
 #include "engine/program/op_work.h"
 #include "engine/program/weight_sources.h"
@@ -36,6 +37,14 @@ class ModelSources {
   std::map<NodeIndex, std::vector<std::optional<WeightSource>>> by_node_;
 };
 
+bool has_pieces_beside(const Model& model) {
+  if (model.patches != nullptr) return true;
+  return model.checkpoint != nullptr &&
+         std::ranges::any_of(model.checkpoint->tensors(), [](const TensorView& tensor) {
+           return column_factors(tensor) != nullptr;
+         });
+}
+
 }  // namespace
 
 SessionSpec session_spec(SessionSetup setup) {
@@ -51,7 +60,7 @@ SessionSpec session_spec(SessionSetup setup) {
   spec.donors = std::move(setup.donors);
   spec.pinned_bytes = setup.pinned_bytes;
   const std::shared_ptr<const Model> model = get_model(*call.model);
-  spec.has_factors = model->patches != nullptr;
+  spec.has_factors = has_pieces_beside(*model);
   spec.is_scaled_fp8 = is_scaled_fp8(*model);
   const auto sources = std::make_shared<ModelSources>(model, setup.placement.rank_fractions);
   const auto layout = [sources, layout = std::move(setup.layout)](

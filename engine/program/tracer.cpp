@@ -50,11 +50,13 @@ class TracedBlock final : public heddle_ctx {
     factors_.resize(spec.factors.size());
     for (std::uint32_t i = 0; i < spec.factors.size(); ++i) {
       if (!spec.factors[i]) continue;
-      const auto factor = [&](const heddle_tensor_info& info, WeightPiece piece) {
-        return tensor(info, ProgramStorage::Kind::weight, weight_number(node, {i, piece}));
+      const auto factor = [&](WeightPiece piece) {
+        const std::optional<heddle_tensor_info>& info = spec.factors[i]->of(piece);
+        return info ? tensor(*info, ProgramStorage::Kind::weight, weight_number(node, {i, piece}))
+                    : Tensor();
       };
-      factors_[i] = {factor(spec.factors[i]->down, WeightPiece::down),
-                     factor(spec.factors[i]->up, WeightPiece::up)};
+      factors_[i] = {factor(WeightPiece::down), factor(WeightPiece::up),
+                     factor(WeightPiece::scale)};
     }
   }
 
@@ -101,8 +103,13 @@ class TracedBlock final : public heddle_ctx {
   void op(std::uint32_t op, std::span<heddle_tensor* const> in, std::span<heddle_tensor* const> out,
           std::span<const std::byte> attrs) override {
     for (std::size_t i = 0; i < in.size() && !factors_.empty(); ++i)
-      if (const std::optional<std::uint32_t> slot = patched_slot(in[i]))
-        return add_beside(*slot, op, in, out, attrs);
+      if (const std::optional<std::uint32_t> slot = slot_with_factors(in[i])) {
+        if (factors_[*slot].down) return add_beside(*slot, op, in, out, attrs);
+        const Tensor scaled = scaled_input(*slot, op, in);
+        std::vector<heddle_tensor*> given(in.begin(), in.end());
+        given[0] = scaled.get();
+        return issue(op, given, out, attrs);
+      }
     issue(op, in, out, attrs);
   }
   void issue(std::uint32_t op, std::span<heddle_tensor* const> in,
@@ -163,13 +170,44 @@ class TracedBlock final : public heddle_ctx {
     return make_tensor(info, std::make_shared<TracedStorage>(
                                  this, std::int32_t(program_.storages.size() - 1), bytes));
   }
-  // Of a weight that a patch is added beside.
-  std::optional<std::uint32_t> patched_slot(heddle_tensor* t) const {
+  // Of a weight that something stands beside.
+  std::optional<std::uint32_t> slot_with_factors(heddle_tensor* t) const {
     if (t == nullptr) return {};
     const ProgramStorage& storage = program_.storages[std::size_t(operand(t).storage)];
-    const bool is_patched = storage.kind == ProgramStorage::Kind::weight &&
-                            storage.index < factors_.size() && factors_[storage.index].down;
-    return is_patched ? std::optional(storage.index) : std::nullopt;
+    const bool has_any = storage.kind == ProgramStorage::Kind::weight &&
+                         storage.index < factors_.size() &&
+                         (factors_[storage.index].down || factors_[storage.index].scale);
+    return has_any ? std::optional(storage.index) : std::nullopt;
+  }
+
+  // What linear/1 reads besides a weight, times the scales of the weight's columns.
+  Tensor scaled_input(std::uint32_t slot, std::uint32_t op, std::span<heddle_tensor* const> in) {
+    static const std::uint32_t linear = op_id(HEDDLE_OP_LINEAR), mul = op_id(HEDDLE_OP_MUL);
+    const Tensor& scale = factors_[slot].scale;
+    heddle_tensor *const x = in[0], *const weight = in.size() > 1 ? in[1] : nullptr;
+    const bool is_product = op == linear && x != nullptr && x->info.rank > 0 &&
+                            slot_with_factors(weight) == slot && weight->info.rank == 2 &&
+                            weight->info.shape[1] == scale->info.shape[0] &&
+                            x->info.shape[x->info.rank - 1] == scale->info.shape[0];
+    if (!is_product)
+      throw Error(Code::unsupported,
+                  cat("the columns of the weight ", quote(spec_.node->type->slot(slot).name),
+                      " have scales (pre_quant_scale), and it is read by ", op_name(op),
+                      " or in columns: they are for whole products only. Use a file without."));
+    heddle_tensor_info wide = scale->info;  // of as many axes as x
+    wide.rank = x->info.rank;
+    std::fill(std::begin(wide.shape), std::end(wide.shape), 0);
+    std::fill(std::begin(wide.stride), std::end(wide.stride), 0);
+    std::fill_n(std::begin(wide.shape), wide.rank - 1, 1);
+    wide.shape[wide.rank - 1] = scale->info.shape[0];
+    const Tensor factors = make_tensor(checked_info(wide, "scales"), scale->storage);
+    heddle_tensor_info made = x->info;
+    std::fill(std::begin(made.stride), std::end(made.stride), 0);
+    const Tensor scaled = make(made);
+    heddle_tensor* const given[] = {x, factors.get()};
+    heddle_tensor* const to[] = {scaled.get()};
+    issue(mul, given, to, {});
+    return scaled;
   }
 
   // linear/1 with the patch of its weight: f(x W^T + (x down^T) up^T + bias) + residual.
@@ -180,7 +218,7 @@ class TracedBlock final : public heddle_ctx {
     heddle_tensor *const x = given_at(0), *const weight = given_at(1),
                          *const residual = given_at(3);
     const bool is_gemm = op == linear && x != nullptr && x->info.rank > 0 && out.size() == 1 &&
-                         out[0] != nullptr && patched_slot(weight) == slot &&
+                         out[0] != nullptr && slot_with_factors(weight) == slot &&
                          weight->offset_bytes == 0 &&
                          same_shape(weight->info, *spec_.weights[slot]);
     if (!is_gemm)
@@ -210,7 +248,8 @@ class TracedBlock final : public heddle_ctx {
     heddle_tensor* const down[] = {x, factors.down.get(), nullptr, nullptr};
     heddle_tensor* const up[] = {narrow.get(), factors.up.get(), nullptr,
                                  is_activated ? nullptr : residual};
-    heddle_tensor* const whole[] = {x, weight, given_at(2), patch.get()};
+    const Tensor scaled = factors.scale ? scaled_input(slot, op, in) : Tensor();
+    heddle_tensor* const whole[] = {scaled ? scaled.get() : x, weight, given_at(2), patch.get()};
     issue(linear, down, narrowed, bytes_of(none));
     issue(linear, up, patched, bytes_of(none));
     issue(linear, whole, out, bytes_of(none));
@@ -233,7 +272,7 @@ class TracedBlock final : public heddle_ctx {
   std::vector<Value> inputs_;
   std::vector<Tensor> weights_;
   struct Factors {
-    Tensor down, up;
+    Tensor down, up, scale;
   };
   std::vector<Factors> factors_;  // by slot
   std::vector<Tensor> outputs_;

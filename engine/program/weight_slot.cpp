@@ -1,6 +1,7 @@
 #include "engine/program/weight_slot.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "engine/base/text.h"
 #include "engine/files/joined_dtype.h"
@@ -14,20 +15,30 @@ namespace heddle::engine {
 WeightSlot weight_slot(const Node& node, std::uint32_t number) {
   const auto slots = std::uint32_t(node.weights.size());
   if (number < slots) return {number, WeightPiece::whole};
-  const std::uint32_t factor = number - slots;
-  return {factor / 2, factor % 2 == 0 ? WeightPiece::down : WeightPiece::up};
+  const std::uint32_t beside = number - slots, count = std::size(kPiecesBeside);
+  return {beside / count, kPiecesBeside[beside % count]};
 }
 
 std::uint32_t weight_number(const Node& node, WeightSlot slot) {
   if (slot.piece == WeightPiece::whole) return slot.slot;
-  return std::uint32_t(node.weights.size()) + 2 * slot.slot +
-         (slot.piece == WeightPiece::down ? 0 : 1);
+  const auto* const at = std::ranges::find(kPiecesBeside, slot.piece);
+  const std::uint32_t count = std::size(kPiecesBeside);
+  return std::uint32_t(node.weights.size()) + count * slot.slot +
+         std::uint32_t(at - std::begin(kPiecesBeside));
 }
 
 std::string weight_name(const Node& node, std::uint32_t number) {
   const WeightSlot slot = weight_slot(node, number);
   const std::string_view name = node.type->slot(slot.slot).name;
-  return slot.piece == WeightPiece::whole ? std::string(name) : cat("the patch of ", name);
+  if (slot.piece == WeightPiece::whole) return std::string(name);
+  return cat(slot.piece == WeightPiece::scale ? "the scales of " : "the patch of ", name);
+}
+
+const std::optional<heddle_tensor_info>& FactorInfos::of(WeightPiece piece) const {
+  return piece == WeightPiece::down ? down : piece == WeightPiece::up ? up : scale;
+}
+std::optional<heddle_tensor_info>& FactorInfos::of(WeightPiece piece) {
+  return piece == WeightPiece::down ? down : piece == WeightPiece::up ? up : scale;
 }
 
 std::uint64_t file_bytes(const Model& model, const Node& node, std::uint32_t number) {
@@ -54,23 +65,34 @@ std::uint64_t file_bytes(const Model& model, const Node& node, std::uint32_t num
 
 SlotFactors slot_factors(const Model& model, const Node& node, heddle_dtype compute) {
   SlotFactors all;
-  if (model.patches == nullptr) return all;
+  if (model.checkpoint == nullptr) return all;
   for (std::uint32_t slot = 0; slot < node.weights.size(); ++slot) {
     if (node.type->slot(slot).use != HEDDLE_USE_LINEAR) continue;
     std::vector<TensorRows> parts;
+    std::vector<const TensorView*> tensors;
     std::int64_t rows = 0, columns = 0;
     for (const WeightPart& part : node.weights[slot]) {
       const TensorView& tensor = model.checkpoint->at(part.tensor);
       if (tensor.shape.size() != 2) continue;
       parts.push_back({&tensor, part.begin, part.end < 0 ? tensor.shape[0] : part.end});
+      tensors.push_back(&tensor);
       rows += parts.back().end - parts.back().begin;
       columns = tensor.shape[1];
     }
-    const std::int64_t rank = patch_factors(*model.patches, parts).rank;
-    if (rank == 0) continue;
+    if (parts.empty()) continue;
+    FactorInfos beside;
+    const std::int64_t rank =
+        model.patches == nullptr ? 0 : patch_factors(*model.patches, parts).rank;
+    if (rank > 0) {
+      beside.down = make_info(compute, std::vector{rank, columns});
+      beside.up = make_info(compute, std::vector{rows, rank});
+    }
+    if (column_factors(*tensors.front()) != nullptr &&
+        is_block_format(joined_dtype(tensors, HEDDLE_USE_LINEAR)))
+      beside.scale = make_info(compute, std::vector{columns});
+    if (!beside.down && !beside.scale) continue;
     all.resize(node.weights.size());
-    all[slot] = {make_info(compute, std::vector{rank, columns}),
-                 make_info(compute, std::vector{rows, rank})};
+    all[slot] = beside;
   }
   return all;
 }

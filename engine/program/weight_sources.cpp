@@ -100,6 +100,7 @@ std::optional<WeightSource> numbered_source(const std::vector<std::optional<Weig
       is_whole ? *sources[slot.slot]
                : rank_source(*sources[slot.slot], node.shards[slot.slot], shares, rank);
   if (slot.piece == WeightPiece::whole) return source;
+  if (slot.piece == WeightPiece::scale) return column_scale(source);
   auto factors = weight_factors(source);
   if (!factors) return {};
   return slot.piece == WeightPiece::down ? factors->down : factors->up;

@@ -148,12 +148,12 @@ class Counter {
       std::vector<BlockLoad::SlotBytes> pieces{
           {dense_bytes(*infos[slot]), file_bytes(model_, node, slot)}};
       device_slots[slot] = at;
-      if (slot < factors.size() && factors[slot]) {
-        for (const heddle_tensor_info& info : {factors[slot]->down, factors[slot]->up})
-          pieces.push_back({dense_bytes(info), 0});
-        device_slots[weight_number(node, {slot, WeightPiece::down})] = at + 1;
-        device_slots[weight_number(node, {slot, WeightPiece::up})] = at + 2;
-      }
+      if (slot < factors.size() && factors[slot])
+        for (const WeightPiece piece : kPiecesBeside) {
+          if (!factors[slot]->of(piece)) continue;
+          device_slots[weight_number(node, {slot, piece})] = at + std::uint32_t(pieces.size());
+          pieces.push_back({dense_bytes(*factors[slot]->of(piece)), 0});
+        }
       std::uint64_t bytes = 0;
       for (const BlockLoad::SlotBytes& piece : pieces) bytes += piece.bytes;
       block.weight_bytes += bytes;
@@ -308,7 +308,7 @@ std::optional<heddle_tensor_info> weight_info(const Model& model, const Node& no
   if (const WeightSlot of = weight_slot(node, slot); of.piece != WeightPiece::whole) {
     const SlotFactors factors = slot_factors(model, node, compute);
     if (of.slot >= factors.size() || !factors[of.slot]) return {};
-    return of.piece == WeightPiece::down ? factors[of.slot]->down : factors[of.slot]->up;
+    return factors[of.slot]->of(of.piece);
   }
   const std::vector<WeightPart>& parts = node.weights[slot];
   if (parts.empty()) return {};

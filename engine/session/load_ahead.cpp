@@ -25,7 +25,8 @@ std::vector<WeightSource> all_weights(const Model& model) {
   for (const Node& node : model.graph->nodes) {
     const std::vector<std::optional<WeightSource>> sources = weight_sources(model, node);
     for (std::uint32_t slot = 0; slot < sources.size(); ++slot)
-      for (const WeightPiece piece : {WeightPiece::whole, WeightPiece::down, WeightPiece::up}) {
+      for (const WeightPiece piece :
+           {WeightPiece::whole, WeightPiece::down, WeightPiece::up, WeightPiece::scale}) {
         const std::uint32_t number = weight_number(node, {slot, piece});
         if (auto source = numbered_source(sources, node, number, {}, kWholeWeight))
           all.push_back(std::move(*source));

@@ -27,6 +27,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kReferenceMergeRows,
     &kReferenceAttention,
     &kReferenceLinear,
+    &kReferenceBatchedProduct,
     &kReferenceConv2d,
     &kReferenceDepthwiseConv2d,
     &kReferenceGroupNorm,
@@ -47,6 +48,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastGroupNorm,
     &kFastAttention,
     &kFastLinear,
+    &kFastBatchedProduct,
     &kFastConv2d,
     &kFastDepthwiseConv2d,
 #if defined(HEDDLE_WITH_ONEDNN)

@@ -17,6 +17,7 @@ extern const heddle_kernel kReferenceRopeTable, kReferenceGridIds,
     kReferenceTimestepEmbedding;  // reference_table.cpp
 extern const heddle_kernel kReferenceEmbedding, kReferenceRelativeBucket;
 extern const heddle_kernel kReferenceMatchRows, kReferenceMergeRows;
+extern const heddle_kernel kReferenceBatchedProduct, kFastBatchedProduct;  // batched_product.cpp
 extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
 extern const heddle_kernel kReferenceLinear, kReferenceConv2d, kReferenceDepthwiseConv2d,
     kReferenceUpsampleNearest;  // reference_linear.cpp, _image.cpp

@@ -30,6 +30,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kMergeRows,
     &kAttention,
     &kLinear,
+    &kBatchedProduct,
     &kConv2d,
     &kUpsampleNearest,
     &kMatmulLinear,

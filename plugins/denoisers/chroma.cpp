@@ -6,6 +6,7 @@
 #include "flux_modules.h"
 #include "patches.h"
 #include "preview_factors.h"
+#include "radiance.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -17,11 +18,13 @@ constexpr int kOfSingle = 3, kOfStream = 6, kOfLast = 2;  // modulations that ea
 // Builds the graph of one file.
 class ChromaBuilder {
  public:
+  // `radiance`: nullptr where it draws latents.
   ChromaBuilder(const Checkpoint& file, const FluxNames& names, const StreamSizes& sizes,
-                int singles, Blocks& graph)
+                const RadianceSizes* radiance, int singles, Blocks& graph)
       : file_(file),
         names_(names),
         s_(sizes),
+        radiance_(radiance),
         singles_(singles),
         graph_(graph),
         top_(modules_of(names)),
@@ -32,9 +35,12 @@ class ChromaBuilder {
     const Source all = approximate();
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
-    const Source nag = optional_input("nag");
-    const AttentionInputs attention = add_rope(x, context, nag);
-    Source txt = streams_.embed_text(context, x, nag), img = streams_.embed_image(x, nag);
+    const Source nag = radiance_ == nullptr ? optional_input("nag") : Source{};
+    const AttentionInputs attention =
+        radiance_ == nullptr ? add_rope(x, context, nag)
+                             : pixels().add_rope(x, context, optional_input("positions"));
+    Source txt = streams_.embed_text(context, x, nag),
+           img = radiance_ == nullptr ? streams_.embed_image(x, nag) : pixels().embed_image(x);
     // The order of modulations: single blocks, pictures, texts, the last layer.
     const int pictures = kOfSingle * singles_, texts = pictures + kOfStream * s_.doubles;
     for (int i = 0; i < s_.doubles; ++i) {
@@ -53,11 +59,18 @@ class ChromaBuilder {
       hidden = streams_.add_single(i, modules_of_single(names_, i), mod, attention, hidden, x);
       streams_.expose(path, hidden);
     }
+    if (radiance_ != nullptr) {
+      graph_.output("out", pixels().draw(hidden, x, timestep_));
+      return;
+    }
     const Source last = modulation("final.modulation", all, count() - kOfLast, kOfLast);
     graph_.output("out", streams_.add_final_block(last, hidden, x, attention));
   }
 
  private:
+  RadianceParts pixels() const { return {file_, names_, s_, *radiance_, graph_}; }
+
+  // Radiance has two for a last layer, too, that nothing reads.
   std::int64_t count() const { return kOfSingle * singles_ + 2 * kOfStream * s_.doubles + kOfLast; }
 
   Source optional_input(const char* name, std::uint32_t flags = 0) {
@@ -72,7 +85,8 @@ class ChromaBuilder {
     };
     const std::int64_t width = size(kFirstLayer, 0);
     Block first = graph_.add<ChromaVector>("approximator.in");
-    first.link(ChromaVector::timestep, graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED))
+    timestep_ = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
+    first.link(ChromaVector::timestep, timestep_)
         .link(ChromaVector::guidance, optional_input("guidance", HEDDLE_INPUT_BATCH));
     first.set(ChromaVector::count, count());
     blocks::Slots slots(file_, first, "approximator.in");
@@ -126,10 +140,12 @@ class ChromaBuilder {
   const Checkpoint& file_;
   const FluxNames& names_;
   const StreamSizes& s_;
+  const RadianceSizes* const radiance_;
   const int singles_;
   Blocks& graph_;
   const FindModule top_;
   const DualStreams streams_;
+  Source timestep_ = {};
 };
 
 void check_approximator(const Checkpoint& file, const FluxNames& names, const StreamSizes& s) {
@@ -141,12 +157,20 @@ void check_approximator(const Checkpoint& file, const FluxNames& names, const St
                     "multiple of 8. The file is damaged.");
 }
 
-void add_settings(const StreamSizes& s, Blocks& graph) {
-  graph.setting("family", "chroma");
-  graph.setting("latent_channels", s.out_width / kPatchArea);
-  graph.setting("latent_downscale", std::int64_t{8});
-  add_preview_factors(LatentKind::flux, s.out_width / kPatchArea, graph);
-  graph.setting("patch", kPatch);
+void add_settings(const StreamSizes& s, const RadianceSizes* radiance, const Value& config,
+                  Blocks& graph) {
+  const bool is_latent = radiance == nullptr;
+  const std::int64_t channels = is_latent ? s.out_width / kPatchArea : radiance->colours;
+  graph.setting("family", is_latent ? "chroma" : "chroma_radiance");
+  graph.setting("latent_channels", channels);
+  graph.setting("latent_downscale", std::int64_t{is_latent ? 8 : 1});
+  if (is_latent) add_preview_factors(LatentKind::flux, channels, graph);
+  graph.setting("patch", s.kind.patch);
+  // For a node that has text tokens stand one after another: what builds the model that does.
+  if (!is_latent)
+    graph.setting("sequential_model", (config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record())
+                                          .set("sequential_text", value_of(true))
+                                          .value());
   graph.setting("guidance_embedded", true);
   graph.setting("default_guidance", 0.0);
   graph.setting("context_width", s.context_width);
@@ -158,10 +182,17 @@ void add_settings(const StreamSizes& s, Blocks& graph) {
   graph.setting("noise_mu", 1.15);
 }
 
-// Its blocks behind FLUX's, which make pixels.
-bool is_radiance(const Checkpoint& file, const FluxNames& names) {
-  return blocks::layer_count(file, names.prefix() + "nerf_blocks.") > 0 ||
-         file.has(names.prefix() + "img_in_patch.weight");
+StreamSizes read_sizes(const Checkpoint& file, const Value& config, const FluxNames& names,
+                       const RadianceSizes* radiance) {
+  StreamKind kind = kChromaStreams;
+  if (radiance == nullptr)
+    return read_stream_sizes(file, config, modules_of(names), modules_of_double(names, 0),
+                             names.double_prefix(), kind);
+  kind.patch = 1;  // the filter of the first layer has the squares in its shape
+  StreamSizes sizes = read_stream_sizes(file, config, radiance_modules(names),
+                                        modules_of_double(names, 0), names.double_prefix(), kind);
+  sizes.kind.patch = radiance->patch;
+  return sizes;
 }
 
 }  // namespace
@@ -173,14 +204,9 @@ int Chroma::match(const Checkpoint& file, const Value&) {
 void Chroma::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<FluxNames> names = FluxNames::find_chroma(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Chroma model");
-  if (is_radiance(file, *names))
-    throw Error(HEDDLE_UNSUPPORTED,
-                file.path() +
-                    ": this is Chroma Radiance, which draws pixels without an autoencoder and is "
-                    "not supported. Use Chroma, such as Chroma1-HD-fp8mixed.safetensors.");
-  const StreamSizes sizes =
-      read_stream_sizes(file, config, modules_of(*names), modules_of_double(*names, 0),
-                        names->double_prefix(), kChromaStreams);
+  const std::optional<RadianceSizes> found = find_radiance(file, config, *names);
+  const RadianceSizes* const radiance = found ? &*found : nullptr;
+  const StreamSizes sizes = read_sizes(file, config, *names, radiance);
   check_approximator(file, *names, sizes);
   if (sizes.in_width != sizes.out_width)
     throw Error(HEDDLE_UNSUPPORTED, file.path() +
@@ -192,8 +218,8 @@ void Chroma::build(const Checkpoint& file, const Value& config, Blocks& graph) {
       checked_cast<int>(config.get<std::int64_t>("num_single_layers",
                                                  blocks::layer_count(file, names->single_prefix())),
                         "num_single_layers");
-  ChromaBuilder(file, *names, sizes, singles, graph).run();
-  add_settings(sizes, graph);
+  ChromaBuilder(file, *names, sizes, radiance, singles, graph).run();
+  add_settings(sizes, radiance, config, graph);
 }
 
 }  // namespace heddle::denoisers

@@ -16,8 +16,9 @@
 //          join, single.<i>.modulation, single.<i>.block, final.modulation, final.block
 //
 // Every dimension is read off the tensors; the config gives the rotary axes and the depth when
-// there is one. Chroma Radiance, which draws pixels, is told apart and refused. Stateless, any
-// thread.
+// there is one. Chroma Radiance is built by this family, too: it draws pixels (radiance.h), has no
+// input "nag", and blocks nerf.waves, nerf.in, nerf.<i>.block, nerf.level and nerf.final in the
+// place of final. Stateless, any thread.
 #pragma once
 
 #include "chroma_blocks.h"

@@ -1,11 +1,11 @@
-// plugins/denoisers/chroma_bench.h - the shape of Chroma, drawn at random, to be measured without
-// its file. Any thread.
+// plugins/denoisers/chroma_bench.h - the shapes of Chroma and Chroma Radiance, drawn at random, to
+// be measured without their files. Any thread.
 #pragma once
 
 #include <heddle/diffusion/bench_shapes.h>
 
 namespace heddle::denoisers {
 
-extern constinit const heddle_bench_shape_desc kChromaBench;
+extern constinit const heddle_bench_shape_desc kChromaBench, kRadianceBench;
 
 }  // namespace heddle::denoisers

@@ -34,6 +34,12 @@ std::vector<std::int64_t> read_axes(const Checkpoint& file, const Value& config,
   return found;
 }
 
+// `nag` has no port where a model has no such input.
+template <class B>
+void link_nag(Block& block, const Source& nag) {
+  if (nag.port != nullptr) block.link(B::nag, nag);
+}
+
 using Segments = std::vector<std::pair<std::int64_t, std::int64_t>>;  // length, unit
 
 // The slots of one stream of a double block, and the name that its modules begin with.
@@ -113,7 +119,8 @@ Source DualStreams::embed_text(const Source& context, const Source& x, const Sou
                                std::int64_t least) const {
   using B = FluxTextIn;
   Block block = graph_.add<B>("embed.text");
-  block.link(B::context, context).link(B::x, x).link(B::nag, nag);
+  block.link(B::context, context).link(B::x, x);
+  link_nag<B>(block, nag);
   block.set(B::least, least);
   blocks::Slots slots(file_, block, "embed.text");
   layer(slots, B::weight, B::bias, top_("txt_in"), s_.hidden, s_.context_width);
@@ -124,7 +131,8 @@ Source DualStreams::embed_image(const Source& x, const Source& nag,
                                 const Source* references) const {
   using B = FluxImageIn;
   Block block = graph_.add<B>("embed.image");
-  block.link(B::x, x).link(B::nag, nag).set(B::patch, s_.kind.patch);
+  block.link(B::x, x).set(B::patch, s_.kind.patch);
+  link_nag<B>(block, nag);
   if (references != nullptr) block.link(B::references, *references);
   if (s_.in_width > s_.out_width)
     block.link(B::concat, graph_.input("concat", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
@@ -171,11 +179,8 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
   const std::string path = "double." + std::to_string(index);
   const std::int64_t d = s_.hidden, head = s_.head_size;
   Block block = add_block<B, FluxKeptDouble>(path, attention);
-  block.link(B::img, img)
-      .link(B::txt, txt)
-      .link(B::cos, attention.cos)
-      .link(B::sin, attention.sin)
-      .link(B::nag, attention.nag);
+  block.link(B::img, img).link(B::txt, txt).link(B::cos, attention.cos).link(B::sin, attention.sin);
+  link_nag<B>(block, attention.nag);
   if (attention.references && attention.reference_timestep)
     block.link(B::references, *attention.references)
         .link(B::reference_timestep, *attention.reference_timestep);
@@ -225,7 +230,8 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
   const std::string name = "single." + std::to_string(index), path = name + ".block";
   Block block = add_block<B, FluxKeptSingle>(name, attention);
   block.link(B::hidden, hidden).link(B::cos, attention.cos).link(B::sin, attention.sin);
-  block.link(B::x, x).link(B::nag, attention.nag).link(B::mod, modulation);
+  block.link(B::x, x).link(B::mod, modulation);
+  link_nag<B>(block, attention.nag);
   if (references != nullptr) block.link(B::references, *references);
   if (references == nullptr && attention.references)
     block.link(B::references, *attention.references);

@@ -58,10 +58,11 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
                               const StreamKind& kind = {});
 
 // What attentions read besides the streams: the rotary tables of the joint sequence, (T + S,
-// head_size / 2) each, the model's input "nag" (attention_guidance.h), and its inputs "references"
-// and "reference_timestep", where reference pictures may have a timestep of their own. `keeps`:
-// each block has an input and an output "kept.<its path>" (kept_references.h). `control_double`,
-// `control_single`: the model's inputs of that name (control.h); it has so many single blocks.
+// head_size / 2) each, the model's input "nag" (attention_guidance.h) or a source without a port,
+// and its inputs "references" and "reference_timestep", where reference pictures may have a
+// timestep of their own. `keeps`: each block has an input and an output "kept.<its path>"
+// (kept_references.h). `control_double`, `control_single`: the model's inputs of that name
+// (control.h); it has so many single blocks.
 struct AttentionInputs {
   Source cos, sin, nag;
   std::optional<Source> references = {}, reference_timestep = {};

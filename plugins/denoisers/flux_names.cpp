@@ -99,7 +99,17 @@ constexpr Module kChromaTop[] = {
     {"distilled_guidance_layer.in_proj", {"distilled_guidance_layer.in_proj"}},
     {"distilled_guidance_layer.out_proj", {"distilled_guidance_layer.out_proj"}},
     {"final_layer.linear", {"proj_out"}},
+    // Of Radiance.
+    {"img_in_patch", {"img_in_patch"}},
+    {"nerf_image_embedder.embedder.0", {"nerf_image_embedder.embedder.0"}},
+    {"nerf_final_layer_conv.conv", {"nerf_final_layer_conv.conv"}},
+    {"nerf_final_layer.linear", {"nerf_final_layer.linear"}},
 };
+constexpr std::string_view kNetworks = "nerf_blocks.";
+constexpr Module kInNetwork[] = {{"param_generator", {"param_generator"}}};
+// Norms outside of networks, and tensors without elements that mark how a file was trained.
+constexpr const char* kOthersOfRadiance[] = {
+    "nerf_final_layer_conv.norm.scale", "nerf_final_layer.norm.scale", "__x0__", "__sequential__"};
 constexpr Module kInApproximator[] = {{"in_layer", {"linear_1"}}, {"out_layer", {"linear_2"}}};
 constexpr FluxModules kChroma{kChromaTop, std::span(kDouble).subspan(kModulationsOfDouble),
                               std::span(kSingle).subspan(kModulationsOfSingle), nullptr};
@@ -248,6 +258,10 @@ void FluxNames::each_module(const Visit& visit) const {
     each_of(kInApproximator, at, at,
             [&](auto module, auto kind) { return in_approximator(i, module, kind); });
   }
+  for (int i = 0; i < network_depth(); ++i) {
+    const std::string at = std::string(kNetworks) + std::to_string(i) + ".";
+    each_of(kInNetwork, at, at, [&](auto, auto kind) { return in_network(i, kind); });
+  }
 }
 
 void FluxNames::each_original(const VisitTensor& visit) const {
@@ -281,13 +295,23 @@ void FluxNames::each_original(const VisitTensor& visit) const {
         give(std::string(kApproximator) + "layers." + std::to_string(i) + "." +
                  std::string(module.original) + "." + kind,
              in_approximator(i, module.original, kind));
+    for (int i = 0; i < network_depth(); ++i)
+      give(std::string(kNetworks) + std::to_string(i) + ".param_generator." + kind,
+           in_network(i, kind));
   }
+  for (int i = 0; i < network_depth(); ++i) {
+    const std::string norm = std::string(kNetworks) + std::to_string(i) + ".norm.scale";
+    give(norm, {{prefix_ + norm}});
+  }
+  if (network_depth() > 0)
+    for (const char* other : kOthersOfRadiance) give(other, {{prefix_ + other}});
   for (int i = 0; i < approximator_depth(); ++i)
     give(std::string(kApproximator) + "norms." + std::to_string(i) + ".scale",
          in_approximator(i, "norm", "weight"));
 }
 
-std::int64_t FluxNames::hidden() const { return file_.size(one(top("img_in", "weight")), 0); }
+// Radiance has no img_in.
+std::int64_t FluxNames::hidden() const { return file_.size(one(top("txt_in", "weight")), 0); }
 
 std::vector<Part> FluxNames::top(std::string_view module, const char* kind) const {
   const Module& row = look_up(modules_->top, module);
@@ -322,6 +346,14 @@ std::vector<Part> FluxNames::in_single(int index, std::string_view module, const
 
 int FluxNames::approximator_depth() const {
   return blocks::layer_count(file_, prefix_ + std::string(kApproximator) + "layers.");
+}
+
+int FluxNames::network_depth() const {
+  return modules_ == &kChroma ? blocks::layer_count(file_, prefix_ + std::string(kNetworks)) : 0;
+}
+
+std::vector<Part> FluxNames::in_network(int index, const char* kind) const {
+  return {{prefix_ + std::string(kNetworks) + std::to_string(index) + ".param_generator." + kind}};
 }
 
 std::vector<Part> FluxNames::in_approximator(int layer, std::string_view module,

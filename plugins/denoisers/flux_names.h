@@ -48,6 +48,9 @@ class FluxNames {
   // norm has a bias.
   std::vector<Part> in_approximator(int layer, std::string_view module, const char* kind) const;
   int approximator_depth() const;
+  // A tensor of the layer that makes the matrices of one of Radiance's networks of squares.
+  std::vector<Part> in_network(int index, const char* kind) const;
+  int network_depth() const;  // 0: it is not Radiance
 
   // The name of the one tensor that top(), in_double() or in_single() give.
   std::string one(const std::vector<Part>& parts) const { return parts.front().tensor; }

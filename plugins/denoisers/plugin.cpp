@@ -15,6 +15,7 @@
 #include "qwen.h"
 #include "qwen21.h"
 #include "qwen_patch.h"
+#include "radiance_blocks.h"
 #include "sd3.h"
 #include "unet.h"
 #include "unet_adapter.h"
@@ -44,13 +45,14 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope, Krea2Final, Qwen21, Qwen21Vector,
               Qwen21Modulation, Qwen21Rope, Qwen21TextIn, Qwen21ImageIn, Qwen21Join, Qwen21Layer,
               Qwen21Final, Chroma, ChromaVector, ChromaLayer, ChromaVectors, ChromaModulation,
-              ZImageFun, ZImagePictureRows, ZImageControlBegin, ZImageControlAdd, QwenDiffsynth,
-              QwenPatchAdd, Unet, UnetVector, UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut,
-              UnetContext, UnetSelf, UnetSelfIn, UnetFree, UnetSelfAttended, UnetHyperLayer,
-              UnetHyperAdd, UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv,
-              UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl,
-              UnetControlled, UnetHinted, UnetResidual, UnetAdapter, UnetAdapterIn,
-              UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
+              RadianceImageIn, RadianceRope, RadianceWaves, RadiancePixelsIn, RadianceNerf,
+              RadianceLevel, RadianceFilterFinal, RadianceLinearFinal, ZImageFun, ZImagePictureRows,
+              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
+              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
+              UnetFree, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart,
+              UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp,
+              UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
+              UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
               UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
               UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation,
               WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer,

@@ -24,6 +24,7 @@
 #include "patch_nodes.h"
 #include "prefix_cache_node.h"
 #include "property_nodes.h"
+#include "radiance_node.h"
 #include "random_nodes.h"
 #include "sampler_kind.h"
 #include "sampler_nodes.h"
@@ -68,8 +69,8 @@ HEDDLE_PLUGIN(
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3,
     PerturbedAttentionGuidance, FreeU, FreeUV2, HyperTile, TomePatchModel, SelfAttentionGuidance,
-    NAGuidance, ContextWindowsManual, FluxKVCache, PerpNegGuider, RescaleCFG, RenormCFG, PerpNeg,
-    APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling,
+    NAGuidance, ContextWindowsManual, FluxKVCache, ChromaRadianceOptions, PerpNegGuider, RescaleCFG,
+    RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling,
     TemporalScoreRescaling, VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride,
     DifferentialDiffusion, EasyCache, LazyCache, QwenImage21Cache, ExtendIntermediateSigmas,
     ManualSigmas, SamplingPercentToSigma, LatentApplyOperation, LatentApplyOperationCFG,

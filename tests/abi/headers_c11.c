@@ -1,5 +1,6 @@
 /* The ABI headers are C11, in any order, and can be included twice. */
 #include <heddle/abi/base.h>
+#include <heddle/abi/batch_ops.h>
 #include <heddle/abi/call.h>
 #include <heddle/abi/device.h>
 #include <heddle/abi/files.h>

@@ -195,8 +195,19 @@ std::vector<BpeOptions::Ids> merges_of(const std::vector<UnigramPiece>& pieces,
   return merges;
 }
 
+// Control pieces and the unknown one: transformers takes them for special tokens.
+std::vector<std::int32_t> silent_of(const std::vector<UnigramPiece>& pieces) {
+  std::vector<std::int32_t> silent;
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (pieces[i].kind == PieceKind::kControl || pieces[i].kind == PieceKind::kUnknown)
+      silent.push_back(static_cast<std::int32_t>(i));
+  return silent;
+}
+
 // What Gemma ends a turn with; its files call it a control piece.
 constexpr std::string_view kTurnEnd = "<end_of_turn>";
+// A piece of Gemma's users, which transformers takes for a special token.
+constexpr std::string_view kMask = "<mask>";
 
 // Language models: nothing stands behind a text, and their begin piece and the end of a turn may be
 // written into one.
@@ -215,7 +226,7 @@ Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& na
     const UnigramPiece& piece = model.pieces[i];
     options.vocabulary.add(piece.text, static_cast<std::int32_t>(i));
     if (piece.kind == PieceKind::kUserDefined)
-      added.push_back({.content = piece.text, .normalized = true});
+      added.push_back({.content = piece.text, .normalized = true, .special = piece.text == kMask});
     if (piece.kind == PieceKind::kControl &&
         (piece.text == model.begin_piece || piece.text == kTurnEnd))
       added.push_back({.content = piece.text, .special = true});
@@ -225,7 +236,13 @@ Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& na
   Normalizer normalizer({SpieceStep{std::move(rules)}}, name);
   Tokenizer::Model bpe = ByteLevelBpe(std::move(options), name);
   AddedTokens found(std::move(added), std::get<ByteLevelBpe>(bpe).vocabulary(), normalizer, name);
-  return Tokenizer({std::move(found), std::move(normalizer), {}, std::move(bpe), {}, {}});
+  return Tokenizer({.added = std::move(found),
+                    .normalizer = std::move(normalizer),
+                    .pre_tokenizer = {},
+                    .model = std::move(bpe),
+                    .prefix = {},
+                    .suffix = {},
+                    .silent = silent_of(model.pieces)});
 }
 
 }  // namespace
@@ -241,7 +258,7 @@ Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
   }
   model.rules.user_defined = user_defined_trie(model);
   if (model.model_type == kBpeType) return bpe_tokenizer(std::move(model), unknown, name);
-  std::vector<std::int32_t> suffix = suffix_of(model);
+  std::vector<std::int32_t> suffix = suffix_of(model), silent = silent_of(model.pieces);
   Unigram unigram({.pieces = std::move(model.pieces),
                    .unknown = unknown,
                    .byte_fallback = model.byte_fallback,
@@ -253,7 +270,8 @@ Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
                     .pre_tokenizer = {},
                     .model = std::move(unigram),
                     .prefix = {},
-                    .suffix = std::move(suffix)});
+                    .suffix = std::move(suffix),
+                    .silent = std::move(silent)});
 }
 
 }  // namespace heddle::text

@@ -63,8 +63,14 @@ TokenTexts::TokenTexts(const Tokenizer& tokenizer) : bytes_(tokenizer.id_count()
     if (id >= 0)
       bytes_[std::size_t(id)] = is_byte_level ? byte_level_bytes(piece) : piece_bytes(piece);
   });
+  for (const std::int32_t id : tokenizer.silent()) bytes_[std::size_t(id)].clear();
+  // Pieces of SentencePiece's users are added tokens, and have marks for spaces, too.
   tokenizer.added().each([&](const AddedToken& token, std::int32_t id) {
-    bytes_[std::size_t(id)] = token.special ? std::string() : token.content;
+    std::string& bytes = bytes_[std::size_t(id)];
+    if (token.special)
+      bytes.clear();
+    else
+      bytes = is_byte_level ? token.content : piece_bytes(token.content);
   });
 }
 

@@ -32,6 +32,7 @@ class Tokenizer {
     PreTokenizer pre_tokenizer;
     Model model;
     std::vector<std::int32_t> prefix, suffix;  // what the file's post-processor puts around a text
+    std::vector<std::int32_t> silent = {};     // pieces of the model that stand for no text
   };
 
   explicit Tokenizer(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
@@ -48,6 +49,9 @@ class Tokenizer {
 
   // The id of a piece, exactly as the vocabulary writes it: "</s>", "cat</w>".
   std::optional<std::int32_t> find(std::string_view piece) const;
+
+  // Ids of the vocabulary that stand for no text, such as the end: not those of added tokens.
+  const std::vector<std::int32_t>& silent() const { return parts_->silent; }
 
   const AddedTokens& added() const { return parts_->added; }
   const Vocabulary& vocabulary() const;

@@ -11,6 +11,7 @@
 #include "engine/files/joined_dtype.h"
 #include "engine/files/weight_patches.h"
 #include "engine/memory/host_weights.h"
+#include "engine/memory/weight_factors.h"
 #include "engine/memory/weight_source.h"
 #include "heddle/abi/node.h"
 #include "tests/support/golden_files.h"
@@ -73,7 +74,7 @@ struct Wanted {
 };
 constexpr Wanted kWanted[] = {{"nvfp4", DType::nvfp4},
                               {"nvfp4_narrow", DType::f32},
-                              {"nvfp4_awq", DType::f32},
+                              {"nvfp4_awq", DType::nvfp4},
                               {"mxfp8", DType::mxfp8},
                               {"mxfp8_narrow", DType::f32},
                               {"w4a4", DType::i4_rotated},
@@ -135,6 +136,27 @@ BOOST_AUTO_TEST_CASE(matrices_travel_in_blocks_and_tables_and_narrow_ones_widene
     source.use = HEDDLE_USE_TABLE;
     BOOST_TEST(source.info().dtype == HEDDLE_BF16);
   }
+}
+
+BOOST_AUTO_TEST_CASE(factors_of_columns_stand_beside_their_blocks) {
+  const TensorView &with = weight("nvfp4_awq"), &without = weight("nvfp4");
+  engine::WeightSource source;
+  source.use = HEDDLE_USE_LINEAR;
+  source.parts = {{&with, 2, 5}};
+  const auto scale = engine::column_scale(source);
+  BOOST_TEST_REQUIRE(scale.has_value());
+  const TensorView& given = file.at("nvfp4_awq.pre_quant_scale");
+  BOOST_TEST((scale->info().rank == 1 && scale->info().shape[0] == with.shape[1]));
+  const engine::HostWeight host = engine::host_weight(*scale);
+  BOOST_TEST(std::memcmp(host.parts.at(0).data, given.data.data(), given.data.size()) == 0);
+  source.columns = {{0, 256}};
+  BOOST_TEST(engine::column_scale(source)->parts.at(0).end == 256);
+  source.parts = {{&without, 0, 1}};
+  source.columns.clear();
+  BOOST_TEST(!engine::column_scale(source).has_value());
+  // Rows that have other factors, or none, are widened together with them.
+  const TensorView* const both[] = {&with, &without};
+  BOOST_TEST((engine::joined_dtype(both, HEDDLE_USE_LINEAR) == DType::f32));
 }
 
 BOOST_AUTO_TEST_CASE(read_ahead_asks_for_the_bytes_of_the_rows) {

@@ -125,19 +125,4 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
        {"'distilled_guidance_layer.in_proj.weight'", "60 numbers", "multiple of 8"});
 }
 
-BOOST_AUTO_TEST_CASE(radiance_is_told_apart_and_refused) {
-  says(engine_refusal([&] {
-         call(file([](std::vector<FileTensor>& tensors) {
-                std::erase_if(tensors, [](const FileTensor& tensor) {
-                  return tensor.name.starts_with("img_in.") ||
-                         tensor.name.starts_with("final_layer.");
-                });
-                tensors.push_back(seeded_tensor("img_in_patch.weight", {48, 3, 16, 16}));
-                tensors.push_back(seeded_tensor("nerf_blocks.0.norm.scale", {64}));
-              }),
-              "square");
-       }),
-       {"chroma.safetensors", "Chroma Radiance", "not supported", "Use Chroma"});
-}
-
 BOOST_AUTO_TEST_SUITE_END()

@@ -98,6 +98,7 @@ const TrueFile kTrueFiles[] = {
     {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
     {"text_encoders/gemma_3_12B_it", {"text_encoder"}, "spiece_model"},
     {"diffusion_models/Chroma1-HD-fp8mixed", {"diffusion_model"}, R"(.*\.weight_scale)"},
+    {"diffusion_models/chroma-radiance-x0", {"diffusion_model"}, "__x0__"},
     {"diffusion_models/krea2_turbo_fp8_scaled", {"diffusion_model"}, R"(.*\.weight_scale)"},
     {"text_encoders/qwen3vl_4b_fp8_scaled",
      {"text_encoder", "vision_encoder"},

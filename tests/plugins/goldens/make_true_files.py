@@ -274,6 +274,20 @@ def shapes_of(model, rename=lambda name: name):
     return {rename(name): list(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
+def radiance(chroma):
+    """Chroma Radiance of Chroma's shapes: squares of 16 x 16 pixels, pixels of 64 numbers, four times as many between the matrices,
+    four networks, 8 waves along a side, a filter for a last layer, and the mark of a model that makes the picture itself."""
+    shapes = {name: shape for name, shape in chroma.items() if not name.startswith(("img_in.", "final_layer."))}
+    shapes |= {"img_in_patch.weight": [3072, 3, 16, 16], "img_in_patch.bias": [3072]}
+    shapes |= {"nerf_image_embedder.embedder.0.weight": [64, 3 + 8 * 8], "nerf_image_embedder.embedder.0.bias": [64]}
+    made = 3 * 64 * 64 * 4
+    for i in range(4):
+        at = f"nerf_blocks.{i}."
+        shapes |= {at + "param_generator.weight": [made, 3072], at + "param_generator.bias": [made], at + "norm.scale": [64]}
+    last = "nerf_final_layer_conv."
+    return shapes | {last + "norm.scale": [64], last + "conv.weight": [3, 64, 3, 3], last + "conv.bias": [3], "__x0__": [0]}
+
+
 def main():
     with torch.device("meta"):
         qwen = QwenImageTransformer2DModel()
@@ -397,6 +411,7 @@ def main():
         "text_encoders/gemma_2_2b_fp16": typed(gemma_shapes, "F16") | spiece,
         "text_encoders/gemma_3_12B_it": typed(gemma3_shapes, "BF16") | spiece3,
         "diffusion_models/Chroma1-HD-fp8mixed": mixed(chroma, blocks),
+        "diffusion_models/chroma-radiance-x0": typed(radiance(chroma), "BF16"),
         "diffusion_models/krea2_turbo_fp8_scaled": mixed(krea2(shapes_of(krea)), r"(txtfusion\..*_)?blocks\."),
         "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
         "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),

@@ -1,5 +1,6 @@
 """Writes a small SentencePiece BPE model as Gemma's are made (byte fallback, pieces of its own, white space as it is), and
-what the package makes of some texts: data/bpe.model, data/bpe.json {text: ids}. Needs sentencepiece.
+what the package makes of some texts: data/bpe.model, data/bpe.json {text: ids}; and what transformers makes of ids, without
+special tokens: data/bpe_texts.json {text: ids}. Needs sentencepiece, transformers and protobuf.
 
   make_bpe_goldens.py
 """
@@ -7,8 +8,11 @@ what the package makes of some texts: data/bpe.model, data/bpe.json {text: ids}.
 import json
 import os
 import random
+import shutil
+import tempfile
 
 import sentencepiece
+from transformers import GemmaTokenizer
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "data")
 WORDS = "the a of fox red snow light photo photograph soft in on and house houses horse shore store stored foxes".split()
@@ -50,6 +54,26 @@ def main():
     some = ["", " ", "x", "aaaa", "foxfoxes", "the  end", " a", "ẞß"] + texts(60, 2)
     with open(os.path.join(HERE, "bpe.json"), "w", encoding="ascii") as file:
         rows = (f" {json.dumps(text)}: {json.dumps(model.encode(text))}" for text in dict.fromkeys(some))
+        file.write("{\n" + ",\n".join(rows) + "\n}\n")
+    write_texts([model.encode(text) for text in some])
+
+
+def write_texts(encoded):
+    """Of these ids, and of them among special tokens and runs of spaces."""
+    pad, eos, bos, unk, mask, lines, spaces = range(7)
+    draw = random.Random(3)
+    written = [ids[:] for ids in encoded]
+    for ids in encoded:
+        for token in draw.sample([pad, eos, bos, unk, mask, lines, spaces, spaces], 4):
+            ids.insert(draw.randint(0, len(ids)), token)
+    # Bytes of one character have to stay together.
+    written += [ids for ids in encoded if all(token > 6 + 256 or token < 7 for token in ids)]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(os.path.join(HERE, "bpe.model"), os.path.join(folder, "tokenizer.model"))
+        tokenizer = GemmaTokenizer.from_pretrained(folder)
+    texts = {tokenizer.decode(ids, skip_special_tokens=True): ids for ids in written}
+    with open(os.path.join(HERE, "bpe_texts.json"), "w", encoding="ascii") as file:
+        rows = (f" {json.dumps(text)}: {json.dumps(ids)}" for text, ids in texts.items())
         file.write("{\n" + ",\n".join(rows) + "\n}\n")
 
 
