@@ -278,6 +278,7 @@ def main():
     with torch.device("meta"):
         qwen = QwenImageTransformer2DModel()
         vae = AutoencoderKLQwenImage()
+        layered, layered_vae = QwenImageTransformer2DModel(use_additional_t_cond=True, use_layer3d_rope=True), AutoencoderKLQwenImage(input_channels=4)
         z_image = ZImageTransformer2DModel()
         text = Qwen2_5_VLForConditionalGeneration(
             Qwen2_5_VLConfig(
@@ -378,6 +379,8 @@ def main():
         "diffusion_models/qwen_image_2512_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
         "text_encoders/qwen_2.5_vl_7b_fp8_scaled": scaled(shapes_of(text, language)),
         "vae/qwen_image_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
+        "diffusion_models/qwen_image_layered_bf16": typed(shapes_of(layered), "BF16"),
+        "vae/qwen_image_layered_vae": typed(shapes_of(layered_vae, make_workflow_goldens.vae_names), "BF16"),
         "vae/wan_2.1_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
         **videos,
         "diffusion_models/z_image_turbo_bf16": typed(z_transformer, "BF16"),
