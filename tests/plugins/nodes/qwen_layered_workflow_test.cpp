@@ -160,6 +160,20 @@ BOOST_AUTO_TEST_CASE(other_latents_and_pictures_are_refused_with_what_to_do) {
   std::string many = flow();
   many.replace(many.find(one), one.size(), R"("latent": ["empty", 0])");
   says(refusal(many), {"3 axes", "16 channels"});
+  add("controlnet/union", seeded_model("qwen_union", false, "control"));
+  std::string controlled = flow(
+      "", "shown",
+      node("net", "ControlNetLoader", R"("control_net_name": "union.safetensors")") +
+          node(
+              "both.one", "ControlNetApplyAdvanced",
+              R"("positive": ["shown.one", 0], "negative": ["shown.two", 0], "control_net": ["net", 0],
+               "image": ["whole", 0], "vae": ["vae", 0], "strength": 1, "start_percent": 0,
+               "end_percent": 1)"));
+  // Of the sampler's.
+  const std::size_t at = controlled.rfind(R"("positive": ["shown.one")");
+  controlled.replace(at, std::string(R"("positive": ["shown.one")").size(),
+                     R"("positive": ["both.one")");
+  says(refusal(controlled), {"qwen-image", "takes no residuals"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
