@@ -6,6 +6,7 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <tuple>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -298,11 +299,12 @@ BOOST_AUTO_TEST_CASE(files_of_models_that_are_not_supported_are_refused_with_wha
          packed_matrix({cat("model.language_model.", name, ".weight"), "BF16", {rows, columns}},
                        Packing::w4a8))
       tensors.push_back(std::move(part));
-  for (const auto& [name, type] : {std::pair("qwen3.5_9b_w4a8_gptq", "moss_image"),
-                                   std::pair("qwen3.5_9b_flux3_prompt_upsampler_w4a8", "flux3")}) {
+  const auto refused = [&](const char* name, const char* type) {
     write_hollow(path_of(cat("text_encoders/", name).c_str()), tensors);
     says(engine_refusal([&] { load_text_encoder(name, type); }), {name, "Qwen3.5", "enhancer"});
-  }
+  };
+  refused("qwen3.5_9b_w4a8_gptq", "moss_image");
+  refused("qwen3.5_9b_flux3_prompt_upsampler_w4a8", "flux3");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
