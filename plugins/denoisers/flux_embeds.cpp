@@ -3,9 +3,11 @@
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "attention_guidance.h"
 #include "embed_number.h"
 #include "even_sides.h"
 #include "flux_blocks.h"
+#include "joint_attention.h"
 #include "patches.h"
 
 namespace heddle::denoisers {
