@@ -169,6 +169,7 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3vl", 0, "ideogram4", nullptr, "Ideogram 4"},
     {"qwen3vl", 0, "boogu", nullptr, "Boogu"},
     {"qwen3vl", 0, "joyimage", nullptr, "JoyImage"},
+    {"qwen3vl", 0, "minimax", nullptr, "MiniMax H3"},
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
     {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
     {"gemma2", 0, "", &kLumina2, nullptr},

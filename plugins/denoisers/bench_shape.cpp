@@ -124,11 +124,12 @@ void describe_bench(const char* name, const BenchDrawing& usual,
 }
 
 const heddle_list* BenchShapes::list() {
-  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench, kZImageBench,
-               kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench, kFlux2Klein4Bench,
-               kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench, kSd35MediumBench,
-               kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench, kRadianceBench, kSd15Bench,
-               kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench, kLtx2Bench>();
+  return descs<kFluxDevBench, kFluxSchnellBench, kTinyScenesBench, kQwenImageBench,
+               kQwenLayeredBench, kZImageBench, kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench,
+               kFlux2Klein4Bench, kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench,
+               kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
+               kRadianceBench, kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench,
+               kLtx2Bench>();
 }
 
 }  // namespace heddle::denoisers

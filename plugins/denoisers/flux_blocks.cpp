@@ -221,26 +221,33 @@ void FluxKeptSingle::execute(Context& ctx) {
 
 void FluxFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
-  const std::int64_t batch = all.size(0), height = latent.size(2), width = latent.size(3);
+  const std::int64_t batch = all.size(0), height = height_of(latent), width = width_of(latent),
+                     frames = frame_count(latent);
   const std::int64_t side = ctx[patch], rows = tokens_along(height, side),
-                     columns = tokens_along(width, side),
+                     columns = tokens_along(width, side), count = rows * columns,
                      length = all.size(1) - (ctx.has(references) ? ctx[references].size(1) : 0);
   const std::int64_t channels = matrix.size(0) / (side * side);
   const std::vector<Tensor> parts =
       modulation(ctx.has(reference_timestep) ? ctx[mod].slice(1, 0, 1) : ctx[mod], 2);
-  const Tensor image = tokens(all, {length - rows * columns, length});
+  const Tensor image = tokens(all, {length - frames * count, length});
   const Tensor normed = ctx.make(image.shape(), HEDDLE_F32);
   ops::modulated_norm_into(ctx, image, parts[0], parts[1], ctx[eps], normed);
   const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
 
-  const Tensor even = ctx.make({batch, channels, rows * side, columns * side}, latent.dtype());
-  ops::copy_into(ctx, packed.reshape({batch, rows, columns, channels, side, side}),
-                 as_patches(even, side));
-  const bool is_even = even.size(2) == height && even.size(3) == width;
+  const Tensor even =
+      ctx.make({batch, channels, frames, rows * side, columns * side}, latent.dtype());
+  for (std::int64_t f = 0; f < frames; ++f)
+    ops::copy_into(ctx,
+                   tokens(packed, {f * count, (f + 1) * count})
+                       .reshape({batch, rows, columns, channels, side, side}),
+                   as_patches(frame_of(even, f), side));
+  const bool is_even = even.size(3) == height && even.size(4) == width;
   const Tensor picture =
-      is_even ? even : ops::contiguous(ctx, even.slice(2, 0, height).slice(3, 0, width));
+      is_even ? even : ops::contiguous(ctx, even.slice(3, 0, height).slice(4, 0, width));
   // Both of a pair belong to one item of the latent.
-  ctx[out] = picture.reshape({latent.size(0), channels * batch / latent.size(0), height, width});
+  Shape shape = latent.shape();
+  shape[1] = channels * batch / shape[0];
+  ctx[out] = picture.reshape(shape);
 }
 
 }  // namespace heddle::denoisers

@@ -96,8 +96,9 @@ struct FluxTextIn {
 };
 
 // x (B, C, H, W) [and more channels (1|B, C', H, W)] -> (B, S, D): 2x2 pixels of all channels are a
-// token. An odd side is completed with the picture's first row or column, as ComfyUI does. The
-// tokens of reference pictures (1|B, R, 4 C), as given, go behind: (B, S + R, D).
+// token. An odd side is completed with the picture's first row or column, as ComfyUI does. Of x (B,
+// C, F, H, W) the tokens of one picture come behind those of another. The tokens of reference
+// pictures (1|B, R, 4 C), as given, go behind: (B, S + R, D).
 struct FluxImageIn {
   static constexpr Info info{"flux.image_in", 1,  "FLUX image projection",
                              "blocks/flux",   "", HEDDLE_NODE_BLOCK};
@@ -267,8 +268,9 @@ struct FluxSingle {
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D) -> out (B, C, H, W) in the latent's element type: the last projection, unpacked.
-// Of pairs it is (B/2, 2 C, H, W). What lies behind the picture's tokens is left.
+// hidden (B, L, D) -> out (B, C, H, W) in the latent's element type: the last projection, unpacked;
+// of a latent (B, C, F, H, W) in that shape. Of pairs it is (B/2, 2 C, H, W). What lies behind the
+// picture's tokens is left.
 struct FluxFinal {
   static constexpr Info info{"flux.final",  1,  "FLUX last layer",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};

@@ -3,9 +3,11 @@
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "attention_guidance.h"
 #include "embed_number.h"
 #include "even_sides.h"
 #include "flux_blocks.h"
+#include "joint_attention.h"
 #include "patches.h"
 
 namespace heddle::denoisers {
@@ -27,7 +29,7 @@ Tensor guidance_numbers(Context& ctx) {
 }
 
 // Writes the tokens of a picture (1|B, C, H, W) to out (B, S, p^2 C).
-void pack_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& out) {
+void pack_picture_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& out) {
   const Tensor patches = as_patches(patch == kPatch ? even_sides(ctx, x) : x, patch);
   const std::int64_t channels = x.size(1);
   for (std::int64_t b = 0; b < out.size(0); ++b) {
@@ -39,6 +41,13 @@ void pack_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& 
         to.reshape({to.size(0), patches.size(1), patches.size(2), channels, patch, patch}));
     if (whole) break;
   }
+}
+
+// The same of all pictures of a latent, one behind the other.
+void pack_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& out) {
+  const std::int64_t frames = frame_count(x), count = out.size(1) / frames;
+  for (std::int64_t f = 0; f < frames; ++f)
+    pack_picture_into(ctx, frame_of(x, f), patch, out.slice(1, f * count, (f + 1) * count));
 }
 }  // namespace
 

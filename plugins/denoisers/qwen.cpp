@@ -32,6 +32,7 @@ class QwenBuilder {
       : file_(file),
         s_(sizes),
         graph_(graph),
+        kinds_(names.kinds_of_pictures()),
         top_(modules_of(names)),
         streams_(file, sizes, graph, top_) {}
 
@@ -44,7 +45,8 @@ class QwenBuilder {
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     AttentionInputs attention{{}, {}, nag, {}, {}};
-    if (control == nullptr) attention.control_double = graph_.input("control.double", kChanging);
+    if (control == nullptr && kinds_.empty())
+      attention.control_double = graph_.input("control.double", kChanging);
     if (control == nullptr && is_shown_pictures()) {
       attention.references = graph_.input("references", kShown | HEDDLE_INPUT_BATCH);
       attention.reference_timestep = graph_.input("reference_timestep", kShown);
@@ -96,6 +98,7 @@ class QwenBuilder {
                         s_.time_width);
     DualStreams::linear(slots, B::time_out, B::time_out_bias, top_("time_in.out_layer"), s_.hidden,
                         s_.hidden);
+    if (!kinds_.empty()) slots.fill(B::kinds, kinds_, {2, s_.hidden});
     return block[B::out];
   }
 
@@ -124,12 +127,20 @@ class QwenBuilder {
   const Checkpoint& file_;
   const StreamSizes& s_;
   Blocks& graph_;
+  const std::string kinds_;  // Qwen-Image-Layered's embedding; else empty
   const FindModule top_;
   const DualStreams streams_;
 };
 
-// `without_noise`: pictures that the model is shown have the timestep 0, as of 2511.
-void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
+// Where pictures lie that the model is shown, and what timestep they have: 0 as of 2511.
+std::string reference_method(const QwenNames& names, const Value& config) {
+  if (names.is_layered()) return "negative_index";
+  const bool is_timed = config.get<bool>("zero_cond_t", names.has_timestep_zero());
+  return is_timed ? "index_timestep_zero" : "index";
+}
+
+void add_settings(const StreamSizes& s, const QwenNames& names, const Value& config,
+                  Blocks& graph) {
   const std::int64_t channels = s.out_width / kPatchArea;
   graph.setting("family", "qwen-image");
   graph.setting("latent_channels", channels);
@@ -137,10 +148,11 @@ void add_settings(const StreamSizes& s, bool without_noise, Blocks& graph) {
   add_preview_factors(LatentKind::wan21, channels, graph);
   graph.setting("patch", std::int64_t{2});
   if (s.in_width == s.out_width) {
-    graph.setting("reference_method", without_noise ? "index_timestep_zero" : "index");
+    graph.setting("reference_method", reference_method(names, config));
     graph.setting("reference_centred", true);
     graph.setting("reference_timestep", true);
   }
+  if (names.is_layered()) graph.setting("latent_frames", true);
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.context_width);
   graph.setting("text_encoder", "Qwen2.5-VL 7B (CLIPLoader, type qwen_image)");
@@ -161,15 +173,12 @@ int Qwen::match(const Checkpoint& file, const Value&) {
 void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<QwenNames> names = QwenNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Qwen-Image model");
-  if (names->is_layered())
-    throw Error(HEDDLE_UNSUPPORTED,
-                file.path() +
-                    ": this is Qwen-Image-Layered, which draws several layers at once and is not "
-                    "supported. Use Qwen-Image.");
   const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
                                               modules_of(*names, 0), names->block_prefix());
   QwenBuilder(file, *names, sizes, graph).run(*names, nullptr, model_patches(config));
-  add_settings(sizes, config.get<bool>("zero_cond_t", names->has_timestep_zero()), graph);
+  add_settings(sizes, *names, config, graph);
+  // ControlNets and model patches have hints of one picture.
+  if (names->is_layered()) return;
   add_control_settings(graph, sizes.hidden, sizes.doubles, 0);
   add_patched_settings(config, sizes.hidden, graph);
 }

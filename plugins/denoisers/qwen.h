@@ -14,6 +14,10 @@
 //                                                      (control.h)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
+// Qwen-Image-Layered draws F pictures at once, the whole and its layers behind it: x and out are
+// (B, C, F, H, W), what it is shown lies before the first of them, and there is no control.double.
+// Its file is told by the embedding time_text_embed.addition_t_embedding.
+//
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,
 //          double.<i>.modulation, double.<i>.block, final.modulation, final.block
 //

@@ -12,9 +12,13 @@ struct QwenShape {
   std::int64_t hidden, head, mlp;
   int blocks;
   BenchDrawing drawing;
+  bool is_layered = false;
 };
 // As many words as a long sentence has, without padding; guidance takes two sets.
 constexpr QwenShape kQwenImage{3072, 128, 12288, 60, {128, 3584, 0, 1024, 8, 2}};
+// A picture and three layers: 13 frames of a video are 4 of a latent.
+constexpr QwenShape kLayered{3072, 128, 12288, 60, {128, 3584, 0, 640, 8, 2, 640, 13}, true};
+constexpr QwenShape kSmallLayered{256, 64, 512, 2, {16, 96, 0, 64, 2, 2, 48, 9}, true};
 // The same family at a size for plain loops, whose matrices can still be divided by rows.
 constexpr QwenShape kSmallQwen{256, 64, 512, 2, {16, 96, 0, 64, 2, 2}};
 
@@ -26,6 +30,7 @@ void add_qwen_tensors(const QwenShape& s, BenchTensors& tensors) {
   tensors.linear("txt_in", s.hidden, s.drawing.context);
   tensors.linear("time_text_embed.timestep_embedder.linear_1", s.hidden, kQwenWaves);
   tensors.linear("time_text_embed.timestep_embedder.linear_2", s.hidden, s.hidden);
+  if (s.is_layered) tensors.table("time_text_embed.addition_t_embedding.weight", {2, s.hidden});
   for (int i = 0; i < s.blocks; ++i) {
     const std::string at = "transformer_blocks." + std::to_string(i) + ".";
     for (const char* name : {"to_q", "to_k", "to_v", "to_out.0", "add_q_proj", "add_k_proj",
@@ -43,10 +48,11 @@ void add_qwen_tensors(const QwenShape& s, BenchTensors& tensors) {
   tensors.linear("proj_out", kQwenTokenWidth, s.hidden);
 }
 
+template <const QwenShape& kLarge, const QwenShape& kSmall>
 heddle_status* make_qwen(const heddle_host*, const heddle_bench_shape_desc* self,
                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return guard([&] {
-    const QwenShape& shape = request->is_small != 0 ? kSmallQwen : kQwenImage;
+    const QwenShape& shape = request->is_small != 0 ? kSmall : kLarge;
     describe_bench(self->name, shape.drawing, *request, *sink,
                    [&](BenchTensors& tensors) { add_qwen_tensors(shape, tensors); });
   });
@@ -56,6 +62,11 @@ heddle_status* make_qwen(const heddle_host*, const heddle_bench_shape_desc* self
 
 constinit const heddle_bench_shape_desc kQwenImageBench{
     sizeof(heddle_bench_shape_desc), "qwen-image",
-    "Qwen-Image's transformer, 20 billion parameters, at 1024x1024 with guidance", &make_qwen};
+    "Qwen-Image's transformer, 20 billion parameters, at 1024x1024 with guidance",
+    &make_qwen<kQwenImage, kSmallQwen>};
+constinit const heddle_bench_shape_desc kQwenLayeredBench{
+    sizeof(heddle_bench_shape_desc), "qwen-image-layered",
+    "Qwen-Image-Layered's transformer, a picture of 640x640 and three layers with guidance",
+    &make_qwen<kLayered, kSmallLayered>};
 
 }  // namespace heddle::denoisers

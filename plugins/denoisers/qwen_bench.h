@@ -1,10 +1,10 @@
-// plugins/denoisers/qwen_bench.h - the shape of Qwen-Image, to be measured. Any thread.
+// plugins/denoisers/qwen_bench.h - the shapes of Qwen-Image, to be measured. Any thread.
 #pragma once
 
 #include <heddle/diffusion/bench_shapes.h>
 
 namespace heddle::denoisers {
 
-extern const heddle_bench_shape_desc kQwenImageBench;
+extern const heddle_bench_shape_desc kQwenImageBench, kQwenLayeredBench;
 
 }  // namespace heddle::denoisers

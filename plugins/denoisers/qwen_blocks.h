@@ -10,7 +10,9 @@ namespace heddle::denoisers {
 
 // timestep (N) in [0, 1] -> vector (N, 1, D), already through SiLU because every reader would begin
 // with it. Nothing of a prompt is in it: all items of a step share it. With a reference_timestep
-// (1) (N, 2, D): the second is that of the tokens of reference pictures.
+// (1) (N, 2, D): the second is that of the tokens of reference pictures. Of a model that is told
+// what pictures it makes, the first row of `kinds` (2, D) is added, which stands for those with
+// alpha; the second, for those without, is not asked for.
 struct QwenVector {
   static constexpr Info info{"qwen.vector", 1,  "Qwen-Image timestep",
                              "blocks/qwen", "", HEDDLE_NODE_BLOCK};
@@ -22,20 +24,23 @@ struct QwenVector {
   static constexpr Weight time_in_bias{"time.in.bias"};
   static constexpr Weight time_out{"time.out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_out_bias{"time.out.bias"};
+  static constexpr Weight kinds{"kinds", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
-  static constexpr auto ports = heddle::ports(timestep, reference_timestep, time_scale, max_period,
-                                              time_in, time_in_bias, time_out, time_out_bias, out);
+  static constexpr auto ports =
+      heddle::ports(timestep, reference_timestep, time_scale, max_period, time_in, time_in_bias,
+                    time_out, time_out_bias, kinds, out);
   static void execute(Context& ctx);
 };
 
 // The rotary table of the joint sequence. The picture's middle is the origin: of n tokens along a
 // side, n - n/2 lie before it, at (0, row, column). The text stands on the diagonal behind the
-// larger half side m: token i at (m + i, m + i, m + i). Tokens of reference pictures stand at
+// larger half side m: token i at (m + i, m + i, m + i). Of several pictures in a latent the f-th
+// lies at (f, row, column), and m is at least their number. Tokens of reference pictures stand at
 // reference_positions (R, 3); the text then begins at text_start (1). cos, sin: (L, d/2) f32.
 struct QwenRope {
   static constexpr Info info{"qwen.rope",   1,  "Qwen-Image rotary table",
                              "blocks/qwen", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, H, W)"};
+  static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, [F,] H, W)"};
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> reference_positions{"reference_positions", HEDDLE_PORT_OPTIONAL};

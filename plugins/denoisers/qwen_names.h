@@ -34,11 +34,13 @@ class QwenNames {
   // Single files of Qwen-Image Edit 2511 say by this that pictures which the model is shown have
   // the timestep 0.
   bool has_timestep_zero() const { return file_.has(prefix_ + "__index_timestep_zero__"); }
-  // What the later model Qwen-Image-Layered has besides these: an embedding that no input of this
-  // family chooses from.
-  bool is_layered() const {
-    return file_.has(prefix_ + "time_text_embed.addition_t_embedding.weight");
+  // What Qwen-Image-Layered has besides these: the name of a table (2, hidden) that says what kind
+  // of picture the model is shown. Empty in other models.
+  std::string kinds_of_pictures() const {
+    const std::string name = prefix_ + "time_text_embed.addition_t_embedding.weight";
+    return file_.has(name) ? name : std::string();
   }
+  bool is_layered() const { return !kinds_of_pictures().empty(); }
 
  private:
   QwenNames(const Checkpoint& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}

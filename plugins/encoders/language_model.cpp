@@ -380,12 +380,12 @@ class LanguageBuilder {
 }  // namespace
 
 int LanguageModel::match(const Checkpoint& file, const Value&) {
-  return LanguageNames::find(file) ? 100 : 0;
+  return LanguageNames::find(file) || LanguageNames::is_qwen35(file) ? 100 : 0;
 }
 
 void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<LanguageNames> names = LanguageNames::find(file);
-  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
+  if (!names) LanguageNames::refuse(file);
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
   const LanguageKind& kind = language_kind(file, *names, text);

@@ -29,12 +29,14 @@ constexpr LanguagePart kNormedResults[] = {
 };
 
 constexpr std::string_view kFirstQueries = "layers.0.self_attn.q_proj.weight";
+constexpr const char* kPrefixes[] = {"model.", "model.language_model.", "language_model.model.",
+                                     ""};
 
 }  // namespace
 
 std::optional<LanguageNames> LanguageNames::find(const Checkpoint& file) {
   // A vision tower's layers have no gated MLP of this name before an embedding of tokens.
-  for (const char* prefix : {"model.", "model.language_model.", "language_model.model.", ""})
+  for (const char* prefix : kPrefixes)
     if (file.has(prefix + std::string(kFirstQueries)) &&
         file.has(prefix + std::string("embed_tokens.weight")))
       return LanguageNames(file, Layout::transformers, prefix);
@@ -42,6 +44,23 @@ std::optional<LanguageNames> LanguageNames::find(const Checkpoint& file) {
       file.has("token_embd.weight"))
     return LanguageNames(file, Layout::llama, "");
   return std::nullopt;
+}
+
+bool LanguageNames::is_qwen35(const Checkpoint& file) {
+  for (const char* prefix : kPrefixes)
+    if (file.has(prefix + std::string("layers.0.linear_attn.in_proj_qkv.weight"))) return true;
+  return false;
+}
+
+void LanguageNames::refuse(const Checkpoint& file) {
+  if (!is_qwen35(file))
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
+  throw Error(HEDDLE_UNSUPPORTED,
+              file.path() +
+                  ": this is Qwen3.5, whose layers of linear attention are not supported, so that "
+                  "it neither encodes nor writes texts (MOSS-Image, prompt enhancers). Leave the "
+                  "enhancer out, and link the prompt itself; TextGenerate writes with Qwen3, "
+                  "Qwen3-VL, Qwen2.5-VL and Gemma 3.");
 }
 
 bool LanguageNames::norms_results() const {

@@ -17,6 +17,11 @@ class LanguageNames {
  public:
   // Nothing when the file has no such model.
   static std::optional<LanguageNames> find(const Checkpoint& file);
+  // Whether it is Qwen3.5, most of whose layers have a gated delta rule in the place of an
+  // attention, which is not supported.
+  static bool is_qwen35(const Checkpoint& file);
+  // Of a file in which find() finds nothing. Throws what it is.
+  [[noreturn]] static void refuse(const Checkpoint& file);
 
   std::string tokens() const;
   std::string final_norm() const;

@@ -34,6 +34,9 @@ void check_control(const Control& control, const Value& denoiser) {
            "'. Load a ControlNet that was made for this model.");
   const auto width = settings.get<std::int64_t>("control_width", 0),
              drawn_width = drawn.get<std::int64_t>("control_width", 0);
+  if (drawn_width == 0)
+    refuse("this model (" + family +
+           ") takes no residuals. Leave the ControlNet out, or load a model that takes one.");
   if (width != drawn_width)
     refuse("its residuals are " + std::to_string(width) + " wide, the streams of the model (" +
            family + ") " + std::to_string(drawn_width) +

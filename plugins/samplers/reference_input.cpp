@@ -29,6 +29,8 @@ float* pack(const Reference& from, std::int64_t row, const ReferenceLayout& layo
 
 // As ComfyUI names it: places as of "index".
 constexpr const char* kTimestepZero = "index_timestep_zero";
+// Before the pictures that are drawn, of models that draw several.
+constexpr const char* kBefore = "negative_index";
 
 // Of a side, the tokens before its middle, where that is the origin.
 std::int64_t before_middle(std::int64_t cells, const ReferenceLayout& layout) {
@@ -48,10 +50,10 @@ void write_positions(const std::vector<ReferencePlace>& places,
       }
 }
 
-// Behind the largest half side of all pictures.
+// Behind the largest half side of all pictures, and behind all `frames` that are drawn; 0: one.
 std::int64_t text_start(const std::vector<ReferenceSize>& sizes, const ReferenceSize& point,
-                        const ReferenceLayout& layout) {
-  std::int64_t start = 0;
+                        std::int64_t frames, const ReferenceLayout& layout) {
+  std::int64_t start = frames;
   const auto reach = [&](const ReferenceSize& size) {
     for (const std::int64_t cells : {size.height, size.width})
       start = std::max(start, layout.tokens_along(cells) / 2);
@@ -105,6 +107,7 @@ std::optional<ReferenceLayout> reference_layout(const Value& settings) {
                          .step = settings.get<std::int64_t>("reference_step", 1),
                          .centred = settings.get<bool>("reference_centred", false),
                          .timed = settings.get<bool>("reference_timestep", false),
+                         .has_frames = settings.get<bool>("latent_frames", false),
                          .slots = settings.get<std::int64_t>("reference_slots", 0)};
 }
 
@@ -123,6 +126,8 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
     std::int64_t down = 0, right = 0, index = 1;
     if (method == "index" || (layout.timed && method == kTimestepZero)) {
       index = layout.step * (std::int64_t(places.size()) + 1);
+    } else if (method == kBefore && layout.has_frames) {
+      index = -layout.step * (std::int64_t(places.size()) + 1);
     } else if (method == "offset") {
       if (size.height + height > size.width + width)
         right = width;
@@ -165,7 +170,8 @@ std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& 
 ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
                                  const LatentFormat& format, const Shape& grid,
                                  std::int64_t items) {
-  if (grid.size() != 2)
+  const bool is_many = layout.has_frames && grid.size() == 3;
+  if (grid.size() != 2 && !is_many)
     throw Error(HEDDLE_UNSUPPORTED,
                 "the model is shown reference pictures, and the latent is a video's. Give it the "
                 "latent of a picture.");
@@ -181,9 +187,9 @@ ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const Referen
     if (shape[0] > 1) rows = items;
     tokens += layout.tokens_along(shape[2]) * layout.tokens_along(shape[3]);
   }
-  const std::vector<ReferencePlace> places =
-      reference_places(sizes, {grid[0], grid[1]},
-                       entry.get<std::string>("reference_latents_method", layout.method), layout);
+  const ReferenceSize point{grid[grid.size() - 2], grid.back()};
+  const std::vector<ReferencePlace> places = reference_places(
+      sizes, point, entry.get<std::string>("reference_latents_method", layout.method), layout);
   const Shape shape{rows, tokens, layout.channels * layout.patch * layout.patch};
   const Tensor packed = ctx.make_host(shape, HEDDLE_F32);
   const Tensor positions = ctx.make_host({tokens, 3}, HEDDLE_F32);
@@ -197,7 +203,8 @@ ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const Referen
                        {},
                        {}};
   if (layout.centred)
-    made.text_start = one_number(ctx, double(text_start(sizes, {grid[0], grid[1]}, layout)));
+    made.text_start =
+        one_number(ctx, double(text_start(sizes, point, is_many ? grid[0] : 0, layout)));
   if (has_timestep_zero(layout, entry)) made.timestep = one_number(ctx, 0);
   return made;
 }

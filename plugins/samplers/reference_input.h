@@ -22,7 +22,8 @@ struct ReferenceLayout {
   std::int64_t step = 1;  // between their places on the first axis, by the method "index"
   bool centred = false;  // a picture's middle is its origin, and the text begins behind all of them
   bool timed = false;    // they may have a timestep of their own
-  std::int64_t slots = 0;  // they stand among the text, at most so many; 0: behind the picture
+  bool has_frames = false;  // the latent that is drawn may be of several pictures
+  std::int64_t slots = 0;   // they stand among the text, at most so many; 0: behind the picture
 
   std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
 };
@@ -86,7 +87,7 @@ std::vector<PlacedInput> placed_references(Context& ctx, const Value& entry,
                                            const LatentFormat& format, std::int64_t items);
 
 // Of an entry with reference_latents. `grid`: the point's. Throws where one is no latent of the
-// model's channels, and for videos.
+// model's channels, and for videos where the model draws single pictures.
 ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
                                  const LatentFormat& format, const Shape& grid, std::int64_t items);
 

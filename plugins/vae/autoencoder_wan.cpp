@@ -99,15 +99,14 @@ class WanBuilder {
     pixels_ = channels;
     patch_ = wan_patch(file_, names_, side);
     if (patch_ > 1) return;
-    const bool has_alpha = names_.has_levels() && channels == kColours + 1;
-    if (channels == kColours || has_alpha) return;
+    if (channels == kColours || channels == kColours + 1) return;
     throw Error(HEDDLE_UNSUPPORTED,
                 file_.path() + ": a causal autoencoder of pictures with " +
                     std::to_string(channels) +
-                    " channels, as of Qwen-Image-Layered. Supported are that of Wan 2.1 and "
-                    "Qwen-Image, with 3, that of Qwen-Image 2.1, with 4, and that of Wan 2.2, with "
-                    "12. Use qwen_image_vae.safetensors, qwen_image_2.1_vae_bf16.safetensors or "
-                    "wan2.2_vae.safetensors.");
+                    " channels. Supported are those of Wan 2.1 and Qwen-Image, with 3, those of "
+                    "Qwen-Image-Layered and Qwen-Image 2.1, with 4, and that of Wan 2.2, with 12. "
+                    "Use qwen_image_vae.safetensors, qwen_image_layered_vae.safetensors, "
+                    "qwen_image_2.1_vae_bf16.safetensors or wan2.2_vae.safetensors.");
   }
 
   // The shape of a filter of 3 x 3 pixels, or of one pixel, over the frames that the file has.

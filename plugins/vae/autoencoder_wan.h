@@ -3,9 +3,10 @@
 // filters reach over three frames, this one
 // and the two before it; before a single frame there is nothing, so of each filter the last frame's
 // part is all that counts, and the convolutions between frames ("time_conv") have nothing to do.
-// That of Wan 2.2 has a shortcut around each level and takes squares of 2x2 pixels as one, so a
-// factor of 16. That of Qwen-Image 2.1 has filters of one frame, a shortcut around each level, a
-// factor of 16 and pictures with alpha (P = 4, else 3).
+// That of Qwen-Image-Layered is the same with pictures that have alpha. That of Wan 2.2 has a
+// shortcut around each level and takes squares of 2x2 pixels as one, so a factor of 16. That of
+// Qwen-Image 2.1 has filters of one frame, a shortcut around each level, a factor of 16 and
+// pictures with alpha (P = 4, else 3).
 //
 // "vae.decoder"  input z (B, C, h, w) loop-invariant, the latent in the autoencoder's own units
 //                -> image (B, 8 h, 8 w, P) f32, about [-1, 1], not clamped

@@ -105,14 +105,14 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_autoencoder_is_said) {
   });
   says(engine_refusal([&] { decode(lacking); }),
        {"vae.safetensors", "'decoder.upsamples.1.residual.6.weight'", "up.1", "missing"});
-  const auto layered = file(false, [](std::vector<FileTensor>& tensors) {
+  const auto odd = file(false, [](std::vector<FileTensor>& tensors) {
     for (FileTensor& tensor : tensors)
       if (tensor.name == "decoder.head.2.weight") {
-        tensor.shape[0] = 4;
+        tensor.shape[0] = 5;
         tensor.bytes.resize(bytes_of(tensor));
       }
   });
-  says(engine_refusal([&] { decode(layered); }), {"vae.safetensors", "4 channels", "Layered"});
+  says(engine_refusal([&] { decode(odd); }), {"vae.safetensors", "5 channels", "Layered"});
 }
 
 BOOST_FIXTURE_TEST_CASE(qwen21_decodes_and_encodes_pictures_with_alpha_under_both_names,

@@ -166,11 +166,6 @@ BOOST_AUTO_TEST_CASE(what_is_missing_wrong_or_not_supported_is_said) {
       }
   });
   says(refusal(short_bias, axes), {"'norm_out.linear.bias'", "(94)", "(96)"});
-  const auto layered = file([](Tensors& tensors) {
-    tensors.push_back(
-        {"time_text_embed.addition_t_embedding.weight", "BF16", {2, 48}, std::string(192, '\0')});
-  });
-  says(refusal(layered, axes), {"single.safetensors", "Qwen-Image-Layered"});
   says(refusal(qwen_folder() / "transformer", R"({"axes_dims_rope": [4, 6]})"), {"2 axes", "3"});
 }
 

@@ -13,31 +13,11 @@
 #include "tests/support/golden_files.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/true_files.h"
 
 using namespace heddle::test;
 
 namespace {
-
-// Of {name: [type, shape]}, where "{0-27}" in a name stands for each of these numbers.
-std::vector<FileTensor> expanded(const heddle::engine::Json& tensors) {
-  std::vector<FileTensor> all;
-  for (const auto& member : tensors.members()) {
-    const std::vector<heddle::engine::Json>& told = member.value.as_array();
-    std::vector<std::int64_t> shape;
-    for (const heddle::engine::Json& size : told.at(1).as_array()) shape.push_back(size.as_int64());
-    const std::size_t open = member.key.find('{'), close = member.key.find('}');
-    if (open == std::string::npos) {
-      all.push_back({member.key, told.at(0).as_string(), shape});
-      continue;
-    }
-    const std::string range = member.key.substr(open + 1, close - open - 1);
-    const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
-    for (int i = first; i <= last; ++i)
-      all.push_back({member.key.substr(0, open) + std::to_string(i) + member.key.substr(close + 1),
-                     told.at(0).as_string(), shape});
-  }
-  return all;
-}
 
 struct TrueFile {
   const char* name;
@@ -50,10 +30,14 @@ constexpr const char* kScaledFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
+    {"diffusion_models/qwen_image_layered_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen_2.5_vl_7b_fp8_scaled",
      {"text_encoder", "vision_encoder"},
      R"(lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
     {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"vae/qwen_image_layered_vae",
+     {"vae.decoder", "vae.encoder"},
+     R"(.*\.time_conv\.(weight|bias))"},
     {"vae/wan_2.1_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
     {"diffusion_models/wan2.1_t2v_1.3B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_t2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
@@ -105,6 +89,7 @@ const TrueFile kTrueFiles[] = {
      R"(.*\.weight_scale)"},
     {"diffusion_models/qwen_image_2.1_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen3vl_8b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
+    {"text_encoders/qwen3vl_32b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
     {"vae/qwen_image_2.1_vae_bf16",
      {"vae.decoder", "vae.encoder"},
      R"(.*\.time_conv\.(weight|bias))"},
@@ -192,7 +177,7 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_published_files) {
   BOOST_TEST(told.members().size() == std::size(kTrueFiles) + std::size(kTruePatches));
   for (const TrueFile& wanted : kTrueFiles) {
     const std::filesystem::path path = folder / "file.safetensors";
-    const std::vector<FileTensor> tensors = expanded(*told.find(wanted.name));
+    const std::vector<FileTensor> tensors = true_tensors(*told.find(wanted.name));
     write_header_only(path, tensors);
     const std::set<std::string> names = taken(heddle::engine::open_checkpoint(path), wanted.roles);
     const std::regex of_no_use(wanted.of_no_use);
@@ -212,8 +197,8 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
       R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0}]})",
       "config"));
   for (const TruePatch& wanted : kTruePatches) {
-    write_header_only(folder / "model.safetensors", expanded(*told.find(wanted.model)));
-    const std::vector<FileTensor> tensors = expanded(*told.find(wanted.name));
+    write_header_only(folder / "model.safetensors", true_tensors(*told.find(wanted.model)));
+    const std::vector<FileTensor> tensors = true_tensors(*told.find(wanted.name));
     write_header_only(folder / "patch.safetensors", tensors);
     // Refiners of zeros would be those that were never trained.
     if (const auto plain = heddle::engine::open_checkpoint(folder / "patch.safetensors");

@@ -135,7 +135,7 @@ def qwen21(shapes):
     }
 
 
-def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack):
+def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack, layers=36, heads=32):
     """With its vision tower; the names are those of the published files."""
     return Qwen3VLForConditionalGeneration(
         Qwen3VLConfig(
@@ -143,8 +143,8 @@ def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack):
                 vocab_size=151936,
                 hidden_size=width,
                 intermediate_size=inner,
-                num_hidden_layers=36,
-                num_attention_heads=32,
+                num_hidden_layers=layers,
+                num_attention_heads=heads,
                 num_key_value_heads=8,
                 head_dim=128,
             ),
@@ -292,6 +292,7 @@ def main():
     with torch.device("meta"):
         qwen = QwenImageTransformer2DModel()
         vae = AutoencoderKLQwenImage()
+        layered, layered_vae = QwenImageTransformer2DModel(use_additional_t_cond=True, use_layer3d_rope=True), AutoencoderKLQwenImage(input_channels=4)
         z_image = ZImageTransformer2DModel()
         text = Qwen2_5_VLForConditionalGeneration(
             Qwen2_5_VLConfig(
@@ -371,6 +372,7 @@ def main():
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
+        qwen3_vl_32b = qwen3_vl(5120, 25600, 27, 1152, 4304, [8, 16, 24], 64, 64)
         ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
         controls = control_nets() | model_patches()
         videos = wan_files()
@@ -392,6 +394,8 @@ def main():
         "diffusion_models/qwen_image_2512_fp8_e4m3fn": typed(transformer, "F8_E4M3"),
         "text_encoders/qwen_2.5_vl_7b_fp8_scaled": scaled(shapes_of(text, language)),
         "vae/qwen_image_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
+        "diffusion_models/qwen_image_layered_bf16": typed(shapes_of(layered), "BF16"),
+        "vae/qwen_image_layered_vae": typed(shapes_of(layered_vae, make_workflow_goldens.vae_names), "BF16"),
         "vae/wan_2.1_vae": typed(shapes_of(vae, make_workflow_goldens.vae_names), "BF16"),
         **videos,
         "diffusion_models/z_image_turbo_bf16": typed(z_transformer, "BF16"),
@@ -416,6 +420,7 @@ def main():
         "text_encoders/qwen3vl_4b_fp8_scaled": mixed(qwen3_vl_shapes, r"model\.language_model\.layers\."),
         "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),
         "text_encoders/qwen3vl_8b_bf16": typed(shapes_of(qwen3_vl_8b), "BF16"),
+        "text_encoders/qwen3vl_32b_bf16": typed(shapes_of(qwen3_vl_32b), "BF16"),
         "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
         "diffusion_models/ltx-video-2b-v0.9": typed(shapes_of(ltxv, make_ltxv_goldens.original), "BF16"),
         "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),

@@ -1,0 +1,34 @@
+// Names, shapes and types of published files (plugins/goldens/true_files.json), as tensors of a
+// file without its numbers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/base/json.h"
+#include "tests/support/safetensors_writer.h"
+
+namespace heddle::test {
+
+// Of {name: [type, shape]}, where "{0-27}" in a name stands for each of these numbers.
+inline std::vector<FileTensor> true_tensors(const heddle::engine::Json& tensors) {
+  std::vector<FileTensor> all;
+  for (const auto& member : tensors.members()) {
+    const std::vector<heddle::engine::Json>& told = member.value.as_array();
+    std::vector<std::int64_t> shape;
+    for (const heddle::engine::Json& size : told.at(1).as_array()) shape.push_back(size.as_int64());
+    const std::size_t open = member.key.find('{'), close = member.key.find('}');
+    if (open == std::string::npos) {
+      all.push_back({member.key, told.at(0).as_string(), shape});
+      continue;
+    }
+    const std::string range = member.key.substr(open + 1, close - open - 1);
+    const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
+    for (int i = first; i <= last; ++i)
+      all.push_back({member.key.substr(0, open) + std::to_string(i) + member.key.substr(close + 1),
+                     told.at(0).as_string(), shape});
+  }
+  return all;
+}
+
+}  // namespace heddle::test
