@@ -53,17 +53,15 @@ std::vector<EntryShapes> with_inherited_of(const std::vector<EntryShapes>& posit
                                            std::vector<EntryShapes> entries) {
   const auto scopes = [](const std::vector<EntryShapes>& list) {
     std::vector<Value> values;
-    for (const EntryShapes& entry : list) values.push_back(entry.scope);
+    for (const EntryShapes& entry : list)
+      values.push_back(entry.mask ? Record(entry.scope).set("mask", value_of(true)).value()
+                                  : entry.scope);
     return values;
   };
   for (const char* key : kInherited)
     for (const Inherited& one : inherited(key, scopes(positive), scopes(entries))) {
-      EntryShapes changed = entries[one.to];
-      changed.scope = Record(changed.scope).set(key, positive[one.from].scope.field(key)).value();
-      if (one.is_copy)
-        entries.push_back(std::move(changed));
-      else
-        entries[one.to] = std::move(changed);
+      Value& scope = entries[one.to].scope;
+      scope = Record(scope).set(key, positive[one.from].scope.field(key)).value();
     }
   return entries;
 }
