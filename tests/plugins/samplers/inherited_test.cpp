@@ -5,6 +5,7 @@
 #include "engine/plugin/host.h"
 #include "golden.h"
 #include "plugins/samplers/control_value.h"
+#include "plugins/samplers/joined_entries.h"
 #include "plugins/samplers/told_controls.h"
 
 namespace {
@@ -84,6 +85,34 @@ BOOST_AUTO_TEST_CASE(the_last_of_several_stays_and_no_entry_is_added) {
       BOOST_TEST(kept(listed_scopes(told), key) == expected, boost::test_tools::per_element());
     }
   }
+}
+
+// The text of the one around an area, and the ControlNets of the one that has it.
+BOOST_AUTO_TEST_CASE(entries_that_areas_add_have_the_control_nets_of_the_area) {
+  const auto entry = [](std::int64_t text, std::int64_t control) {
+    Record record;
+    record.set("text", value_of(text));
+    return control < 0 ? record.value() : record.set(kControl, value_of(control)).value();
+  };
+  // By whether the entry with the area, and that around, have a ControlNet.
+  for (const bool area : {false, true})
+    for (const bool around : {false, true}) {
+      std::vector<std::vector<Value>> entries{{entry(0, area ? 10 : -1)},
+                                              {entry(1, around ? 11 : -1)}};
+      ScopedLists lists(2);
+      lists[0].push_back({.list = 0, .item = 0, .control_list = 0, .control_item = 0});
+      lists[0][0].scope.area = Box{{2, 2}, {0, 0}};
+      lists[1].push_back({.list = 1, .item = 0, .control_list = 1, .control_item = 0});
+      add_opposites(lists);
+      join_entries(lists, entries);
+      BOOST_TEST_REQUIRE(lists[1].size() == 2u);
+      const auto read = [&](const ScopedEntry& scoped) {
+        return entries[scoped.list][scoped.item];
+      };
+      BOOST_TEST(read(lists[1][1]).get<std::int64_t>("text", -1) == 1);
+      BOOST_TEST(read(lists[1][1]).get<std::int64_t>(kControl, -1) == (area ? 10 : -1));
+      BOOST_TEST(read(lists[1][0]).get<std::int64_t>(kControl, -1) == (around ? 11 : -1));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()
