@@ -22,8 +22,10 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   const ConcatPlace place{.items = asked.point.front(),
                           .grid = Shape(asked.point.begin() + 2, asked.point.end()),
                           .box = {}};
+  EntryShapes entry = *asked.entry;
+  if (const auto text = info_of(entry.scope.field(kControlText))) entry.text = *text;
   std::optional<Constants> constants =
-      constants_of(*asked.entry, conditioning_inputs(control.model), control.model, place);
+      constants_of(entry, conditioning_inputs(control.model), control.model, place);
   const std::optional<HintShapes> hint = hint_shapes(control, place.grid, place.items);
   if (!constants || !hint) return {};
   constants->push_back({kHint, HEDDLE_F32, hint->latent});
