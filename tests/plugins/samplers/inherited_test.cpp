@@ -72,8 +72,9 @@ BOOST_AUTO_TEST_CASE(the_last_of_several_stays_and_no_entry_is_added) {
   for (const auto& given : golden.GetArray()) {
     const std::pair<const char*, const char*> keys[] = {{kControl, "controls"},
                                                         {"gligen", "boxes"}};
-    for (const auto& [key, name] : keys) {
-      const auto expected = testing::numbers<std::int64_t>(given[name]);
+    for (const auto& one : keys) {
+      const char* const key = one.first;
+      const auto expected = testing::numbers<std::int64_t>(given[one.second]);
       const auto list = [&](const char* which, bool mask_apart) {
         return entries_of(given[which], key, std::string(which) == "positive", mask_apart);
       };
