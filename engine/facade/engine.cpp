@@ -253,7 +253,7 @@ std::vector<PluginInfo> Engine::plugins() const {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
-      for (engine::Names& names : engine::names_of(*plugin, *data_->plugins.catalog))
+      for (engine::ProvidedNames& names : engine::provided_names(*plugin, *data_->plugins.catalog))
         info.brings.push_back({std::move(names.kind), std::move(names.names)});
       all.push_back(std::move(info));
     }

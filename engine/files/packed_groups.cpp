@@ -178,6 +178,7 @@ PackedForm nvfp4_form(const PackedMatrix& matrix) {
   std::optional<TensorView> given;
   if (matrix.sibling("pre_quant_scale") != nullptr)
     given = matrix.scales("pre_quant_scale", {DType::bf16, DType::f16, DType::f32}, columns);
+  if (given) given->shape = {columns};  // some files have an axis of one element beside it
   return {
       std::make_shared<Nvfp4>(TiledScales(scales.data, in_row), scale, std::move(given), columns),
       columns};

@@ -232,8 +232,8 @@ void add_kernel(const heddle_kernel* kernel, std::map<std::string, std::set<std:
 
 }  // namespace
 
-std::vector<Names> names_of(const Plugin& plugin, const Catalog& catalog) {
-  Names nodes{"nodes", {}}, blocks{"blocks", {}}, models{"model families", {}},
+std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& catalog) {
+  ProvidedNames nodes{"nodes", {}}, blocks{"blocks", {}}, models{"model families", {}},
       devices{"devices", {}};
   std::map<std::string, std::set<std::string>> ops;
   for (const void* item : plugin.provide(HEDDLE_NODES)) {
@@ -255,8 +255,8 @@ std::vector<Names> names_of(const Plugin& plugin, const Catalog& catalog) {
   }
   for (const void* item : plugin.provide(HEDDLE_KERNELS))
     add_kernel(static_cast<const heddle_kernel*>(item), ops);
-  std::vector<Names> all{std::move(nodes), std::move(blocks), std::move(models),
-                         std::move(devices)};
+  std::vector<ProvidedNames> all{std::move(nodes), std::move(blocks), std::move(models),
+                                 std::move(devices)};
   for (const auto& [kind, names] : ops)
     all.push_back({cat("kernels for ", kind), {names.begin(), names.end()}});
   for (const std::string& kind : choice_kinds(catalog)) {
@@ -265,7 +265,7 @@ std::vector<Names> names_of(const Plugin& plugin, const Catalog& catalog) {
       if (const std::string_view name = name_of_choice(item); !name.empty())
         all.back().names.emplace_back(name);
   }
-  std::erase_if(all, [](const Names& names) { return names.names.empty(); });
+  std::erase_if(all, [](const ProvidedNames& names) { return names.names.empty(); });
   return all;
 }
 

@@ -63,12 +63,12 @@ struct LoadedPlugins {
 };
 
 // What a plugin has of one kind, by name: "nodes" and their types, ...
-struct Names {
+struct ProvidedNames {
   std::string kind;
   std::vector<std::string> names;
 };
 // All that it has of the kinds that the engine knows, or that a node of the catalogue chooses from.
-std::vector<Names> names_of(const Plugin& plugin, const Catalog& catalog);
+std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& catalog);
 
 // Loads every *.so of the folders, in the order of the folders and of the names in them; a path may
 // also be one file. Node types of a later folder replace those of an earlier one. A folder that

@@ -42,7 +42,7 @@ std::optional<RadianceSizes> find_radiance(const Checkpoint& file, const Value& 
   RadianceSizes r{};
   const heddle_tensor_info& given = file.info(first);
   const Shape filter(given.shape, given.shape + given.rank);
-  if (filter.size() != 4 || filter[2] != filter[3] || filter[2] < 2)
+  if (filter.size() != 4 || filter[1] < 1 || filter[2] != filter[3] || filter[2] < 2)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": '" + first + "' is " +
                                              blocks::shape_text(filter) +
                                              ", no filter of squares of pixels");
@@ -57,7 +57,9 @@ std::optional<RadianceSizes> find_radiance(const Checkpoint& file, const Value& 
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": '" + embedder + "' reads " + std::to_string(read) +
                     " waves, which are no square of those along a side. The file is damaged.");
-  if (r.pixel_width < 1 || r.made % (3 * r.pixel_width * r.pixel_width) != 0)
+  constexpr std::int64_t kMostWide = 1 << 16;  // so that products of widths are numbers
+  if (r.pixel_width < 1 || r.pixel_width > kMostWide || r.made < 1 ||
+      r.made % (3 * r.pixel_width * r.pixel_width) != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": '" + prefix + network(0) + ".param_generator.weight' makes " +
                     std::to_string(r.made) + " numbers, no three matrices of pixels of " +

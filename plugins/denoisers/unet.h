@@ -9,7 +9,7 @@
 //                                      embedding, and as many numbers about its noise; Lotus: 4
 //                                      numbers about what it is to show
 //          level     (1)               loop-invariant  x4 upscaler: how much noise the picture
-//                                      has, from 0 to 349, i32
+//                                      has, from 0 to 350, i32
 //          sizes     (1|B, n)          loop-invariant  SDXL: n numbers about the picture, in its
 //                                      pixels: height, width, top, left, then target height and
 //                                      width (base), or an aesthetic score (refiner)
