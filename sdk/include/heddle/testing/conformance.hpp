@@ -6,8 +6,8 @@
 //   std::cout << report.text();
 //   return report.passed() ? 0 : 1;
 //
-// The program lib/heddle/testing/conformance does the same, and holds streams, events, copies, weights and
-// refusals against the rules of heddle/abi/device.h, too.
+// The program lib/heddle/testing/conformance does the same, and holds streams, events, copies,
+// weights and refusals against the rules of heddle/abi/device.h, too.
 #pragma once
 
 #include <cstdint>
