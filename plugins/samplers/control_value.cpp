@@ -34,7 +34,7 @@ void check_control(const Control& control, const Value& denoiser) {
            "'. Load a ControlNet that was made for this model.");
   const auto width = settings.get<std::int64_t>("control_width", 0),
              drawn_width = drawn.get<std::int64_t>("control_width", 0);
-  if (drawn_width == 0)
+  if (drawn_width == 0 && width != 0)
     refuse("this model (" + family +
            ") takes no residuals. Leave the ControlNet out, or load a model that takes one.");
   if (width != drawn_width)

@@ -32,7 +32,7 @@ void check_patch(const AppliedPatch& patch, const Value& model) {
            "', and the model is of '" + family + "'. Load a patch that was made for this model.");
   const auto width = settings.get<std::int64_t>("patch_width", 0),
              drawn_width = drawn.get<std::int64_t>("patched_width", 0);
-  if (drawn_width == 0)
+  if (drawn_width == 0 && width != 0)
     refuse("this model (" + family +
            ") takes no patches. Leave the patch out, or load a model that takes one.");
   if (width != drawn_width)
