@@ -12,6 +12,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/batch_ops.h"
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/ops.h"
 #include "heddle/abi/row_ops.h"
 
@@ -124,6 +125,29 @@ void check_conv2d(const Examined& e) {
   e.equal(x.shape[3], w.shape[1], "the input's and the weight's channels");
   e.equal(o.shape[3], w.shape[0], "the output's and the weight's channels");
   check_filtered(e, w.shape + 2);
+  e.vector(2, w.shape[0], "bias");
+  if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
+}
+
+void check_conv3d(const Examined& e) {
+  e.operands(2, 4, 1);
+  const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
+  e.rank(x, 5, "input");
+  e.rank(w, 5, "weight");
+  e.rank(o, 5, "output");
+  e.equal(x.shape[4], w.shape[1], "the input's and the weight's channels");
+  e.equal(o.shape[4], w.shape[0], "the output's and the weight's channels");
+  e.equal(x.shape[0], o.shape[0], "the batch sizes");
+  const auto& a = e.attrs<heddle_conv3d_attrs>();
+  constexpr std::string_view kSides[] = {"the output's number of frames", "the output's height",
+                                         "the output's width"};
+  for (const std::int32_t p : a.padding) e.require(p >= 0, "a padding is negative");
+  for (int d = 0; d < 3; ++d) {
+    e.require(a.stride[d] > 0, "a stride is not positive");
+    const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[3 + d] - w.shape[2 + d];
+    e.require(padded >= 0, "the filter is larger than the padded input");
+    e.equal(o.shape[1 + d], padded / a.stride[d] + 1, kSides[d]);
+  }
   e.vector(2, w.shape[0], "bias");
   if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
 }
@@ -334,6 +358,7 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_BATCHED_PRODUCT, check_batched_product},
       {HEDDLE_OP_CONV2D, check_conv2d},
+      {HEDDLE_OP_CONV3D, check_conv3d},
       {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},
       {HEDDLE_OP_GROUP_NORM, check_group_norm},
       {HEDDLE_OP_UPSAMPLE_NEAREST, check_upsample_nearest},
@@ -367,6 +392,10 @@ OpCost op_cost(const heddle_op_call& call) {
   } else if (op == HEDDLE_OP_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]);
+  } else if (op == HEDDLE_OP_CONV3D) {
+    const auto& w = call.in[1]->info;
+    cost.flops =
+        2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]) * double(w.shape[4]);
   } else if (op == HEDDLE_OP_DEPTHWISE_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[0]) * double(w.shape[1]);
