@@ -29,6 +29,13 @@ constexpr const heddle_kernel* kFlatKernels[] = {
 #endif
     &kFewConv2d, &kPointConv2d, &kUnfoldedConv2d, &kConv2d};
 
+constexpr const heddle_kernel* kBetterKernels[] = {
+    &kFewConv3d,
+#if defined(HEDDLE_WITH_CUDNN)
+    &kCudnnConv3d,
+#endif
+};
+
 std::size_t in_whole_lines(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 // A view without one of its axes, of which it is at `index`.
@@ -165,6 +172,9 @@ struct SummedConv3d {
     if (device.settings().reference_only || weight.layout != kChannelsLast ||
         x.dtype != weight.dtype || device::element_count(out(call).info) == 0)
       return 0;
+    // What is asked about here makes plans, which takes its time.
+    for (const heddle_kernel* better : kBetterKernels)
+      if (better->fits(handle(&device), &call) > kFits) return 0;
     FrameSum sum(call, nullptr);
     if (!sum.sees_something()) return 0;
     const heddle_view to = sum.sum(0);
