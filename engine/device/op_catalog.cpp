@@ -7,6 +7,7 @@
 
 #include "engine/base/text.h"
 #include "engine/device/examined_call.h"
+#include "engine/device/frame_op_checks.h"
 #include "engine/device/kernel_table.h"
 #include "engine/device/row_op_checks.h"
 #include "engine/tensor/dtype.h"
@@ -125,29 +126,6 @@ void check_conv2d(const Examined& e) {
   e.equal(x.shape[3], w.shape[1], "the input's and the weight's channels");
   e.equal(o.shape[3], w.shape[0], "the output's and the weight's channels");
   check_filtered(e, w.shape + 2);
-  e.vector(2, w.shape[0], "bias");
-  if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
-}
-
-void check_conv3d(const Examined& e) {
-  e.operands(2, 4, 1);
-  const auto &x = *e.in(0), &w = *e.in(1), &o = e.out();
-  e.rank(x, 5, "input");
-  e.rank(w, 5, "weight");
-  e.rank(o, 5, "output");
-  e.equal(x.shape[4], w.shape[1], "the input's and the weight's channels");
-  e.equal(o.shape[4], w.shape[0], "the output's and the weight's channels");
-  e.equal(x.shape[0], o.shape[0], "the batch sizes");
-  const auto& a = e.attrs<heddle_conv3d_attrs>();
-  constexpr std::string_view kSides[] = {"the output's number of frames", "the output's height",
-                                         "the output's width"};
-  for (const std::int32_t p : a.padding) e.require(p >= 0, "a padding is negative");
-  for (int d = 0; d < 3; ++d) {
-    e.require(a.stride[d] > 0, "a stride is not positive");
-    const std::int64_t padded = x.shape[1 + d] + a.padding[d] + a.padding[3 + d] - w.shape[2 + d];
-    e.require(padded >= 0, "the filter is larger than the padded input");
-    e.equal(o.shape[1 + d], padded / a.stride[d] + 1, kSides[d]);
-  }
   e.vector(2, w.shape[0], "bias");
   if (const auto* r = e.in(3)) e.same(*r, o, "the residual's and the output's shape");
 }
