@@ -162,6 +162,22 @@ std::vector<double> step_seconds(const std::vector<Span>& steps) {
   return seconds;
 }
 
+// Of a run of so many steps. A clip or a picture in tiles is one step, of many calls.
+std::vector<double> seconds_of_steps(const std::vector<Span>& spans, unsigned steps) {
+  std::vector<double> seconds = step_seconds(spans);
+  if (steps == 1 && seconds.size() > 1)
+    seconds = {std::accumulate(seconds.begin(), seconds.end(), 0.0)};
+  return seconds;
+}
+
+std::vector<std::string> devices_of(const std::vector<Span>& steps) {
+  std::vector<std::string> devices;
+  for (const Span& step : steps)
+    if (std::ranges::find(devices, step.device) == devices.end()) devices.push_back(step.device);
+  std::ranges::sort(devices);
+  return devices;
+}
+
 double median(std::vector<double> values) {
   if (values.empty()) return 0;
   std::ranges::sort(values);
@@ -271,20 +287,14 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
           bench, engine.start(flow, {.fetch = {what.output}, .trace = file, .trace_steps = true}));
       node_seconds.push_back(stage_seconds(results, what.node));
       trace = read_trace(file);
-      std::vector<double> seconds = step_seconds(trace.steps);
-      // A clip or a picture in tiles is one step, of many calls.
-      if (what.steps == 1 && seconds.size() > 1)
-        seconds = {std::accumulate(seconds.begin(), seconds.end(), 0.0)};
+      const std::vector<double> seconds = seconds_of_steps(trace.steps, what.steps);
       report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
     }
     report.median_seconds = median(report.step_seconds);
     report.node_seconds = median(node_seconds);
     report.moved_bytes = trace.moved_bytes / std::max(1u, what.steps);
     report.first_seconds = std::max(0.0, cold - report.median_seconds * what.steps);
-    for (const Span& step : trace.steps)
-      if (std::ranges::find(report.devices, step.device) == report.devices.end())
-        report.devices.push_back(step.device);
-    std::ranges::sort(report.devices);
+    report.devices = devices_of(trace.steps);
     const std::vector<DeviceInfo> devices = engine.devices();
     for (const DeviceInfo& device : devices) {
       report.peak_bytes[device.id] = device.memory.peak;

@@ -7,7 +7,6 @@
 #include "gemm.h"
 #include "kernels.h"
 #include "op_check.h"
-#include "op_check_frames.h"
 
 namespace heddle::cpu {
 

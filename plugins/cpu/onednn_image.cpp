@@ -8,7 +8,6 @@
 #include "kernels.h"
 #include "onednn_primitives.h"
 #include "op_check.h"
-#include "op_check_frames.h"
 
 namespace heddle::cpu {
 

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "op_check.h"
-#include "op_check_frames.h"
 #include "op_operands.h"
 
 namespace heddle::cpu {

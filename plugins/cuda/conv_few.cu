@@ -18,6 +18,7 @@ constexpr int kStep = kDeep + 8;      // elements from pixel to pixel: no two of
 constexpr int kOuts = 8;              // columns of a tensor core's tile
 constexpr int kMostTaps = 3;          // along a side
 
+// Over 15 members: what a launch is told, most of it sizes.
 struct Convolution {
   View x, out;                // strides of items, frames, rows, pixels and channels
   const void *filter, *bias;  // filter: (O, F, R, S, C), bias: nullptr or f32 of O

@@ -4,7 +4,7 @@
 
 #include "heddle/abi/device.h"
 #include "heddle/abi/frame_ops.h"
-#include "plugins/cpu/op_check_frames.h"
+#include "plugins/cpu/op_check.h"
 
 namespace heddle::cuda {
 
