@@ -48,6 +48,8 @@ BenchOptions options_of(const Request& request) {
   if (!given.steps.empty()) bench.steps = number_of("steps", given.steps, given.steps, kNumber);
   if (!given.branches.empty())
     bench.branches = number_of("branches", given.branches, given.branches, kNumber);
+  if (!given.frames.empty())
+    bench.frames = number_of("frames", given.frames, given.frames, kNumber);
   if (!given.size.empty()) {
     const std::string_view text = given.size;
     const std::size_t x = text.find('x');
@@ -100,6 +102,7 @@ std::string text_of(const BenchReport& r) {
   table.row({"  first run",
              cat(format_seconds(r.first_seconds), " beside its steps (planned for loading: ",
                  format_seconds(r.planned_load_seconds), ")")});
+  table.row({"  whole node", format_seconds(r.node_seconds)});
   table.row({"  planning", format_seconds(r.plan_seconds)});
   table.row({"  checksum", r.checksum});
   return cat(title(r), "\n", table.text());
@@ -119,6 +122,7 @@ Json json_of(const BenchReport& r) {
   json.set("flops_per_second", rate(r)).set("matmul_flops_per_second", r.matmul_rate);
   json.set("moved_bytes", r.moved_bytes).set("peak_bytes", std::move(peaks));
   json.set("first_seconds", r.first_seconds).set("planned_load_seconds", r.planned_load_seconds);
+  json.set("node_seconds", r.node_seconds);
   json.set("draw_seconds", r.draw_seconds).set("plan_seconds", r.plan_seconds);
   json.set("checksum", r.checksum);
   return json;

@@ -174,6 +174,8 @@ class Parser {
         ->type_name("N");
     app.add_option("--branches", bench.branches, "branches of a step; 2: with guidance")
         ->type_name("N");
+    app.add_option("--frames", bench.frames, "frames of a clip (default: what is usual)")
+        ->type_name("N");
     app.add_option("--parallel", bench.parallel,
                    "run the model on several devices in parallel: layers, cfg, data, sequence, "
                    "tensor, none; or combined: cfg+sequence")

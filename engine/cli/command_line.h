@@ -34,7 +34,7 @@ enum class Command {
 // What only `bench` takes, still as texts; empty: not given.
 struct BenchArguments {
   std::string size;  // "1024x768"
-  std::string steps, branches, parallel, weight_dtype;
+  std::string steps, branches, frames, parallel, weight_dtype;
   bool check = false;
 };
 

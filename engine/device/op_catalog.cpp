@@ -7,11 +7,13 @@
 
 #include "engine/base/text.h"
 #include "engine/device/examined_call.h"
+#include "engine/device/frame_op_checks.h"
 #include "engine/device/kernel_table.h"
 #include "engine/device/row_op_checks.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/batch_ops.h"
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/ops.h"
 #include "heddle/abi/row_ops.h"
 
@@ -334,6 +336,7 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_BATCHED_PRODUCT, check_batched_product},
       {HEDDLE_OP_CONV2D, check_conv2d},
+      {HEDDLE_OP_CONV3D, check_conv3d},
       {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},
       {HEDDLE_OP_GROUP_NORM, check_group_norm},
       {HEDDLE_OP_UPSAMPLE_NEAREST, check_upsample_nearest},
@@ -367,6 +370,10 @@ OpCost op_cost(const heddle_op_call& call) {
   } else if (op == HEDDLE_OP_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]);
+  } else if (op == HEDDLE_OP_CONV3D) {
+    const auto& w = call.in[1]->info;
+    cost.flops =
+        2 * out * double(w.shape[1]) * double(w.shape[2]) * double(w.shape[3]) * double(w.shape[4]);
   } else if (op == HEDDLE_OP_DEPTHWISE_CONV2D) {
     const auto& w = call.in[1]->info;
     cost.flops = 2 * out * double(w.shape[0]) * double(w.shape[1]);

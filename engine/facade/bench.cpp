@@ -99,7 +99,8 @@ Case make_case(const BenchOptions& options) {
     if (options.model != desc.name) continue;
     Case made;
     const heddle_bench_request request{sizeof request, options.width,    options.height,
-                                       options.steps,  options.branches, options.is_small ? 1 : 0};
+                                       options.steps,  options.branches, options.is_small ? 1 : 0,
+                                       options.frames};
     const heddle_bench_sink sink{sizeof sink, &made, &take_tensor, &take_workflow};
     engine::throw_status(desc.make(engine::plugin_host(), &desc, &request, &sink),
                          cat("the shape ", engine::quote(options.model)));
@@ -159,6 +160,22 @@ std::vector<double> step_seconds(const std::vector<Span>& steps) {
   begins.push_back(std::ranges::max(steps, {}, &Span::end).end);
   for (std::size_t i = 0; i + 1 < begins.size(); ++i) seconds.push_back(begins[i + 1] - begins[i]);
   return seconds;
+}
+
+// Of a run of so many steps. A clip or a picture in tiles is one step, of many calls.
+std::vector<double> seconds_of_steps(const std::vector<Span>& spans, unsigned steps) {
+  std::vector<double> seconds = step_seconds(spans);
+  if (steps == 1 && seconds.size() > 1)
+    seconds = {std::accumulate(seconds.begin(), seconds.end(), 0.0)};
+  return seconds;
+}
+
+std::vector<std::string> devices_of(const std::vector<Span>& steps) {
+  std::vector<std::string> devices;
+  for (const Span& step : steps)
+    if (std::ranges::find(devices, step.device) == devices.end()) devices.push_back(step.device);
+  std::ranges::sort(devices);
+  return devices;
 }
 
 double median(std::vector<double> values) {
@@ -263,21 +280,21 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     const std::filesystem::path file = files.folder() / "trace.json";
     Results results;
     Trace trace;
+    std::vector<double> node_seconds;
     for (unsigned run = 0; run < runs; ++run) {
       flow.set(what.vary, std::to_string(run + 2));
       results = results_of(
           bench, engine.start(flow, {.fetch = {what.output}, .trace = file, .trace_steps = true}));
+      node_seconds.push_back(stage_seconds(results, what.node));
       trace = read_trace(file);
-      const std::vector<double> seconds = step_seconds(trace.steps);
+      const std::vector<double> seconds = seconds_of_steps(trace.steps, what.steps);
       report.step_seconds.insert(report.step_seconds.end(), seconds.begin(), seconds.end());
     }
     report.median_seconds = median(report.step_seconds);
+    report.node_seconds = median(node_seconds);
     report.moved_bytes = trace.moved_bytes / std::max(1u, what.steps);
     report.first_seconds = std::max(0.0, cold - report.median_seconds * what.steps);
-    for (const Span& step : trace.steps)
-      if (std::ranges::find(report.devices, step.device) == report.devices.end())
-        report.devices.push_back(step.device);
-    std::ranges::sort(report.devices);
+    report.devices = devices_of(trace.steps);
     const std::vector<DeviceInfo> devices = engine.devices();
     for (const DeviceInfo& device : devices) {
       report.peak_bytes[device.id] = device.memory.peak;

@@ -9,6 +9,7 @@
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/batch_ops.h"
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/ops.h"
 
 namespace heddle::engine {
@@ -17,10 +18,11 @@ namespace {
 
 OpKind kind_of(const ProgramOp& op, bool scaled_fp8) {
   static const std::uint32_t linear = op_id(HEDDLE_OP_LINEAR), conv2d = op_id(HEDDLE_OP_CONV2D),
+                             conv3d = op_id(HEDDLE_OP_CONV3D),
                              attention = op_id(HEDDLE_OP_ATTENTION),
                              batched = op_id(HEDDLE_OP_BATCHED_PRODUCT);
   if (op.op == attention) return OpKind::attention;
-  if (op.op == conv2d || op.op == batched) return OpKind::gemm;
+  if (op.op == conv2d || op.op == conv3d || op.op == batched) return OpKind::gemm;
   if (op.op != linear) return OpKind::other;
   return scaled_fp8 && op.in[1].info.dtype == HEDDLE_F8_E4M3 ? OpKind::fp8_gemm : OpKind::gemm;
 }

@@ -1,5 +1,7 @@
-// conv2d/1 on panels of the filter: a product whose left rows are the pixels under the filter.
+// conv2d/1 and conv3d/1 on panels of the filter: a product whose left rows are the pixels under the
+// filter.
 #include <cstring>
+#include <type_traits>
 
 #include "fast.h"
 #include "gemm.h"
@@ -10,70 +12,78 @@ namespace heddle::cpu {
 
 namespace {
 
-// Where the pixel under each tap of the filter lies, for the output pixels in rows of `out`.
+// A convolution of pictures as one over frames, of which each has one.
+heddle_conv3d_attrs over_frames(const heddle_conv2d_attrs& a) {
+  return {{1, a.stride[0], a.stride[1]},
+          {0, a.padding[0], a.padding[1], 0, a.padding[2], a.padding[3]}};
+}
+const heddle_conv3d_attrs& over_frames(const heddle_conv3d_attrs& a) { return a; }
+
+// Where the pixel under each tap of the filter lies, for the output pixels in rows of `out`. Axes
+// are frames, height and width.
 class Pixels {
  public:
   Pixels(const heddle_view& x, const heddle_view& weight, const heddle_view& out,
-         const heddle_conv2d_attrs& attrs)
-      : x_(x),
-        attrs_(attrs),
-        height_(out.info.shape[1]),
-        width_(out.info.shape[2]),
-        down_(weight.info.shape[2]),
-        across_(weight.info.shape[3]),
-        bytes_(static_cast<std::int64_t>(device::dtype_bytes(x.info.dtype))) {}
+         const heddle_conv3d_attrs& attrs)
+      : x_(x), attrs_(attrs), bytes_(static_cast<std::int64_t>(device::dtype_bytes(x.info.dtype))) {
+    const int absent = x.info.rank == 5 ? 0 : 1;  // frames
+    for (int axis = absent; axis < 3; ++axis) {
+      size_[axis] = x.info.shape[1 + axis - absent];
+      step_[axis] = x.info.stride[1 + axis - absent];
+      made_[axis] = out.info.shape[1 + axis - absent];
+      taps_[axis] = weight.info.shape[2 + axis - absent];
+    }
+  }
 
   // The pixel under the first tap: it may lie in the padding.
   struct Corner {
-    std::int64_t item, y, z;
+    std::int64_t item, t, y, z;
   };
   Corner corner(std::int64_t row) const {
-    const std::int64_t line = row / width_, item = line / height_;
-    return {item, (line - item * height_) * attrs_.stride[0] - attrs_.padding[0],
-            (row - line * width_) * attrs_.stride[1] - attrs_.padding[1]};
+    const std::int64_t line = row / made_[2], frame = line / made_[1], item = frame / made_[0];
+    return {item, (frame - item * made_[0]) * attrs_.stride[0] - attrs_.padding[0],
+            (line - frame * made_[1]) * attrs_.stride[1] - attrs_.padding[1],
+            (row - line * made_[2]) * attrs_.stride[2] - attrs_.padding[2]};
   }
 
   // The first channel of the pixel under a tap, or nullptr where it lies in the padding.
-  const std::byte* at(const Corner& corner, std::int64_t tap_down, std::int64_t tap_across) const {
-    const heddle_tensor_info& info = x_.info;
-    const std::int64_t y = corner.y + tap_down, z = corner.z + tap_across;
-    if (y < 0 || y >= info.shape[1] || z < 0 || z >= info.shape[2]) return nullptr;
-    return element(x_, corner.item * info.stride[0] + y * info.stride[1] + z * info.stride[2]);
+  const std::byte* at(const Corner& corner, std::int64_t tap_frame, std::int64_t tap_down,
+                      std::int64_t tap_across) const {
+    const std::int64_t t = corner.t + tap_frame, y = corner.y + tap_down, z = corner.z + tap_across;
+    if (t < 0 || t >= size_[0] || y < 0 || y >= size_[1] || z < 0 || z >= size_[2]) return nullptr;
+    return element(x_,
+                   corner.item * x_.info.stride[0] + t * step_[0] + y * step_[1] + z * step_[2]);
   }
   const std::byte* at(const Corner& corner, std::int64_t tap) const {
-    return at(corner, tap / across_, tap % across_);
+    const std::int64_t line = tap / taps_[2];
+    return at(corner, line / taps_[1], line % taps_[1], tap % taps_[2]);
   }
 
   // The pixels under all taps: places[tap * step] for each tap in turn.
   void under_filter(const Corner& corner, const std::byte* outside, const std::byte** places,
                     std::int64_t step) const {
-    const heddle_tensor_info& info = x_.info;
-    const bool inside = corner.y >= 0 && corner.y + down_ <= info.shape[1] && corner.z >= 0 &&
-                        corner.z + across_ <= info.shape[2];
-    if (!inside) {
-      for (std::int64_t r = 0; r < down_; ++r)
-        for (std::int64_t s = 0; s < across_; ++s, places += step) {
-          const std::byte* pixel = at(corner, r, s);
-          *places = pixel != nullptr ? pixel : outside;
+    const bool inside = corner.t >= 0 && corner.t + taps_[0] <= size_[0] && corner.y >= 0 &&
+                        corner.y + taps_[1] <= size_[1] && corner.z >= 0 &&
+                        corner.z + taps_[2] <= size_[2];
+    for (std::int64_t f = 0; f < taps_[0]; ++f)
+      for (std::int64_t r = 0; r < taps_[1]; ++r) {
+        const std::byte* pixel = inside ? at(corner, f, r, 0) : nullptr;
+        for (std::int64_t s = 0; s < taps_[2]; ++s, places += step) {
+          *places = inside ? pixel + s * step_[2] * bytes_ : at(corner, f, r, s);
+          if (*places == nullptr) *places = outside;
         }
-      return;
-    }
-    const std::byte* line = at(corner, 0, 0);
-    for (std::int64_t r = 0; r < down_; ++r, line += info.stride[1] * bytes_) {
-      const std::byte* pixel = line;
-      for (std::int64_t s = 0; s < across_; ++s, places += step, pixel += info.stride[2] * bytes_)
-        *places = pixel;
-    }
+      }
   }
 
-  std::int64_t channels() const { return x_.info.shape[3]; }
-  std::int64_t taps() const { return down_ * across_; }
+  std::int64_t channels() const { return last_size(x_.info); }
+  std::int64_t taps() const { return taps_[0] * taps_[1] * taps_[2]; }
   heddle_dtype dtype() const { return x_.info.dtype; }
 
  private:
   const heddle_view& x_;
-  const heddle_conv2d_attrs& attrs_;
-  std::int64_t height_, width_, down_, across_, bytes_;
+  const heddle_conv3d_attrs attrs_;
+  std::int64_t bytes_;
+  std::int64_t size_[3] = {1, 1, 1}, step_[3] = {}, made_[3] = {1, 1, 1}, taps_[3] = {1, 1, 1};
 };
 
 // Pixels as the left operand of a product: all channels of tap 0, then those of tap 1, ...
@@ -164,9 +174,13 @@ struct FastDepthwiseConv2d : Fast {
   }
 };
 
-struct FastConv2d : Fast {
-  static constexpr const char* op = HEDDLE_OP_CONV2D;
-  static void check(const heddle_op_call& call) { check_conv2d(call); }
+template <class Attrs>
+struct FastConvolution : Fast {
+  static constexpr bool kHasFrames = std::is_same_v<Attrs, heddle_conv3d_attrs>;
+  static constexpr const char* op = kHasFrames ? HEDDLE_OP_CONV3D : HEDDLE_OP_CONV2D;
+  static void check(const heddle_op_call& call) {
+    kHasFrames ? check_conv3d(call) : check_conv2d(call);
+  }
 
   static std::int32_t fits(const Device& device, const heddle_op_call& call) {
     const heddle_view* weight = device::operand(call, 1);
@@ -179,17 +193,17 @@ struct FastConv2d : Fast {
   // their time between taps.
   static bool reads_in_place(const heddle_view& x) {
     constexpr std::int64_t kEnoughChannels = 16;
-    return x.info.dtype == HEDDLE_F32 && x.info.shape[3] >= kEnoughChannels;
+    return x.info.dtype == HEDDLE_F32 && last_size(x.info) >= kEnoughChannels;
   }
 
   static void run(const Call& call) {
     const VectorKernels& vector = call.device().vector();
     const heddle_view &x = call.in(0), &weight = call.in(1), &out = call.out();
     const std::int64_t outputs = weight.info.shape[0], length = sum_length(weight.info);
-    const Pixels pixels(x, weight, out, call.attrs<heddle_conv2d_attrs>());
+    const Pixels pixels(x, weight, out, over_frames(call.attrs<Attrs>()));
     auto* zeros =
-        call.stream().call_scratch().take<float>(static_cast<std::size_t>(x.info.shape[3]));
-    std::fill(zeros, zeros + x.info.shape[3], 0.0f);
+        call.stream().call_scratch().take<float>(static_cast<std::size_t>(pixels.channels()));
+    std::fill(zeros, zeros + pixels.channels(), 0.0f);
     const Right right{&weight, &vector};
     const Finish finish(call, load_bias(call, call.maybe(2), outputs), HEDDLE_ACT_NONE,
                         call.maybe(3));
@@ -219,7 +233,7 @@ struct FastConv2d : Fast {
     constexpr std::int64_t kTileBlocks = 16, kTilePanels = 8, kPartLength = 4096;
     const VectorKernels& vector = call.device().vector();
     const std::int64_t rows = row_count(call.out().info),
-                       panels = panel_count(call.out().info.shape[3]);
+                       panels = panel_count(last_size(call.out().info));
     const std::int64_t channels = pixels.channels(), taps = pixels.taps();
     const std::int64_t part_taps = std::clamp<std::int64_t>(kPartLength / channels, 1, taps);
     const std::int64_t tile_rows = kTileBlocks * kBlockRows,
@@ -254,7 +268,7 @@ struct FastConv2d : Fast {
       }
       const std::int64_t column = panel * kPanelColumns;
       finish.write(sums, step, row, count, column,
-                   std::min(step, call.out().info.shape[3] - column), scratch);
+                   std::min(step, last_size(call.out().info) - column), scratch);
     });
   }
 };
@@ -262,6 +276,7 @@ struct FastConv2d : Fast {
 }  // namespace
 
 constexpr heddle_kernel kFastDepthwiseConv2d = kernel_table<FastDepthwiseConv2d>();
-constexpr heddle_kernel kFastConv2d = kernel_table<FastConv2d>();
+constexpr heddle_kernel kFastConv2d = kernel_table<FastConvolution<heddle_conv2d_attrs>>();
+constexpr heddle_kernel kFastConv3d = kernel_table<FastConvolution<heddle_conv3d_attrs>>();
 
 }  // namespace heddle::cpu

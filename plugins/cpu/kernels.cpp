@@ -29,6 +29,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kReferenceLinear,
     &kReferenceBatchedProduct,
     &kReferenceConv2d,
+    &kReferenceConv3d,
     &kReferenceDepthwiseConv2d,
     &kReferenceGroupNorm,
     &kReferenceUpsampleNearest,
@@ -50,10 +51,12 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastLinear,
     &kFastBatchedProduct,
     &kFastConv2d,
+    &kFastConv3d,
     &kFastDepthwiseConv2d,
 #if defined(HEDDLE_WITH_ONEDNN)
     &kOnednnLinear,
     &kOnednnConv2d,
+    &kOnednnConv3d,
 #endif
     nullptr,
 };

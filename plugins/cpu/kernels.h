@@ -20,7 +20,8 @@ extern const heddle_kernel kReferenceMatchRows, kReferenceMergeRows;
 extern const heddle_kernel kReferenceBatchedProduct, kFastBatchedProduct;  // batched_product.cpp
 extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
 extern const heddle_kernel kReferenceLinear, kReferenceConv2d, kReferenceDepthwiseConv2d,
-    kReferenceUpsampleNearest;  // reference_linear.cpp, _image.cpp
+    kReferenceUpsampleNearest;                // reference_linear.cpp, _image.cpp
+extern const heddle_kernel kReferenceConv3d;  // reference_frames.cpp
 
 extern const heddle_kernel kFastAdd, kFastMul, kFastGatedAdd,
     kFastScaleClamp;  // fast_elementwise.cpp
@@ -28,11 +29,11 @@ extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, 
     kFastLeakyRelu;
 extern const heddle_kernel kFastLayerNorm, kFastRmsNorm, kFastModulatedNorm;  // fast_norm.cpp
 extern const heddle_kernel kFastNormRope, kFastGroupNorm;
-extern const heddle_kernel kFastAttention, kFastLinear, kFastConv2d,
+extern const heddle_kernel kFastAttention, kFastLinear, kFastConv2d, kFastConv3d,
     kFastDepthwiseConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
 
 // In builds with oneDNN only: onednn_linear.cpp, onednn_image.cpp
-extern const heddle_kernel kOnednnLinear, kOnednnConv2d;
+extern const heddle_kernel kOnednnLinear, kOnednnConv2d, kOnednnConv3d;
 
 // NULL-terminated, as the device table wants it.
 extern const heddle_kernel* const kKernels[];

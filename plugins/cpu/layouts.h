@@ -4,7 +4,7 @@
 // of the filter with the channels last.
 //
 //   linear: panel[p][k][o] = weight(32 p + o, k)
-//   filter: panel[p][r][s][c][o] = weight(32 p + o, c, r, s)
+//   filter: panel[p][r][s][c][o] = weight(32 p + o, c, r, s), or [f][r][s] of one over frames
 //
 // In bf16, where the rows or channels are even in number, they stand in pairs, as processors
 // multiply them: panel[p][k / 2][o][k % 2], panel[p][r][s][c / 2][o][c % 2]. oneDNN reads these as

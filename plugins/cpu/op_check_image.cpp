@@ -48,6 +48,32 @@ void check_conv2d(const heddle_op_call& call) {
   require_shape(result(call), "out", expected);
 }
 
+void check_conv3d(const heddle_op_call& call) {
+  const auto& attrs = device::attributes<heddle_conv3d_attrs>(call);
+  const heddle_tensor_info& x = need(call, 0, "x");
+  const heddle_tensor_info& weight = need(call, 1, "weight", Elements::kFloat, Layout::kAny);
+  require_rank(x, "x", 5);
+  require_rank(weight, "weight", 5);
+  require(x.shape[4] == weight.shape[1], "x is ", describe(x), " (N, T, H, W, C) and weight ",
+          describe(weight), " (O, C, F, R, S); C has to be equal");
+  std::int64_t size[3];
+  for (int axis = 0; axis < 3; ++axis) {
+    const std::int64_t before = attrs.padding[axis], after = attrs.padding[axis + 3];
+    require(attrs.stride[axis] >= 1 && before >= 0 && after >= 0, "along axis ", axis,
+            " the stride is ", attrs.stride[axis], ", the padding (", before, ", ", after,
+            "); strides have to be positive and padding not negative");
+    const std::int64_t room = x.shape[1 + axis] + before + after - weight.shape[2 + axis];
+    require(room >= 0, "the filter ", describe(weight), " is larger than the padded x ",
+            describe(x));
+    size[axis] = room / attrs.stride[axis] + 1;
+  }
+  const std::initializer_list<std::int64_t> expected = {x.shape[0], size[0], size[1], size[2],
+                                                        weight.shape[0]};
+  require_optional(maybe(call, 2, "bias"), "bias", {weight.shape[0]});
+  require_optional(maybe(call, 3, "residual"), "residual", expected);
+  require_shape(result(call), "out", expected);
+}
+
 void check_depthwise_conv2d(const heddle_op_call& call) {
   const auto& attrs = device::attributes<heddle_conv2d_attrs>(call);
   const heddle_tensor_info& x = need(call, 0, "x");

@@ -4,13 +4,21 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <ostream>
 #include <span>
 
 #include "op_check.h"
 
 namespace heddle::cpu::operands {
 
-using device::describe;
+// A tensor in a message: only what is thrown is written out, checks that hold cost nothing.
+struct Described {
+  const heddle_tensor_info& info;
+  friend std::ostream& operator<<(std::ostream& to, const Described& of) {
+    return to << device::describe(of.info);
+  }
+};
+inline Described describe(const heddle_tensor_info& info) { return {info}; }
 
 template <class... Parts>
 inline void require(bool holds, const Parts&... parts) {

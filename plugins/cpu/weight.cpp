@@ -74,8 +74,7 @@ void make_plain(Stream& stream, const WeightParts& parts, const heddle_tensor_in
 void make_panels(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
                  void* dst) {
   const std::int64_t outputs = info.shape[0], length = sum_length(info);
-  const std::int64_t taps = info.rank == 4 ? info.shape[2] * info.shape[3] : 1,
-                     channels = taps == 0 ? 0 : length / taps;
+  const std::int64_t channels = info.shape[1], taps = channels == 0 ? 0 : length / channels;
   const std::int64_t group = is_paired(info.layout) ? 2 : 1;
   const std::size_t bytes = device::dtype_bytes(info.dtype);
   stream.parallel_for(panel_count(outputs), [&](std::int64_t panel, Scratch& scratch) {
@@ -149,7 +148,7 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
   const bool whole_blocks =
       info.rank == 0 || info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
   if (info.rank > HEDDLE_MAX_RANK || device::block_bytes(info.dtype) == 0 || !whole_blocks ||
-      (matrix && info.rank != 2) || (filter && info.rank != 4) ||
+      (matrix && info.rank != 2) || (filter && info.rank != 4 && info.rank != 5) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
     device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
                  " cannot be used as ",

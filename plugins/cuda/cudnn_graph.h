@@ -57,10 +57,10 @@ class CudnnGraph {
   Part tensor(const CudnnTensor& tensor);
   // y = a MODE b
   void pointwise(cudnnPointwiseMode_t mode, Part a, Part b, Part y);
-  // Two-dimensional, of tensors with axes N, C, H, W in any order in memory. pre: top, left; post:
-  // bottom, right.
+  // Of tensors with axes N, C, H, W, or N, C, T, H, W, in any order in memory. pre: (front,) top,
+  // left; post: (back,) bottom, right.
   struct Convolution {
-    std::int64_t stride[2], pre[2], post[2];
+    std::vector<std::int64_t> stride, pre, post;
   };
   void convolution(const Convolution& how, Part x, Part filter, Part y);
   // softmax(q k^T * scale) v, of tensors with axes B, H, S, D in any order in memory.

@@ -1,7 +1,9 @@
-// linear/1, conv2d/1 and upsample_nearest/1 by our own kernels, for every type and stride. Both
-// products are the same tiles: an output row is a token or a pixel, a column an output channel, and
-// the terms are summed one after the other in f32, so that the order depends on nothing.
+// linear/1, conv2d/1, conv3d/1 and upsample_nearest/1 by our own kernels, for every type and
+// stride. Both products are the same tiles: an output row is a token or a pixel, a column an output
+// channel, and the terms are summed one after the other in f32, so that the order depends on
+// nothing.
 #include "call.h"
+#include "frame_kernels.h"
 #include "kernels.h"
 #include "layouts.h"
 #include "stored.cuh"
@@ -57,6 +59,32 @@ struct ConvTerms {
     return load(weight.data, weight.dtype,
                 column * weight.stride[0] + c * weight.stride[1] + tap / across * weight.stride[2] +
                     tap % across * weight.stride[3]);
+  }
+};
+
+// Axes are frames, height and width.
+struct FrameTerms {
+  View x, weight;  // weight: strides of O, C, F, R, S
+  std::int64_t size[3], made[3], taps[3], channels;
+  std::int32_t stride[3], padding[3];
+  __device__ std::int64_t row_start(std::int64_t row) const {
+    return row / made[2] / made[1] / made[0] * x.stride[0];
+  }
+  __device__ float left(std::int64_t start, std::int64_t row, std::int64_t k) const {
+    const std::int64_t tap = k / channels, c = k - tap * channels, line = row / made[2];
+    const std::int64_t t =
+        line / made[1] % made[0] * stride[0] - padding[0] + tap / taps[2] / taps[1];
+    const std::int64_t y = line % made[1] * stride[1] - padding[1] + tap / taps[2] % taps[1];
+    const std::int64_t z = row % made[2] * stride[2] - padding[2] + tap % taps[2];
+    if (t < 0 || t >= size[0] || y < 0 || y >= size[1] || z < 0 || z >= size[2]) return 0;
+    return load(x.data, x.dtype, start + t * x.stride[1] + y * x.stride[2] + z * x.stride[3] + c);
+  }
+  __device__ float right(std::int64_t column, std::int64_t k) const {
+    const std::int64_t tap = k / channels, c = k - tap * channels, line = tap / taps[2];
+    return load(weight.data, weight.dtype,
+                column * weight.stride[0] + c * weight.stride[1] +
+                    line / taps[1] * weight.stride[2] + line % taps[1] * weight.stride[3] +
+                    tap % taps[2] * weight.stride[4]);
   }
 };
 
@@ -209,6 +237,37 @@ struct Conv2d : Plain {
   }
 };
 
+struct Conv3d : Plain {
+  static constexpr const char* op = HEDDLE_OP_CONV3D;
+  static void check(const heddle_op_call& call) { cpu::check_conv3d(call); }
+  static std::int32_t fits(Device&, const heddle_op_call& call) {
+    const std::uint32_t layout = call.in[1]->info.layout;
+    return layout == 0 || layout == kChannelsLast ? 1 : 0;
+  }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    const auto& a = attrs<heddle_conv3d_attrs>(call);
+    const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info,
+                             &whole = out(call).info;
+    if (fits(stream.device(), call) == 0)
+      device::fail(HEDDLE_UNSUPPORTED, "cannot read the filter ", device::describe(weight));
+    FrameTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight)};
+    terms.channels = weight.shape[1];
+    for (int axis = 0; axis < 3; ++axis) {
+      terms.size[axis] = x.shape[1 + axis];
+      terms.made[axis] = whole.shape[1 + axis];
+      terms.taps[axis] = weight.shape[2 + axis];
+      terms.stride[axis] = a.stride[axis];
+      terms.padding[axis] = a.padding[axis];
+    }
+    const std::int64_t line = terms.taps[2] * terms.channels, frame = terms.taps[1] * line;
+    if (weight.layout == kChannelsLast) {
+      const std::int64_t strides[5] = {terms.taps[0] * frame, 1, frame, line, terms.channels};
+      for (int axis = 0; axis < 5; ++axis) terms.weight.stride[axis] = strides[axis];
+    }
+    launch(stream, terms, result_of(call, terms.taps[0] * frame, HEDDLE_ACT_NONE));
+  }
+};
+
 // ---- upsample_nearest ----
 
 // A thread writes eight channels of a pixel. Numbers of 32 bits where they do: dividing longer ones
@@ -260,6 +319,7 @@ struct UpsampleNearest : Plain {
 
 constexpr heddle_kernel kLinear = kernel_table<Linear>();
 constexpr heddle_kernel kConv2d = kernel_table<Conv2d>();
+constexpr heddle_kernel kConv3d = kernel_table<Conv3d>();
 constexpr heddle_kernel kUpsampleNearest = kernel_table<UpsampleNearest>();
 
 }  // namespace heddle::cuda

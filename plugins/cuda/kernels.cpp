@@ -1,6 +1,7 @@
 #include "kernels.h"
 
 #include "call.h"
+#include "frame_kernels.h"
 
 namespace heddle::cuda {
 
@@ -32,6 +33,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kLinear,
     &kBatchedProduct,
     &kConv2d,
+    &kConv3d,
     &kUpsampleNearest,
     &kMatmulLinear,
     &kWidenedLinear,
@@ -44,6 +46,8 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kVectorGatedAdd,
     &kVectorGatedActivation,
     &kFewConv2d,
+    &kFewConv3d,
+    &kSummedConv3d,
     &kDepthwiseConv2d,
     &kPointConv2d,
     &kUnfoldedConv2d,
@@ -51,6 +55,7 @@ constexpr const heddle_kernel* const kKernels[] = {
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnAttention,
     &kCudnnConv2d,
+    &kCudnnConv3d,
 #endif
     nullptr,
 };

@@ -190,7 +190,7 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
   const bool whole_blocks = info.rank == 0 || info.rank > HEDDLE_MAX_RANK ||
                             info.shape[info.rank - 1] % device::block_elements(info.dtype) == 0;
   if (info.rank > HEDDLE_MAX_RANK || device::block_bytes(info.dtype) == 0 || !whole_blocks ||
-      (matrix && info.rank != 2) || (filter && info.rank != 4) ||
+      (matrix && info.rank != 2) || (filter && info.rank != 4 && info.rank != 5) ||
       ((matrix || filter) && !device::is_float(info.dtype)))
     device::fail(HEDDLE_UNSUPPORTED, "a weight of the shape ", device::describe(info),
                  " cannot be used as ",
@@ -219,8 +219,9 @@ void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32
   device.use();
   const bool turned = whole.layout == kChannelsLast, scaled = has_scales(whole.layout),
              is_scaled_fp8 = whole.layout == kFp8Rows;
-  const std::int64_t taps = turned ? whole.shape[2] * whole.shape[3] : 1,
-                     channels = turned ? whole.shape[1] : 1;
+  const std::int64_t channels = turned ? whole.shape[1] : 1;
+  std::int64_t taps = 1;
+  for (std::uint32_t axis = 2; turned && axis < whole.rank; ++axis) taps *= whole.shape[axis];
   auto* to = static_cast<char*>(dst);
   auto* scales = scaled
                      ? reinterpret_cast<float*>(to + scales_offset(whole.shape[0], whole.shape[1]))

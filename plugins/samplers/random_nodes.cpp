@@ -34,16 +34,29 @@ void RandomConditioning::infer(Infer& question) {
   if (*pooled > 0) question.out(out, "0.pooled_output", HEDDLE_F32, {1, *pooled});
 }
 
+namespace {
+
+Shape random_latent_shape(std::int64_t channels, std::int64_t height, std::int64_t width,
+                          std::int64_t frames) {
+  constexpr std::int64_t kFramesOfCell = 4;
+  Shape shape{1, channels, height / kDownscale, width / kDownscale};
+  if (frames > 1) shape.insert(shape.begin() + 2, (frames - 1) / kFramesOfCell + 1);
+  return shape;
+}
+
+}  // namespace
+
 void RandomLatent::execute(Context& ctx) {
-  const Shape shape{1, ctx[channels], ctx[height] / kDownscale, ctx[width] / kDownscale};
+  const Shape shape = random_latent_shape(ctx[channels], ctx[height], ctx[width], ctx[length]);
   const auto number = checked_cast<std::uint64_t>(ctx[seed], "seed");
   ctx[latent] = Record().set("samples", value_of(normal(ctx, shape, number))).value();
 }
 
 void RandomLatent::infer(Infer& question) {
-  const auto x = question[width], y = question[height], depth = question[channels];
-  if (x && y && depth)
-    question.out(latent, "samples", HEDDLE_F32, {1, *depth, *y / kDownscale, *x / kDownscale});
+  const auto x = question[width], y = question[height], depth = question[channels],
+             frames = question[length];
+  if (x && y && depth && frames)
+    question.out(latent, "samples", HEDDLE_F32, random_latent_shape(*depth, *y, *x, *frames));
 }
 
 }  // namespace heddle::samplers

@@ -34,18 +34,23 @@ struct RandomLatent {
   static constexpr Widget kChannels{.number = 16, .min = 1, .max = 1024};
   static constexpr Widget kSeed{.max = 0xffffffffu};
 
-  static constexpr Info info{"RandomLatent",
-                             1,
-                             "",
-                             "utils/bench",
-                             "Standard normal numbers in the shape of a picture's latent.",
-                             HEDDLE_NODE_HOST};
+  static constexpr Widget kFrames{.number = 1, .min = 1, .max = 16384, .step = 4};
+
+  static constexpr Info info{
+      "RandomLatent",
+      1,
+      "",
+      "utils/bench",
+      "Standard normal numbers in the shape of a picture's or a video's latent.",
+      HEDDLE_NODE_HOST};
   static constexpr Input<std::int64_t> width{"width", kPixels, "In pixels."};
   static constexpr Input<std::int64_t> height{"height", kPixels, "In pixels."};
   static constexpr Input<std::int64_t> channels{"channels", kChannels};
   static constexpr Input<std::int64_t> seed{"seed", kSeed};
+  static constexpr Input<std::int64_t> length{
+      "length", kFrames, "Frames of a video, four for each of the latent but the first."};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
-  static constexpr auto ports = heddle::ports(width, height, channels, seed, latent);
+  static constexpr auto ports = heddle::ports(width, height, channels, seed, length, latent);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

@@ -93,21 +93,15 @@ class LtxvVaeBuilder {
     slots.fill(B::deviation, names_.deviations(), {latent});
   }
 
-  void filter(blocks::Slots& slots, const std::string& module, const Weight& first,
-              const Weight& second, const Weight& third, const Weight& bias, std::int64_t out,
-              std::int64_t in) {
+  void filter(blocks::Slots& slots, const std::string& module, const Weight& conv,
+              const Weight& bias, std::int64_t out, std::int64_t in) {
     const std::string at = names_.one(module + ".conv.");
-    const Weight* const parts[] = {&first, &second, &third};
-    for (std::int64_t i = 0; i < 3; ++i) {
-      Part part{at + "weight"};
-      part.frame = i + 1;
-      slots.fill(*parts[i], {part}, {out, in, 3, 3, 3});
-    }
+    slots.fill(conv, at + "weight", {out, in, 3, 3, 3});
     slots.fill(bias, at + "bias", {out});
   }
   template <class B>
   void conv(blocks::Slots& slots, const std::string& module, std::int64_t out, std::int64_t in) {
-    filter(slots, module, B::first, B::second, B::third, B::bias, out, in);
+    filter(slots, module, B::conv, B::bias, out, in);
   }
 
   void add_image_out() {
@@ -174,8 +168,8 @@ class LtxvVaeBuilder {
       slots.fill(B::table, tensor(module, ".scale_shift_table"), {4, channels_});
     }
     if (has(module + ".per_channel_scale1")) add_noise(module, block, slots, out);
-    filter(slots, module + ".conv1", B::first1, B::second1, B::third1, B::bias1, out, channels_);
-    filter(slots, module + ".conv2", B::first2, B::second2, B::third2, B::bias2, out, out);
+    filter(slots, module + ".conv1", B::conv1, B::bias1, out, channels_);
+    filter(slots, module + ".conv2", B::conv2, B::bias2, out, out);
     if (out != channels_) add_shortcut(module, slots, out);
     hidden_ = block[B::out];
     channels_ = out;

@@ -35,10 +35,10 @@ void LtxvVaeLatentIn::execute(Context& ctx) {
     return x.rank() != 4 ? x : x.reshape({x.size(0), x.size(1), 1, x.size(2), x.size(3)});
   };
   const Tensor given = with_frames(ctx[z]);
-  if (given.size(1) != ctx[third].size(1))
+  if (given.size(1) != ctx[conv].size(1))
     throw Error(HEDDLE_INVALID_ARGUMENT, "the autoencoder decodes latents of " +
-                                             std::to_string(ctx[third].size(1)) +
-                                             " channels, got " + std::to_string(given.size(1)) +
+                                             std::to_string(ctx[conv].size(1)) + " channels, got " +
+                                             std::to_string(given.size(1)) +
                                              ". Load the autoencoder that belongs to the model.");
   Tensor scaled = ops::cast(ctx, given.permute({0, 2, 3, 4, 1}), HEDDLE_F32);
   if (ctx.has(noise)) {
@@ -59,11 +59,11 @@ void LtxvVaeImageIn::execute(Context& ctx) {
   const std::int64_t frames = pixels.size(0), colours = pixels.size(3),
                      height = pixels.size(1) / kLtxvSide, width = pixels.size(2) / kLtxvSide,
                      cell = colours * kLtxvSide * kLtxvSide;
-  if (cell != ctx[third].size(1) || pixels.size(1) % kLtxvSide != 0 ||
+  if (cell != ctx[conv].size(1) || pixels.size(1) % kLtxvSide != 0 ||
       pixels.size(2) % kLtxvSide != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the encoder takes pictures of " +
-                    std::to_string(ctx[third].size(1) / (kLtxvSide * kLtxvSide)) +
+                    std::to_string(ctx[conv].size(1) / (kLtxvSide * kLtxvSide)) +
                     " colours whose sides are multiples of 4, got " + std::to_string(colours) +
                     " colours, " + std::to_string(pixels.size(2)) + " x " +
                     std::to_string(pixels.size(1)) + " pixels");
@@ -78,8 +78,8 @@ void LtxvVaeImageIn::execute(Context& ctx) {
 void LtxvVaeResnet::execute(Context& ctx) {
   const Tensor x = ctx[hidden], seen = ctx.has(embedding) ? ctx[embedding] : Tensor();
   const bool is_causal = ctx[causal], has_mirrors = ctx[mirrors];
-  const LtxvFilter one{ctx[first1], ctx[second1], ctx[third1], ctx[bias1], is_causal, has_mirrors},
-      two{ctx[first2], ctx[second2], ctx[third2], ctx[bias2], is_causal, has_mirrors};
+  const LtxvFilter one{ctx[conv1], ctx[bias1], is_causal, has_mirrors},
+      two{ctx[conv2], ctx[bias2], is_causal, has_mirrors};
   const auto with_noise = [&](const Tensor& made, std::int64_t nth, const Weight& numbers) {
     if (!ctx.has(noise)) return made;
     const std::int64_t at = ctx[plane] + nth;

@@ -1,10 +1,9 @@
 // plugins/vae/autoencoder_ltxv_blocks.h - the block types of LTX-Video's autoencoder. Source of the
 // architecture: AutoencoderKLLTXVideo of diffusers, by the publishers of the model. Shapes: B
-// videos, F frames of the latent, T frames, H x W pixels or cells. A filter over three frames is
-// three of one frame each ("first", "second", "third"): a convolution reads a frame and its
-// neighbours, or, where it is causal, the two frames before it (ltxv_filter.h). `mirrors`: what is
-// around a frame are its own rows and columns, else zeros. Blocks are pure and have no instance;
-// any thread.
+// videos, F frames of the latent, T frames, H x W pixels or cells. Filters are (O, C, 3, R, S): a
+// convolution reads a frame and its neighbours, or, where it is causal, the two frames before it
+// (ltxv_filter.h). `mirrors`: what is around a frame are its own rows and columns, else zeros.
+// Blocks are pure and have no instance; any thread.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -24,13 +23,11 @@ struct LtxvVaeLatentIn {
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Weight mean{"statistics.mean"};
   static constexpr Weight deviation{"statistics.deviation"};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(z, noise, noise_share, causal, mirrors, mean,
-                                              deviation, first, second, third, bias, out);
+  static constexpr auto ports =
+      heddle::ports(z, noise, noise_share, causal, mirrors, mean, deviation, conv, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -41,12 +38,10 @@ struct LtxvVaeImageIn {
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> image{"image"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(image, mirrors, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(image, mirrors, conv, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -65,13 +60,9 @@ struct LtxvVaeResnet {
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
   static constexpr Input<double> shortcut_eps{"shortcut_eps", Widget{.number = 1e-6}};
-  static constexpr Weight first1{"conv1.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second1{"conv1.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third1{"conv1.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv1{"conv1.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias1{"conv1.bias"};
-  static constexpr Weight first2{"conv2.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second2{"conv2.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third2{"conv2.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv2{"conv2.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias2{"conv2.bias"};
   static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight scale1{"noise1", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
@@ -81,10 +72,9 @@ struct LtxvVaeResnet {
   static constexpr Weight shortcut{"shortcut.weight", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight shortcut_bias{"shortcut.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports =
-      heddle::ports(hidden, embedding, noise, plane, causal, mirrors, eps, shortcut_eps, first1,
-                    second1, third1, bias1, first2, second2, third2, bias2, table, scale1, scale2,
-                    norm, norm_bias, shortcut, shortcut_bias, out);
+  static constexpr auto ports = heddle::ports(
+      hidden, embedding, noise, plane, causal, mirrors, eps, shortcut_eps, conv1, bias1, conv2,
+      bias2, table, scale1, scale2, norm, norm_bias, shortcut, shortcut_bias, out);
   static void execute(Context& ctx);
 };
 
@@ -118,13 +108,11 @@ struct LtxvVaeUpsample {
   static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 2}};
   static constexpr Input<std::int64_t> side{"side", Widget{.number = 2}};
   static constexpr Input<bool> residual{"residual", Widget{}};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, causal, mirrors, frames, side, residual,
-                                              first, second, third, bias, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, causal, mirrors, frames, side, residual, conv, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -135,12 +123,10 @@ struct LtxvVaeDownsample {
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, mirrors, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mirrors, conv, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -154,13 +140,10 @@ struct LtxvVaeGather {
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<std::int64_t> frames{"frames", Widget{.number = 2}};
   static constexpr Input<std::int64_t> side{"side", Widget{.number = 2}};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports =
-      heddle::ports(hidden, mirrors, frames, side, first, second, third, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mirrors, frames, side, conv, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -175,13 +158,11 @@ struct LtxvVaeImageOut {
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
   static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> image{"image"};
-  static constexpr auto ports = heddle::ports(hidden, embedding, causal, mirrors, eps, table, first,
-                                              second, third, bias, image);
+  static constexpr auto ports =
+      heddle::ports(hidden, embedding, causal, mirrors, eps, table, conv, bias, image);
   static void execute(Context& ctx);
 };
 
@@ -195,14 +176,12 @@ struct LtxvVaeLatentOut {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-8}};
   static constexpr Weight mean{"statistics.mean"};
   static constexpr Weight deviation{"statistics.deviation"};
-  static constexpr Weight first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight second{"conv.second", HEDDLE_USE_CONV2D};
-  static constexpr Weight third{"conv.third", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"conv.bias"};
   static constexpr Output<Tensor> out{"mean"};
   static constexpr Output<Tensor> logvar{"logvar"};
   static constexpr auto ports =
-      heddle::ports(hidden, mirrors, eps, mean, deviation, first, second, third, bias, out, logvar);
+      heddle::ports(hidden, mirrors, eps, mean, deviation, conv, bias, out, logvar);
   static void execute(Context& ctx);
 };
 

@@ -88,28 +88,18 @@ class StageBuilder {
     graph_.output(input_names_.emplace_back(name).c_str(), block[keeps]);
   }
 
-  // A module's tensor: the part of one frame where its filter has several.
-  void fill(blocks::Slots& slots, const Weight& slot, const std::string& module, const Shape& shape,
-            std::int64_t frame) {
-    Part part{module + ".weight"};
-    part.frame = frame;
-    slots.fill(slot, {part}, shape);
-  }
-  // The three filters of a causal convolution of `side` x `side` pixels; of the first chunk the
-  // last one.
-  void causal(blocks::Slots& slots, const Weight& now, const Weight& first, const Weight& second,
-              const Weight& bias, const std::string& module, std::int64_t out, std::int64_t side) {
-    const Shape shape{out, channels_, kFilterFrames, side, side};
-    fill(slots, now, module, shape, kFilterFrames);
+  // A causal convolution of `side` x `side` pixels.
+  void causal(blocks::Slots& slots, const Weight& filter, const Weight& bias,
+              const std::string& module, std::int64_t out, std::int64_t side) {
+    slots.fill(filter, module + ".weight", {out, channels_, kFilterFrames, side, side});
     slots.fill(bias, module + ".bias", {out});
-    if (is_first_) return;
-    fill(slots, first, module, shape, 1);
-    fill(slots, second, module, shape, 2);
   }
   // A filter of one pixel of one frame.
   void point(blocks::Slots& slots, const Weight& filter, const Weight& bias,
              const std::string& module, std::int64_t out, std::int64_t in) {
-    fill(slots, filter, module, {out, in, 1, 1, 1}, 1);
+    Part part{module + ".weight"};
+    part.frame = 1;
+    slots.fill(filter, {part}, {out, in, 1, 1, 1});
     slots.fill(bias, module + ".bias", {out});
   }
 
@@ -171,7 +161,7 @@ class StageBuilder {
     block.link(B::z, hidden_);
     blocks::Slots slots(file_, block, "in");
     point(slots, B::quant, B::quant_bias, names_.quant_conv(), channels_, channels_);
-    causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, names_.conv_in(),
+    causal(slots, B::conv, B::conv_bias, names_.conv_in(),
            file_.size(names_.conv_in() + ".weight", 0), 3);
     keep(block, B::kept, B::keeps);
     hidden_ = block[B::out];
@@ -189,7 +179,7 @@ class StageBuilder {
     Block block = graph_.add<B>("in");
     block.link(B::image, hidden_);
     blocks::Slots slots(file_, block, "in");
-    causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, names_.conv_in(),
+    causal(slots, B::conv, B::conv_bias, names_.conv_in(),
            file_.size(names_.conv_in() + ".weight", 0), 3);
     keep(block, B::kept, B::keeps);
     hidden_ = block[B::out];
@@ -204,12 +194,12 @@ class StageBuilder {
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, part.path);
     slots.fill(B::norm1, modules.norm1, {in, 1, 1, 1});
-    causal(slots, B::conv1, B::conv1_first, B::conv1_second, B::conv1_bias, modules.conv1, out, 3);
+    causal(slots, B::conv1, B::conv1_bias, modules.conv1, out, 3);
     keep(block, B::kept1, B::keeps1);
     if (out != in) point(slots, B::shortcut, B::shortcut_bias, modules.shortcut, out, in);
     channels_ = out;
     slots.fill(B::norm2, modules.norm2, {out, 1, 1, 1});
-    causal(slots, B::conv2, B::conv2_first, B::conv2_second, B::conv2_bias, modules.conv2, out, 3);
+    causal(slots, B::conv2, B::conv2_bias, modules.conv2, out, 3);
     keep(block, B::kept2, B::keeps2);
     hidden_ = block[B::out];
   }
@@ -268,7 +258,7 @@ class StageBuilder {
     Block block = graph_.add<B>(path);
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, path);
-    causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, part.time_conv, out, 1);
+    causal(slots, B::conv, B::conv_bias, part.time_conv, out, 1);
     keep(block, B::kept, B::keeps, doubles ? kFilterFrames - 1 : 1);
     hidden_ = block[B::out];
   }
@@ -293,7 +283,7 @@ class StageBuilder {
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, "out");
     slots.fill(B::norm, names_.norm_out(), {channels_, 1, 1, 1});
-    causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, names_.conv_out(),
+    causal(slots, B::conv, B::conv_bias, names_.conv_out(),
            file_.size(names_.conv_out() + ".weight", 0), 3);
     keep(block, B::kept, B::keeps);
     Source image = block[B::image];
@@ -312,8 +302,7 @@ class StageBuilder {
     block.link(B::hidden, hidden_);
     blocks::Slots slots(file_, block, "out");
     slots.fill(B::norm, names_.norm_out(), {channels_, 1, 1, 1});
-    causal(slots, B::conv, B::conv_first, B::conv_second, B::conv_bias, names_.conv_out(), moments,
-           3);
+    causal(slots, B::conv, B::conv_bias, names_.conv_out(), moments, 3);
     point(slots, B::quant, B::quant_bias, names_.quant_conv(), moments, moments);
     keep(block, B::kept, B::keeps);
     graph_.output("mean", block[B::mean]);

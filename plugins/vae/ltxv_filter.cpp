@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 
-#include <heddle/ops.hpp>
+#include <heddle/frame_ops.hpp>
 
 namespace heddle::vae {
 namespace {
 
-// Rows and columns that a filter reads beyond a frame: those next to its edges, mirrored. x (1, H,
-// W, C) -> (1, H + 2, W + 2, C).
-Tensor with_mirrored_edges(Context& ctx, const Tensor& x) {
+constexpr std::int64_t kLtxvTaps = 3;
+
+// x (T, H, W, C) into the middle of wide (T, H + 2, W + 2, C). Rows and columns around it are those
+// next to its edges, mirrored.
+void mirror_edges(Context& ctx, const Tensor& x, const Tensor& wide) {
   const std::int64_t height = x.size(1), width = x.size(2);
-  const Tensor wide = ctx.make({1, height + 2, width + 2, x.size(3)}, x.dtype());
   const Tensor rows = wide.slice(2, 1, width + 1);
   ops::copy_into(ctx, x, rows.slice(1, 1, height + 1));
   const auto put = [&](const Tensor& of, std::uint32_t axis, std::int64_t from, std::int64_t to) {
@@ -24,53 +24,75 @@ Tensor with_mirrored_edges(Context& ctx, const Tensor& x) {
   put(rows, 1, std::max<std::int64_t>(1, height - 1), height + 1);
   put(wide, 2, std::min<std::int64_t>(2, width), 0);
   put(wide, 2, std::max<std::int64_t>(1, width - 1), width + 1);
-  return wide;
 }
 
-// The frames of x (T, H, W, C) as a filter reads them, each made once while it is needed.
-class SeenFrames {
+// One video under a filter: out and base are (T', H', W', C').
+class LtxvClip {
  public:
-  SeenFrames(Context& ctx, const Tensor& x, bool mirrors) : ctx_(ctx), x_(x), mirrors_(mirrors) {}
+  LtxvClip(Context& ctx, const Tensor& x, const LtxvFilter& filter, const Tensor& base,
+           const Tensor& out)
+      : ctx_(ctx), x_(x), filter_(filter), base_(base), out_(out) {
+    const auto step = std::int32_t(filter.stride), edge = std::int32_t(filter.mirrors ? 0 : 1);
+    attrs_ = {{step, step, step}, {0, edge, edge, 0, edge, edge}};
+  }
 
-  // Frames before `at` are not asked for again.
-  Tensor from(std::int64_t at, std::int64_t behind) {
-    const std::int64_t last = x_.size(0) - 1;
-    const std::int64_t frame = std::clamp<std::int64_t>(at + behind, 0, last);
-    if (!mirrors_) return x_.slice(0, frame, frame + 1);
-    made_.erase(made_.begin(), made_.lower_bound(std::clamp<std::int64_t>(at, 0, last)));
-    if (const auto found = made_.find(frame); found != made_.end()) return found->second;
-    return made_.emplace(frame, with_mirrored_edges(ctx_, x_.slice(0, frame, frame + 1)))
-        .first->second;
+  // Frames whose neighbours are all there are read where they lie; of the others, and where edges
+  // are mirrored, what they read is copied together, some frames at a time.
+  void convolve() {
+    constexpr std::int64_t kTogether = 4;
+    const std::int64_t frames = out_.size(0);
+    for (std::int64_t t = 0, end = 0; t < frames; t = end) {
+      end = t + 1;
+      if (!filter_.mirrors && is_inside(t)) {
+        while (end < frames && is_inside(end)) ++end;
+        convolve_into(x_.slice(0, first_of(t), first_of(end - 1) + kLtxvTaps), t, end);
+        continue;
+      }
+      while (end < frames && end < t + kTogether && (filter_.mirrors || !is_inside(end))) ++end;
+      convolve_into(put_together(t, end), t, end);
+    }
   }
 
  private:
-  Context& ctx_;
-  Tensor x_;
-  bool mirrors_;
-  std::map<std::int64_t, Tensor> made_;
-};
-
-// One frame, by the filter whose first part reads the frame `at`, plus `base` where that is given.
-// A frame at a time, so that sums take little room.
-void convolve_frame(Context& ctx, SeenFrames& frames, std::int64_t at, const LtxvFilter& filter,
-                    const Tensor& base, const Tensor& out) {
-  const auto step = std::int32_t(filter.stride);
-  const std::int32_t edge = filter.mirrors ? 0 : 1;
-  const heddle_conv2d_attrs attrs{{step, step}, {edge, edge, edge, edge}};
-  Tensor sum = base;
-  if (sum && sum.dtype() != HEDDLE_F32) sum = ops::cast(ctx, sum, HEDDLE_F32);
-  const Tensor* const parts[] = {&filter.first, &filter.second, &filter.third};
-  for (std::int64_t i = 0; i < 3; ++i) {
-    const Tensor seen = frames.from(at, i);
-    const bool is_last = i == 2;
-    const Tensor made = is_last && out.dtype() == HEDDLE_F32
-                            ? out
-                            : ctx.make(ops::conv2d_shape(seen, *parts[i], attrs), HEDDLE_F32);
-    ops::conv2d_into(ctx, seen, *parts[i], is_last ? filter.bias : Tensor(), attrs, sum, made);
-    sum = made;
+  // The frame that is first read for frame t.
+  std::int64_t first_of(std::int64_t t) const {
+    return t * filter_.stride - (filter_.is_causal ? kLtxvTaps - 1 : 1);
   }
-  if (out.dtype() != HEDDLE_F32) ops::copy_into(ctx, sum, out);
-}
+  bool is_inside(std::int64_t t) const {
+    return first_of(t) >= 0 && first_of(t) + kLtxvTaps <= x_.size(0);
+  }
+
+  Tensor put_together(std::int64_t begin, std::int64_t end) {
+    const std::int64_t first = first_of(begin), count = first_of(end - 1) + kLtxvTaps - first,
+                       edges = filter_.mirrors ? 2 : 0;
+    const Tensor made =
+        ctx_.make({count, x_.size(1) + edges, x_.size(2) + edges, x_.size(3)}, x_.dtype());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = std::clamp<std::int64_t>(first + i, 0, x_.size(0) - 1);
+      const Tensor from = x_.slice(0, at, at + 1), to = made.slice(0, i, i + 1);
+      if (filter_.mirrors)
+        mirror_edges(ctx_, from, to);
+      else
+        ops::copy_into(ctx_, from, to);
+    }
+    return made;
+  }
+
+  void convolve_into(const Tensor& seen, std::int64_t begin, std::int64_t end) {
+    const auto item = [](const Tensor& of) {
+      return of.reshape({1, of.size(0), of.size(1), of.size(2), of.size(3)});
+    };
+    ops::conv3d_into(ctx_, item(seen), filter_.weight, filter_.bias, attrs_,
+                     base_ ? item(base_.slice(0, begin, end)) : Tensor(),
+                     item(out_.slice(0, begin, end)));
+  }
+
+  Context& ctx_;
+  const Tensor x_;
+  const LtxvFilter& filter_;
+  const Tensor base_, out_;
+  heddle_conv3d_attrs attrs_{};
+};
 
 }  // namespace
 
@@ -78,18 +100,13 @@ Tensor ltxv_convolved(Context& ctx, const Tensor& x, const LtxvFilter& filter, h
                       const Tensor& base) {
   const auto made_of = [&](std::int64_t size) { return (size - 1) / filter.stride + 1; };
   const std::int64_t frames = made_of(x.size(1)), height = made_of(x.size(2)),
-                     width = made_of(x.size(3)), channels = filter.third.size(0);
+                     width = made_of(x.size(3)), channels = filter.weight.size(0);
   const Tensor out = ctx.make({x.size(0), frames, height, width, channels}, dtype);
   const auto item = [](const Tensor& of, std::int64_t i) {
     return of.slice(0, i, i + 1).reshape({of.size(1), of.size(2), of.size(3), of.size(4)});
   };
-  for (std::int64_t i = 0; i < x.size(0); ++i) {
-    SeenFrames seen(ctx, item(x, i), filter.mirrors);
-    const Tensor to = item(out, i), beside = base ? item(base, i) : Tensor();
-    for (std::int64_t t = 0; t < frames; ++t)
-      convolve_frame(ctx, seen, t * filter.stride - (filter.is_causal ? 2 : 1), filter,
-                     beside ? beside.slice(0, t, t + 1) : Tensor(), to.slice(0, t, t + 1));
-  }
+  for (std::int64_t i = 0; i < x.size(0); ++i)
+    LtxvClip(ctx, item(x, i), filter, base ? item(base, i) : Tensor(), item(out, i)).convolve();
   return out;
 }
 

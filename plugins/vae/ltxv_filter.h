@@ -7,20 +7,20 @@
 
 namespace heddle::vae {
 
-// A filter over three frames. Each frame it makes reads that frame and its neighbours, or, where it
-// is causal, that frame and the two before it. Before the first frame there is the first one once
-// more, behind the last one the last. Around a frame there are zeros, or what its edges mirror.
+// A filter (O, C, 3, R, S) over three frames. Each frame it makes reads that frame and its
+// neighbours, or, where it is causal, that frame and the two before it. Before the first frame
+// there is the first one once more, behind the last one the last. Around a frame there are zeros,
+// or what its edges mirror.
 struct LtxvFilter {
-  Tensor first, second, third, bias;
+  Tensor weight, bias;
   bool is_causal = false, mirrors = false;
   std::int64_t stride = 1;  // of frames, rows and columns
 };
 
-// That of a block with the weights first, second, third and bias.
+// That of a block with the weights conv and bias.
 template <class B>
 LtxvFilter ltxv_filter(Context& ctx, bool is_causal, std::int64_t stride = 1) {
-  return {ctx[B::first], ctx[B::second],  ctx[B::third], ctx[B::bias],
-          is_causal,     ctx[B::mirrors], stride};
+  return {ctx[B::conv], ctx[B::bias], is_causal, ctx[B::mirrors], stride};
 }
 
 // x (B, T, H, W, C), plus `base` where that is given, -> (B, T', H', W', C') in `dtype`. Sums are

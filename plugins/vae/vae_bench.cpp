@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heddle/value.hpp"
+#include "plugins/vae/wan_vae_bench.h"
 
 namespace heddle::vae {
 namespace {
@@ -128,6 +129,6 @@ constexpr heddle_bench_shape_desc kFluxVae{sizeof(heddle_bench_shape_desc), "flu
 
 }  // namespace
 
-const heddle_list* VaeBench::list() { return descs<kFluxVae>(); }
+const heddle_list* VaeBench::list() { return descs<kFluxVae, kWanVaeBench>(); }
 
 }  // namespace heddle::vae

@@ -1,5 +1,5 @@
-// plugins/vae/vae_bench.h - the shape of FLUX's autoencoder, as heddle.field.bench_shapes/0:
-// decoding a random latent is measured. Any thread.
+// plugins/vae/vae_bench.h - the shapes of the autoencoders of FLUX and Wan 2.1, as
+// heddle.field.bench_shapes/0: decoding a random latent is measured. Any thread.
 #pragma once
 
 #include <heddle/diffusion/bench_shapes.h>

@@ -26,15 +26,24 @@ std::vector<std::int64_t> tile_sizes(const Shape& samples, std::int64_t downscal
       sizes.push_back(size);
   return sizes;
 }
+// Of videos (B, C, T, h, w) also those between: each tile goes through all chunks, so that few of
+// them are soon done. A tile is at most two thirds of a frame.
+std::vector<std::int64_t> video_tile_sizes(const Shape& samples, std::int64_t downscale) {
+  std::vector<std::int64_t> sizes;
+  const double cells = double(samples[3]) * double(samples[4]);
+  for (std::int64_t size = kLargestTile; size >= kLeastTile; size /= 2)
+    for (const std::int64_t one : {size, size / 4 * 3}) {
+      const std::int64_t side = one / downscale;
+      if (one >= kLeastTile && side > 0 && 3.0 * double(side * side) <= 2.0 * cells)
+        sizes.push_back(one);
+    }
+  return sizes;
+}
 std::int64_t overlap_of(std::int64_t tile) { return tile / 4; }
 
 // Tiles go through all of a video: its length takes no memory.
 constexpr std::int64_t kAllFrames = std::int64_t{1} << 40;
-// Of a latent of pictures or of videos, as that of pictures.
-Shape frame_shape(Shape samples) {
-  if (is_of_frames(samples)) samples.erase(samples.begin() + 2);
-  return samples;
-}
+VideoTiling even_tiles(std::int64_t size) { return {size, overlap_of(size), kAllFrames, 0, true}; }
 
 // One call of a side of the autoencoder, with one pass over what goes in and one over what comes
 // out; both are held while the model runs.
@@ -83,7 +92,8 @@ void VaeDecode::execute(Context& ctx) {
   }
   const Autoencoder autoencoder(value);
   std::string last = why;
-  for (const std::int64_t size : tile_sizes(frame_shape(given.shape()), autoencoder.downscale)) {
+  for (const std::int64_t size : is_video ? video_tile_sizes(given.shape(), autoencoder.downscale)
+                                          : tile_sizes(given.shape(), autoencoder.downscale)) {
     ctx.warn("there is no room to decode this as a whole, so it is decoded in tiles of " +
              std::to_string(size) +
              " pixels. The picture differs a little from what it would be otherwise, and is not "
@@ -91,8 +101,7 @@ void VaeDecode::execute(Context& ctx) {
              last);
     last = blocks::no_room(
         [&] {
-          return is_video ? decoded_frames_in_tiles(ctx, value, latent,
-                                                    {size, overlap_of(size), kAllFrames})
+          return is_video ? decoded_frames_in_tiles(ctx, value, latent, even_tiles(size))
                           : decode_in_tiles(ctx, value, latent, size, overlap_of(size));
         },
         made);
@@ -114,10 +123,9 @@ void VaeDecode::infer(Infer& question) {
     check_channels((*shape)[1], *autoencoder);
     question.out(image, "", HEDDLE_F32, *frames);
     infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
-    const std::vector<std::int64_t> tiles = tile_sizes(frame_shape(*shape), autoencoder->downscale);
+    const std::vector<std::int64_t> tiles = video_tile_sizes(*shape, autoencoder->downscale);
     if (!tiles.empty() && (*shape)[2] > 1)
-      tell_least_decoded_tile(question, *value, *shape, *autoencoder,
-                              {tiles.back(), overlap_of(tiles.back()), kAllFrames});
+      tell_least_decoded_tile(question, *value, *shape, *autoencoder, even_tiles(tiles.back()));
     return;
   }
   if (is_of_frames(*shape) && (*shape)[2] == 1) shape->erase(shape->begin() + 2);
@@ -126,10 +134,9 @@ void VaeDecode::infer(Infer& question) {
   if (is_of_frames(*shape)) {
     question.out(image, "", HEDDLE_F32, frames_shape(*shape, *value, *autoencoder));
     tell_decoded_frames(question, *value, *shape, *autoencoder);
-    const std::vector<std::int64_t> tiles = tile_sizes(frame_shape(*shape), autoencoder->downscale);
+    const std::vector<std::int64_t> tiles = video_tile_sizes(*shape, autoencoder->downscale);
     if (!tiles.empty())
-      tell_least_decoded_tile(question, *value, *shape, *autoencoder,
-                              {tiles.back(), overlap_of(tiles.back()), kAllFrames});
+      tell_least_decoded_tile(question, *value, *shape, *autoencoder, even_tiles(tiles.back()));
     return;
   }
   const std::int64_t factor = autoencoder->downscale;

@@ -20,6 +20,7 @@ struct TileAxis {
   std::int64_t size = 0, tile = 0, overlap = 0;  // of what goes in
   std::int64_t in = 1, out = 1;                  // cells of what comes out for each of what goes in
   bool is_time = false;                          // the first frame stands for itself
+  bool is_even = false;                          // all tiles have one size
 
   std::int64_t length_of(std::int64_t cells) const {
     if (!is_time) return cells * out / in;
@@ -36,6 +37,15 @@ struct TileAxis {
                       std::to_string(overlap) +
                       " never get on. Ask for smaller overlaps, at most a quarter of the tiles.");
     std::vector<Span> spans;
+    if (is_even) {
+      const std::int64_t count = (size - overlap + tile - overlap - 1) / (tile - overlap),
+                         length = (size + (count - 1) * overlap + count - 1) / count;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t at = i * (size - length) / (count - 1);
+        spans.push_back({at, at + length});
+      }
+      return spans;
+    }
     for (std::int64_t at = 0; at < size - overlap; at += tile - overlap)
       spans.push_back({at, std::min(at + tile, size)});
     return spans;
@@ -78,8 +88,8 @@ TileAxes decoding_axes(const Shape& samples, const Value& vae, const Autoencoder
                      overlap = std::min(asked.overlap, asked.side / 4) / factor;
   return {TileAxis{samples[2], length,
                    std::max<std::int64_t>(1, std::min(length / 2, shared / rate)), 1, rate, true},
-          TileAxis{samples[3], side, overlap, 1, factor},
-          TileAxis{samples[4], side, overlap, 1, factor}};
+          TileAxis{samples[3], side, overlap, 1, factor, false, asked.is_even},
+          TileAxis{samples[4], side, overlap, 1, factor, false, asked.is_even}};
 }
 
 TileAxes encoding_axes(const Shape& pictures, const Value& vae, const Autoencoder& autoencoder,
@@ -120,13 +130,15 @@ class VideoSum {
                     "tile_size: a tile leaves the result. Ask for tiles and overlaps in multiples "
                     "of 64, and of 8 frames.");
     }
+    std::vector<float> each;  // of every number of a row
+    for (const float weight : along[2]) each.insert(each.end(), std::size_t(inner_), weight);
     for (std::int64_t o = 0; o < outer_; ++o)
       for (std::int64_t t = 0; t < size[0]; ++t)
         for (std::int64_t y = 0; y < size[1]; ++y) {
           const float weight = along[0][std::size_t(t)] * along[1][std::size_t(y)];
           const std::int64_t cell =
               ((begin[0] + t) * sizes_[1] + begin[1] + y) * sizes_[2] + begin[2];
-          add_row(o, cell, weight, along[2], made);
+          add_row(o, cell, weight, along[2], each, made);
           made += size[2] * inner_;
         }
   }
@@ -140,13 +152,12 @@ class VideoSum {
 
  private:
   void add_row(std::int64_t outer, std::int64_t cell, float weight, const std::vector<float>& along,
-               const float* made) {
-    float* to = out_ + (outer * std::int64_t(weights_.size()) + cell) * inner_;
-    for (std::size_t x = 0; x < along.size(); ++x) {
-      const float w = weight * along[x];
-      if (outer == 0) weights_[std::size_t(cell) + x] += w;
-      for (std::int64_t c = 0; c < inner_; ++c) *to++ += *made++ * w;
-    }
+               const std::vector<float>& each, const float* made) {
+    float* const to = out_ + (outer * std::int64_t(weights_.size()) + cell) * inner_;
+    for (std::size_t i = 0; i < each.size(); ++i) to[i] += made[i] * (weight * each[i]);
+    if (outer > 0) return;
+    for (std::size_t x = 0; x < along.size(); ++x)
+      weights_[std::size_t(cell) + x] += weight * along[x];
   }
 
   const TileAxes& axes_;

@@ -15,6 +15,9 @@ namespace heddle::vae {
 // As nodes are asked for them: sides in pixels, lengths in frames.
 struct VideoTiling {
   std::int64_t side = 0, overlap = 0, length = 0, length_overlap = 0;
+  // Tiles of one size, as few as `side` allows, that overlap by `overlap` at least: kernels of a
+  // shape are prepared once. Otherwise they lie as ComfyUI's, the last of a side smaller.
+  bool is_even = false;
 };
 
 // As decoded_frames(), encoded_frames() (video_chunks.h) and what is told of them. Where the

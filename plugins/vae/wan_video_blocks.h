@@ -2,7 +2,7 @@
 // chunks of frames. Source of the architecture: AutoencoderKLWan of diffusers. A chunk is
 // (T, H, W, C), its frames one after another. A causal convolution reads a frame and the two before
 // it: those before the chunk are `kept` (2, H, W, C), which the chunk before handed out, in the
-// compute type. Without them, and without filters for them, nothing was before. Blocks are pure and
+// compute type. Without them nothing was before. Filters are (O, C, 3, R, S). Blocks are pure and
 // have no instance; any thread.
 #pragma once
 
@@ -19,13 +19,11 @@ struct WanVideoLatentIn {
   static constexpr Weight quant{"quant.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight quant_bias{"quant.bias"};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports = heddle::ports(z, kept, quant, quant_bias, conv, conv_first,
-                                              conv_second, conv_bias, out, keeps);
+  static constexpr auto ports =
+      heddle::ports(z, kept, quant, quant_bias, conv, conv_bias, out, keeps);
   static void execute(Context& ctx);
 };
 
@@ -36,13 +34,10 @@ struct WanVideoImageIn {
   static constexpr Input<Tensor> image{"image"};
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports =
-      heddle::ports(image, kept, conv, conv_first, conv_second, conv_bias, out, keeps);
+  static constexpr auto ports = heddle::ports(image, kept, conv, conv_bias, out, keeps);
   static void execute(Context& ctx);
 };
 
@@ -55,22 +50,18 @@ struct WanVideoResnet {
   static constexpr Input<Tensor> kept2{"kept2", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm1{"norm1.weight"};
   static constexpr Weight conv1{"conv1.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv1_first{"conv1.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv1_second{"conv1.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv1_bias{"conv1.bias"};
   static constexpr Weight norm2{"norm2.weight"};
   static constexpr Weight conv2{"conv2.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv2_first{"conv2.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv2_second{"conv2.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv2_bias{"conv2.bias"};
   static constexpr Weight shortcut{"shortcut.weight", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight shortcut_bias{"shortcut.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr Output<Tensor> keeps1{"keeps1"};
   static constexpr Output<Tensor> keeps2{"keeps2"};
-  static constexpr auto ports = heddle::ports(
-      hidden, kept1, kept2, norm1, conv1, conv1_first, conv1_second, conv1_bias, norm2, conv2,
-      conv2_first, conv2_second, conv2_bias, shortcut, shortcut_bias, out, keeps1, keeps2);
+  static constexpr auto ports =
+      heddle::ports(hidden, kept1, kept2, norm1, conv1, conv1_bias, norm2, conv2, conv2_bias,
+                    shortcut, shortcut_bias, out, keeps1, keeps2);
   static void execute(Context& ctx);
 };
 
@@ -93,13 +84,10 @@ struct WanTimeUpsample {
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept"};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports =
-      heddle::ports(hidden, kept, conv, conv_first, conv_second, conv_bias, out, keeps);
+  static constexpr auto ports = heddle::ports(hidden, kept, conv, conv_bias, out, keeps);
   static void execute(Context& ctx);
 };
 
@@ -111,13 +99,10 @@ struct WanTimeDownsample {
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept"};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports =
-      heddle::ports(hidden, kept, conv, conv_first, conv_second, conv_bias, out, keeps);
+  static constexpr auto ports = heddle::ports(hidden, kept, conv, conv_bias, out, keeps);
   static void execute(Context& ctx);
 };
 
@@ -129,13 +114,10 @@ struct WanVideoImageOut {
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm{"norm.weight"};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Output<Tensor> image{"image"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports =
-      heddle::ports(hidden, kept, norm, conv, conv_first, conv_second, conv_bias, image, keeps);
+  static constexpr auto ports = heddle::ports(hidden, kept, norm, conv, conv_bias, image, keeps);
   static void execute(Context& ctx);
 };
 
@@ -147,15 +129,13 @@ struct WanVideoLatentOut {
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm{"norm.weight"};
   static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
-  static constexpr Weight conv_first{"conv.first", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight conv_second{"conv.second", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight conv_bias{"conv.bias"};
   static constexpr Weight quant{"quant.weight", HEDDLE_USE_CONV2D};
   static constexpr Weight quant_bias{"quant.bias"};
   static constexpr Output<Tensor> mean{"mean"};
   static constexpr Output<Tensor> keeps{"keeps"};
-  static constexpr auto ports = heddle::ports(hidden, kept, norm, conv, conv_first, conv_second,
-                                              conv_bias, quant, quant_bias, mean, keeps);
+  static constexpr auto ports =
+      heddle::ports(hidden, kept, norm, conv, conv_bias, quant, quant_bias, mean, keeps);
   static void execute(Context& ctx);
 };
 

@@ -4,6 +4,7 @@
 #include <heddle/abi/call.h>
 #include <heddle/abi/device.h>
 #include <heddle/abi/files.h>
+#include <heddle/abi/frame_ops.h>
 #include <heddle/abi/infer.h>
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/node.h"
 #include "heddle/device.hpp"
 
@@ -97,7 +98,8 @@ std::vector<OpCase> read_goldens(const std::string& path) {
     for (std::size_t i = 0; tree.HasMember(device::cat(op_case.name, "/out", i).c_str()); ++i)
       op_case.out.push_back(read_tensor(tree[device::cat(op_case.name, "/out", i).c_str()], data));
     if (op_case.op == HEDDLE_OP_LINEAR) op_case.weight = {1, HEDDLE_USE_LINEAR};
-    if (op_case.op == HEDDLE_OP_CONV2D) op_case.weight = {1, HEDDLE_USE_CONV2D};
+    if (op_case.op == HEDDLE_OP_CONV2D || op_case.op == HEDDLE_OP_CONV3D)
+      op_case.weight = {1, HEDDLE_USE_CONV2D};
     cases.push_back(std::move(op_case));
   }
   std::sort(cases.begin(), cases.end(),

@@ -261,6 +261,19 @@ def later():
         attrs = struct.pack("<6i", stride, stride, down, across, down, across)
         case(f"depthwise_conv2d {name}", "depthwise_conv2d/1", [x, w, b], [out.float()], attrs)
         case(f"depthwise_conv2d {name} no bias", "depthwise_conv2d/1", [x, w, None], [(out - d(b)).float()], attrs)
+    for name, shape, filters, stride, padding in (
+        ("causal", (2, 4, 6, 5, 4), (3, 4, 3, 3, 3), (1, 1, 1), (0, 1, 1, 0, 1, 1)),
+        ("first frame", (1, 1, 4, 5, 8), (5, 8, 3, 3, 3), (1, 1, 1), (2, 1, 1, 0, 1, 1)),
+        ("uneven", (1, 5, 7, 6, 2), (4, 2, 3, 4, 2), (2, 3, 1), (1, 2, 0, 0, 1, 1)),
+    ):
+        x, w, b = rand(*shape), rand(*filters), rand(filters[0])
+        front, top, left, back, bottom, right = padding
+        clip = F.pad(d(x).permute(0, 4, 1, 2, 3), (left, right, top, bottom, front, back))
+        out = F.conv3d(clip, d(w), d(b), stride).permute(0, 2, 3, 4, 1)
+        r = rand(*out.shape)
+        attrs = struct.pack("<9i", *stride, *padding)
+        case(f"conv3d {name}", "conv3d/1", [x, w, b, None], [out.float()], attrs)
+        case(f"conv3d {name} residual", "conv3d/1", [x, w, None, r], [(out - d(b) + d(r)).float()], attrs)
 
 
 def main():

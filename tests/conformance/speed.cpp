@@ -5,6 +5,7 @@
 #include <regex>
 #include <utility>
 
+#include "heddle/abi/frame_ops.h"
 #include "heddle/device.hpp"
 #include "modes.h"
 #include "op_cases.h"
@@ -74,6 +75,21 @@ class Speeds {
                     .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}},
                    2.0 * static_cast<double>(side * side) * static_cast<double>(from * to * 9),
                    0});
+  }
+
+  // Four frames behind the two that a causal filter reads before them, of so many times 104 x 60.
+  void conv_frames(std::int64_t scale, std::int64_t from, std::int64_t to) {
+    const std::int64_t height = 60 * scale, width = 104 * scale;
+    all.push_back(
+        {{.name = device::cat("conv3d 3x3x3 4x", height, "x", width, " ", from, " to ", to),
+          .op = HEDDLE_OP_CONV3D,
+          .in = {random({1, 6, height, width, from}), random({to, from, 3, 3, 3}), random({to}),
+                 std::nullopt},
+          .out = {HostTensor(HEDDLE_BF16, {1, 4, height, width, to})},
+          .attrs = bytes_of(heddle_conv3d_attrs{{1, 1, 1}, {0, 1, 1, 0, 1, 1}}),
+          .weight = OpCase::Weight{1, HEDDLE_USE_CONV2D}},
+         2.0 * static_cast<double>(4 * height * width) * static_cast<double>(from * to * 27),
+         0});
   }
 
   // As many passes over the tokens as `passes`.
@@ -160,6 +176,14 @@ std::vector<Speed> make_speeds() {
   speeds.conv(1024, 128, 128);
   speeds.conv(1024, 128, 3);
   speeds.all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 1024, 1024, 3})};
+  speeds.all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
+  speeds.conv_frames(1, 384, 384);
+  speeds.conv_frames(2, 384, 384);
+  speeds.conv_frames(4, 192, 192);
+  speeds.conv_frames(4, 96, 96);
+  speeds.all.back().op_case.in[3] = speeds.random({1, 4, 240, 416, 96});
+  speeds.conv_frames(4, 96, 3);
+  speeds.all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 4, 240, 416, 3})};
   speeds.all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
   add_row_ops(speeds);
   speeds.group_norm(1024, 128);

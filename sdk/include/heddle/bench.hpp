@@ -12,6 +12,7 @@ struct BenchOptions {
   std::string model;                 // as bench_models() calls it
   unsigned width = 0, height = 0;    // pixels; 0: what is usual for the shape, of the next two, too
   unsigned steps = 0, branches = 0;  // sets of inputs in a step: 2 with guidance
+  unsigned frames = 0;               // of a clip
   std::string parallel;              // as Workflow::parallel(); empty: the planner's choice
   std::string weight_dtype;  // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the weights
                              // are drawn
@@ -38,6 +39,7 @@ struct BenchReport {
   double first_seconds =
       0;  // of the measured node in the first run, which loads the weights; without its steps
   double planned_load_seconds = 0;
+  double node_seconds = 0;                    // of the measured node in a later run: the median
   double draw_seconds = 0, plan_seconds = 0;  // of making the weights, of planning once
   std::uint64_t moved_bytes = 0;  // in a step: between devices, and of weights that are streamed
   std::map<std::string, std::uint64_t> peak_bytes;  // most memory taken of each device

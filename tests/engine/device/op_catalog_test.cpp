@@ -6,6 +6,7 @@
 
 #include "engine/base/error.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/ops.h"
 
 using namespace heddle::engine;
@@ -106,6 +107,17 @@ BOOST_AUTO_TEST_CASE(a_convolution_knows_its_output_size) {
   BOOST_TEST(refusal(HEDDLE_OP_CONV2D, Optional{Shape{1, 8, 8, 3}, Shape{16, 3, 3, 3}},
                      Shapes{{1, 5, 4, 16}}, attrs)
                  .find("height: 5 and 4 differ") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_convolution_over_frames_knows_its_output_size) {
+  const heddle_conv3d_attrs attrs{{2, 1, 1}, {0, 1, 1, 0, 1, 1}};
+  const Optional operands{Shape{1, 5, 8, 6, 4}, Shape{16, 4, 3, 3, 3}, Shape{16}};
+  BOOST_TEST(refusal(HEDDLE_OP_CONV3D, operands, Shapes{{1, 2, 8, 6, 16}}, attrs) == "");
+  BOOST_TEST(refusal(HEDDLE_OP_CONV3D, operands, Shapes{{1, 3, 8, 6, 16}}, attrs)
+                 .find("number of frames: 3 and 2 differ") != std::string::npos);
+  BOOST_TEST(refusal(HEDDLE_OP_CONV3D, Optional{Shape{1, 5, 8, 6, 3}, Shape{16, 4, 3, 3, 3}},
+                     Shapes{{1, 2, 8, 6, 16}}, attrs)
+                 .find("channels: 3 and 4 differ") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_a_modulation_broadcast_over_the_batch) {

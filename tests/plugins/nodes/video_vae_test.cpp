@@ -202,6 +202,55 @@ BOOST_AUTO_TEST_CASE(placement_and_little_memory_keep_the_bytes) {
   }
 }
 
+// 20 x 16 cells by tiles of 96 pixels, 12 cells, that overlap by 3 at least: two of a row, each of
+// 12 cells, and two of a column, of 10.
+BOOST_AUTO_TEST_CASE(a_video_that_finds_no_room_is_decoded_in_few_tiles_of_one_size,
+                     *boost::unit_test::label("long")) {
+  const std::string text = flow(
+      "VAEDecode",
+      R"({"class_type": "RandomLatent", "inputs": {"width": 160, "height": 128, "channels": 16, "length": 5, "seed": 3}})",
+      R"(, "samples": ["in", 0])");
+  EngineOptions options = options_for({"fake:0"});
+  options.reserves["fake:0"] = std::uint64_t{0};
+  options.memory_poll_seconds = 0;
+  Engine engine(options);
+  std::uint64_t least = 0, all = 0;
+  const engine::Json told =
+      engine::parse_json(engine.plan_min_memory(engine.parse(text), true), "min-memory");
+  for (std::size_t i = 0; i < told.size(); ++i)
+    if (told.at(i).at("device").as_string() == "fake:0")
+      for (const engine::Json& node : told.at(i).at("nodes").as_array())
+        if (node.at("node").as_string() == "out")
+          least = node.at("tiled_min_bytes").as_uint64(), all = node.at("all_bytes").as_uint64();
+  BOOST_TEST_REQUIRE(least > 0u);
+  BOOST_TEST_REQUIRE(least < all);
+  BOOST_TEST_MESSAGE("tiles: " << least << ", all: " << all);
+  const auto made = [&](std::uint64_t budget, std::vector<std::string>& warnings, int& tiles) {
+    EngineOptions narrow = options;
+    if (budget > 0) narrow.budgets = {{"fake:0", MemorySize{budget}}};
+    Engine decoding(std::move(narrow));
+    const auto observe = [&](const Event& event) {
+      if (event.kind == Event::Kind::warning && event.node == "out")
+        warnings.emplace_back(event.text), tiles = 0;
+      if (event.kind == Event::Kind::node_progress && event.node == "out") ++tiles;
+    };
+    return decoding.start(decoding.parse(text), {.observer = observe, .fetch = {"out.IMAGE"}})
+        .wait()
+        .floats("out.IMAGE");
+  };
+  std::vector<std::string> warnings, none;
+  int tiles = 0, frames = 0;
+  const std::vector<float> whole = made(0, none, frames);
+  const std::vector<float> in_tiles = made(least + (all - least) / 2, warnings, tiles);
+  BOOST_TEST(none.empty());
+  BOOST_TEST_REQUIRE(!warnings.empty());
+  BOOST_TEST(warnings.back().find("in tiles of 96 pixels") != std::string::npos, warnings.back());
+  BOOST_TEST(tiles == 2 * 2);
+  const double error = relative_error(in_tiles, whole);
+  BOOST_TEST(error > 0);
+  BOOST_TEST(error < 0.5, "relative error " << error);
+}
+
 BOOST_AUTO_TEST_CASE(progress_is_told_after_each_chunk_and_a_run_is_cancelled_between_two) {
   Engine engine(options_for({"cpu:0"}));
   std::atomic<int> told = 0;

@@ -22,6 +22,7 @@ typedef struct heddle_bench_request {
   uint32_t steps, sets;   /* sets: of inputs in a step, 1 or 2 */
   int32_t is_small;       /* a model of this family that plain loops manage in seconds: few blocks,
                              narrow, a small picture */
+  uint32_t frames;        /* of a clip */
 } heddle_bench_request;
 
 /* A tensor of a file, in row-major order. Its numbers are drawn from a normal distribution.

@@ -1,0 +1,20 @@
+// The kernels of conv3d/1, as kernels.h has those of the others. Filters (O, C, F, R, S) are stored
+// as (O, F, R, S, C), the layout kChannelsLast. Constants.
+#pragma once
+
+#include "heddle/abi/device.h"
+#include "heddle/abi/frame_ops.h"
+#include "plugins/cpu/op_check.h"
+
+namespace heddle::cuda {
+
+extern const heddle_kernel kConv3d;        // gemm.cu
+extern const heddle_kernel kFewConv3d;     // conv_few.cu
+extern const heddle_kernel kSummedConv3d;  // conv_summed.cpp: kernels of conv2d/1
+extern const heddle_kernel kCudnnConv3d;   // in builds with cuDNN only: cudnn_frames.cpp
+
+// Whether HEDDLE_CUDA_FRAMES is "sums": kSummedConv3d alone computes what it can, to compare it
+// with the others. Read once.
+bool sums_frames();
+
+}  // namespace heddle::cuda
