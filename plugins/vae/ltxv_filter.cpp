@@ -10,27 +10,30 @@ namespace heddle::vae {
 namespace {
 
 // Rows and columns that a filter reads beyond a frame: those next to its edges, mirrored. x (1, H,
-// W, C) -> (1, H + 2, W + 2, C).
-Tensor with_mirrored_edges(Context& ctx, const Tensor& x) {
+// W, C) -> (1, H + b + 1, W + b + 1, C), b 1, or 0 where it reads nothing before the first ones.
+Tensor with_mirrored_edges(Context& ctx, const Tensor& x, std::int64_t before) {
   const std::int64_t height = x.size(1), width = x.size(2);
-  const Tensor wide = ctx.make({1, height + 2, width + 2, x.size(3)}, x.dtype());
-  const Tensor rows = wide.slice(2, 1, width + 1);
-  ops::copy_into(ctx, x, rows.slice(1, 1, height + 1));
-  const auto put = [&](const Tensor& of, std::uint32_t axis, std::int64_t from, std::int64_t to) {
-    ops::copy_into(ctx, of.slice(axis, from, from + 1), of.slice(axis, to, to + 1));
-  };
+  const Tensor wide = ctx.make({1, height + before + 1, width + before + 1, x.size(3)}, x.dtype());
+  const Tensor rows = wide.slice(2, before, width + before);
+  ops::copy_into(ctx, x, rows.slice(1, before, height + before));
   // A single row or column mirrors itself.
-  put(rows, 1, std::min<std::int64_t>(2, height), 0);
-  put(rows, 1, std::max<std::int64_t>(1, height - 1), height + 1);
-  put(wide, 2, std::min<std::int64_t>(2, width), 0);
-  put(wide, 2, std::max<std::int64_t>(1, width - 1), width + 1);
+  const auto mirror = [&](const Tensor& of, int axis, std::int64_t size) {
+    const auto put = [&](std::int64_t from, std::int64_t to) {
+      ops::copy_into(ctx, of.slice(axis, from, from + 1), of.slice(axis, to, to + 1));
+    };
+    if (before > 0) put(std::min<std::int64_t>(2, size), 0);
+    put(before + std::max<std::int64_t>(0, size - 2), size + before);
+  };
+  mirror(rows, 1, height);
+  mirror(wide, 2, width);
   return wide;
 }
 
 // The frames of x (T, H, W, C) as a filter reads them, each made once while it is needed.
 class SeenFrames {
  public:
-  SeenFrames(Context& ctx, const Tensor& x, bool mirrors) : ctx_(ctx), x_(x), mirrors_(mirrors) {}
+  SeenFrames(Context& ctx, const Tensor& x, const LtxvFilter& filter)
+      : ctx_(ctx), x_(x), mirrors_(filter.mirrors), before_(filter.reads_on_behind ? 0 : 1) {}
 
   // Frames before `at` are not asked for again.
   Tensor from(std::int64_t at, std::int64_t behind) {
@@ -39,7 +42,7 @@ class SeenFrames {
     if (!mirrors_) return x_.slice(0, frame, frame + 1);
     made_.erase(made_.begin(), made_.lower_bound(std::clamp<std::int64_t>(at, 0, last)));
     if (const auto found = made_.find(frame); found != made_.end()) return found->second;
-    return made_.emplace(frame, with_mirrored_edges(ctx_, x_.slice(0, frame, frame + 1)))
+    return made_.emplace(frame, with_mirrored_edges(ctx_, x_.slice(0, frame, frame + 1), before_))
         .first->second;
   }
 
@@ -47,6 +50,7 @@ class SeenFrames {
   Context& ctx_;
   Tensor x_;
   bool mirrors_;
+  std::int64_t before_;
   std::map<std::int64_t, Tensor> made_;
 };
 
@@ -61,6 +65,7 @@ void convolve_frame(Context& ctx, SeenFrames& frames, std::int64_t at, const Ltx
   if (sum && sum.dtype() != HEDDLE_F32) sum = ops::cast(ctx, sum, HEDDLE_F32);
   const Tensor* const parts[] = {&filter.first, &filter.second, &filter.third};
   for (std::int64_t i = 0; i < 3; ++i) {
+    if (filter.begins_empty && at + i < 0) continue;  // zeros add nothing
     const Tensor seen = frames.from(at, i);
     const bool is_last = i == 2;
     const Tensor made = is_last && out.dtype() == HEDDLE_F32
@@ -76,18 +81,21 @@ void convolve_frame(Context& ctx, SeenFrames& frames, std::int64_t at, const Ltx
 
 Tensor ltxv_convolved(Context& ctx, const Tensor& x, const LtxvFilter& filter, heddle_dtype dtype,
                       const Tensor& base) {
-  const auto made_of = [&](std::int64_t size) { return (size - 1) / filter.stride + 1; };
-  const std::int64_t frames = made_of(x.size(1)), height = made_of(x.size(2)),
-                     width = made_of(x.size(3)), channels = filter.third.size(0);
+  const auto made_of = [](std::int64_t size, std::int64_t stride) {
+    return (size - 1) / stride + 1;
+  };
+  const std::int64_t step = filter.frame_stride > 0 ? filter.frame_stride : filter.stride,
+                     frames = made_of(x.size(1), step), height = made_of(x.size(2), filter.stride),
+                     width = made_of(x.size(3), filter.stride), channels = filter.third.size(0);
   const Tensor out = ctx.make({x.size(0), frames, height, width, channels}, dtype);
   const auto item = [](const Tensor& of, std::int64_t i) {
     return of.slice(0, i, i + 1).reshape({of.size(1), of.size(2), of.size(3), of.size(4)});
   };
   for (std::int64_t i = 0; i < x.size(0); ++i) {
-    SeenFrames seen(ctx, item(x, i), filter.mirrors);
+    SeenFrames seen(ctx, item(x, i), filter);
     const Tensor to = item(out, i), beside = base ? item(base, i) : Tensor();
     for (std::int64_t t = 0; t < frames; ++t)
-      convolve_frame(ctx, seen, t * filter.stride - (filter.is_causal ? 2 : 1), filter,
+      convolve_frame(ctx, seen, t * step - (filter.is_causal ? 2 : 1), filter,
                      beside ? beside.slice(0, t, t + 1) : Tensor(), to.slice(0, t, t + 1));
   }
   return out;
