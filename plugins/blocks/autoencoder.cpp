@@ -73,6 +73,10 @@ std::optional<Autoencoder> usable(const Value& vae) {
 
 Value model_of(const Value& vae, const char* side) {
   if (vae.get<bool>("pixel_space", false)) return {};
+  if (vae.has("audio"))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "vae: this is an autoencoder of sound, not of pictures. Take VAEDecodeAudio or "
+                "VAEEncodeAudio, or load that of pictures.");
   const Value model = vae.field(side);
   if (model.is(HEDDLE_KIND_MODEL)) return model;
   throw Error(HEDDLE_INVALID_ARGUMENT, std::string("vae: this autoencoder's file has no ") + side +

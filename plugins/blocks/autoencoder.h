@@ -29,7 +29,8 @@ struct Autoencoder {
 // None where reading the value throws: the run says it, with the node's name.
 std::optional<Autoencoder> usable(const Value& vae);
 
-// Its "decoder" or "encoder"; empty where latents are pictures. Throws where its file has none.
+// Its "decoder" or "encoder"; empty where latents are pictures. Throws where its file has none, or
+// is one of sound.
 Value model_of(const Value& vae, const char* side);
 
 // Throws where latents of so many channels are not the autoencoder's.

@@ -2,19 +2,28 @@
 // read headers and configurations only. On the host; stateless.
 #pragma once
 
+#include <heddle/model.hpp>
 #include <heddle/node.hpp>
 
 #include "loader_nodes.h"
 
 namespace heddle::loaders {
 
+// An audio autoencoder (ltxv_audio_nodes.h of the plugin vae) of a file that has one; throws where
+// it has none, or only a part of it.
+Value audio_vae_value(Context& ctx, const Checkpoint& file);
+// Whether a file has all parts of one.
+bool is_audio_vae(Context& ctx, const Checkpoint& file);
+
 struct LTXVAudioVAELoader {
-  static constexpr Info info{"LTXVAudioVAELoader",
-                             1,
-                             "Load LTXV Audio VAE",
-                             "model/loaders",
-                             "The audio autoencoder and the vocoder of a checkpoint of LTX 2.",
-                             kLoader};
+  static constexpr Info info{
+      "LTXVAudioVAELoader",
+      1,
+      "Load LTXV Audio VAE",
+      "model/loaders",
+      "The audio autoencoder of a checkpoint: of LTX 2, with its vocoder, or of "
+      "MiniMax H3.",
+      kLoader};
   static constexpr Input<std::string> ckpt_name{"ckpt_name",
                                                 Widget{.source = "checkpoints", .type = "COMBO"}};
   static constexpr Output<Value> vae{"Audio VAE", 0, "", "VAE"};

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "audio_loader_nodes.h"
 #include "checkpoint_parts.h"
 #include "clip_value.h"
 #include "diffusers_folder.h"
@@ -261,7 +262,9 @@ void VAELoader::execute(Context& ctx) {
     return;
   }
   const Checkpoint file = open(ctx, vae_name);
-  ctx[vae] = vae_value(ctx, autoencoder_part(file).value_or(file), Value());
+  const std::optional<Checkpoint> part = autoencoder_part(file);
+  ctx[vae] = !part && is_audio_vae(ctx, file) ? audio_vae_value(ctx, file)
+                                              : vae_value(ctx, part.value_or(file), Value());
 }
 std::uint64_t VAELoader::fingerprint(Context& ctx) {
   if (ctx.has(vae_name) && std::string(ctx[vae_name]) == kPixelSpace) return 0;

@@ -37,10 +37,8 @@ Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)))
       .set("pixel_channels", value_of(settings.get<std::int64_t>("pixel_channels", 3)));
-  for (const char* key : {"latent_means", "latent_deviations"})
+  for (const char* key : {"latent_means", "latent_deviations", "clips", "preview_factors"})
     if (settings.has(key)) vae.set(key, settings.field(key));
-  if (settings.has("preview_factors"))
-    vae.set("preview_factors", settings.field("preview_factors"));
   return vae.value();
 }
 

@@ -1,7 +1,9 @@
 #include "plugins/vae/ltxv_audio_nodes.h"
 
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <heddle/checked.hpp>
 #include <heddle/model.hpp>
@@ -12,16 +14,30 @@ namespace heddle::vae {
 namespace {
 
 constexpr std::size_t kSoundAxes = 4;
+constexpr double kAnySound = std::numeric_limits<double>::infinity();
+
+// Mean and deviation of each channel, (1, C, 1, 1) f32; none where the decoder knows them itself.
+Tensor sound_numbers(Context& ctx, const Value& vae, const char* key) {
+  const Value list = vae.field("audio").field(key);
+  if (list.count() == 0) return {};
+  std::vector<float> numbers;
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    numbers.push_back(float(list.item(i).as<double>()));
+  return ctx.upload({1, std::int64_t(numbers.size()), 1, 1}, HEDDLE_F32, numbers.data());
+}
 
 // The parts of an audio autoencoder. Throws where the value is another.
 struct AudioAutoencoder {
   explicit AudioAutoencoder(const Value& vae)
-      : decoder(vae.field("decoder")), vocoder(vae.field("audio").field("vocoder")) {
-    if (!decoder.is(HEDDLE_KIND_MODEL) || !vocoder.is(HEDDLE_KIND_MODEL))
+      : decoder(vae.field("decoder")),
+        encoder(vae.field("encoder")),
+        vocoder(vae.field("audio").field("vocoder")) {
+    if (!decoder.is(HEDDLE_KIND_MODEL) || !vae.has("audio"))
       throw Error(HEDDLE_INVALID_ARGUMENT,
-                  "audio_vae: this is no autoencoder of sound. Link LTXVAudioVAELoader.");
+                  "audio_vae: this is no autoencoder of sound. Link LTXVAudioVAELoader, or "
+                  "VAELoader with a file of one.");
   }
-  Value decoder, vocoder;
+  Value decoder, encoder, vocoder;  // no vocoder: the decoder makes sound
 };
 
 // Frames and bands of the spectra that latents (B, C, T, M) become.
@@ -45,30 +61,79 @@ Tensor sound_samples(const Value& latent) {
 
 }  // namespace
 
+MadeSound decoded_sound(Context& ctx, const Value& vae, const Value& latent) {
+  const AudioAutoencoder parts(vae);
+  Tensor z = ops::contiguous(ctx, sound_samples(latent));
+  if (parts.vocoder.is(HEDDLE_KIND_MODEL)) {
+    const Value mel =
+        call_model(ctx, parts.decoder, Record().set("z", value_of(z)).value()).field("mel");
+    return {call_model(ctx, parts.vocoder, Record().set("mel", mel).value())
+                .get<Tensor>("waveform", {}),
+            model_settings(parts.vocoder).get<std::int64_t>("sample_rate", 0)};
+  }
+  const Value settings = model_settings(parts.decoder);
+  const auto channels = settings.get<std::int64_t>("latent_channels", 0);
+  if (z.size(1) != channels)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "samples: they have " + std::to_string(z.size(1)) +
+                                             " channels, the autoencoder of sound takes " +
+                                             std::to_string(channels) +
+                                             ". Load the one that belongs to the model.");
+  const Tensor means = sound_numbers(ctx, vae, "latent_means"),
+               deviations = sound_numbers(ctx, vae, "latent_deviations");
+  if (means && deviations) z = ops::add(ctx, ops::mul(ctx, z, deviations), means);
+  return {call_model(ctx, parts.decoder, Record().set("z", value_of(z)).value())
+              .get<Tensor>("waveform", {}),
+          settings.get<std::int64_t>("sample_rate", 0)};
+}
+
+std::optional<Shape> tell_decoded_sound(Infer& question, const Value& vae, const Shape& samples) {
+  const Value decoder = vae.field("decoder"), vocoder = vae.field("audio").field("vocoder");
+  if (samples.size() != kSoundAxes || !decoder.is(HEDDLE_KIND_MODEL) || !vae.has("audio"))
+    return {};
+  question.call(decoder, {{.constants = {{"z", HEDDLE_F32, samples}}, .steps = {}}});
+  if (!vocoder.is(HEDDLE_KIND_MODEL)) {
+    const auto hop = model_settings(decoder).get<std::int64_t>("hop", 1);
+    return Shape{samples[0], samples[2], checked_product({samples[3], hop}, "the sound")};
+  }
+  const Shape mel = spectrum_shape(samples);
+  question.call(vocoder, {{.constants = {{"mel", HEDDLE_F32, mel}}, .steps = {}}});
+  const auto times = model_settings(vocoder).get<std::int64_t>("upsample", 1);
+  return Shape{mel[0], 2, checked_product({mel[2], times}, "the sound")};
+}
+
+Tensor encoded_sound(Context& ctx, const Value& vae, const Tensor& waveform) {
+  const AudioAutoencoder parts(vae);
+  if (!parts.encoder.is(HEDDLE_KIND_MODEL) || parts.vocoder.is(HEDDLE_KIND_MODEL))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "audio_vae: this autoencoder's encoder of sound is missing, or reads spectra, "
+                "which is not supported. Load that of MiniMax H3.");
+  const Tensor mean =
+      call_model(ctx, parts.encoder, Record().set("waveform", value_of(waveform)).value())
+          .get<Tensor>("mean", {});
+  const Tensor means = sound_numbers(ctx, vae, "latent_means"),
+               deviations = sound_numbers(ctx, vae, "latent_deviations");
+  if (!means || !deviations) return mean;
+  // (z - mean) / deviation. There is no division: 1 / d is 1 / sqrt(d * d), d > 0.
+  const Tensor inverse = ops::rsqrt(ctx, ops::mul(ctx, deviations, deviations)),
+               offset = ops::scale_clamp(ctx, means, {-1, 0, -kAnySound, kAnySound});
+  return ops::mul(ctx, ops::add(ctx, mean, offset), inverse);
+}
+
 void LTXVAudioVAEDecode::execute(Context& ctx) {
-  const AudioAutoencoder parts(ctx[audio_vae]);
-  const Tensor z = ops::contiguous(ctx, sound_samples(ctx[samples]));
-  const Value mel =
-      call_model(ctx, parts.decoder, Record().set("z", value_of(z)).value()).field("mel");
-  const Value waveform =
-      call_model(ctx, parts.vocoder, Record().set("mel", mel).value()).field("waveform");
-  const auto rate = model_settings(parts.vocoder).get<std::int64_t>("sample_rate", 0);
-  ctx[audio] = Record().set("waveform", waveform).set("sample_rate", value_of(rate)).value();
+  const MadeSound made = decoded_sound(ctx, ctx[audio_vae], ctx[samples]);
+  ctx[audio] = Record()
+                   .set("waveform", value_of(made.waveform))
+                   .set("sample_rate", value_of(made.rate))
+                   .value();
 }
 
 void LTXVAudioVAEDecode::infer(Infer& question) {
   auto shape = question.shape(samples, "samples");
   if (!shape) shape = question.shape(samples, "samples.1");
   const std::optional<Value> value = question[audio_vae];
-  if (!shape || shape->size() != kSoundAxes || !value) return;
-  const Value decoder = value->field("decoder"), vocoder = value->field("audio").field("vocoder");
-  if (!decoder.is(HEDDLE_KIND_MODEL) || !vocoder.is(HEDDLE_KIND_MODEL)) return;
-  const Shape mel = spectrum_shape(*shape);
-  question.call(decoder, {{.constants = {{"z", HEDDLE_F32, *shape}}, .steps = {}}});
-  question.call(vocoder, {{.constants = {{"mel", HEDDLE_F32, mel}}, .steps = {}}});
-  const auto times = model_settings(vocoder).get<std::int64_t>("upsample", 1);
-  question.out(audio, "waveform", HEDDLE_F32,
-               {mel[0], 2, checked_product({mel[2], times}, "the sound")});
+  if (!shape || !value) return;
+  if (const std::optional<Shape> sound = tell_decoded_sound(question, *value, *shape))
+    question.out(audio, "waveform", HEDDLE_F32, *sound);
 }
 
 }  // namespace heddle::vae

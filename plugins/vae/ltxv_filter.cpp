@@ -10,20 +10,27 @@ namespace {
 
 constexpr std::int64_t kLtxvTaps = 3;
 
-// x (T, H, W, C) into the middle of wide (T, H + 2, W + 2, C). Rows and columns around it are those
-// next to its edges, mirrored.
-void mirror_edges(Context& ctx, const Tensor& x, const Tensor& wide) {
+// x (T, H, W, C) into wide (T, H + b + 1, W + b + 1, C), behind the first b rows and columns, 1 or
+// none. Rows and columns around it are those next to its edges, mirrored.
+void mirror_edges(Context& ctx, const Tensor& x, std::int64_t before, const Tensor& wide) {
   const std::int64_t height = x.size(1), width = x.size(2);
-  const Tensor rows = wide.slice(2, 1, width + 1);
-  ops::copy_into(ctx, x, rows.slice(1, 1, height + 1));
-  const auto put = [&](const Tensor& of, std::uint32_t axis, std::int64_t from, std::int64_t to) {
-    ops::copy_into(ctx, of.slice(axis, from, from + 1), of.slice(axis, to, to + 1));
-  };
+  const Tensor rows = wide.slice(2, before, width + before);
+  ops::copy_into(ctx, x, rows.slice(1, before, height + before));
   // A single row or column mirrors itself.
-  put(rows, 1, std::min<std::int64_t>(2, height), 0);
-  put(rows, 1, std::max<std::int64_t>(1, height - 1), height + 1);
-  put(wide, 2, std::min<std::int64_t>(2, width), 0);
-  put(wide, 2, std::max<std::int64_t>(1, width - 1), width + 1);
+  const auto mirror = [&](const Tensor& of, std::uint32_t axis, std::int64_t size) {
+    const auto put = [&](std::int64_t from, std::int64_t to) {
+      ops::copy_into(ctx, of.slice(axis, from, from + 1), of.slice(axis, to, to + 1));
+    };
+    if (before > 0) put(std::min<std::int64_t>(2, size), 0);
+    put(before + std::max<std::int64_t>(0, size - 2), size + before);
+  };
+  mirror(rows, 1, height);
+  mirror(wide, 2, width);
+}
+
+// How far apart the frames are that a filter is put to.
+std::int64_t frame_step(const LtxvFilter& filter) {
+  return filter.frame_stride > 0 ? filter.frame_stride : filter.stride;
 }
 
 // One video under a filter: out and base are (T', H', W', C').
@@ -33,7 +40,7 @@ class LtxvClip {
            const Tensor& out)
       : ctx_(ctx), x_(x), filter_(filter), base_(base), out_(out) {
     const auto step = std::int32_t(filter.stride), edge = std::int32_t(filter.mirrors ? 0 : 1);
-    attrs_ = {{step, step, step}, {0, edge, edge, 0, edge, edge}};
+    attrs_ = {{std::int32_t(frame_step(filter)), step, step}, {0, edge, edge, 0, edge, edge}};
   }
 
   // Frames whose neighbours are all there are read where they lie; of the others, and where edges
@@ -56,22 +63,26 @@ class LtxvClip {
  private:
   // The frame that is first read for frame t.
   std::int64_t first_of(std::int64_t t) const {
-    return t * filter_.stride - (filter_.is_causal ? kLtxvTaps - 1 : 1);
+    return t * frame_step(filter_) - (filter_.is_causal ? kLtxvTaps - 1 : 1);
   }
   bool is_inside(std::int64_t t) const {
     return first_of(t) >= 0 && first_of(t) + kLtxvTaps <= x_.size(0);
   }
 
+  // Frames of zeros before the first one are left to the convolution.
   Tensor put_together(std::int64_t begin, std::int64_t end) {
-    const std::int64_t first = first_of(begin), count = first_of(end - 1) + kLtxvTaps - first,
-                       edges = filter_.mirrors ? 2 : 0;
+    const std::int64_t first = filter_.begins_empty ? std::max<std::int64_t>(0, first_of(begin))
+                                                    : first_of(begin),
+                       count = first_of(end - 1) + kLtxvTaps - first,
+                       before = filter_.reads_on_behind ? 0 : 1,
+                       edges = filter_.mirrors ? before + 1 : 0;
     const Tensor made =
         ctx_.make({count, x_.size(1) + edges, x_.size(2) + edges, x_.size(3)}, x_.dtype());
     for (std::int64_t i = 0; i < count; ++i) {
       const std::int64_t at = std::clamp<std::int64_t>(first + i, 0, x_.size(0) - 1);
       const Tensor from = x_.slice(0, at, at + 1), to = made.slice(0, i, i + 1);
       if (filter_.mirrors)
-        mirror_edges(ctx_, from, to);
+        mirror_edges(ctx_, from, before, to);
       else
         ops::copy_into(ctx_, from, to);
     }
@@ -82,7 +93,10 @@ class LtxvClip {
     const auto item = [](const Tensor& of) {
       return of.reshape({1, of.size(0), of.size(1), of.size(2), of.size(3)});
     };
-    ops::conv3d_into(ctx_, item(seen), filter_.weight, filter_.bias, attrs_,
+    heddle_conv3d_attrs attrs = attrs_;
+    if (filter_.begins_empty)
+      attrs.padding[0] = std::int32_t(std::max<std::int64_t>(0, -first_of(begin)));
+    ops::conv3d_into(ctx_, item(seen), filter_.weight, filter_.bias, attrs,
                      base_ ? item(base_.slice(0, begin, end)) : Tensor(),
                      item(out_.slice(0, begin, end)));
   }
@@ -98,9 +112,10 @@ class LtxvClip {
 
 Tensor ltxv_convolved(Context& ctx, const Tensor& x, const LtxvFilter& filter, heddle_dtype dtype,
                       const Tensor& base) {
-  const auto made_of = [&](std::int64_t size) { return (size - 1) / filter.stride + 1; };
-  const std::int64_t frames = made_of(x.size(1)), height = made_of(x.size(2)),
-                     width = made_of(x.size(3)), channels = filter.weight.size(0);
+  const auto made_of = [](std::int64_t size, std::int64_t step) { return (size - 1) / step + 1; };
+  const std::int64_t frames = made_of(x.size(1), frame_step(filter)),
+                     height = made_of(x.size(2), filter.stride),
+                     width = made_of(x.size(3), filter.stride), channels = filter.weight.size(0);
   const Tensor out = ctx.make({x.size(0), frames, height, width, channels}, dtype);
   const auto item = [](const Tensor& of, std::int64_t i) {
     return of.slice(0, i, i + 1).reshape({of.size(1), of.size(2), of.size(3), of.size(4)});

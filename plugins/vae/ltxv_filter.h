@@ -1,6 +1,7 @@
-// plugins/vae/ltxv_filter.h - the convolutions over frames of LTX-Video's autoencoders
-// (autoencoder_ltxv_blocks.h), and the norms before them. Shapes: B videos, T frames, H x W cells,
-// C channels. Functions of blocks that are being traced; any thread.
+// plugins/vae/ltxv_filter.h - the convolutions over frames of the autoencoders of LTX-Video
+// (autoencoder_ltxv_blocks.h) and of MiniMax H3 (h3_video_blocks.h), and the norms before them.
+// Shapes: B videos, T frames, H x W cells, C channels. Functions of blocks that are being traced;
+// any thread.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -14,7 +15,10 @@ namespace heddle::vae {
 struct LtxvFilter {
   Tensor weight, bias;
   bool is_causal = false, mirrors = false;
-  std::int64_t stride = 1;  // of frames, rows and columns
+  std::int64_t stride = 1;        // of frames, rows and columns
+  std::int64_t frame_stride = 0;  // of frames; 0: as of rows and columns
+  bool begins_empty = false;      // before the first frame there are zeros instead
+  bool reads_on_behind = false;   // of mirrors: behind the last row and column alone
 };
 
 // That of a block with the weights conv and bias.

@@ -3,6 +3,8 @@
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
+#include "h3_sound.h"
+#include "h3_video.h"
 #include "latent_upsampler.h"
 #include "packed_latents.h"
 #include "plugins/vae/inpaint_node.h"
@@ -10,6 +12,7 @@
 #include "plugins/vae/ltxv_audio_nodes.h"
 #include "plugins/vae/ltxv_guide_nodes.h"
 #include "plugins/vae/ltxv_nodes.h"
+#include "plugins/vae/sound_nodes.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/vae_bench.h"
 #include "plugins/vae/vae_modules.h"
@@ -35,13 +38,16 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VocoderConv, VocoderUpsample, VocoderSum, VocoderOut, LatentUpsampler, LatentUpIn,
               LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn,
               WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample, WanTimeDownsample,
-              WanVideoImageOut, WanVideoLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn,
-              TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
-              TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
+              WanVideoImageOut, WanVideoLatentOut, AutoencoderH3Decoder, AutoencoderH3Encoder,
+              H3VaeLatentIn, H3VaeLayer, H3VaeImageOut, H3VaeImageIn, H3VaeResnet, H3VaeDownsample,
+              H3VaeLatentOut, H3SoundDecoder, H3SoundEncoder, H3SoundIn, H3SoundFilters,
+              H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut, TaesdDecoder, TaesdEncoder,
+              TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample,
+              TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
               VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
               LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides, LTXVImgToVideoInplace,
-              LTXVAudioVAEDecode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
-              WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
-              VaeBench, VaeModules)
+              LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVLatentUpsampler,
+              WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+              WanVaceToVideo, Wan22ImageToVideoLatent, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -8,6 +8,7 @@
 
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/tiles.h"
+#include "plugins/vae/h3_clips.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/video_tiles.h"
 #include "plugins/vae/whole_videos.h"
@@ -145,6 +146,10 @@ void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latent
 }
 
 void VaeDecodeTiled::execute(Context& ctx) {
+  if (codes_clips(ctx[vae])) {
+    ctx[image] = decoded_clips(ctx, ctx[vae], ctx[samples], {ctx[tile_size], ctx[overlap]});
+    return;
+  }
   const Value value = ctx[vae], latent = without_frames(ctx[samples], value);
   const Tensor given = latent.get<Tensor>("samples", {});
   ctx[image] = given && is_of_frames(given.shape())
@@ -161,6 +166,10 @@ void VaeDecodeTiled::infer(Infer& question) {
   if (!shape || !value || !size || !shared) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
+  if (codes_clips(*value)) {
+    infer_decoded_clips(question, image, *value, *shape, *autoencoder, {*size, *shared});
+    return;
+  }
   if (is_of_frames(*shape) && (*shape)[2] == 1) shape->erase(shape->begin() + 2);
   const std::optional<std::int64_t> length = question[temporal_size],
                                     length_shared = question[temporal_overlap];
@@ -185,6 +194,12 @@ void VaeEncodeTiled::execute(Context& ctx) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: it does not say how many channels its latents have. Load another one.");
   const Tensor picture = covered_by_cells(ctx, ctx[pixels], autoencoder);
+  if (codes_clips(value)) {
+    const Tensor mean =
+        encoded_clips(ctx, value, picture, autoencoder, {ctx[tile_size], ctx[overlap]});
+    ctx[latent] = latent_of(ctx, mean, autoencoder).value();
+    return;
+  }
   const TiledWork work =
       encoding({picture.size(1), picture.size(2)}, autoencoder, ctx[tile_size], ctx[overlap]);
   const Value encoder = model_of(value, "encoder");
@@ -222,6 +237,10 @@ void VaeEncodeTiled::infer(Infer& question) {
   const std::int64_t rows = autoencoder->cells((*shape)[1]);
   const std::int64_t columns = autoencoder->cells((*shape)[2]);
   if (rows == 0 || columns == 0) return;
+  if (codes_clips(*value)) {
+    infer_encoded_clips(question, latent, *value, *shape, *autoencoder, {*size, *shared});
+    return;
+  }
   const std::optional<std::int64_t> length = question[temporal_size],
                                     length_shared = question[temporal_overlap];
   if (is_video((*shape)[0], *value)) {

@@ -7,6 +7,7 @@
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/decoder_noise.h"
 #include "plugins/blocks/no_room.h"
+#include "plugins/vae/h3_clips.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/video_tiles.h"
@@ -70,6 +71,10 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
 
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae];
+  if (codes_clips(value)) {
+    ctx[image] = decoded_clips(ctx, value, ctx[samples], published_tiling(value));
+    return;
+  }
   Tensor made;
   std::string why =
       blocks::no_room([&] { return decoded_whole_video(ctx, value, ctx[samples]); }, made);
@@ -119,6 +124,10 @@ void VaeDecode::infer(Infer& question) {
   if (!shape || !value) return;
   const std::optional<Autoencoder> autoencoder = usable(*value);
   if (!autoencoder) return;
+  if (codes_clips(*value)) {
+    infer_decoded_clips(question, image, *value, *shape, *autoencoder, published_tiling(*value));
+    return;
+  }
   if (const auto frames = whole_video_shape(*shape, *value, *autoencoder)) {
     check_channels((*shape)[1], *autoencoder);
     question.out(image, "", HEDDLE_F32, *frames);
@@ -153,9 +162,10 @@ void VaeEncode::execute(Context& ctx) {
   const Value value = ctx[vae];
   const Autoencoder autoencoder(value);
   const Tensor picture = covered_by_cells(ctx, ctx[pixels], autoencoder);
-  const Tensor mean = is_video(picture.size(0), value)
-                          ? encoded_frames(ctx, value, picture, autoencoder)
-                          : mean_of(ctx, model_of(value, "encoder"), picture);
+  const Tensor mean =
+      codes_clips(value) ? encoded_clips(ctx, value, picture, autoencoder, published_tiling(value))
+      : is_video(picture.size(0), value) ? encoded_frames(ctx, value, picture, autoencoder)
+                                         : mean_of(ctx, model_of(value, "encoder"), picture);
   ctx[latent] = latent_of(ctx, mean, autoencoder).value();
 }
 
@@ -168,6 +178,10 @@ void VaeEncode::infer(Infer& question) {
   const std::int64_t factor = autoencoder->downscale;
   const std::int64_t rows = (*shape)[1] / factor, columns = (*shape)[2] / factor;
   if (rows == 0 || columns == 0) return;
+  if (codes_clips(*value)) {
+    infer_encoded_clips(question, latent, *value, *shape, *autoencoder, published_tiling(*value));
+    return;
+  }
   if (is_video((*shape)[0], *value)) {
     const Shape frames = latent_frames_shape(*shape, *value, *autoencoder);
     question.out(latent, "samples", HEDDLE_F32, frames);

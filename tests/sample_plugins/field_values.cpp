@@ -87,6 +87,21 @@ struct Picture {
   void execute(Context& ctx) { ctx[out] = load(ctx, ctx[path], ctx[name]); }
 };
 
+struct Sound {
+  static constexpr heddle::Info info{"test.sound", 1, "Sound", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Input<std::int64_t> rate{"rate", {}};
+  static constexpr Output<Value> out{"AUDIO", 0, "", "AUDIO"};
+  static constexpr auto ports = heddle::ports(path, name, rate, out);
+  void execute(Context& ctx) {
+    ctx[out] = Record()
+                   .set("waveform", value_of(load(ctx, ctx[path], ctx[name])))
+                   .set("sample_rate", value_of(std::int64_t(ctx[rate])))
+                   .value();
+  }
+};
+
 // A list in its first entry's fields: what the facade can read.
 struct First {
   static constexpr heddle::Info info{"test.first", 1, "First", "test"};
@@ -136,6 +151,6 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, First, Samplers, Schedules)
+              Mask, Picture, Sound, First, Samplers, Schedules)
 
 }  // namespace

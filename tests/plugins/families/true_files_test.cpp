@@ -25,7 +25,8 @@ struct TrueFile {
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
 // lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
-// need several. A scale goes with its matrix. control_type says of which kind hints are.
+// need several. Filters around activations are the same in all places. A scale goes with its
+// matrix. control_type says of which kind hints are.
 constexpr const char* kScaledFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -97,6 +98,12 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
+    {"vae/minimax_h3_video_vae_fp16",
+     {"vae.decoder", "vae.encoder"},
+     R"(decoder\.mask_token|latents_(mean|std))"},
+    {"vae/minimax_h3_audio_vae_fp32",
+     {"audio_vae.decoder", "audio_vae.encoder"},
+     R"(logs_proj\..*|.*\.filter)"},
     {"controlnet/Qwen-Image-InstantX-ControlNet-Union", {"control_net"}, ""},
     {"controlnet/Qwen-Image-InstantX-ControlNet-Inpainting", {"control_net"}, ""},
     {"controlnet/instantx_flux_canny", {"control_net"}, ""},

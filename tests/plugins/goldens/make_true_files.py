@@ -14,12 +14,13 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
 import make_flux3_goldens
+import make_h3_vae_goldens
 import make_krea2_goldens
 import make_ltxv_goldens
 import make_lumina2_goldens
@@ -274,6 +275,16 @@ def shapes_of(model, rename=lambda name: name):
     return {rename(name): list(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
+def h3_autoencoders():
+    """MiniMax H3's, by the publishers' names, with the statistics of latents. Made on the meta device."""
+    video = make_h3_vae_goldens.original_tensors(AutoencoderKLMiniMaxH3().state_dict())
+    shapes = {name: list(tensor.shape) for name, tensor in video.items()} | {"decoder.mask_token": [1, 1, 2048]}
+    return {
+        "vae/minimax_h3_video_vae_fp16": typed(shapes | {"latents_mean": [24], "latents_std": [24]}, "F16"),
+        "vae/minimax_h3_audio_vae_fp32": typed(shapes_of(AutoencoderKLMiniMaxH3Audio()), "F32"),
+    }
+
+
 def radiance(chroma):
     """Chroma Radiance of Chroma's shapes: squares of 16 x 16 pixels, pixels of 64 numbers, four times as many between the matrices,
     four networks, 8 waves along a side, a filter for a last layer, and the mark of a model that makes the picture itself."""
@@ -376,6 +387,7 @@ def main():
         ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
         controls = control_nets() | model_patches()
         videos = wan_files()
+        h3 = h3_autoencoders()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -426,6 +438,7 @@ def main():
         "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
+        **h3,
         **controls,
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json"), "w") as file:

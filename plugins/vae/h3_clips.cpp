@@ -1,0 +1,366 @@
+#include "plugins/vae/h3_clips.h"
+
+#include <algorithm>
+#include <limits>
+#include <vector>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/model.hpp>
+#include <heddle/ops.hpp>
+#include <heddle/session.hpp>
+
+namespace heddle::vae {
+namespace {
+
+constexpr double kClipUnbound = std::numeric_limits<double>::infinity();
+// Of frames: a clip, and what a decoder makes of the clip that follows.
+constexpr std::int64_t kClipFrames = 17, kSharedFrames = 5, kStep = 4;
+// Of cells of time. A clip's first one is of a single frame.
+constexpr std::int64_t kClipCells = 5, kSharedCells = 2, kDroppedCells = 3;
+
+std::int64_t frames_of_cells(std::int64_t cells) {
+  const std::int64_t rest = cells % kClipCells;
+  return checked_sum({checked_product({cells / kClipCells, kClipFrames}, "the frames"),
+                      rest == 0 ? 0 : 1 + kStep * (rest - 1)},
+                     "the frames");
+}
+std::int64_t clips_of_cells(std::int64_t cells) {
+  return std::max<std::int64_t>(1, (cells + kDroppedCells + kClipCells - 1) / kClipCells - 1);
+}
+// What a decoder is given at once.
+std::int64_t cells_at_once(std::int64_t cells) {
+  return cells <= kSharedCells ? cells : kClipCells + kSharedCells;
+}
+std::int64_t clips_of_frames(std::int64_t frames) {
+  return (frames + kClipFrames - 1) / kClipFrames;
+}
+std::int64_t cells_of_frames(std::int64_t frames) {
+  return frames == 1 ? 1 : clips_of_frames(frames) * kClipCells - kDroppedCells;
+}
+std::int64_t frames_at_once(std::int64_t frames) { return frames == 1 ? 1 : kClipFrames; }
+
+// Tiles of a side, in cells; each shares so many with the one before.
+struct ClipTile {
+  std::int64_t begin = 0, size = 0, shared = 0, shared_behind = 0;
+};
+// As few tiles as cover the side; what they share beyond the least is dealt out among them.
+std::vector<ClipTile> clip_tiles(std::int64_t cells, std::int64_t pixels, std::int64_t overlap,
+                                 std::int64_t downscale) {
+  const std::int64_t tile = std::max<std::int64_t>(1, pixels / downscale),
+                     least = overlap / downscale;
+  if (tile >= cells) return {{0, cells, 0, 0}};
+  if (least >= tile)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "overlap: tiles of " + std::to_string(pixels) + " that overlap by " +
+                    std::to_string(overlap) +
+                    " never get on. Ask for smaller overlaps, at most a quarter of the tiles.");
+  std::int64_t count = (cells + tile - 1) / tile;
+  while (tile * count - least * (count - 1) < cells) ++count;
+  std::vector<ClipTile> tiles(std::size_t(count), ClipTile{0, tile, 0, 0});
+  const std::int64_t rest = tile * count - least * (count - 1) - cells, gaps = count - 1;
+  for (std::int64_t i = 0; i < gaps; ++i) {
+    const std::int64_t shared = least + rest / gaps + (i < rest % gaps ? 1 : 0);
+    ClipTile &one = tiles[std::size_t(i)], &next = tiles[std::size_t(i) + 1];
+    one.shared_behind = next.shared = shared;
+    next.begin = one.begin + tile - shared;
+  }
+  return tiles;
+}
+struct ClipTiles {
+  std::vector<ClipTile> rows, columns;
+};
+// Whether a run gets from one tile to the next; cells: the larger side of a frame.
+bool have_steps(const ClipTiling& tiling, std::int64_t cells, std::int64_t downscale) {
+  const std::int64_t tile = std::max<std::int64_t>(1, tiling.side / downscale);
+  return tile >= cells || tiling.overlap / downscale < tile;
+}
+ClipTiles tiles_of_clip(std::int64_t height, std::int64_t width, const ClipTiling& tiling,
+                        std::int64_t downscale) {
+  return {clip_tiles(height, tiling.side, tiling.overlap, downscale),
+          clip_tiles(width, tiling.side, tiling.overlap, downscale)};
+}
+
+using Floats = std::pmr::vector<float>;
+// Numbers of outer x rows x columns x inner.
+struct ClipShape {
+  std::int64_t outer = 0, rows = 0, columns = 0, inner = 0;
+  std::int64_t count() const { return checked_product({outer, rows, columns, inner}, "a clip"); }
+};
+
+// Puts tiles of one clip together: a tile's rows go over into those of the one above, then its
+// columns into those of the one to the left, each as it was made.
+class TileWall {
+ public:
+  // scale: of what is made, for each cell.
+  TileWall(const ClipTiles& tiles, std::int64_t scale, const ClipShape& whole,
+           std::pmr::memory_resource& memory)
+      : tiles_(tiles), scale_(scale), whole_(whole), mixed_(&memory) {
+    for (std::size_t i = 0; i < tiles.columns.size(); ++i) {
+      above_.emplace_back(&memory);
+      here_.emplace_back(&memory);
+    }
+  }
+
+  // make: what is made of a tile, into a buffer.
+  template <class Make>
+  void build(Make&& make, float* to) {
+    for (std::size_t i = 0; i < tiles_.rows.size(); ++i) {
+      for (std::size_t j = 0; j < tiles_.columns.size(); ++j) {
+        make(tiles_.rows[i], tiles_.columns[j], here_[j]);
+        put(i, j, to);
+      }
+      std::swap(above_, here_);
+    }
+  }
+
+ private:
+  ClipShape shape(std::size_t i, std::size_t j) const {
+    return {whole_.outer, tiles_.rows[i].size * scale_, tiles_.columns[j].size * scale_,
+            whole_.inner};
+  }
+  void put(std::size_t i, std::size_t j, float* to) {
+    const ClipTile &row = tiles_.rows[i], &column = tiles_.columns[j];
+    const ClipShape size = shape(i, j);
+    mixed_.assign(here_[j].begin(), here_[j].end());
+    if (i > 0) go_over(above_[j], shape(i - 1, j), size, row.shared * scale_, true);
+    if (j > 0) go_over(here_[j - 1], shape(i, j - 1), size, column.shared * scale_, false);
+    const std::int64_t rows = size.rows - row.shared_behind * scale_,
+                       numbers = (size.columns - column.shared_behind * scale_) * size.inner;
+    for (std::int64_t o = 0; o < size.outer; ++o)
+      for (std::int64_t y = 0; y < rows; ++y) {
+        const float* from = mixed_.data() + (o * size.rows + y) * size.columns * size.inner;
+        float* there = to + ((o * whole_.rows + row.begin * scale_ + y) * whole_.columns +
+                             column.begin * scale_) *
+                                size.inner;
+        std::copy(from, from + numbers, there);
+      }
+  }
+  // The first rows or columns of mixed_ with the last ones of what lies before it.
+  void go_over(const Floats& before, const ClipShape& had, const ClipShape& has,
+               std::int64_t shared, bool by_rows) {
+    for (std::int64_t o = 0; o < has.outer; ++o)
+      for (std::int64_t y = 0; y < (by_rows ? shared : has.rows); ++y)
+        for (std::int64_t x = 0; x < (by_rows ? has.columns : shared); ++x) {
+          const float share = float(by_rows ? y : x) / float(shared);
+          const std::int64_t from_y = by_rows ? had.rows - shared + y : y,
+                             from_x = by_rows ? x : had.columns - shared + x;
+          const float* from =
+              before.data() + ((o * had.rows + from_y) * had.columns + from_x) * had.inner;
+          float* to = mixed_.data() + ((o * has.rows + y) * has.columns + x) * has.inner;
+          for (std::int64_t c = 0; c < has.inner; ++c)
+            to[c] = from[c] * (1 - share) + to[c] * share;
+        }
+  }
+
+  const ClipTiles& tiles_;
+  std::int64_t scale_;
+  ClipShape whole_;
+  Floats mixed_;
+  std::vector<Floats> above_, here_;
+};
+
+void go_on(Context& ctx, double& done, double all) {
+  if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+  ctx.progress(++done / all, "tiles");
+}
+
+Shape with_time(const Shape& samples) {
+  if (samples.size() != 4) return samples;
+  return {samples[0], samples[1], 1, samples[2], samples[3]};
+}
+
+// Cells of time `begin` and what follows, the last one repeated, of a tile of one video.
+Tensor cells_of_clip(Context& ctx, const Tensor& video, std::int64_t begin, std::int64_t count,
+                     const ClipTile& rows, const ClipTile& columns) {
+  const Tensor part = video.slice(3, rows.begin, rows.begin + rows.size)
+                          .slice(4, columns.begin, columns.begin + columns.size);
+  const std::int64_t there = std::min(count, video.size(2) - begin), last = video.size(2) - 1;
+  if (there == count) return part.slice(2, begin, begin + count);
+  const Tensor made = ctx.make({1, video.size(1), count, rows.size, columns.size}, video.dtype());
+  ops::copy_into(ctx, part.slice(2, begin, begin + there), made.slice(2, 0, there));
+  for (std::int64_t t = there; t < count; ++t)
+    ops::copy_into(ctx, part.slice(2, last, last + 1), made.slice(2, t, t + 1));
+  return made;
+}
+
+// The frames of clip `number` into those of the video.
+void join_clip(const Floats& clip, std::int64_t number, std::int64_t frames, std::int64_t size,
+               float* video) {
+  const std::int64_t at = number * kClipFrames;
+  const auto made = std::int64_t(clip.size()) / size;
+  for (std::int64_t t = 0; t < made && at + t < frames; ++t) {
+    // Of what follows the clip, the first frames are none of the next one's.
+    const std::int64_t from = t < kClipFrames ? t : t + kStep - 1;
+    if (from >= made) break;
+    const float* source = clip.data() + from * size;
+    float* to = video + (at + t) * size;
+    const float share = number > 0 && t < kSharedFrames ? float(t) / float(kSharedFrames) : 1.0f;
+    if (share == 1.0f)
+      std::copy(source, source + size, to);
+    else
+      for (std::int64_t i = 0; i < size; ++i) to[i] = to[i] * (1 - share) + source[i] * share;
+  }
+}
+
+}  // namespace
+
+bool codes_clips(const Value& vae) { return bool(vae.field("clips")); }
+
+ClipTiling published_tiling(const Value& vae) {
+  const Value clips = vae.field("clips");
+  return {clips.get<std::int64_t>("tile", 256), clips.get<std::int64_t>("tile_overlap", 64)};
+}
+
+std::optional<Shape> decoded_clips_shape(const Shape& samples, const Autoencoder& autoencoder) {
+  const Shape all = with_time(samples);
+  if (all.size() != 5 || count_of(all) == 0) return {};
+  return Shape{checked_product({all[0], frames_of_cells(all[2])}, "the frames"),
+               checked_product({all[3], autoencoder.downscale}, "the height"),
+               checked_product({all[4], autoencoder.downscale}, "the width"), autoencoder.colours};
+}
+
+Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent,
+                     const ClipTiling& tiling) {
+  const Autoencoder autoencoder(vae);
+  Tensor samples = latent.get<Tensor>("samples", {});
+  const auto shape = samples ? decoded_clips_shape(samples.shape(), autoencoder) : std::nullopt;
+  if (!shape)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "samples: these are not (batch, channels, frames, height, width), or empty. Link a "
+                "latent of pictures, such as that of EmptyMiniMaxH3LatentAV behind "
+                "LTXVSeparateAVLatent.");
+  samples = samples.reshape(with_time(samples.shape()));
+  check_channels(samples.size(1), autoencoder);
+  const Value decoder = model_of(vae, "decoder");
+  const std::int64_t cells = samples.size(2), once = cells_at_once(cells),
+                     clips = clips_of_cells(cells), frames = frames_of_cells(cells),
+                     size = (*shape)[1] * (*shape)[2] * (*shape)[3];
+  const ClipTiles tiles =
+      tiles_of_clip(samples.size(3), samples.size(4), tiling, autoencoder.downscale);
+  const ClipShape whole{once * kStep - kStep + 1, (*shape)[1], (*shape)[2], autoencoder.colours};
+  const Tensor pictures = ctx.make_host(*shape, HEDDLE_F32);
+  HostMemory memory(ctx);
+  Floats clip(std::size_t(whole.count()), &memory);
+  TileWall wall(tiles, autoencoder.downscale, whole, memory);
+  const double all =
+      double(samples.size(0) * clips) * double(tiles.rows.size() * tiles.columns.size());
+  double done = 0;
+  for (std::int64_t item = 0; item < samples.size(0); ++item)
+    for (std::int64_t number = 0; number < clips; ++number) {
+      const auto make = [&](const ClipTile& rows, const ClipTile& columns, Floats& made) {
+        const Tensor part = cells_of_clip(ctx, samples.slice(0, item, item + 1),
+                                          number * kClipCells, once, rows, columns);
+        const Tensor image = decoded(ctx, decoder, raw_of(ctx, part, latent, autoencoder));
+        made.resize(std::size_t(image.count()));
+        read_to<float>(ctx, image, made);
+        go_on(ctx, done, all);
+      };
+      wall.build(make, clip.data());
+      join_clip(clip, number, frames, size, pictures.data<float>() + item * frames * size);
+    }
+  float* const numbers = pictures.data<float>();
+  for (std::int64_t i = 0; i < pictures.count(); ++i)
+    numbers[i] = std::clamp(numbers[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+  return pictures;
+}
+
+namespace {
+
+// The calls for all tiles of so many clips. shape: of what a side is given of a tile.
+template <class ShapeOf>
+void tell_clips(Infer& question, const Value& side, const char* input, const ClipTiles& tiles,
+                std::int64_t clips, ShapeOf&& shape) {
+  if (!side.is(HEDDLE_KIND_MODEL)) return;
+  for (std::int64_t clip = 0; clip < clips; ++clip)
+    for (const ClipTile& rows : tiles.rows)
+      for (const ClipTile& columns : tiles.columns)
+        question.call(side, {{.constants = {{input, HEDDLE_F32, shape(rows.size, columns.size)}},
+                              .steps = {}}});
+}
+
+}  // namespace
+
+void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
+                        const Autoencoder& autoencoder, const ClipTiling& tiling) {
+  const Shape all = with_time(samples);
+  const std::optional<Shape> made = decoded_clips_shape(samples, autoencoder);
+  if (!made || !have_steps(tiling, std::max(all[3], all[4]), autoencoder.downscale))
+    return;  // the run says why
+  const std::int64_t once = cells_at_once(all[2]), step = autoencoder.downscale;
+  const ClipTiles tiles = tiles_of_clip(all[3], all[4], tiling, step);
+  tell_clips(question, vae.field("decoder"), "z", tiles, all[0] * clips_of_cells(all[2]),
+             [&](std::int64_t rows, std::int64_t columns) {
+               return Shape{1, all[1], once, rows, columns};
+             });
+  const double numbers = double(count_of(*made));
+  const double frame = numbers / double((*made)[0]);
+  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
+  // A clip, and two rows of its tiles, which overlap.
+  question.host_scratch(std::uint64_t(4 * double(sizeof(float)) * frame * double(kStep * once)) +
+                        sizeof(float) * std::uint64_t(count_of(*made)));
+}
+
+Shape encoded_clips_shape(const Shape& pictures, const Autoencoder& autoencoder) {
+  return {1, autoencoder.channels, cells_of_frames(pictures[0]), autoencoder.cells(pictures[1]),
+          autoencoder.cells(pictures[2])};
+}
+
+Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
+                     const Autoencoder& autoencoder, const ClipTiling& tiling) {
+  const Shape shape = encoded_clips_shape(pictures.shape(), autoencoder);
+  const Value encoder = model_of(vae, "encoder");
+  const std::int64_t given = pictures.size(0), once = frames_at_once(given),
+                     clips = given == 1 ? 1 : clips_of_frames(given),
+                     cells = given == 1 ? 1 : kClipCells, step = autoencoder.downscale,
+                     area = shape[3] * shape[4];
+  const ClipTiles tiles = tiles_of_clip(shape[3], shape[4], tiling, step);
+  const ClipShape whole{shape[1] * cells, shape[3], shape[4], 1};
+  HostMemory memory(ctx);
+  Floats clip(std::size_t(whole.count()), &memory), means(std::size_t(count_of(shape)), &memory);
+  TileWall wall(tiles, 1, whole, memory);
+  const double all = double(clips) * double(tiles.rows.size() * tiles.columns.size());
+  double done = 0;
+  for (std::int64_t number = 0; number < clips; ++number) {
+    const auto make = [&](const ClipTile& rows, const ClipTile& columns, Floats& made) {
+      const Tensor part =
+          pictures.slice(1, rows.begin * step, (rows.begin + rows.size) * step)
+              .slice(2, columns.begin * step, (columns.begin + columns.size) * step);
+      const Tensor frames =
+          ctx.make({once, rows.size * step, columns.size * step, autoencoder.colours}, HEDDLE_F32);
+      const std::int64_t begin = number * kClipFrames, there = std::min(once, given - begin);
+      ops::copy_into(ctx, part.slice(0, begin, begin + there), frames.slice(0, 0, there));
+      for (std::int64_t t = there; t < once; ++t)
+        ops::copy_into(ctx, part.slice(0, given - 1, given), frames.slice(0, t, t + 1));
+      const Tensor mean = mean_of(ctx, encoder, frames);
+      made.resize(std::size_t(mean.count()));
+      read_to<float>(ctx, mean, made);
+      go_on(ctx, done, all);
+    };
+    wall.build(make, clip.data());
+    for (std::int64_t c = 0; c < shape[1]; ++c)
+      for (std::int64_t t = 0; t < cells && number * kClipCells + t < shape[2]; ++t)
+        std::copy_n(clip.data() + (c * cells + t) * area, area,
+                    means.data() + (c * shape[2] + number * kClipCells + t) * area);
+  }
+  return ctx.upload(shape, HEDDLE_F32, means.data());
+}
+
+void tell_encoded_clips(Infer& question, const Value& vae, const Shape& pictures,
+                        const Autoencoder& autoencoder, const ClipTiling& tiling) {
+  const Shape shape = encoded_clips_shape(pictures, autoencoder);
+  const std::int64_t step = autoencoder.downscale;
+  if (!have_steps(tiling, std::max(shape[3], shape[4]), step)) return;  // the run says why
+  const ClipTiles tiles = tiles_of_clip(shape[3], shape[4], tiling, step);
+  tell_clips(
+      question, vae.field("encoder"), "image", tiles,
+      pictures[0] == 1 ? 1 : clips_of_frames(pictures[0]),
+      [&](std::int64_t rows, std::int64_t columns) {
+        return Shape{frames_at_once(pictures[0]), rows * step, columns * step, autoencoder.colours};
+      });
+  const double numbers = double(count_of(pictures));
+  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
+  question.host_scratch(4 * sizeof(float) * std::uint64_t(count_of(shape)));
+}
+
+}  // namespace heddle::vae

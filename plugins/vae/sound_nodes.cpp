@@ -1,0 +1,96 @@
+#include "plugins/vae/sound_nodes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <string>
+
+#include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
+#include <heddle/model.hpp>
+
+#include "plugins/vae/ltxv_audio_nodes.h"
+#include "plugins/vae/sound_resample.h"
+
+namespace heddle::vae {
+namespace {
+
+constexpr std::int64_t kStereo = 2;
+constexpr double kLoudest = 5;  // deviations
+
+// Divides a sound's points by five times their deviation, where that exceeds 1.
+void make_quieter(std::span<float> points) {
+  if (points.size() < 2) return;
+  double sum = 0, squares = 0;
+  for (const float point : points) sum += point;
+  const double mean = sum / double(points.size());
+  for (const float point : points) squares += (point - mean) * (point - mean);
+  const double loud = kLoudest * std::sqrt(squares / double(points.size() - 1));
+  if (loud > 1)
+    for (float& point : points) point = float(point / loud);
+}
+
+Value sound_value(const Tensor& waveform, std::int64_t rate) {
+  return Record().set("waveform", value_of(waveform)).set("sample_rate", value_of(rate)).value();
+}
+
+}  // namespace
+
+void VAEDecodeAudio::execute(Context& ctx) {
+  const MadeSound made = decoded_sound(ctx, ctx[vae], ctx[samples]);
+  const Tensor there = ctx.make_host(made.waveform.shape(), HEDDLE_F32);
+  const std::span<float> points(there.data<float>(), std::size_t(there.count()));
+  read_to<float>(ctx, made.waveform, points);
+  const std::size_t each = points.size() / std::size_t(there.size(0));
+  for (std::size_t item = 0; item < std::size_t(there.size(0)); ++item)
+    make_quieter(points.subspan(item * each, each));
+  ctx[audio] = sound_value(there, made.rate);
+}
+
+void VAEDecodeAudio::infer(Infer& question) {
+  auto shape = question.shape(samples, "samples");
+  if (!shape) shape = question.shape(samples, "samples.1");
+  const std::optional<Value> value = question[vae];
+  if (!shape || !value) return;
+  const std::optional<Shape> sound = tell_decoded_sound(question, *value, *shape);
+  if (!sound) return;
+  question.out(audio, "waveform", HEDDLE_F32, *sound);
+  std::uint64_t bytes = sizeof(float);
+  for (const std::int64_t size : *sound) bytes *= std::uint64_t(size);
+  question.host_scratch(bytes);
+}
+
+void VAEEncodeAudio::execute(Context& ctx) {
+  const Value given = ctx[audio], value = ctx[vae];
+  const Tensor waveform = given.get<Tensor>("waveform", {});
+  const auto rate = given.get<std::int64_t>("sample_rate", 0),
+             wanted = value.field("audio").get<std::int64_t>("sample_rate", 0);
+  if (!waveform || waveform.rank() != 3 || waveform.count() == 0 || rate < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "audio: this is no sound of (batch, channels, points) with a sample_rate. Link an "
+                "AUDIO, such as that of LoadAudio.");
+  if (wanted < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "vae: this is no autoencoder of sound. Link VAELoader with a file of one.");
+  const std::int64_t items = waveform.size(0), channels = waveform.size(1),
+                     length = waveform.size(2), made = resampled_count(length, rate, wanted);
+  HostMemory memory(ctx);
+  std::pmr::vector<float> points(std::size_t(waveform.count()), &memory);
+  read_to<float>(ctx, waveform, points);
+  const Shape shape{items, kStereo, made};
+  std::pmr::vector<float> sound(std::size_t(checked_product({items, kStereo, made}, "the sound")),
+                                &memory);
+  for (std::int64_t item = 0; item < items; ++item)
+    for (std::int64_t side = 0; side < kStereo; ++side) {
+      const std::int64_t from = item * channels + std::min(side, channels - 1);
+      resample_sound(
+          std::span<const float>(points).subspan(std::size_t(from * length), std::size_t(length)),
+          rate, wanted,
+          std::span<float>(sound).subspan(std::size_t((item * kStereo + side) * made),
+                                          std::size_t(made)));
+    }
+  const Tensor mean = encoded_sound(ctx, value, ctx.upload(shape, HEDDLE_F32, sound.data()));
+  ctx[latent] = Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,33 @@
+// VAEDecodeAudio and VAEEncodeAudio: sound of a latent, and a latent of sound, by an audio
+// autoencoder (ltxv_audio_nodes.h). Stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+namespace heddle::vae {
+
+// As loud as that of ComfyUI: where five times the deviation of its points exceeds 1, they are
+// divided by it.
+struct VAEDecodeAudio {
+  static constexpr Info info{"VAEDecodeAudio", 1, "VAE Decode Audio", "latent/audio",
+                             "Makes sound of a latent, or of that beside a latent of pictures."};
+  static constexpr Input<Value> samples{"samples", 0, "The latent to decode.", "LATENT"};
+  static constexpr Input<Value> vae{"vae", 0, "Of VAELoader.", "VAE"};
+  static constexpr Output<Value> audio{"AUDIO", 0, "", "AUDIO"};
+  static constexpr auto ports = heddle::ports(samples, vae, audio);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+// At the autoencoder's rate, in two channels: one is taken twice, of more the first two.
+struct VAEEncodeAudio {
+  static constexpr Info info{"VAEEncodeAudio", 1, "VAE Encode Audio", "latent/audio",
+                             "Makes a latent of sound."};
+  static constexpr Input<Value> audio{"audio", 0, "The sound to encode.", "AUDIO"};
+  static constexpr Input<Value> vae{"vae", 0, "Of VAELoader.", "VAE"};
+  static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(audio, vae, latent);
+  static void execute(Context& ctx);
+};
+
+}  // namespace heddle::vae
