@@ -132,6 +132,17 @@ constexpr Recipe kFlux3{.clip_type = "flux3",
                         .multiple = 80,
                         .padding_at = 1};
 
+// The prompt as it is. Source: the publishers' pipeline in diffusers.
+constexpr Recipe kMinimax{.clip_type = "minimax",
+                          .text_template = "{}",
+                          .picture_template = "{}",
+                          .unless = "",
+                          .turn = "",
+                          .turn_role = "",
+                          .picture_token = "<|image_pad|>",
+                          .layers_left = 0,
+                          .layers = {50}};
+
 // What its projection reads: all layers of the text alone.
 constexpr Recipe kLtx2{.clip_type = "ltx2",
                        .text_template = "<bos>{}",
@@ -169,7 +180,7 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3vl", 0, "ideogram4", nullptr, "Ideogram 4"},
     {"qwen3vl", 0, "boogu", nullptr, "Boogu"},
     {"qwen3vl", 0, "joyimage", nullptr, "JoyImage"},
-    {"qwen3vl", 0, "minimax", nullptr, "MiniMax H3"},
+    {"qwen3vl", 0, "minimax", &kMinimax, nullptr},
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
     {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
     {"gemma2", 0, "", &kLumina2, nullptr},
@@ -219,8 +230,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     ". Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
                     "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
-                    "(FLUX 3) and "
-                    "qwen_image (Qwen-Image 2.1), gemma3 with type ltxv (LTX 2).");
+                    "(FLUX 3), qwen_image (Qwen-Image 2.1) and minimax (MiniMax H3), gemma3 with "
+                    "type ltxv (LTX 2).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);

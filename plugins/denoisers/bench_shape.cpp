@@ -11,6 +11,7 @@
 #include "krea2_bench.h"
 #include "ltx2_bench.h"
 #include "ltxv_bench.h"
+#include "minimax_bench.h"
 #include "qwen21_bench.h"
 #include "qwen_bench.h"
 #include "sd3_bench.h"
@@ -39,10 +40,10 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
              R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "%s.safetensors", "weight_dtype": "default"}},)",
              name) +
          words("text", 1) + words("other_text", 2) +
-         text(
-             R"("size": {"class_type": "%s", "inputs": {"width": %u, "height": %u,%s "batch_size": 1}},)",
-             s.frames > 0 ? s.video : "EmptySD3LatentImage", w.width, w.height,
-             s.frames > 0 ? text(R"( "length": %u,)", s.frames).c_str() : "") +
+         text(R"("size": {"class_type": "%s", "inputs": {"width": %u, "height": %u%s%s}},)",
+              s.frames > 0 ? s.video : "EmptySD3LatentImage", w.width, w.height,
+              s.frames > 0 ? text(R"(, "length": %u)", s.frames).c_str() : "",
+              s.makes_both ? "" : R"(, "batch_size": 1)") +
          (s.sound > 0
               ? text(
                     R"("sound": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": %u, "batch_size": 1}},)"
@@ -53,11 +54,11 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
              R"("latent_image": ["%s", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
              s.sound > 0 ? "both" : "size", w.steps, w.sets == 2 ? "3.5" : "1.0") +
-         (s.sound > 0
+         (s.sound > 0 || s.makes_both
               ? R"("parts": {"class_type": "LTXVSeparateAVLatent", "inputs": {"av_latent": ["sample", 0]}},)"
               : "") +
          text(R"("end": {"class_type": "Discard", "inputs": {"value": ["%s", 0]}}})",
-              s.sound > 0 ? "parts" : "sample");
+              s.sound > 0 || s.makes_both ? "parts" : "sample");
 }
 
 }  // namespace
@@ -116,7 +117,7 @@ void describe_bench(const char* name, const BenchDrawing& usual,
   const std::string json = workflow(usual, name, w);
   w.json = json.c_str();
   w.node = "sample";
-  w.output = usual.sound > 0 ? "parts.video_latent" : "sample.LATENT";
+  w.output = usual.sound > 0 || usual.makes_both ? "parts.video_latent" : "sample.LATENT";
   w.field = "samples";
   w.vary = "sample.seed";
   w.weight_dtype = "model.weight_dtype";
@@ -129,7 +130,7 @@ const heddle_list* BenchShapes::list() {
                kFlux2Klein4Bench, kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
                kRadianceBench, kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench,
-               kLtx2Bench>();
+               kLtx2Bench, kMinimaxBench>();
 }
 
 }  // namespace heddle::denoisers

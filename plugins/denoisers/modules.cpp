@@ -4,6 +4,7 @@
 #include "flux_names.h"
 #include "krea2_names.h"
 #include "ltxv_names.h"
+#include "minimax_names.h"
 #include "qwen21_names.h"
 #include "qwen_names.h"
 #include "sd3_names.h"
@@ -97,11 +98,16 @@ constexpr heddle_module_names_desc kLtx2{sizeof(heddle_module_names_desc), "ltx2
                                          "by the original names and by those of diffusers",
                                          &list_modules<LtxvNames>, &list_originals<LtxvNames>};
 
+constexpr heddle_module_names_desc kMinimax{
+    sizeof(heddle_module_names_desc), "minimax-h3",
+    "by the names of single files and by those of diffusers", &list_modules<MinimaxNames>,
+    &list_originals<MinimaxNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
   return descs<kFlux, kFlux2, kFlux3, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21,
-               kUnet, kWan, kLtxv, kLtx2>();
+               kUnet, kWan, kLtxv, kLtx2, kMinimax>();
 }
 
 }  // namespace heddle::denoisers

@@ -11,6 +11,7 @@
 #include "ltx2.h"
 #include "ltx2_connectors.h"
 #include "ltxv.h"
+#include "minimax.h"
 #include "modules.h"
 #include "qwen.h"
 #include "qwen21.h"
@@ -60,6 +61,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn,
               Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
               Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish,
-              Modules, BenchShapes)
+              Minimax, MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer,
+              MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope,
+              MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -13,6 +13,7 @@
 #include "ip_adapter_nodes.h"
 #include "language_model.h"
 #include "language_writing_blocks.h"
+#include "minimax_nodes.h"
 #include "modules.h"
 #include "qwen21_nodes.h"
 #include "sdxl_nodes.h"
@@ -37,9 +38,10 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
               CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
               TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
-              TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode, StyleModelApply, IPAdapter,
-              IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder,
-              IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer,
-              T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              MiniMaxH3ImageToVideo, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
+              StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
+              IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
+              IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
+              Tokenizers)
 
 }  // namespace heddle::encoders

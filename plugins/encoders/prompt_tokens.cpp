@@ -315,7 +315,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     return {t5, l};
   }
   constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "flux3",
-                                                    "lumina2",    "krea2",   "ltx2"};
+                                                    "lumina2",    "krea2",   "ltx2",  "minimax"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -336,11 +336,12 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     l.stop_at_layer = -1;  // its model is built for the asked for layer
     return {l};
   }
-  throw Error(HEDDLE_UNSUPPORTED,
-              "this CLIP is of type '" + type +
-                  "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2 and z_image. Load "
-                  "it as one of these.");
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      "this CLIP is of type '" + type +
+          "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
+          "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax and z_image. Load "
+          "it as one of these.");
 }
 
 }  // namespace heddle::encoders

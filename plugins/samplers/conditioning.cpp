@@ -10,6 +10,7 @@
 #include "noised_picture.h"
 #include "pair_latent.h"
 #include "picture_embeddings.h"
+#include "sound_levels.h"
 #include "vace_input.h"
 
 namespace heddle::samplers {
@@ -198,6 +199,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
         name == kMode || name == kKinds || name == kTokens || name == kVaceStrength ||
+        name == kSoundTimestep || name == kSoundSlope ||
         (name == kSound && latent_format(model_settings(model)).has_sound))
       continue;
     if (name == "context")

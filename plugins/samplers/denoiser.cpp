@@ -9,6 +9,7 @@
 #include "pair_latent.h"
 #include "run_plan.h"
 #include "second_look.h"
+#include "sound_levels.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
 
@@ -132,6 +133,8 @@ Value Denoiser::schedule_of(const AskedModel& asked, const Stretch& stretch) {
   if (model_takes(asked.model, kTargetTimestep))
     schedule.set(kTargetTimestep,
                  told([&](double sigma) { return level_behind(opened_.asked, sigma); }));
+  add_sound_levels(ctx_, asked.model, std::span(run_->sigmas).subspan(stretch.begin, stretch.count),
+                   schedule);
   return schedule.value();
 }
 

@@ -85,6 +85,7 @@ LatentFormat latent_format(const Value& settings) {
   format.downscale = settings.get<std::int64_t>("latent_downscale", 0);
   format.has_frames = settings.get<bool>("latent_frames", false);
   format.has_sound = settings.get<bool>("latent_sound", false);
+  format.draws_anew = settings.has("sound_shift");
   const Value means = settings.field("latent_means"),
               deviations = settings.field("latent_deviations");
   if (!means || !deviations) {

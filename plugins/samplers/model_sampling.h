@@ -53,6 +53,7 @@ struct LatentFormat {
   std::int64_t downscale = 0;  // pixels of a picture along a side of a cell; 0: not told
   bool has_frames = false;     // an axis of time behind the channels
   bool has_sound = false;      // latents are pairs: pictures and their sound
+  bool draws_anew = false;     // runs begin with noise alone
 
   const Units& of(std::int64_t channel) const {
     return units.size() == 1 ? units.front() : units[std::size_t(channel)];

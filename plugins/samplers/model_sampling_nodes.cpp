@@ -97,6 +97,19 @@ void ModelNoiseScale::execute(Context& ctx) {
 
 void ModelSamplingSD3::execute(Context& ctx) { ctx[out] = shifted(ctx[model], ctx[shift]); }
 
+void MiniMaxH3SigmaShift::execute(Context& ctx) {
+  const Value from = ctx[model];
+  if (!model_settings(from).has("sound_shift"))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "model is " + model_settings(from).get<std::string>("family", "of no family") +
+                    ", whose sound has no levels of its own. Link a model of MiniMax H3, or "
+                    "leave the node out.");
+  const Value changed = shifted(from, ctx[shift_video]);
+  ctx[out] = with_settings(
+      changed,
+      Record(model_settings(changed)).set("sound_shift", value_of(ctx[shift_audio])).value());
+}
+
 void ModelSamplingAuraFlow::execute(Context& ctx) {
   if (ctx[sampling] != "flow")
     throw Error(HEDDLE_UNSUPPORTED,

@@ -46,6 +46,24 @@ struct ModelSamplingSD3 {
   static void execute(Context& ctx);
 };
 
+struct MiniMaxH3SigmaShift {
+  static constexpr Info info{"MiniMaxH3SigmaShift",
+                             1,
+                             "ModelSamplingMiniMaxH3",
+                             "model/patch/minimax",
+                             "Flow levels of MiniMax H3 with a shift for the video and one for its "
+                             "sound: more steps at high noise.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> shift_video{
+      "shift_video", Widget{.number = 12, .min = 0.01, .max = 100, .step = 0.01}};
+  static constexpr Input<double> shift_audio{
+      "shift_audio", Widget{.number = 3, .min = 0.01, .max = 100, .step = 0.01}};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports = heddle::ports(model, shift_video, shift_audio, out);
+  static void execute(Context& ctx);
+};
+
 struct ModelSamplingAuraFlow {
   static constexpr const char* kKinds[] = {"flow", "img_to_img_velocity", nullptr};
   static constexpr Widget kKind{.text = "flow",

@@ -78,6 +78,11 @@ Latent read_pair(Context& ctx, const Value& record, const LatentFormat& format,
     offset += count;
   }
   latent.empty = std::ranges::all_of(latent.values, [](float value) { return value == 0.0f; });
+  // Its sound would need noise of a level of its own, and its parts the units of two autoencoders.
+  if (format.draws_anew && !latent.empty && !record.get<bool>("scaled", false))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the latent has pictures or sound of an autoencoder, over which this model is not "
+                "drawn yet. Link EmptyMiniMaxH3LatentAV, or the latent of another sampler.");
   return latent;
 }
 

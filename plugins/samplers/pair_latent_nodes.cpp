@@ -7,6 +7,7 @@
 
 #include "host_latent.h"
 #include "pair_latent.h"
+#include "plugins/blocks/minimax_latents.h"
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
@@ -173,17 +174,22 @@ void LTXVEmptyLatentAudio::infer(Infer& question) {
 }
 
 void EmptyMiniMaxH3LatentAV::execute(Context& ctx) {
-  constexpr std::int64_t kPeriod = 17, kFirst = 5;
-  const std::int64_t frames = kFirst + (ctx[length] - kFirst + kPeriod - 1) / kPeriod * kPeriod;
-  const std::int64_t steps = frames == kFirst ? 2 : (frames - kFirst) / kPeriod * 5 + 2;
-  const auto sound = std::int64_t(std::nearbyint(double(frames) / 24.0 * 40.0));
-  ctx[out] =
-      Record()
-          .set("samples",
-               list_of(
-                   {value_of(filled(ctx, {1, 24, steps, ctx[height] / 16, ctx[width] / 16}, 0.0f)),
-                    value_of(filled(ctx, {1, 32, 2, sound}, 0.0f))}))
-          .value();
+  const std::int64_t pictures = blocks::minimax_pictures(ctx[length]);
+  const Shape video = blocks::minimax_video_shape(pictures, ctx[height], ctx[width]);
+  ctx[out] = Record()
+                 .set("samples",
+                      list_of({value_of(filled(ctx, video, 0.0f)),
+                               value_of(filled(ctx, blocks::minimax_sound_shape(pictures), 0.0f))}))
+                 .value();
+}
+
+void EmptyMiniMaxH3LatentAV::infer(Infer& question) {
+  const auto rows = question[height], columns = question[width], count = question[length];
+  if (!rows || !columns || !count) return;
+  const std::int64_t pictures = blocks::minimax_pictures(*count);
+  question.out(out, path_join("samples", "0"), HEDDLE_F32,
+               blocks::minimax_video_shape(pictures, *rows, *columns));
+  question.out(out, path_join("samples", "1"), HEDDLE_F32, blocks::minimax_sound_shape(pictures));
 }
 
 }  // namespace heddle::samplers

@@ -82,6 +82,7 @@ struct EmptyMiniMaxH3LatentAV {
   static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(width, height, length, out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::samplers

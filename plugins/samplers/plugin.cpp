@@ -48,7 +48,7 @@ HEDDLE_PLUGIN(
     BasicScheduler, BetaSamplingScheduler, KarrasScheduler, ExponentialScheduler,
     PolyexponentialScheduler, LaplaceScheduler, VPScheduler, SDTurboScheduler,
     AlignYourStepsScheduler, OptimalStepsScheduler, SplitSigmas, SplitSigmasDenoise, FlipSigmas,
-    SetFirstSigma, ModelSamplingFlux, ModelSamplingSD3, ModelSamplingAuraFlow,
+    SetFirstSigma, ModelSamplingFlux, ModelSamplingSD3, ModelSamplingAuraFlow, MiniMaxH3SigmaShift,
     ModelSamplingDiscrete, ModelSamplingContinuousEDM, ModelSamplingContinuousV, ModelSamplingLTXV,
     ModelSamplingStableCascade, ModelNoiseScale, LTXVScheduler, Flux2Scheduler, Ideogram4Scheduler,
     AddNoise, FluxDisableGuidance, ReferenceLatent, FluxKontextMultiReferenceLatentMethod,

@@ -14,10 +14,10 @@
 #include "joined_entries.h"
 #include "model_patches.h"
 #include "model_sampling.h"
-#include "pair_latent.h"
 #include "prediction.h"
 #include "reference_cache.h"
 #include "run_plan.h"
+#include "sound_levels.h"
 #include "stretches.h"
 #include "told_controls.h"
 #include "window_stretches.h"
@@ -314,8 +314,9 @@ JobShapes with_boxes(JobShapes job) {
 Constants schedule_of(const ToldCall& call) {
   if (!model_takes(call.model, "timestep")) return {};
   Constants told{{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
-  if (model_takes(call.model, kTargetTimestep))
-    told.push_back({kTargetTimestep, HEDDLE_F32, {std::int64_t(call.steps)}});
+  for (const char* name : {kTargetTimestep, kSoundTimestep, kSoundSlope})
+    if (model_takes(call.model, name))
+      told.push_back({name, HEDDLE_F32, {std::int64_t(call.steps)}});
   return told;
 }
 

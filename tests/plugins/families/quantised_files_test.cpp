@@ -44,6 +44,11 @@ const QuantisedFile kQuantisedFiles[] = {
      Packing::nvfp4_awq,
      {"text_encoder", "vision_encoder"},
      R"(lm_head\.weight)"},
+    {"diffusion_models/minimax_h3_fl2va_pruned_int8_convrot",
+     "diffusion_models/minimax_h3_fl2va_pruned_bf16",
+     Packing::int8_convrot,
+     {"diffusion_model"},
+     ""},
     {"text_encoders/qwen3vl_8b_int8_convrot",
      "text_encoders/qwen3vl_8b_bf16",
      Packing::int8_convrot,
@@ -273,6 +278,8 @@ BOOST_AUTO_TEST_CASE(loaders_take_quantised_files_by_their_content) {
   write_named("text_encoders/qwen3vl_8b_int8_convrot");
   BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_8b_int8_convrot", "qwen_image"));
   write_named("text_encoders/qwen3vl_4b_int8_convrot");
+  write_named("text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq");
+  BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_32b_minimax_h3_nvfp4_awq", "minimax"));
   for (const char* type : {"flux3", "krea2"})
     BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_4b_int8_convrot", type));
 }
@@ -285,8 +292,8 @@ BOOST_AUTO_TEST_CASE(files_of_models_that_are_not_supported_are_refused_with_wha
   const std::string h3 = "qwen3vl_32b_minimax_h3_nvfp4_awq";
   for (const QuantisedFile& wanted : kQuantisedFiles)
     if (wanted.name == "text_encoders/" + h3) write(wanted);
-  says(engine_refusal([&] { load_text_encoder(h3, "minimax"); }),
-       {h3.c_str(), "qwen3vl", "5120", "MiniMax H3"});
+  says(engine_refusal([&] { load_text_encoder(h3, "joyimage"); }),
+       {h3.c_str(), "qwen3vl", "5120", "JoyImage"});
   // Qwen3.5 9B, as transformers names it: its first layers.
   std::vector<FileTensor> tensors{
       {"model.language_model.embed_tokens.weight", "BF16", {248320, 4096}},

@@ -96,6 +96,8 @@ const TrueFile kTrueFiles[] = {
      R"(.*\.time_conv\.(weight|bias))"},
     {"diffusion_models/ltx-video-2b-v0.9", {"diffusion_model"}, ""},
     {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},
+    {"diffusion_models/minimax_h3_fl2va_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/minimax_h3_fl2va_pruned_bf16", {"diffusion_model"}, ""},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/full_encoder_small_decoder", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/minimax_h3_video_vae_fp16",

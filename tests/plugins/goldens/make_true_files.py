@@ -14,7 +14,7 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
@@ -24,6 +24,7 @@ import make_h3_vae_goldens
 import make_krea2_goldens
 import make_ltxv_goldens
 import make_lumina2_goldens
+import make_minimax_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
 import make_wan_goldens
@@ -275,7 +276,7 @@ def shapes_of(model, rename=lambda name: name):
     return {rename(name): list(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
-def h3_autoencoders():
+def <<<<<<<h3_autoencoders():
     """MiniMax H3's, by the publishers' names, with the statistics of latents. Made on the meta device."""
     video = make_h3_vae_goldens.original_tensors(AutoencoderKLMiniMaxH3().state_dict())
     shapes = {name: list(tensor.shape) for name, tensor in video.items()} | {"decoder.mask_token": [1, 1, 2048]}
@@ -285,7 +286,24 @@ def h3_autoencoders():
     }
 
 
-def radiance(chroma):
+def |||||||=======minimax(shapes, is_pruned):
+    """Single files of MiniMax H3: queries, keys and values in one tensor; what reads and makes latents and times in F32. Pruned ones have a
+    table of 1025 times, 8 numbers each, in the place of the network that makes 2688."""
+    out = {}
+    for name, shape in shapes.items():
+        if ".to_k." in name or ".to_v." in name or (is_pruned and name.startswith("time_embedder.")):
+            continue
+        there = make_minimax_goldens.original(name).replace("to_q", "qkv_proj")
+        if ".to_q." in name:
+            shape = [3 * shape[0], *shape[1:]]
+        if is_pruned and there.endswith("adaln_proj.linear.weight"):
+            shape = [shape[0], 8]
+        is_wide = there.startswith(("video_patch_proj.", "audio_patch_proj.", "time_embedder.", "final_layer.video_out.", "final_layer.audio_out."))
+        out[there] = ["F32" if is_wide else "BF16", shape]
+    return out | ({"adaln_t_table": ["F32", [1025, 8]]} if is_pruned else {})
+
+
+def >>>>>>>radiance(chroma):
     """Chroma Radiance of Chroma's shapes: squares of 16 x 16 pixels, pixels of 64 numbers, four times as many between the matrices,
     four networks, 8 waves along a side, a filter for a last layer, and the mark of a model that makes the picture itself."""
     shapes = {name: shape for name, shape in chroma.items() if not name.startswith(("img_in.", "final_layer."))}
@@ -385,6 +403,7 @@ def main():
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
         qwen3_vl_32b = qwen3_vl(5120, 25600, 27, 1152, 4304, [8, 16, 24], 64, 64)
         ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
+        minimax_h3 = MiniMaxH3Transformer3DModel()
         controls = control_nets() | model_patches()
         videos = wan_files()
         h3 = h3_autoencoders()
@@ -436,6 +455,8 @@ def main():
         "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
         "diffusion_models/ltx-video-2b-v0.9": typed(shapes_of(ltxv, make_ltxv_goldens.original), "BF16"),
         "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),
+        "diffusion_models/minimax_h3_fl2va_bf16": minimax(shapes_of(minimax_h3), False),
+        "diffusion_models/minimax_h3_fl2va_pruned_bf16": minimax(shapes_of(minimax_h3), True),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         **h3,

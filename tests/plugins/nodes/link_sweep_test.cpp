@@ -116,6 +116,8 @@ struct SweepFixture {
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
     if (port.name == std::string_view("attention_mask")) return std::nullopt;  // refused
+    if (port.type == std::string_view("IMAGE") && refuses_pictures(type.name()))
+      return std::nullopt;
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) {
         const heddle_widget& widget = *port.widget;
@@ -146,6 +148,7 @@ struct SweepFixture {
     if (port.type == std::string_view("MODEL") && takes_patched_models(type.name()))
       return kPatchedModel;
     if (port.type == std::string_view("MODEL") && takes_unets(type.name())) return kUnetModel;
+    if (port.type == std::string_view("MODEL") && takes_minimax(type.name())) return kMinimaxModel;
     if (port.type == std::string_view("VAE") && takes_patched_models(type.name()))
       return kPatchedVae;
     if (port.type == std::string_view("VAE") && takes_video_autoencoders(type.name()))

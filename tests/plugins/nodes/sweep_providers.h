@@ -88,6 +88,11 @@ inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 // Those of them that change a latent of this autoencoder.
 inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 
+// Classes that change nothing but MiniMax H3; and what takes pictures and refuses them.
+inline bool takes_minimax(std::string_view type) { return type == "MiniMaxH3SigmaShift"; }
+inline constexpr const char* kMinimaxModel = R"(["minimax", 0])";
+inline bool refuses_pictures(std::string_view type) { return type == "MiniMaxH3ImageToVideo"; }
+
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
@@ -100,6 +105,7 @@ inline std::string provider_nodes() {
   return R"in("unified": {"class_type": "IPAdapterUnifiedLoader", "inputs": {"model": ["unet_1", 0], "preset": "STANDARD (medium strength)"}}, )in"
          R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
+    "minimax": {"class_type": "UNETLoader", "inputs": {"unet_name": "minimax.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "wan_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "wan.safetensors"}},
@@ -159,6 +165,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"workflows", "z_image.vae", "vae/patched.safetensors"},
         File{"ltxv_vae", "vae", "vae/video.safetensors"},
         File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
+        File{"minimax", "whole", "diffusion_models/minimax.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},

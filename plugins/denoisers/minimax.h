@@ -1,0 +1,43 @@
+// plugins/denoisers/minimax.h - the family of MiniMax H3 and FastH3: which checkpoints are its own,
+// and the graph of blocks they make (minimax_blocks.h).
+//
+// Inputs   x            (B, C, F, H, W)  per step        the latent of F frames, sides even; any
+//                                                        float type
+//          audio        (B, C', 2, L)    per step        that of their sound, of two loudspeakers
+//          timestep     (N)              precomputed     noise level of the video in [0, 1], f32
+//          sound_timestep (N)            precomputed     that of the sound
+//          sound_slope  (N)              precomputed     by how much the sound's level changes
+//                                                        where that of the video changes by 1
+//          context      (1|B, T, W)      loop-invariant  the text's states
+//          picture_rows (T, 1)           loop-invariant  optional: 1 at tokens of the text that
+//                                                        are of a picture, else 0, f32
+//          references   (1|B, R, 4 C)    loop-invariant  optional: tokens of pictures and videos
+//          reference_positions (R, 3)    loop-invariant  with it: their times, counted from the
+//                                                        text's end, rows and columns, f32
+//          sound_references (1|B, S, C'), sound_reference_positions (S, 3)  optional: of sound
+//          media_start  (1)              loop-invariant  optional: the time, counted from the
+//                                                        text's end, at which the video begins
+// Outputs  out (B, C, F, H, W): noise - clean; audio_out (B, C', 2, L): the same times sound_slope
+//
+// Names: those of ComfyUI's single files, also with less weights ("adaln_t_table"), or diffusers'
+// (minimax_names.h). Sizes are read off the tensors, heads off the norms of queries; of the config
+// "rope_freq_dim", "rope_theta", "norm_eps" count. The publishers' own shards have queries, keys
+// and values head by head under the names of single files, which no tensor tells: not read.
+// Settings: see build(). Stateless, any thread.
+#pragma once
+
+#include "minimax_blocks.h"
+
+#include <heddle/model.hpp>
+
+namespace heddle::denoisers {
+
+struct Minimax {
+  static constexpr Family family{
+      "minimax-h3", "diffusion_model", 1,
+      "MiniMax H3: transformer of videos and their sound with rectified flow"};
+  static int match(const Checkpoint& file, const Value& config);
+  static void build(const Checkpoint& file, const Value& config, Blocks& graph);
+};
+
+}  // namespace heddle::denoisers
