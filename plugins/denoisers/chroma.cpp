@@ -164,7 +164,7 @@ void add_settings(const StreamSizes& s, const RadianceSizes* radiance, const Val
   graph.setting("family", is_latent ? "chroma" : "chroma_radiance");
   graph.setting("latent_channels", channels);
   graph.setting("latent_downscale", std::int64_t{is_latent ? 8 : 1});
-  if (is_latent) add_preview_factors(LatentKind::flux, channels, graph);
+  add_preview_factors(is_latent ? LatentKind::flux : LatentKind::pixels, channels, graph);
   graph.setting("patch", s.kind.patch);
   // For a node that has text tokens stand one after another: what builds the model that does.
   if (!is_latent)

@@ -1,15 +1,22 @@
 #include "even_sides.h"
 
-#include <heddle/ops.hpp>
+#include <string>
 
-#include "patches.h"
+#include <heddle/ops.hpp>
 
 namespace heddle::denoisers {
 
-Tensor even_sides(Context& ctx, const Tensor& x) {
+Tensor even_sides(Context& ctx, const Tensor& x, std::int64_t patch) {
   const std::int64_t height = x.size(2), width = x.size(3);
-  const std::int64_t rows = tokens_along(height) * kPatch, columns = tokens_along(width) * kPatch;
+  const std::int64_t rows = tokens_along(height, patch) * patch,
+                     columns = tokens_along(width, patch) * patch;
   if (rows == height && columns == width) return x;
+  if (rows - height > height || columns - width > width)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a picture of " + std::to_string(width) + "x" + std::to_string(height) +
+                    " pixels cannot be completed to squares of " + std::to_string(patch) +
+                    " pixels a side. Draw one of at least " + std::to_string(patch / 2) +
+                    " pixels a side, best a multiple of " + std::to_string(patch) + ".");
   const Tensor even = ctx.make({x.size(0), x.size(1), rows, columns}, x.dtype());
   const auto part = [](const Tensor& t, std::int64_t top, std::int64_t bottom, std::int64_t left,
                        std::int64_t right) {

@@ -16,6 +16,8 @@
 
 #include <heddle/node.hpp>
 
+#include "patches.h"
+
 namespace heddle::denoisers {
 
 // timestep (N) in [0, 1], y (1|B, P) pooled text, guidance (1|B) -> vector (N, 1|B, D), already
@@ -56,16 +58,19 @@ struct FluxVector {
   static void execute(Context& ctx);
 };
 
-// The rotary table of the joint sequence: text tokens at position (0, 0, 0), image tokens at (0,
-// row, column), or, with positions (2, 3) f32, at these times its first row, plus its second; then
-// those of reference pictures, at reference_positions (R, 3). cos,
-// sin: (L, d/2) f32. Of the latent and the text it reads shapes only.
+// The rotary table of the joint sequence: text tokens at position (0, 0, 0), or one after another
+// along the first axis (`sequential`), image tokens at (0, row, column), or, with positions (2, 3)
+// f32, at these times its first row, plus its second; then those of reference pictures, at
+// reference_positions (R, 3). cos, sin: (L, d/2) f32. Of the latent and the text it reads shapes
+// only.
 struct FluxRope {
   static constexpr Info info{"flux.rope",   1,  "FLUX rotary table",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, H, W)"};
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = kPatch}};
+  static constexpr Input<bool> sequential{"sequential", Widget{}, "texts one after another"};
   static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
@@ -74,8 +79,9 @@ struct FluxRope {
   static constexpr Input<Tensor> reference_positions{"reference_positions", HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, context, nag, axis_0, axis_1, axis_2, theta,
-                                              positions, reference_positions, cos, sin);
+  static constexpr auto ports =
+      heddle::ports(x, context, nag, patch, sequential, axis_0, axis_1, axis_2, theta, positions,
+                    reference_positions, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -30,7 +30,7 @@ Tensor guidance_numbers(Context& ctx) {
 
 // Writes the tokens of a picture (1|B, C, H, W) to out (B, S, p^2 C).
 void pack_picture_into(Context& ctx, const Tensor& x, std::int64_t patch, const Tensor& out) {
-  const Tensor patches = as_patches(patch == kPatch ? even_sides(ctx, x) : x, patch);
+  const Tensor patches = as_patches(even_sides(ctx, x, patch), patch);
   const std::int64_t channels = x.size(1);
   for (std::int64_t b = 0; b < out.size(0); ++b) {
     // A batch that already fits is one copy; a single picture for all items is copied for each.
@@ -73,11 +73,18 @@ void FluxVector::execute(Context& ctx) {
 void FluxRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
   const std::int64_t text = ctx[context].size(1) / (ctx.has(nag) ? 2 : 1);
-  const std::int64_t rows = tokens_along(latent.size(2)), columns = tokens_along(latent.size(3));
+  const std::int64_t rows = tokens_along(latent.size(2), ctx[patch]),
+                     columns = tokens_along(latent.size(3), ctx[patch]);
   const std::int64_t own = text + rows * columns;
   const std::int64_t shown = ctx.has(reference_positions) ? ctx[reference_positions].size(0) : 0;
   const Tensor ids = ctx.make({own + shown, 3}, HEDDLE_F32);
-  if (text > 0) ops::fill(ctx, ids.slice(0, 0, text), 0);
+  if (text > 0) {
+    const Tensor of_text = ids.slice(0, 0, text);
+    if (ctx[sequential])
+      ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{text, 1, 1}, {0, 0, 0}}, of_text);
+    else
+      ops::fill(ctx, of_text, 0);
+  }
   if (shown > 0) ops::copy_into(ctx, ctx[reference_positions], ids.slice(0, own, own + shown));
   const Tensor image = ids.slice(0, text, own);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}}, image);

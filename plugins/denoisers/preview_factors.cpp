@@ -73,6 +73,8 @@ constexpr double kQwen21Colours[] = {
     0.0039,  0.0053,  -0.0184, -0.0094, -0.0075, -0.0143, -0.0066, -0.0088, -0.0063, 0.022,
     0.0074,  0.01,    -0.1228, -0.1869, -0.3083};
 
+constexpr double kPixelColours[] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0};  // from -1 to 1
+
 struct Known {
   std::span<const double> factors;
   std::int64_t channels;
@@ -98,6 +100,8 @@ Known known(LatentKind kind) {
       return {kWan21Colours, 16};
     case LatentKind::qwen21:
       return {kQwen21Colours, 64};
+    case LatentKind::pixels:
+      return {kPixelColours, 3};
   }
   return {};
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "flux_blocks.h"
 #include "plugins/blocks/slots.h"
 #include "radiance_blocks.h"
 
@@ -84,7 +85,7 @@ Source RadianceParts::embed_image(const Source& x) const {
 
 AttentionInputs RadianceParts::add_rope(const Source& x, const Source& context,
                                         const Source& positions) const {
-  using B = RadianceRope;
+  using B = FluxRope;
   Block block = graph_.add<B>("embed.rope");
   block.link(B::x, x).link(B::context, context).link(B::positions, positions);
   block.set(B::patch, r_.patch).set(B::sequential, r_.is_sequential);

@@ -6,9 +6,9 @@
 #include <string>
 
 #include <heddle/batch_ops.hpp>
-#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "even_sides.h"
 #include "patches.h"
 #include "plugins/blocks/wide.h"
 
@@ -19,34 +19,6 @@ namespace {
 // gigabyte, and what lies between their products four.
 constexpr std::int64_t kSquares = 256;
 constexpr double kLeastLength = 1e-12;  // of a column, as PyTorch's normalize() has it
-
-// Sides that are multiples of `patch`: x itself, or a copy that goes on with its first rows and
-// columns.
-Tensor whole_squares(Context& ctx, const Tensor& x, std::int64_t patch) {
-  const std::int64_t height = x.size(2), width = x.size(3);
-  const std::int64_t rows = tokens_along(height, patch) * patch,
-                     columns = tokens_along(width, patch) * patch;
-  if (rows == height && columns == width) return x;
-  if (rows - height > height || columns - width > width)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a picture of " + std::to_string(width) + "x" + std::to_string(height) +
-                    " pixels cannot be completed to squares of " + std::to_string(patch) +
-                    " pixels a side. Draw one of at least " + std::to_string(patch / 2) +
-                    " pixels a side, best a multiple of " + std::to_string(patch) + ".");
-  const Tensor whole = ctx.make({x.size(0), x.size(1), rows, columns}, x.dtype());
-  const auto part = [](const Tensor& t, std::int64_t top, std::int64_t bottom, std::int64_t left,
-                       std::int64_t right) {
-    return t.slice(2, top, bottom).slice(3, left, right);
-  };
-  const std::int64_t low = rows - height, right = columns - width;
-  ops::copy_into(ctx, x, part(whole, 0, height, 0, width));
-  if (low > 0) ops::copy_into(ctx, part(x, 0, low, 0, width), part(whole, height, rows, 0, width));
-  if (right > 0)
-    ops::copy_into(ctx, part(x, 0, height, 0, right), part(whole, 0, height, width, columns));
-  if (low > 0 && right > 0)
-    ops::copy_into(ctx, part(x, 0, low, 0, right), part(whole, height, rows, width, columns));
-  return whole;
-}
 
 // Numbers from 0 to count - 1, times a factor: (count).
 Tensor numbers_to(Context& ctx, std::int64_t count, double factor) {
@@ -90,41 +62,12 @@ void RadianceImageIn::execute(Context& ctx) {
                 "Chroma Radiance draws pictures of " + std::to_string(filter.size(1)) +
                     " colours, the latent has " + std::to_string(picture.size(1)) +
                     " channels. Use EmptyChromaRadianceLatentImage and VAELoader's pixel_space.");
-  const Tensor whole = whole_squares(ctx, picture, patch);
+  const Tensor whole = even_sides(ctx, picture, patch);
   const Tensor pixels = ops::cast(ctx, whole.permute({0, 2, 3, 1}), HEDDLE_F32);
   const auto step = std::int32_t(patch);
   const Tensor grid = blocks::wide_conv2d(ctx, pixels, filter, ctx[bias],
                                           heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
   ctx[out] = grid.reshape({grid.size(0), grid.size(1) * grid.size(2), grid.size(3)});
-}
-
-void RadianceRope::execute(Context& ctx) {
-  const Tensor picture = ctx[x];
-  const std::int64_t text = ctx[context].size(1), rows = tokens_along(picture.size(2), ctx[patch]),
-                     columns = tokens_along(picture.size(3), ctx[patch]);
-  const Tensor ids = ctx.make({text + rows * columns, 3}, HEDDLE_F32);
-  if (text > 0) {
-    ops::fill(ctx, ids.slice(0, 0, text), 0);
-    if (ctx[sequential])
-      ops::copy_into(ctx, numbers_to(ctx, text, 1).reshape({text, 1}),
-                     ids.slice(0, 0, text).slice(1, 0, 1));
-  }
-  const Tensor image = ids.slice(0, text, text + rows * columns);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{1, rows, columns}, {0, 0, 0}}, image);
-  if (ctx.has(positions)) {
-    const Tensor moved = ctx[positions];
-    const Tensor scaled = ops::mul(ctx, image, moved.slice(0, 0, 1));
-    ops::copy_into(ctx, ops::add(ctx, scaled, moved.slice(0, 1, 2)), image);
-  }
-  const heddle_rope_table_attrs attrs{3,
-                                      0,
-                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
-                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
-                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
-                                      ctx[theta]};
-  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
-  ctx[cos] = c;
-  ctx[sin] = s;
 }
 
 void RadianceWaves::execute(Context& ctx) {
@@ -147,7 +90,7 @@ void RadianceWaves::execute(Context& ctx) {
 
 void RadiancePixelsIn::execute(Context& ctx) {
   const std::int64_t side = ctx[patch], area = side * side;
-  const Tensor patches = as_patches(whole_squares(ctx, ctx[x], side), side), places = ctx[waves];
+  const Tensor patches = as_patches(even_sides(ctx, ctx[x], side), side), places = ctx[waves];
   const std::int64_t batch = patches.size(0), rows = patches.size(1), columns = patches.size(2),
                      colours = patches.size(3), width = colours + places.size(1);
   const Tensor read = ctx.make({batch, rows * columns, area, width}, HEDDLE_F32);

@@ -25,28 +25,6 @@ struct RadianceImageIn {
   static void execute(Context& ctx);
 };
 
-// The rotary table of text and picture, (T + S, d/2) each: text tokens at (0, 0, 0), or one after
-// another along the first axis; squares at (0, row, column), or with `positions` (2, 3) at these
-// times its first row, plus its second. Of the picture and the text it reads shapes only.
-struct RadianceRope {
-  static constexpr Info info{"radiance.rope", 1,  "Chroma Radiance rotary table",
-                             "blocks/chroma", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
-  static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
-  static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 16}};
-  static constexpr Input<bool> sequential{"sequential", Widget{}, "texts one after another"};
-  static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 16}};
-  static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
-  static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 56}};
-  static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
-  static constexpr Output<Tensor> cos{"cos"};
-  static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, context, positions, patch, sequential, axis_0,
-                                              axis_1, axis_2, theta, cos, sin);
-  static void execute(Context& ctx);
-};
-
 // The waves of the pixels of a square, (P, F^2): at pixel (r, c) number i F + j is
 // cos(pi i c') cos(pi j r') / (1 + i j), where r' and c' go from 0 to 1.
 struct RadianceWaves {

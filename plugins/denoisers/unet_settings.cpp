@@ -114,6 +114,12 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
                       " classes of pictures and reads " + std::to_string(sizes.more) +
                       " channels beside the latent. Of such models only Stable Diffusion's x4 "
                       "upscaler is supported, which reads 3.");
+    if (sizes.levels <= kX4MostNoise)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file.path() + ": '" + names.top("label_emb", "weight") + "' has " +
+                      std::to_string(sizes.levels) +
+                      " rows, and the x4 upscaler is told of noise from 0 to " +
+                      std::to_string(kX4MostNoise) + ", a row each. The file is damaged.");
   }
   if (!names.has("label_emb.0.0")) return sizes;
   sizes.label = size("label_emb.0.0", 1);

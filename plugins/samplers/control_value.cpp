@@ -2,10 +2,25 @@
 
 #include <algorithm>
 
+#include "plugins/blocks/entry_shapes.h"
+
 namespace heddle::samplers {
 namespace {
 
 void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "control_net: " + why); }
+
+// A text that the ControlNet alone reads. One that tells no width reads the model's texts.
+void check_own_text(const heddle_tensor_info& text, const Control& control, const Value& denoiser) {
+  const Value settings = model_settings(control.model), drawn = model_settings(denoiser);
+  const std::int64_t width = text.rank > 0 ? text.shape[text.rank - 1] : 0,
+                     wanted = settings.get<std::int64_t>(
+                         "context_width", drawn.get<std::int64_t>("context_width", width));
+  if (wanted == width || !model_takes(control.model, "context")) return;
+  refuse("its text ('" + std::string(kControlText) + "', of CLIPTextEncodeControlnet) is " +
+         std::to_string(width) + " wide, the ControlNet (" + model_family(control.model) +
+         ") reads " + std::to_string(wanted) + ". Encode it with " +
+         drawn.get<std::string>("text_encoder", "the CLIP of the model") + ".");
+}
 
 // Residuals that have an input each: all of them have to be there, in the same sizes.
 void check_places(const Value& made, const Value& taken) {
@@ -155,7 +170,11 @@ Value with_inherited(const Value& positive, const Value& others) {
 }
 
 void check_controls(const Value& entry, const Value& denoiser) {
-  for (const Control& control : controls_of(entry)) check_control(control, denoiser);
+  const auto own_text = blocks::info_of(entry.field(kControlText));
+  for (const Control& control : controls_of(entry)) {
+    check_control(control, denoiser);
+    if (own_text) check_own_text(*own_text, control, denoiser);
+  }
 }
 
 }  // namespace heddle::samplers

@@ -59,8 +59,8 @@ inline constexpr const char* kInherited[] = {kControl, "gligen"};
 // The same of CONDITIONINGs; anything else is handed back.
 Value with_inherited(const Value& positive, const Value& others);
 
-// Throws where the entry's ControlNets are not for the denoiser, lack an autoencoder or a mask, or
-// are of no use to it.
+// Throws where the entry's ControlNets are not for the denoiser, cannot read the text that they are
+// given in its place, lack an autoencoder or a mask, or are of no use to it.
 void check_controls(const Value& entry, const Value& denoiser);
 
 }  // namespace heddle::samplers

@@ -78,6 +78,8 @@ BOOST_AUTO_TEST_CASE(a_matrix_for_a_last_layer_and_a_file_that_makes_velocities)
   compare("linear", "linear");
 }
 
+BOOST_AUTO_TEST_CASE(more_squares_than_are_drawn_at_once) { compare("finest", "finest"); }
+
 BOOST_AUTO_TEST_CASE(
     text_tokens_stand_one_after_another_where_it_is_asked_for_or_the_file_says_so) {
   compare("linear", "sequential", kSequential);

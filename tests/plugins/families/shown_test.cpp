@@ -53,6 +53,15 @@ void shown_says(const std::string& text, const char* part) {
   BOOST_TEST(text.find(part) != std::string::npos, "'" << part << "' is not in: " << text);
 }
 
+// With so many rows of noise levels.
+std::vector<FileTensor> with_levels(std::int64_t rows) {
+  std::vector<FileTensor> tensors = shown_model("x4");
+  for (FileTensor& tensor : tensors)
+    if (tensor.name == "class_embedding.weight")
+      tensor = seeded_tensor(tensor.name, {rows, tensor.shape[1]});
+  return tensors;
+}
+
 // With another number of channels that it reads.
 std::vector<FileTensor> reading(const char* kind, std::int64_t channels) {
   std::vector<FileTensor> tensors = shown_model(kind);
@@ -96,6 +105,13 @@ BOOST_AUTO_TEST_CASE(settings_say_how_they_are_asked) {
   BOOST_TEST(x4.at("latent_downscale").as_int64() == 4);
   BOOST_TEST(x4.at("concat_channels").as_int64() == 3);
   BOOST_TEST(x4.at("noise_last").as_double() == 0.02);
+}
+
+BOOST_AUTO_TEST_CASE(an_upscaler_without_a_row_for_each_level_of_noise_is_refused) {
+  const std::string said = refused(with_levels(350), "x4_odd");
+  for (const char* part : {"'class_embedding.weight' has 350 rows", "from 0 to 350"})
+    shown_says(said, part);
+  call(with_levels(351), "x4_odd");
 }
 
 BOOST_AUTO_TEST_CASE(others_that_are_told_so_are_refused) {

@@ -15,6 +15,7 @@ names of their tensors (seeded_weights.py), so only shapes are written, and what
                             "z_image.vae" of workflows/ makes of it
 """
 
+import functools
 import json
 import os
 import sys
@@ -32,7 +33,6 @@ torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
 WIDTH = make_sd3_goldens.T5_WIDTH
 LEVELS = torch.tensor([0.9, 0.55, 0.125])
-expected = {}
 
 BEGINNINGS = {
     "x_embedder.": "img_in.",
@@ -96,8 +96,8 @@ def original_shapes(state):
     return shapes
 
 
-def make_transformer():
-    model = ChromaTransformer2DModel(
+def tiny_model():
+    return ChromaTransformer2DModel(
         in_channels=64,
         num_layers=2,
         num_single_layers=2,
@@ -108,8 +108,11 @@ def make_transformer():
         approximator_num_channels=64,
         approximator_hidden_dim=32,
         approximator_layers=2,
-    )
-    state = model.state_dict()
+    ).eval()
+
+
+def fill(state):
+    """Gives tensors of diffusers the weights of the publisher's; returns the shapes of those."""
     shapes, parts = original_shapes(state), {}
     for name in state:
         there, part = original(name)
@@ -119,8 +122,15 @@ def make_transformer():
         for part in sorted(names):
             count = state[names[part]].shape[0]
             state[names[part]], rows = rows[:count], rows[count:]
+    return shapes
+
+
+def make_transformer():
+    model = tiny_model()
+    state = model.state_dict()
+    shapes = fill(state)
     model.load_state_dict(state)
-    return model.eval(), shapes
+    return model, shapes
 
 
 class Told(torch.nn.Module):
@@ -153,28 +163,53 @@ def velocity(model, x, sigma, context):
     return out[:, :, :height, :width]
 
 
-def forward(model, name, x, context):
-    out = torch.stack([velocity(model, x, sigma, context) for sigma in LEVELS])
+def forward(velocity, expected, name, x, context):
+    """velocity(x, sigma, context)"""
+    out = torch.stack([velocity(x, sigma, context) for sigma in LEVELS])
     expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": LEVELS, f"{name}.out": out})
 
 
-def make_workflow(model):
+def texts():
+    """(encode(token ids), the positive text's states, the negative one's)"""
     t5 = make_sd3_goldens.make_t5()
     words, end = make_sd3_goldens.T5_IDS, make_sd3_goldens.T5_END
 
     def encode(ids):
         return t5(input_ids=torch.tensor([ids])).last_hidden_state
 
-    positive, negative = encode([*words, end]), encode([end])
-    empty, weights = encode([0] * (len(words) + 1)), torch.ones(1, len(words) + 1, 1)
-    weights[:, len(words) - 1] = 1.3
+    return encode, encode([*words, end]), encode([end])
+
+
+def drawn(velocity, positive, negative, *shape):
+    """The latent at the end of a guided run of 3 steps."""
 
     def predict(x, sigma):
-        with_text, without = velocity(model, x, sigma, positive), velocity(model, x, sigma, negative)
+        with_text, without = velocity(x, sigma, positive), velocity(x, sigma, negative)
         return without + 3.5 * (with_text - without)
 
-    noise = torch.randn(1, 16, 6, 10, generator=torch.Generator().manual_seed(7))
-    latent = sample(predict, noise, shifted_levels(1.0, 3))
+    return sample(predict, randn(7, *shape), shifted_levels(1.0, 3))
+
+
+def write(out, models, expected):
+    """models: {name: {the publisher's name of a tensor: shape}}"""
+    os.makedirs(out, exist_ok=True)
+    with open(os.path.join(out, "shapes.json"), "w") as file:
+        parts = []
+        for model, shapes in models.items():
+            rows = ",\n".join(f'  "{key}": {json.dumps(what)}' for key, what in compressed(shapes).items())
+            parts.append(f' "{model}": {{\n{rows}\n }}')
+        file.write("{\n" + ",\n".join(parts) + "\n}\n")
+    save_file({name: tensor.clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
+    for name, tensor in expected.items():
+        print(f"{name:20} {tuple(tensor.shape)} {tensor.norm():.4g}")
+
+
+def make_workflow(model, expected):
+    encode, positive, negative = texts()
+    words = make_sd3_goldens.T5_IDS
+    empty, weights = encode([0] * (len(words) + 1)), torch.ones(1, len(words) + 1, 1)
+    weights[:, len(words) - 1] = 1.3
+    latent = drawn(functools.partial(velocity, model), positive, negative, 1, 16, 6, 10)
     vae = AutoencoderKL(
         down_block_types=["DownEncoderBlock2D"] * 4,
         up_block_types=["UpDecoderBlock2D"] * 4,
@@ -192,21 +227,16 @@ def make_workflow(model):
 
 
 def main(out):
-    os.makedirs(out, exist_ok=True)
     model, shapes = make_transformer()
-    forward(model, "square", randn(1, 2, 16, 6, 6), randn(2, 2, 5, WIDTH))
-    forward(model, "wide", randn(3, 1, 16, 4, 10), randn(4, 1, 9, WIDTH))
-    forward(model, "odd", randn(5, 2, 16, 5, 9), randn(6, 1, 3, WIDTH))
-    make_workflow(model)
+    expected, told = {}, functools.partial(velocity, model)
+    forward(told, expected, "square", randn(1, 2, 16, 6, 6), randn(2, 2, 5, WIDTH))
+    forward(told, expected, "wide", randn(3, 1, 16, 4, 10), randn(4, 1, 9, WIDTH))
+    forward(told, expected, "odd", randn(5, 2, 16, 5, 9), randn(6, 1, 3, WIDTH))
+    make_workflow(model, expected)
     expected["told.guidance"] = torch.tensor([2.5])
     model.time_text_embed.guidance_proj = Told(model.time_text_embed.guidance_proj, 2.5)
-    forward(model, "told", randn(7, 1, 16, 4, 4), randn(8, 1, 3, WIDTH))
-    with open(os.path.join(out, "shapes.json"), "w") as file:
-        rows = ",\n".join(f'  "{key}": {json.dumps(what)}' for key, what in compressed(shapes).items())
-        file.write('{\n "transformer": {\n' + rows + "\n }\n}\n")
-    save_file({name: tensor.clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
-    for name, tensor in expected.items():
-        print(f"{name:20} {tuple(tensor.shape)} {tensor.norm():.4g}")
+    forward(told, expected, "told", randn(7, 1, 16, 4, 4), randn(8, 1, 3, WIDTH))
+    write(out, {"transformer": shapes}, expected)
 
 
 if __name__ == "__main__":

@@ -7,35 +7,28 @@ blocks are those of diffusers' Chroma, and what reads and draws pixels is writte
 their tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
     shapes.json             {model: {name of the tensor in the publisher's file: shape}}; "{0-1}" stands for each of these numbers.
-                            "filter" has a filter for a last layer and makes the picture ("__x0__"), "linear" has a matrix for one and
-                            makes the velocity
+                            "filter" and "finest" have a filter for a last layer and make the picture ("__x0__"), "linear" has a
+                            matrix for one and makes the velocity; "finest" has squares of 2x2 pixels
     expected.safetensors    "square.x" is an input, "square.out" an output of "filter" with a row for each step; "wide" and "odd"
                             likewise, "odd" with sides that are no multiples of a square's; "linear.out" is of "linear",
-                            "sequential.out" is, too, with text tokens one after another. "flow.latent" is the end of a guided run
+                            "sequential.out" is, too, with text tokens one after another, "finest.out" of
+                            "finest", of 306 squares, more than are drawn at once. "flow.latent" is the end of a guided run
                             of "filter" in 3 steps, "flow.picture" the same from 0 to 1
 """
 
-import json
+import functools
 import os
 import sys
 
 import torch
-from diffusers import ChromaTransformer2DModel
-from safetensors.torch import save_file
 from torch import nn
 
-import make_sd3_goldens
 import seeded_weights
-from make_chroma_goldens import original, original_shapes, randn
-from make_workflow_goldens import sample, shifted_levels
-from name_patterns import compressed
+from make_chroma_goldens import WIDTH, drawn, fill, forward, randn, texts, tiny_model, write
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
-WIDTH = make_sd3_goldens.T5_WIDTH
-LEVELS = torch.tensor([0.9, 0.55, 0.125])
 HIDDEN, NETWORKS, EPS = 48, 2, 1e-6
-expected = {}
 
 
 class Tokens(nn.Module):
@@ -85,18 +78,7 @@ class Radiance(nn.Module):
     def __init__(self, side, width, ratio, waves, head, makes_picture):
         super().__init__()
         self.side, self.width, self.ratio, self.waves, self.head, self.makes_picture = side, width, ratio, waves, head, makes_picture
-        self.chroma = ChromaTransformer2DModel(
-            in_channels=64,
-            num_layers=2,
-            num_single_layers=2,
-            attention_head_dim=24,
-            num_attention_heads=2,
-            joint_attention_dim=WIDTH,
-            axes_dims_rope=(16, 4, 4),
-            approximator_num_channels=64,
-            approximator_hidden_dim=32,
-            approximator_layers=2,
-        ).eval()
+        self.chroma = tiny_model()
         self.chroma.x_embedder, self.chroma.norm_out, self.chroma.proj_out = Squares(side), Tokens(), Tokens()
         self.shapes, self.own = {}, {}
         self.load()
@@ -108,16 +90,7 @@ class Radiance(nn.Module):
     def load(self):
         state = self.chroma.state_dict()
         first = {name: state.pop(name) for name in list(state) if name.startswith("x_embedder.")}
-        shapes, parts = original_shapes(state), {}
-        for name in state:
-            there, part = original(name)
-            parts.setdefault(there, {})[part] = name
-        for there, names in parts.items():
-            rows = seeded_weights.seeded(there, tuple(shapes[there]))
-            for part in sorted(names):
-                count = state[names[part]].shape[0]
-                state[names[part]], rows = rows[:count], rows[count:]
-        self.shapes.update(shapes)
+        self.shapes.update(fill(state))
         made = 3 * self.width**2 * self.ratio
         self.shape("img_in_patch.weight", HIDDEN, 3, self.side, self.side)
         self.shape("img_in_patch.bias", HIDDEN)
@@ -182,49 +155,22 @@ class Radiance(nn.Module):
         return (x - out) / sigma if self.makes_picture else out
 
 
-def forward(model, name, x, context, **how):
-    out = torch.stack([model(x, sigma, context, **how) for sigma in LEVELS])
-    expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": LEVELS, f"{name}.out": out})
-
-
-def make_workflow(model):
-    t5 = make_sd3_goldens.make_t5()
-    words, end = make_sd3_goldens.T5_IDS, make_sd3_goldens.T5_END
-
-    def encode(ids):
-        return t5(input_ids=torch.tensor([ids])).last_hidden_state
-
-    positive, negative = encode([*words, end]), encode([end])
-
-    def predict(x, sigma):
-        with_text, without = model(x, sigma, positive), model(x, sigma, negative)
-        return without + 3.5 * (with_text - without)
-
-    noise = torch.randn(1, 3, 32, 48, generator=torch.Generator().manual_seed(7))
-    latent = sample(predict, noise, shifted_levels(1.0, 3))
-    expected["flow.latent"] = latent
-    expected["flow.picture"] = ((latent + 1) / 2).clamp(0, 1).permute(0, 2, 3, 1)
-
-
 def main(out):
-    os.makedirs(out, exist_ok=True)
+    expected = {}
     filtered = Radiance(16, 8, 2, 3, "filter", True)
     linear = Radiance(4, 4, 4, 2, "linear", False)
-    forward(filtered, "square", randn(1, 2, 3, 32, 32), randn(2, 2, 5, WIDTH))
-    forward(filtered, "wide", randn(3, 1, 3, 16, 64), randn(4, 1, 9, WIDTH))
-    forward(filtered, "odd", randn(5, 2, 3, 21, 37), randn(6, 1, 3, WIDTH))
-    forward(linear, "sequential", randn(7, 1, 3, 12, 16), randn(8, 1, 6, WIDTH), sequential=True)
-    forward(linear, "linear", randn(9, 1, 3, 10, 16), randn(10, 1, 4, WIDTH))
-    make_workflow(filtered)
-    with open(os.path.join(out, "shapes.json"), "w") as file:
-        models = []
-        for name, model in (("filter", filtered), ("linear", linear)):
-            rows = ",\n".join(f'  "{key}": {json.dumps(what)}' for key, what in compressed(model.shapes).items())
-            models.append(f' "{name}": {{\n{rows}\n }}')
-        file.write("{\n" + ",\n".join(models) + "\n}\n")
-    save_file({name: tensor.clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
-    for name, tensor in expected.items():
-        print(f"{name:20} {tuple(tensor.shape)} {tensor.norm():.4g}")
+    finest = Radiance(2, 4, 4, 2, "filter", True)
+    forward(filtered, expected, "square", randn(1, 2, 3, 32, 32), randn(2, 2, 5, WIDTH))
+    forward(filtered, expected, "wide", randn(3, 1, 3, 16, 64), randn(4, 1, 9, WIDTH))
+    forward(filtered, expected, "odd", randn(5, 2, 3, 21, 37), randn(6, 1, 3, WIDTH))
+    forward(functools.partial(linear, sequential=True), expected, "sequential", randn(7, 1, 3, 12, 16), randn(8, 1, 6, WIDTH))
+    forward(linear, expected, "linear", randn(9, 1, 3, 10, 16), randn(10, 1, 4, WIDTH))
+    forward(finest, expected, "finest", randn(11, 1, 3, 34, 35), randn(12, 1, 4, WIDTH))
+    _, positive, negative = texts()
+    latent = drawn(filtered, positive, negative, 1, 3, 32, 48)
+    expected["flow.latent"] = latent
+    expected["flow.picture"] = ((latent + 1) / 2).clamp(0, 1).permute(0, 2, 3, 1)
+    write(out, {"filter": filtered.shapes, "linear": linear.shapes, "finest": finest.shapes}, expected)
 
 
 if __name__ == "__main__":

@@ -92,6 +92,35 @@ BOOST_AUTO_TEST_CASE(a_control_net_with_a_text_of_its_own_equals_pytorch) {
   told_whole(flow(grey()));
 }
 
+BOOST_AUTO_TEST_CASE(a_text_that_a_control_net_cannot_read_is_refused_before_anything_runs) {
+  write("sdxl");
+  add_control("sdxl");
+  write_file("text_encoders/clip_g", unet_model("clip_g"));
+  const auto worded = [](const char* from, const char* to) {
+    return node(to, "CLIPTextEncodeControlnet",
+                cat(R"("clip": ["own", 0], "text": "", "conditioning": [")", from, R"(", 0])"));
+  };
+  const auto planned = [&](const char* negative) {
+    const std::string flow =
+        "{" + loader() + texts() + net("sdxl") + grey() +
+        node(
+            "own", "CLIPLoader",
+            R"("clip_name": "clip_g.safetensors", "type": "stable_diffusion", "device": "default")") +
+        worded("one", "worded") +
+        node("applied", "ControlNetApplyAdvanced",
+             cat(R"("positive": ["one", 0], "negative": [")", negative, R"(", 0],
+                "control_net": ["net", 0], "image": ["hint", 0], "strength": 0.3,
+                "start_percent": 0, "end_percent": 1)")) +
+        drawing(sampler("7.0", "euler", "normal") + kFromApplied) + "}";
+    engine.plan(engine.parse(flow));
+  };
+  planned("two");
+  const std::string said = engine_refusal([&] { planned("worded"); });
+  for (const char* part :
+       {"'cross_attn_controlnet'", "is 64 wide", "(unet-control) reads 128", "Encode it with"})
+    BOOST_TEST(said.find(part) != std::string::npos, "'" << part << "' is not in: " << said);
+}
+
 // Where a positive conditioning has an area, the negative one gets it, too, with its ControlNet.
 BOOST_AUTO_TEST_CASE(an_area_s_control_net_is_beside_the_negative_conditioning) {
   write("sd1");
