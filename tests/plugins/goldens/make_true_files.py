@@ -276,7 +276,7 @@ def shapes_of(model, rename=lambda name: name):
     return {rename(name): list(tensor.shape) for name, tensor in model.state_dict().items()}
 
 
-def <<<<<<<h3_autoencoders():
+def h3_autoencoders():
     """MiniMax H3's, by the publishers' names, with the statistics of latents. Made on the meta device."""
     video = make_h3_vae_goldens.original_tensors(AutoencoderKLMiniMaxH3().state_dict())
     shapes = {name: list(tensor.shape) for name, tensor in video.items()} | {"decoder.mask_token": [1, 1, 2048]}
@@ -286,7 +286,7 @@ def <<<<<<<h3_autoencoders():
     }
 
 
-def |||||||=======minimax(shapes, is_pruned):
+def minimax(shapes, is_pruned):
     """Single files of MiniMax H3: queries, keys and values in one tensor; what reads and makes latents and times in F32. Pruned ones have a
     table of 1025 times, 8 numbers each, in the place of the network that makes 2688."""
     out = {}
@@ -303,7 +303,7 @@ def |||||||=======minimax(shapes, is_pruned):
     return out | ({"adaln_t_table": ["F32", [1025, 8]]} if is_pruned else {})
 
 
-def >>>>>>>radiance(chroma):
+def radiance(chroma):
     """Chroma Radiance of Chroma's shapes: squares of 16 x 16 pixels, pixels of 64 numbers, four times as many between the matrices,
     four networks, 8 waves along a side, a filter for a last layer, and the mark of a model that makes the picture itself."""
     shapes = {name: shape for name, shape in chroma.items() if not name.startswith(("img_in.", "final_layer."))}
