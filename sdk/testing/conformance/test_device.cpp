@@ -18,7 +18,7 @@ Plugin::Plugin(const std::string& path) : library_(dlopen(path.c_str(), RTLD_NOW
   if (library_ == nullptr) throw std::runtime_error(path + ": " + dlerror());
   const auto* entry = static_cast<const heddle_plugin*>(dlsym(library_, "heddle_entry"));
   if (entry == nullptr) throw std::runtime_error(path + ": exports no heddle_entry");
-  if (entry->abi_major != HEDDLE_ABI_MAJOR || entry->abi_minor != HEDDLE_ABI_MINOR)
+  if (entry->abi_major != HEDDLE_ABI_MAJOR || entry->abi_minor > HEDDLE_ABI_MINOR)
     throw std::runtime_error(path + ": built against another ABI");
   if (entry->init != nullptr) check(entry->init(mini_host()));
   const heddle_list* devices = entry->provide(HEDDLE_DEVICES);

@@ -56,21 +56,27 @@ BOOST_AUTO_TEST_CASE(loading_twice_shares_the_plugin) {
 BOOST_AUTO_TEST_CASE(a_plugin_for_another_abi_is_refused_with_both_versions) {
   const std::string reason = reason_for(kSamples / "bad/bad_other_abi.so");
   BOOST_TEST(contains(reason, "built for version 7.3 of the plugin ABI"), reason);
-  BOOST_TEST(contains(reason, "wants version 0.2"), reason);
+  BOOST_TEST(contains(reason, "wants version 1.0"), reason);
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_of_an_earlier_sdk_is_refused_before_any_of_its_code_runs) {
   const fs::path file = kSamples / "bad/bad_old_abi.so";
   BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
                                      " was built for version 0.1 of the plugin ABI; this engine "
-                                     "(heddle 0.1.0) wants version 0.2. "
+                                     "(heddle 0.1.0) wants version 1.0. "
                                      "Build the plugin again with this engine's SDK");
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_of_a_newer_minor_version_is_refused_with_both_versions) {
+  const std::string reason = reason_for(kSamples / "bad/bad_newer_minor.so");
+  BOOST_TEST(contains(reason, "built for version 1.1 of the plugin ABI"), reason);
+  BOOST_TEST(contains(reason, "wants version 1.0"), reason);
 }
 
 BOOST_AUTO_TEST_CASE(a_plugin_that_needs_a_service_which_is_not_there_is_refused_with_its_name) {
   const fs::path file = kSamples / "bad/bad_no_service.so";
   BOOST_TEST(reason_for(file) == fs::canonical(file).string() +
-                                     ": init failed: this engine (heddle 0.1.0, ABI 0.2) has no "
+                                     ": init failed: this engine (heddle 0.1.0, ABI 1.0) has no "
                                      "service 'heddle.telepathy/3', which the "
                                      "plugin needs. Build the plugin again with this engine's SDK");
 }

@@ -13,6 +13,15 @@ namespace {
 #if defined(FAULT_OTHER_ABI)
 extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{
     sizeof(heddle_plugin), 7, 3, "bad.abi", "1", &provide, nullptr, nullptr};
+#elif defined(FAULT_NEWER_MINOR)
+extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{sizeof(heddle_plugin),
+                                                          HEDDLE_ABI_MAJOR,
+                                                          HEDDLE_ABI_MINOR + 1,
+                                                          "bad.minor",
+                                                          "1",
+                                                          &provide,
+                                                          nullptr,
+                                                          nullptr};
 #elif defined(FAULT_INIT_FAILS)
 extern "C" HEDDLE_EXPORT const heddle_plugin heddle_entry{
     sizeof(heddle_plugin),

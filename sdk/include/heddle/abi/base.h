@@ -4,8 +4,7 @@
  *   1. A table of functions is an extension: it has one subject, and is found by a name with a
  *      revision. The engine's are "services" (heddle_host.service), a device's are in device.h.
  *      Every function of a table is required. A released table never changes: a change is a new
- *      name, "heddle.io/1" -> "heddle.io/2". Revision 0 is the draft: it may change while the major
- *      version is 0, together with HEDDLE_ABI_MINOR.
+ *      name, "heddle.io/0" -> "heddle.io/1". What ABI 1.0 has of revision 0 is released.
  *   2. A record that the plugin fills (a "desc") starts with its own size. Its required members
  *      come first, its optional ones last. It grows only at the end, by optional members: what was
  *      added after the plugin was built reads as zero. Records are passed in arrays of POINTERS, so
@@ -26,10 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HEDDLE_ABI_MAJOR \
-  0 /* bumped when old plugins can no longer load                            */
-#define HEDDLE_ABI_MINOR \
-  2 /* bumped when something was added; while major is 0 both must be equal  */
+#define HEDDLE_ABI_MAJOR 1 /* bumped when old plugins can no longer load  */
+#define HEDDLE_ABI_MINOR 0 /* bumped when something was added             */
 
 #if defined(_WIN32)
 #define HEDDLE_EXPORT __declspec(dllexport)
