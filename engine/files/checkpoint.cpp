@@ -155,6 +155,12 @@ std::optional<std::string_view> metadata_of(
   return std::nullopt;
 }
 
+// Packed rows keep views of their own of these (column_factors()), which no join() comes across.
+void mark_column_factors(std::vector<TensorView>& views, Hash128 identity) {
+  for (TensorView& view : views)
+    if (view.name.ends_with(".pre_quant_scale")) view.joined_from = identity;
+}
+
 }  // namespace
 
 float TensorView::scale() const {
@@ -184,9 +190,10 @@ Checkpoint open_checkpoint(const fs::path& path, const TensorFileOpener& open) {
       content->tensors.push_back(view_of(entry, content->files.front()));
     }
   }
+  content->files_identity = identity_of(content->files);
+  mark_column_factors(content->tensors, Checkpoint(content).identity());
   attach_packed_rows(content->tensors, metadata_of(content->files, "_quantization_metadata"), path);
   attach_scales(content->tensors, path);
-  content->files_identity = identity_of(content->files);
   return Checkpoint(std::move(content));
 }
 

@@ -159,7 +159,10 @@ class Counter {
       block.weight_bytes += bytes;
       block.slot_bytes.insert(block.slot_bytes.end(), pieces.begin(), pieces.end());
       block.weights += std::uint32_t(pieces.size());
-      if (block.by_rows && node.shards[slot].axis >= 0) continue;
+      if (block.by_rows && node.shards[slot].axis >= 0) {
+        count_whole_scale(n, slot);
+        continue;
+      }
       block.whole_bytes += bytes;
       block.whole_weights += std::uint32_t(pieces.size());
       ++whole_[node.type->slot(slot).name];
@@ -168,6 +171,18 @@ class Counter {
     load_.whole_bytes += block.whole_bytes;
     load_.weights += block.weights;
     load_.whole_weights += block.whole_weights;
+  }
+
+  // Each device that has some rows of a matrix has the scales of all its columns.
+  void count_whole_scale(NodeIndex n, std::uint32_t slot) {
+    const Node& node = graph_.nodes[n];
+    const SlotFactors& factors = factors_.at(n);
+    if (node.shards[slot].axis != 0 || slot >= factors.size() || !factors[slot] ||
+        !factors[slot]->scale)
+      return;
+    load_.blocks[n].whole_bytes += dense_bytes(*factors[slot]->scale);
+    ++load_.blocks[n].whole_weights;
+    ++whole_[weight_name(node, weight_number(node, {slot, WeightPiece::scale}))];
   }
 
   // All of a block's matrices that its family allows to be divided are worth it, or none is.

@@ -36,6 +36,9 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
         node, static_cast<long long>(s.tokens), static_cast<long long>(s.context),
         static_cast<long long>(s.pooled), seed);
   };
+  const std::string latent = s.is_upscaled ? R"("shown", 2)"
+                             : s.sound > 0 ? R"("both", 0)"
+                                           : R"("size", 0)";
   return text(
              R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "%s.safetensors", "weight_dtype": "default"}},)",
              name) +
@@ -50,10 +53,18 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
                     R"("both": {"class_type": "LTXVConcatAVLatent", "inputs": {"video_latent": ["size", 0], "audio_latent": ["sound", 0]}},)",
                     8 * s.sound)
               : "") +
+         (s.is_upscaled
+              ? text(
+                    R"("small": {"class_type": "EmptyImage", "inputs": {"width": %u, "height": %u, "batch_size": 1, "color": 8421504}},)"
+                    R"("shown": {"class_type": "SD_4XUpscale_Conditioning", "inputs": {"images": ["small", 0], "positive": ["text", 0], "negative": ["other_text", 0], "scale_ratio": 4.0, "noise_augmentation": 0.0}},)",
+                    w.width / 4, w.height / 4)
+              : "") +
          text(
-             R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": ["text", 0], "negative": ["other_text", 0],)"
-             R"("latent_image": ["%s", 0], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
-             s.sound > 0 ? "both" : "size", w.steps, w.sets == 2 ? "3.5" : "1.0") +
+             R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": [%s], "negative": [%s],)"
+             R"("latent_image": [%s], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
+             s.is_upscaled ? R"("shown", 0)" : R"("text", 0)",
+             s.is_upscaled ? R"("shown", 1)" : R"("other_text", 0)", latent.c_str(), w.steps,
+             w.sets == 2 ? "3.5" : "1.0") +
          (s.sound > 0 || s.makes_both
               ? R"("parts": {"class_type": "LTXVSeparateAVLatent", "inputs": {"av_latent": ["sample", 0]}},)"
               : "") +
@@ -129,8 +140,8 @@ const heddle_list* BenchShapes::list() {
                kQwenLayeredBench, kZImageBench, kLumina2Bench, kFlux2DevBench, kFlux2Klein9Bench,
                kFlux2Klein4Bench, kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
-               kRadianceBench, kSd15Bench, kSdxlBench, kWan13Bench, kWan14Bench, kLtxvBench,
-               kLtx2Bench, kMinimaxBench>();
+               kRadianceBench, kSd15Bench, kSdxlBench, kLotusBench, kSdX4Bench, kWan13Bench,
+               kWan14Bench, kLtxvBench, kLtx2Bench, kMinimaxBench>();
 }
 
 }  // namespace heddle::denoisers

@@ -16,14 +16,30 @@ struct UnetShape {
   bool is_linear;
   std::int64_t label;  // 0: none
   BenchDrawing drawing;
+  std::int64_t levels = 0,
+               more = 0;  // of the x4 upscaler: of noise, and channels beside the latent
 };
 const UnetShape kSd15{{320, 640, 1280, 1280},  {1, 1, 1, 0, 1}, 2, false, 0,
                       {77, 768, 0, 512, 20, 2}};
 const UnetShape kSdxl{
     {320, 640, 1280}, {0, 2, 10, 10}, 2, true, 2816, {77, 2048, 1280, 1024, 20, 2}};
+const UnetShape kLotus{{320, 640, 1280, 1280},  {1, 1, 1, 0, 1}, 2, true, 4,
+                       {77, 1024, 0, 512, 1, 1}};
+const UnetShape kSdX4{{256, 512, 512, 1024},
+                      {0, 1, 1, 1, 1},
+                      2,
+                      true,
+                      0,
+                      {77, 1024, 0, 1024, 20, 2, 0, 0, "", 0, true},
+                      1000,
+                      3};
 // The same families at sizes for plain loops.
 const UnetShape kSmallSd{{32, 64}, {1, 0, 1}, 1, false, 0, {16, 96, 0, 64, 2, 2}};
 const UnetShape kSmallSdxl{{64, 128}, {0, 1, 1}, 1, true, 1568, {16, 96, 32, 64, 2, 2}};
+
+const UnetShape kSmallLotus{{64, 128}, {0, 1, 1}, 1, true, 4, {16, 96, 0, 64, 1, 1}};
+const UnetShape kSmallX4{{64, 128}, {0, 1, 1}, 1, true, 0, {16, 96, 0, 64, 2, 2, 0, 0, "", 0, true},
+                         351,       3};
 
 constexpr std::int64_t kUnetLatent = 4, kUnetGate = 2, kUnetMlp = 4, kUnetVectorWidth = 4;
 
@@ -41,7 +57,8 @@ class UnetTensors {
       tensors_.linear("label_emb.0.0", vector_, s_.label);
       tensors_.linear("label_emb.0.2", vector_, vector_);
     }
-    tensors_.filter("input_blocks.0.0", first, kUnetLatent, 3);
+    if (s_.levels > 0) tensors_.table("label_emb.weight", {s_.levels, vector_});
+    tensors_.filter("input_blocks.0.0", first, kUnetLatent + s_.more, 3);
     std::vector<std::int64_t> skips{first};
     std::int64_t channels = first;
     int number = 1;
@@ -111,8 +128,11 @@ class UnetTensors {
     for (int i = 0; i < blocks; ++i) {
       const std::string in = at + "transformer_blocks." + std::to_string(i) + ".";
       for (const char* name : {"norm1", "norm2", "norm3"}) norm(in + name, width);
-      for (const char* name : {"attn1.to_q", "attn1.to_k", "attn1.to_v", "attn2.to_q"})
+      for (const char* name : {"attn1.to_q", "attn2.to_q"})
         tensors_.matrix(in + name, width, width);
+      // The x4 upscaler reads the text in both attentions.
+      for (const char* name : {"attn1.to_k", "attn1.to_v"})
+        tensors_.matrix(in + name, width, s_.levels > 0 ? s_.drawing.context : width);
       for (const char* name : {"attn2.to_k", "attn2.to_v"})
         tensors_.matrix(in + name, width, s_.drawing.context);
       for (const char* name : {"attn1.to_out.0", "attn2.to_out.0"})
@@ -141,6 +161,16 @@ heddle_status* make_sd15(const heddle_host*, const heddle_bench_shape_desc* self
   return make_unet(self, request->is_small != 0 ? kSmallSd : kSd15, request, sink);
 }
 
+heddle_status* make_lotus(const heddle_host*, const heddle_bench_shape_desc* self,
+                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
+  return make_unet(self, request->is_small != 0 ? kSmallLotus : kLotus, request, sink);
+}
+
+heddle_status* make_sd_x4(const heddle_host*, const heddle_bench_shape_desc* self,
+                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
+  return make_unet(self, request->is_small != 0 ? kSmallX4 : kSdX4, request, sink);
+}
+
 heddle_status* make_sdxl(const heddle_host*, const heddle_bench_shape_desc* self,
                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return make_unet(self, request->is_small != 0 ? kSmallSdxl : kSdxl, request, sink);
@@ -154,5 +184,12 @@ constinit const heddle_bench_shape_desc kSd15Bench{
 constinit const heddle_bench_shape_desc kSdxlBench{
     sizeof(heddle_bench_shape_desc), "sdxl",
     "SDXL's UNet, 2.6 billion parameters, at 1024x1024 with guidance", &make_sdxl};
+constinit const heddle_bench_shape_desc kLotusBench{
+    sizeof(heddle_bench_shape_desc), "lotus", "Lotus' UNet, 867 million parameters, at 512x512",
+    &make_lotus};
+constinit const heddle_bench_shape_desc kSdX4Bench{
+    sizeof(heddle_bench_shape_desc), "sd-x4-upscaler",
+    "Stable Diffusion's x4 upscaler, 473 million parameters, to 1024x1024 with guidance",
+    &make_sd_x4};
 
 }  // namespace heddle::denoisers

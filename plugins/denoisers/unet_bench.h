@@ -5,6 +5,6 @@
 
 namespace heddle::denoisers {
 
-extern const heddle_bench_shape_desc kSd15Bench, kSdxlBench;
+extern const heddle_bench_shape_desc kSd15Bench, kSdxlBench, kLotusBench, kSdX4Bench;
 
 }  // namespace heddle::denoisers

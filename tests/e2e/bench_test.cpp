@@ -84,6 +84,8 @@ BOOST_AUTO_TEST_CASE(shapes_hold_as_many_numbers_as_were_published) {
   BOOST_TEST(counts.at("wan-vae") == 73'295'603u);  // its decoder
   BOOST_TEST(counts.at("qwen-image") == 20'430'401'088u);
   BOOST_TEST(counts.at("qwen-image-layered") == 20'430'407'232u);
+  BOOST_TEST(counts.at("lotus") == 867'556'804u);
+  BOOST_TEST(counts.at("sd-x4-upscaler") == 473'398'020u);
   BOOST_TEST(counts.at("span-x4") == 1'840'488u);
   BOOST_TEST(counts.at("swinir-x4") == 11'715'559u);
   BOOST_TEST(counts.at("hat-x4") == 20'772'507u);

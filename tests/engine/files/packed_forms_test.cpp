@@ -159,6 +159,29 @@ BOOST_AUTO_TEST_CASE(factors_of_columns_stand_beside_their_blocks) {
   BOOST_TEST((engine::joined_dtype(both, HEDDLE_USE_LINEAR) == DType::f32));
 }
 
+// What has been loaded is found again when another checkpoint has been joined to theirs.
+BOOST_AUTO_TEST_CASE(factors_of_columns_keep_their_key_in_joined_checkpoints) {
+  const TemporaryFolder folder;
+  write_safetensors(folder / "other.safetensors", {{"b", "U8", {1}, "B"}});
+  const Checkpoint other = engine::open_checkpoint(folder / "other.safetensors"),
+                   joined = file.join(other, "p."), behind = other.join(file, "p.");
+  const auto key_in = [](const Checkpoint& from, const std::string& name) {
+    const TensorView& matrix = from.at(name);
+    engine::WeightSource source;
+    source.use = HEDDLE_USE_LINEAR;
+    source.parts = {{&matrix, 0, matrix.shape[0]}};
+    return engine::column_scale(source)->key(from.identity());
+  };
+  const engine::Hash128 alone = key_in(file, "nvfp4_awq.weight");
+  BOOST_TEST((key_in(joined, "nvfp4_awq.weight") == alone));
+  BOOST_TEST((key_in(behind, "p.nvfp4_awq.weight") == alone));
+  // The same name and bytes in another file are others.
+  std::filesystem::copy(tests_folder() / "engine/files/packed.safetensors",
+                        folder / "copy.safetensors");
+  BOOST_TEST(
+      (key_in(engine::open_checkpoint(folder / "copy.safetensors"), "nvfp4_awq.weight") != alone));
+}
+
 BOOST_AUTO_TEST_CASE(read_ahead_asks_for_the_bytes_of_the_rows) {
   const TensorView& t = weight("nvfp4");
   const engine::FilePart part = engine::file_part(t, 2, 5);

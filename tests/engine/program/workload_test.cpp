@@ -141,6 +141,53 @@ BOOST_AUTO_TEST_CASE(matrices_in_blocks_count_as_their_blocks_and_are_cut_betwee
   BOOST_TEST(inside.whole_weights == 2u);
 }
 
+// The same model with its matrices in nvfp4 whose columns have scales.
+Model with_scales(const Value& value, const test::TemporaryFolder& folder, std::int32_t axis) {
+  std::vector<test::FileTensor> tensors;
+  const auto add = [&](std::string name, const char* dtype, std::vector<std::int64_t> shape,
+                       std::size_t bytes) {
+    tensors.push_back({std::move(name), dtype, std::move(shape), std::string(bytes, '\0')});
+  };
+  Model model = divisible(value, kWidth);
+  Graph graph = *model.graph;
+  for (Node& node : graph.nodes) {
+    const std::string form = R"({"format": "nvfp4"})";
+    constexpr std::int64_t kInRow = kWidth / 16;  // scales of a row
+    tensors.push_back({node.id + ".comfy_quant", "U8", {std::int64_t(form.size())}, form});
+    add(node.id + ".weight", "U8", {kWidth, kWidth / 2}, kWidth * kWidth / 2);
+    add(node.id + ".weight_scale", "F8_E4M3", {kWidth, kInRow}, kWidth * kInRow);
+    add(node.id + ".weight_scale_2", "F32", {}, 4);
+    add(node.id + ".pre_quant_scale", "BF16", {kWidth}, 2 * kWidth);
+    node.weights = {{{node.id + ".weight", 0, -1}}};
+    node.shards = {{axis, {{kWidth, 256}}}};  // columns are cut between blocks
+  }
+  test::write_safetensors(folder / "scaled.safetensors", tensors);
+  model.graph = std::make_shared<const Graph>(std::move(graph));
+  model.checkpoint =
+      std::make_shared<const engine::Checkpoint>(open_checkpoint(folder / "scaled.safetensors"));
+  return model;
+}
+
+BOOST_AUTO_TEST_CASE(scales_of_columns_lie_whole_beside_rows_and_in_part_beside_columns) {
+  constexpr std::uint64_t kScale = 2 * kWidth;
+  const Value value = chain(2);
+  const auto load_of = [&](std::int32_t axis) {
+    const Model model = with_scales(value, folder, axis);
+    return call_load(model, test::shape_call(value, {.tokens = kTokens}, kWidth), HEDDLE_F16);
+  };
+  const CallLoad rows = load_of(0), columns = load_of(1);
+  for (const CallLoad& load : {rows, columns}) {
+    BOOST_TEST(load.weights == 4u);
+    BOOST_TEST(load.rank_bytes(ParallelMode::tensor, 1.0, true) == load.weight_bytes);
+  }
+  const std::uint64_t matrices = rows.weight_bytes - 2 * kScale;
+  BOOST_TEST(rows.rank_bytes(ParallelMode::tensor, 0.25, false) == matrices / 4 + 2 * kScale);
+  BOOST_TEST(rows.whole == std::vector<std::string>{"the scales of weight (2)"},
+             boost::test_tools::per_element());
+  BOOST_TEST(columns.rank_bytes(ParallelMode::tensor, 0.25, false) == columns.weight_bytes / 4);
+  BOOST_TEST(columns.whole.empty());
+}
+
 BOOST_AUTO_TEST_CASE(groups_are_everything_under_one_path) {
   BOOST_TEST(group_of("double.3.attn") == "double.3");
   BOOST_TEST(group_of("double.3") == "double.3");

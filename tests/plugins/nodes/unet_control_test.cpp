@@ -1,68 +1,10 @@
 // Stable Diffusion and SDXL with ControlNets, over models whose weights follow from their names,
 // against PyTorch (../goldens/make_unet_control_goldens.py), on several devices, in little memory.
-#include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
-#include "tests/plugins/nodes/infer_check.h"
-#include "tests/plugins/nodes/unet_fixture.h"
-#include "tests/support/unet_controls.h"
+#include "tests/plugins/nodes/unet_control_fixture.h"
 
 using namespace heddle::test;
 using heddle::engine::cat;
-
-namespace {
-
-struct UnetControlWorkflow : UnetWorkflow {
-  UnetControlWorkflow() {
-    expected = TensorFile(tests_folder() / "plugins/goldens/unet_control/expected.safetensors");
-    write_safetensors(folder / "picture.safetensors", {given_tensor("picture", {2, 30, 44, 3})});
-  }
-  void add_control(const std::string& name) const {
-    write_file("controlnet/" + name, unet_control(name));
-  }
-  std::string picture() const {
-    return node(
-        "hint", "test.image",
-        cat(R"("path": ")", (folder / "picture.safetensors").string(), R"(", "name": "picture")"));
-  }
-  void told_whole(const std::string& nodes) const {
-    heddle::EngineOptions again = engine_options();
-    again.model_dirs = {folder / "models"};
-    heddle::Engine::Data data{again};
-    check_inference(data, "{" + nodes + "}");
-  }
-  // One that is known before a run.
-  static std::string grey() {
-    return node("hint", "EmptyImage",
-                R"("width": 44, "height": 30, "batch_size": 2, "color": 8421504)");
-  }
-  static std::string net(const std::string& name, const std::string& as = "net") {
-    return node(as, "ControlNetLoader", cat(R"("control_net_name": ")", name, R"(.safetensors")"));
-  }
-  static std::string applied(const std::string& name, const std::string& from,
-                             const std::string& numbers, const std::string& hint = "hint") {
-    const bool is_text = from == "text";
-    return node(name, "ControlNetApplyAdvanced",
-                cat(R"("positive": [")", is_text ? "one" : from, R"(", 0], "negative": [")",
-                    is_text ? "two" : from, R"(", )", is_text ? 0 : 1,
-                    R"(], "control_net": ["net", 0], "image": [")", hint, R"(", 0], )", numbers));
-  }
-  static constexpr const char* kFromApplied =
-      R"(, "positive": ["applied", 0], "negative": ["applied", 1])";
-  // Two hints at once, one of them half the way, three items.
-  std::string two_hints(const std::string& hint) const {
-    return loader() + texts() + net("sd1") + hint +
-           node("turned", "ImageFlip",
-                R"("image": ["hint", 0], "flip_method": "y-axis: horizontally")") +
-           node("three", "EmptyLatentImage", R"("width": 80, "height": 48, "batch_size": 3)") +
-           applied("once", "text", R"("strength": 0.3, "start_percent": 0, "end_percent": 1)") +
-           applied("applied", "once", R"("strength": 0.2, "start_percent": 0, "end_percent": 0.5)",
-                   "turned") +
-           drawing(sampler("7.0", "euler", "normal") + kFromApplied +
-                   R"(, "latent_image": ["three", 0])");
-  }
-};
-
-}  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(unet_control_workflows, UnetControlWorkflow)
 
@@ -90,35 +32,6 @@ BOOST_AUTO_TEST_CASE(a_control_net_with_a_text_of_its_own_equals_pytorch) {
   };
   check(flow(picture()), "worded_controlled");
   told_whole(flow(grey()));
-}
-
-BOOST_AUTO_TEST_CASE(a_text_that_a_control_net_cannot_read_is_refused_before_anything_runs) {
-  write("sdxl");
-  add_control("sdxl");
-  write_file("text_encoders/clip_g", unet_model("clip_g"));
-  const auto worded = [](const char* from, const char* to) {
-    return node(to, "CLIPTextEncodeControlnet",
-                cat(R"("clip": ["own", 0], "text": "", "conditioning": [")", from, R"(", 0])"));
-  };
-  const auto planned = [&](const char* negative) {
-    const std::string flow =
-        "{" + loader() + texts() + net("sdxl") + grey() +
-        node(
-            "own", "CLIPLoader",
-            R"("clip_name": "clip_g.safetensors", "type": "stable_diffusion", "device": "default")") +
-        worded("one", "worded") +
-        node("applied", "ControlNetApplyAdvanced",
-             cat(R"("positive": ["one", 0], "negative": [")", negative, R"(", 0],
-                "control_net": ["net", 0], "image": ["hint", 0], "strength": 0.3,
-                "start_percent": 0, "end_percent": 1)")) +
-        drawing(sampler("7.0", "euler", "normal") + kFromApplied) + "}";
-    engine.plan(engine.parse(flow));
-  };
-  planned("two");
-  const std::string said = engine_refusal([&] { planned("worded"); });
-  for (const char* part :
-       {"'cross_attn_controlnet'", "is 64 wide", "(unet-control) reads 128", "Encode it with"})
-    BOOST_TEST(said.find(part) != std::string::npos, "'" << part << "' is not in: " << said);
 }
 
 // Where a positive conditioning has an area, the negative one gets it, too, with its ControlNet.
@@ -306,52 +219,6 @@ BOOST_AUTO_TEST_CASE(an_adapter_of_one_picture_goes_beside_one_of_a_picture_for_
   BOOST_TEST(error < kTolerance, "relative error " << error);
   BOOST_TEST(relative_error(drawn("single", "0.0"), repeated) > 100 * kTolerance);
   told_whole(flow(grey(), "single", "0.4"));
-}
-
-BOOST_AUTO_TEST_CASE(a_control_net_of_another_unet_is_refused_before_anything_runs) {
-  write("sdxl");
-  for (const char* kind : {"sd1", "sd2", "sdxl"}) add_control(kind);
-  const auto refusal = [&](const std::string& kind) {
-    const std::string flow =
-        "{" + loader() + texts() + net(kind) + grey() +
-        applied("applied", "text", R"("strength": 1, "start_percent": 0, "end_percent": 1)") +
-        drawing(sampler("6.0", "euler", "normal") + kFromApplied) + "}";
-    return engine_refusal([&] { engine.plan(engine.parse(flow)); });
-  };
-  const auto says = [](const std::string& text, std::initializer_list<const char*> words) {
-    for (const char* word : words)
-      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
-  };
-  says(refusal("sd1"), {"texts of width 64", "those of width 128", "made for this model"});
-  // Of other sizes, with texts of the same width.
-  std::vector<FileTensor> other = unet_control("sd1");
-  for (FileTensor& tensor : other)
-    if (tensor.name.ends_with("attn2.to_k.weight") || tensor.name.ends_with("attn2.to_v.weight"))
-      tensor = seeded_tensor(tensor.name, {tensor.shape[0], 128});
-  write_file("controlnet/other", other);
-  says(refusal("other"), {"'control.output.2' has 32 channels at 1/1", "takes 32 channels at 1/2",
-                          "made for this model"});
-  // What is no ControlNet, and a ControlNet in the place of a model.
-  write_file("controlnet/whole", unet_model("sdxl"));
-  says(refusal("whole"),
-       {"whole.safetensors", "a diffusion model (unet), not a ControlNet", "UNETLoader"});
-  for (const auto& [tensor, what, advice] :
-       {std::tuple("lora_unet_x.lora_down.weight", "a LoRA, not a ControlNet", "LoraLoader"),
-        std::tuple("ip_adapter.1.to_k_ip.weight", "a part of an IP-Adapter",
-                   "IPAdapterModelLoader"),
-        std::tuple("position_net.linears.0.weight", "a part of a GLIGEN model", "GLIGENLoader")}) {
-    write_file("controlnet/other", {seeded_tensor(tensor, {4, 4})});
-    says(refusal("other"), {"other.safetensors", what, advice});
-  }
-  write_file("diffusion_models/net", unet_control("sdxl"));
-  says(engine_refusal([&] {
-         engine.plan(engine.parse(
-             "{" +
-             node("unet", "UNETLoader",
-                  R"("unet_name": "net.safetensors", "weight_dtype": "default")") +
-             R"("look": {"class_type": "test.look", "inputs": {"value": ["unet", 0]}}})"));
-       }),
-       {"a ControlNet (unet-control), not a diffusion model", "ControlNetLoader"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

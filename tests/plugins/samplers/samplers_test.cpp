@@ -10,6 +10,7 @@
 #include <string>
 
 #include "golden.h"
+#include "tests/support/sampler_names.h"
 
 namespace {
 
@@ -243,55 +244,13 @@ BOOST_AUTO_TEST_CASE(every_sampler_equals_its_formula_written_out) {
 }
 
 BOOST_AUTO_TEST_CASE(the_names_are_those_of_comfyui_in_its_order) {
-  const std::vector<std::string> expected = {"euler",
-                                             "euler_cfg_pp",
-                                             "euler_ancestral",
-                                             "euler_ancestral_cfg_pp",
-                                             "heun",
-                                             "heunpp2",
-                                             "exp_heun_2_x0",
-                                             "exp_heun_2_x0_sde",
-                                             "dpm_2",
-                                             "dpm_2_ancestral",
-                                             "lms",
-                                             "dpm_fast",
-                                             "dpm_adaptive",
-                                             "dpmpp_2s_ancestral",
-                                             "dpmpp_2s_ancestral_cfg_pp",
-                                             "dpmpp_sde",
-                                             "dpmpp_sde_gpu",
-                                             "dpmpp_2m",
-                                             "dpmpp_2m_cfg_pp",
-                                             "dpmpp_2m_sde",
-                                             "dpmpp_2m_sde_gpu",
-                                             "dpmpp_2m_sde_heun",
-                                             "dpmpp_2m_sde_heun_gpu",
-                                             "dpmpp_3m_sde",
-                                             "dpmpp_3m_sde_gpu",
-                                             "ddpm",
-                                             "lcm",
-                                             "ipndm",
-                                             "ipndm_v",
-                                             "deis",
-                                             "res_multistep",
-                                             "res_multistep_cfg_pp",
-                                             "res_multistep_ancestral",
-                                             "res_multistep_ancestral_cfg_pp",
-                                             "gradient_estimation",
-                                             "gradient_estimation_cfg_pp",
-                                             "er_sde",
-                                             "seeds_2",
-                                             "seeds_3",
-                                             "sa_solver",
-                                             "sa_solver_pece",
-                                             "ddim",
-                                             "uni_pc",
-                                             "uni_pc_bh2"};
   std::vector<std::string> names;
   for (const SamplerMethod& method : sampler_methods()) {
     names.emplace_back(method.name);
     BOOST_TEST(find_sampler(method.name) == &method);
   }
+  const std::vector<std::string> expected(std::begin(heddle::test::kAllSamplers),
+                                          std::end(heddle::test::kAllSamplers));
   BOOST_TEST(names == expected, boost::test_tools::per_element());
   BOOST_TEST(find_sampler("Euler") == nullptr);
 }
