@@ -17,13 +17,13 @@ constexpr std::int64_t kMinimaxPatch = 96, kMinimaxSound = 32, kMinimaxCurve = 8
                        kMinimaxTimes = 1025;
 constexpr const char* kMinimaxEmpty = "EmptyMiniMaxH3LatentAV";
 // A clip of five seconds with its sound, without guidance.
-constexpr MinimaxShape kMinimax{5376,
-                                7168,
-                                128,
-                                14336,
-                                5120,
-                                50,
-                                {256, 5120, 0, 1344, 20, 1, 768, 124, kMinimaxEmpty, 0, true}};
+constexpr MinimaxShape kMinimaxShape{5376,
+                                     7168,
+                                     128,
+                                     14336,
+                                     5120,
+                                     50,
+                                     {256, 5120, 0, 1344, 20, 1, 768, 124, kMinimaxEmpty, 0, true}};
 constexpr MinimaxShape kSmallMinimax{
     128, 192, 32, 256, 64, 2, {16, 64, 0, 96, 2, 1, 64, 5, kMinimaxEmpty, 0, true}};
 
@@ -61,7 +61,7 @@ void add_minimax_tensors(const MinimaxShape& s, BenchTensors& tensors) {
 heddle_status* make_minimax(const heddle_host*, const heddle_bench_shape_desc* self,
                             const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return guard([&] {
-    const MinimaxShape& shape = request->is_small != 0 ? kSmallMinimax : kMinimax;
+    const MinimaxShape& shape = request->is_small != 0 ? kSmallMinimax : kMinimaxShape;
     describe_bench(self->name, shape.drawing, *request, *sink,
                    [&](BenchTensors& tensors) { add_minimax_tensors(shape, tensors); });
   });

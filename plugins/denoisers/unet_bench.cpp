@@ -30,7 +30,7 @@ const UnetShape kSdX4{{256, 512, 512, 1024},
                       2,
                       true,
                       0,
-                      {77, 1024, 0, 1024, 20, 2, 0, 0, "", 0, true},
+                      {77, 1024, 0, 1024, 20, 2, 0, 0, "", 0, false, true},
                       1000,
                       3};
 // The same families at sizes for plain loops.
@@ -38,8 +38,8 @@ const UnetShape kSmallSd{{32, 64}, {1, 0, 1}, 1, false, 0, {16, 96, 0, 64, 2, 2}
 const UnetShape kSmallSdxl{{64, 128}, {0, 1, 1}, 1, true, 1568, {16, 96, 32, 64, 2, 2}};
 
 const UnetShape kSmallLotus{{64, 128}, {0, 1, 1}, 1, true, 4, {16, 96, 0, 64, 1, 1}};
-const UnetShape kSmallX4{{64, 128}, {0, 1, 1}, 1, true, 0, {16, 96, 0, 64, 2, 2, 0, 0, "", 0, true},
-                         351,       3};
+const UnetShape kSmallX4{
+    {64, 128}, {0, 1, 1}, 1, true, 0, {16, 96, 0, 64, 2, 2, 0, 0, "", 0, false, true}, 351, 3};
 
 constexpr std::int64_t kUnetLatent = 4, kUnetGate = 2, kUnetMlp = 4, kUnetVectorWidth = 4;
 

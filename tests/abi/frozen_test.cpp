@@ -7,6 +7,7 @@
 
 #include "heddle/abi/batch_ops.h"
 #include "heddle/abi/device.h"
+#include "heddle/abi/frame_ops.h"
 #include "heddle/abi/front_end.h"
 #include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"

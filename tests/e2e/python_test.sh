@@ -30,12 +30,13 @@ tools=$build/python/tools
 if ! "$tools/bin/python" -c 'import nanobind, scikit_build_core' 2>"$folder/said"; then
   rm -rf "$tools"
   quietly "making a venv (Debian's package is python3-venv)" "$python" -m venv "$tools" || exit 1
-  "$tools/bin/pip" install --quiet --retries 1 --timeout 20 nanobind scikit-build-core >"$folder/said" 2>&1 ||
+  "$tools/bin/python" -m pip install --quiet --retries 1 --timeout 20 nanobind==3.1.0 scikit-build-core==1.1.2 >"$folder/said" 2>&1 ||
     skip "pip cannot install nanobind and scikit-build-core"
 fi
-# Without isolation, so that these are used; pip does not know that CMake and ninja are the system's.
-quietly "building the wheel" "$tools/bin/pip" wheel --no-build-isolation --no-deps --disable-pip-version-check -w "$folder/wheel" \
-  -C build-dir="$build/python/wheel" -C cmake.define.HEDDLE_DIR="$build" "$sources/sdk/python" || exit 1
+# Without isolation, so that these are used; pip does not know that CMake and ninja are the system's. Debian 12's pip knows no -C, and
+# a checkout that was moved no $tools/bin/pip.
+quietly "building the wheel" "$tools/bin/python" -m pip wheel --no-build-isolation --no-deps --disable-pip-version-check -w "$folder/wheel" \
+  --config-settings=build-dir="$build/python/wheel" --config-settings=cmake.define.HEDDLE_DIR="$build" "$sources/sdk/python" || exit 1
 wheel=$(echo "$folder"/wheel/heddle-*.whl)
 
 mkdir -p "$folder/elsewhere/graphs"
@@ -43,10 +44,11 @@ cd "$folder/elsewhere" || exit 1
 "$python" -m zipfile -l "$wheel" >files
 for file in heddle/py.typed heddle/_native.pyi heddle/_prefix/bin/heddle heddle/_prefix/lib/libheddle.so.0.1 \
   heddle/_prefix/lib/heddle/plugins/cpu.so \
-  heddle/_prefix/share/heddle/licences/libdnnl heddle/_prefix/share/heddle/graphs/models/diffusers/tiny-scenes/vae; do
+  heddle/_prefix/share/heddle/licences/libdnnl heddle/_prefix/share/heddle/licences/nanobind heddle/_prefix/share/heddle/licences/robin-map \
+  heddle/_prefix/share/heddle/graphs/models/diffusers/tiny-scenes/vae; do
   grep -qF "$file" files || wrong "the wheel lacks $file"
 done
-! grep -E 'video\.so|shader|libav(codec|format|util)|libsw|lib/lib(stdc|EGL)' files || wrong "the wheel has what it must not have"
+! grep -E 'video\.so|shader|libav(codec|format|util)|libsw|lib/lib(stdc|gcc_s|boost_unit_test|EGL)' files || wrong "the wheel has what it must not have"
 
 "$python" -m venv clean
 quietly "installing" clean/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps "$wheel" || exit 1

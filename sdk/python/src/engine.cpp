@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <tuple>
 
 #include "tensor.h"
@@ -73,8 +74,16 @@ Engine::Engine(const nb::dict& options) {
 
 // Without close() its runs, which have it too, go on.
 Engine::~Engine() {
-  const Unlocked unlocked;
-  engine_.reset();
+  if (!Callback::is_inside()) {
+    const Unlocked unlocked_here;
+    engine_.reset();
+    return;
+  }
+  // It would wait for this thread.
+  std::thread([engine = std::move(engine_),
+               under_way = std::make_unique<CallUnderWay>()]() mutable {
+    engine.reset();
+  }).detach();
 }
 
 std::shared_ptr<heddle::Engine> Engine::current() const {
@@ -95,7 +104,10 @@ std::unique_ptr<Run> Engine::begin(const nb::dict& options, Begin&& begin) {
   runs_.push_back(run->state);
   heddle::Run started =
       unlocked([&](heddle::Engine& engine) { return begin(engine, std::move(made)); });
-  if (run->state->engine == nullptr) started.cancel();  // closed meanwhile
+  if (run->state->engine == nullptr) {  // closed meanwhile
+    const Unlocked unlocked_here;
+    started.cancel();
+  }
   run->state->run = std::move(started);
   return run;
 }

@@ -16,8 +16,10 @@ void translate(const std::exception_ptr& thrown, void*) {
     std::rethrow_exception(thrown);
   } catch (const heddle::EngineError& e) {
     try {
-      const nb::object error =
-          nb::module_::import_("heddle._errors").attr("error_of")(e.code(), e.what(), e.trail());
+      nb::list trail;
+      for (const std::string& part : e.trail()) trail.append(text_of(part));
+      const nb::object error = nb::module_::import_("heddle._errors")
+                                   .attr("error_of")(e.code(), text_of(e.what()), trail);
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.ptr())), error.ptr());
     } catch (nb::python_error& failed) {
       failed.restore();

@@ -68,29 +68,28 @@ const char* name_of(heddle::Event::Kind kind) {
   return "other";
 }
 
-// Messages may quote bytes of files: what is no UTF-8 is replaced.
-nb::object text_of(std::string_view text) {
-  return nb::steal(PyUnicode_DecodeUTF8(text.data(), Py_ssize_t(text.size()), "replace"));
-}
-
 void tell(Callback& observer, const heddle::Event& e) {
   const nb::gil_scoped_acquire locked;
-  const bool is_picture = e.kind == heddle::Event::Kind::picture_sent;
-  nb::object preview = nb::none();
-  if (e.preview != nullptr)
-    preview = nb::make_tuple(picture_tensor(e.preview->pixels, e.preview->width, e.preview->height),
-                             e.preview->step, e.preview->step_count);
-  observer.call(name_of(e.kind), text_of(e.node), text_of(e.class_type), text_of(e.title),
-                text_of(e.device), e.fraction, e.seconds, text_of(is_picture ? "" : e.text), e.run,
-                preview, text_of(e.display_node), text_of(e.parent_node), text_of(e.real_node),
-                is_picture ? nb::bytes(e.text.data(), e.text.size()) : nb::bytes("", 0), e.bytes);
+  observer.call([&] {
+    const bool is_picture = e.kind == heddle::Event::Kind::picture_sent;
+    nb::object preview = nb::none();
+    if (e.preview != nullptr)
+      preview =
+          nb::make_tuple(picture_tensor(e.preview->pixels, e.preview->width, e.preview->height),
+                         e.preview->step, e.preview->step_count);
+    return nb::make_tuple(
+        name_of(e.kind), text_of(e.node), text_of(e.class_type), text_of(e.title),
+        text_of(e.device), e.fraction, e.seconds, text_of(is_picture ? "" : e.text), e.run, preview,
+        text_of(e.display_node), text_of(e.parent_node), text_of(e.real_node),
+        is_picture ? nb::bytes(e.text.data(), e.text.size()) : nb::bytes("", 0), e.bytes);
+  });
 }
 
 void set_log(heddle::EngineOptions& o, nb::handle function, std::shared_ptr<Callback>& log) {
   log = std::make_shared<Callback>(nb::borrow(function));
   o.log = [log](int level, std::string_view message) {
     const nb::gil_scoped_acquire locked;
-    log->call(level, text_of(message));
+    log->call([&] { return nb::make_tuple(level, text_of(message)); });
   };
 }
 

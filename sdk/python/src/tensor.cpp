@@ -139,6 +139,7 @@ struct Foreign {
     auto* const foreign = static_cast<Foreign*>(self->manager_ctx);
     if (foreign->theirs->deleter != nullptr && Py_IsInitialized()) {
       const nb::gil_scoped_acquire locked;
+      const Callback::Inside inside;
       foreign->theirs->deleter(foreign->theirs);
     }
     delete foreign;
