@@ -87,8 +87,8 @@ class MinimaxBuilder {
 
  private:
   struct Inputs {
-    Source x, audio, timestep, sound_timestep, slope, context, picture_rows, references, positions,
-        sound_references, sound_positions, media_start;
+    Source x, audio, timestep, sound_timestep, carry, kept, gain, context, picture_rows, references,
+        positions, sound_references, sound_positions, media_start;
   };
 
   void add_inputs() {
@@ -98,7 +98,9 @@ class MinimaxBuilder {
     in_.audio = graph_.input("audio", kPoint);
     in_.timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     in_.sound_timestep = graph_.input("sound_timestep", HEDDLE_INPUT_PRECOMPUTED);
-    in_.slope = graph_.input("sound_slope", HEDDLE_INPUT_PRECOMPUTED);
+    in_.carry = graph_.input("sound_carry", HEDDLE_INPUT_PRECOMPUTED);
+    in_.kept = graph_.input("sound_kept", HEDDLE_INPUT_PRECOMPUTED);
+    in_.gain = graph_.input("sound_gain", HEDDLE_INPUT_PRECOMPUTED);
     in_.context = graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     in_.picture_rows = graph_.input("picture_rows", kMaybe);
     in_.references = graph_.input("references", kMaybe | HEDDLE_INPUT_BATCH);
@@ -218,8 +220,12 @@ class MinimaxBuilder {
     const Source heard =
         add_tokens<MinimaxShownIn>("embed.sound_references", MinimaxShownIn::rows,
                                    in_.sound_references, "audio_patch_proj", s_.sound);
-    const Source sound = add_tokens<MinimaxSoundIn>("embed.sound", MinimaxSoundIn::audio, in_.audio,
-                                                    "audio_patch_proj", s_.sound);
+    using S = MinimaxSoundIn;
+    Block sound_in = graph_.add<S>("embed.sound");
+    sound_in.link(S::audio, in_.audio).link(S::carry, in_.carry);
+    blocks::Slots sound_slots(file_, sound_in, "embed.sound");
+    linear(sound_slots, S::weight, S::bias, "audio_patch_proj", s_.width, s_.sound);
+    const Source sound = sound_in[S::out];
     const Source video = add_tokens<MinimaxVideoIn>("embed.video", MinimaxVideoIn::x, in_.x,
                                                     "video_patch_proj", patch);
     Block block = graph_.add<B>("join");
@@ -288,7 +294,7 @@ class MinimaxBuilder {
     using S = MinimaxSoundFinal;
     Block heard = graph_.add<S>("final.sound");
     heard.link(S::hidden, hidden).link(S::x, in_.x).link(S::audio, in_.audio).set(S::eps, eps_);
-    heard.link(S::slope, in_.slope);
+    heard.link(S::kept, in_.kept).link(S::gain, in_.gain);
     heard.link(S::mod, modulate_end("final.sound.modulation", sound));
     blocks::Slots sound_slots(file_, heard, "final.sound");
     linear(sound_slots, S::weight, S::bias, "final_layer.audio_out", s_.sound, s_.width);

@@ -6,8 +6,10 @@
 //          audio        (B, C', 2, L)    per step        that of their sound, of two loudspeakers
 //          timestep     (N)              precomputed     noise level of the video in [0, 1], f32
 //          sound_timestep (N)            precomputed     that of the sound
-//          sound_slope  (N)              precomputed     by how much the sound's level changes
-//                                                        where that of the video changes by 1
+//          sound_carry  (N)              precomputed     what makes of the audio that is given
+//                                                        the one at its level
+//          sound_kept, sound_gain (N)    precomputed     parts of the audio that is given, and of
+//                                                        noise - clean, in audio_out
 //          context      (1|B, T, W)      loop-invariant  the text's states
 //          picture_rows (T, 1)           loop-invariant  optional: 1 at tokens of the text that
 //                                                        are of a picture, else 0, f32
@@ -17,7 +19,8 @@
 //          sound_references (1|B, S, C'), sound_reference_positions (S, 3)  optional: of sound
 //          media_start  (1)              loop-invariant  optional: the time, counted from the
 //                                                        text's end, at which the video begins
-// Outputs  out (B, C, F, H, W): noise - clean; audio_out (B, C', 2, L): the same times sound_slope
+// Outputs  out (B, C, F, H, W): noise - clean; audio_out (B, C', 2, L): sound_kept times
+//          audio plus sound_gain times the same of the sound
 //
 // Names: those of ComfyUI's single files, also with less weights ("adaln_t_table"), or diffusers'
 // (minimax_names.h). Sizes are read off the tensors, heads off the norms of queries; of the config

@@ -186,6 +186,7 @@ void MinimaxSoundIn::execute(Context& ctx) {
                     ". Make the latent with EmptyMiniMaxH3LatentAV.");
   const Tensor rows = ctx.make({batch, sides * length, channels}, HEDDLE_F32);
   ops::copy_into(ctx, latent.permute({0, 2, 3, 1}), rows.reshape({batch, sides, length, channels}));
+  ops::mul_into(ctx, rows, ctx[carry].reshape({1, 1, 1}), rows);
   ctx[out] = blocks::wide_linear(ctx, rows, matrix, ctx[bias]);
 }
 

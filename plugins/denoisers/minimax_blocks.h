@@ -99,10 +99,11 @@ struct MinimaxSoundIn {
   static constexpr Info info{"minimax.sound_in", 1,  "MiniMax H3 sound",
                              "blocks/minimax",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> audio{"audio"};
+  static constexpr Input<Tensor> carry{"carry"};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(audio, weight, bias, out);
+  static constexpr auto ports = heddle::ports(audio, carry, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -213,21 +214,23 @@ struct MinimaxVideoFinal {
   static void execute(Context& ctx);
 };
 
-// The same of the sound, times slope (1): audio_out (B, C, 2, L). x tells how many tokens are the
-// video's.
+// Of the sound kept (1) times audio plus gain (1) times the same: audio_out (B, C, 2, L). x tells
+// how many tokens are the video's.
 struct MinimaxSoundFinal {
   static constexpr Info info{"minimax.sound_final", 1,  "MiniMax H3 output of the sound",
                              "blocks/minimax",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
-  static constexpr Input<Tensor> slope{"slope"};
+  static constexpr Input<Tensor> kept{"kept"};
+  static constexpr Input<Tensor> gain{"gain"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
-  static constexpr Input<Tensor> audio{"audio", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> audio{"audio"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"audio_out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, slope, x, audio, eps, weight, bias, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, mod, kept, gain, x, audio, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 

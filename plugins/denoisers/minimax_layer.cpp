@@ -218,7 +218,12 @@ void MinimaxSoundFinal::execute(Context& ctx) {
   const Tensor rows =
       minimax_final(ctx, all, {end - sides * length, end}, ctx[mod], ctx[eps], matrix, ctx[bias]);
   minimax_turn_round(ctx, rows);
-  ops::mul_into(ctx, rows, ctx[slope].reshape({1, 1, 1}), rows);
+  ops::mul_into(ctx, rows, ctx[gain].reshape({1, 1, 1}), rows);
+  const Tensor given = ctx.make(rows.shape(), HEDDLE_F32);
+  ops::copy_into(ctx, latent.permute({0, 2, 3, 1}),
+                 given.reshape({batch, sides, length, matrix.size(0)}));
+  ops::mul_into(ctx, given, ctx[kept].reshape({1, 1, 1}), given);
+  ops::add_into(ctx, rows, given, rows);
   const Tensor made = ctx.make({batch, matrix.size(0), sides, length}, latent.dtype());
   ops::copy_into(ctx, rows.reshape({batch, sides, length, matrix.size(0)}),
                  made.permute({0, 2, 3, 1}));

@@ -199,7 +199,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
         name == kMode || name == kKinds || name == kTokens || name == kVaceStrength ||
-        name == kSoundTimestep || name == kSoundSlope ||
+        std::ranges::count(kSoundInputs, name) > 0 ||
         (name == kSound && latent_format(model_settings(model)).has_sound))
       continue;
     if (name == "context")

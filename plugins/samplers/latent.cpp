@@ -202,7 +202,7 @@ Value with_samples(Context& ctx, const Latent& latent, const Tensor& samples) {
       record.set(latent.record.key(i), latent.record.item(i));
   record.set("scaled", value_of(true));
   if (latent.parts.empty()) return record.set("samples", value_of(samples)).value();
-  return record.set("samples", unpacked(ctx, samples, latent.parts)).value();
+  return record.set("samples", unpacked(ctx, samples, latent)).value();
 }
 
 }  // namespace heddle::samplers

@@ -23,6 +23,7 @@ struct Latent {
   // Of pictures and their sound the shapes of both; `shape` is then (B, 1, N), of each item all
   // numbers of the pictures, then those of the sound (pair_latent.h).
   std::vector<Shape> parts = {};
+  double sound_scale = 1;  // the sound's values are so many times those of the record
 
   std::int64_t items() const { return shape[0]; }
   std::size_t item_count() const { return values.size() / std::size_t(shape[0]); }

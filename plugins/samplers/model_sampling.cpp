@@ -86,6 +86,9 @@ LatentFormat latent_format(const Value& settings) {
   format.has_frames = settings.get<bool>("latent_frames", false);
   format.has_sound = settings.get<bool>("latent_sound", false);
   format.draws_anew = settings.has("sound_shift");
+  if (format.draws_anew)
+    format.sound_scale =
+        settings.get<double>("noise_shift", 1.0) / settings.get<double>("sound_shift", 1.0);
   const Value means = settings.field("latent_means"),
               deviations = settings.field("latent_deviations");
   if (!means || !deviations) {

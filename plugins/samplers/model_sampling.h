@@ -54,6 +54,7 @@ struct LatentFormat {
   bool has_frames = false;     // an axis of time behind the channels
   bool has_sound = false;      // latents are pairs: pictures and their sound
   bool draws_anew = false;     // runs begin with noise alone
+  double sound_scale = 1;      // by which samplers hold more of the sound (sound_levels.h)
 
   const Units& of(std::int64_t channel) const {
     return units.size() == 1 ? units.front() : units[std::size_t(channel)];

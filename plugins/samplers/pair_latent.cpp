@@ -1,6 +1,7 @@
 #include "pair_latent.h"
 
 #include <algorithm>
+#include <limits>
 
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
@@ -60,6 +61,7 @@ Latent read_pair(Context& ctx, const Value& record, const LatentFormat& format,
                 "items by their number. Leave out the node that takes them from a batch.");
   const std::vector<Tensor> tensors = parts_of(samples);
   Latent latent{record, {}, std::pmr::vector<float>(&memory), false, {}};
+  latent.sound_scale = format.sound_scale;
   for (const Tensor& tensor : tensors) latent.parts.push_back(tensor.shape());
   check_parts(latent.parts, format);
   const std::int64_t items = latent.parts[0][0],
@@ -72,13 +74,15 @@ Latent read_pair(Context& ctx, const Value& record, const LatentFormat& format,
     std::pmr::vector<float> numbers(std::size_t(tensor.count()), &memory);
     read_to<float>(ctx, tensor.dtype() == HEDDLE_F32 ? tensor : ops::cast(ctx, tensor, HEDDLE_F32),
                    numbers);
+    if (&tensor == &tensors.back() && latent.sound_scale != 1)
+      for (float& number : numbers) number = float(number * latent.sound_scale);
     for (std::int64_t item = 0; item < items; ++item)
       std::copy_n(numbers.data() + item * count, count,
                   latent.values.data() + item * each + offset);
     offset += count;
   }
   latent.empty = std::ranges::all_of(latent.values, [](float value) { return value == 0.0f; });
-  // Its sound would need noise of a level of its own, and its parts the units of two autoencoders.
+  // Its parts would need the units of two autoencoders.
   if (format.draws_anew && !latent.empty && !record.get<bool>("scaled", false))
     throw Error(HEDDLE_UNSUPPORTED,
                 "the latent has pictures or sound of an autoencoder, over which this model is not "
@@ -114,9 +118,13 @@ Tensor part_of_pair(Context& ctx, const Tensor& point, const std::vector<Shape>&
   return part;
 }
 
-Value unpacked(Context& ctx, const Tensor& point, const std::vector<Shape>& parts) {
-  return list_of(
-      {value_of(part_of_pair(ctx, point, parts, 0)), value_of(part_of_pair(ctx, point, parts, 1))});
+Value unpacked(Context& ctx, const Tensor& point, const Latent& latent) {
+  Tensor sound = part_of_pair(ctx, point, latent.parts, 1);
+  if (latent.sound_scale != 1) {
+    constexpr double kUnbound = std::numeric_limits<double>::infinity();
+    sound = ops::scale_clamp(ctx, sound, {1 / latent.sound_scale, 0, -kUnbound, kUnbound});
+  }
+  return list_of({value_of(part_of_pair(ctx, point, latent.parts, 0)), value_of(sound)});
 }
 
 Value point_input(Context& ctx, const Tensor& point, const std::vector<Shape>& parts) {

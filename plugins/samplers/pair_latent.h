@@ -32,8 +32,8 @@ std::pmr::vector<float> pair_noise(const Latent& latent, std::uint64_t seed,
 // Part `index` of a packed point, contiguous and its own.
 Tensor part_of_pair(Context& ctx, const Tensor& point, const std::vector<Shape>& parts,
                     std::size_t index);
-// Both, as a list.
-Value unpacked(Context& ctx, const Tensor& point, const std::vector<Shape>& parts);
+// Both, as a list, the sound as records have it.
+Value unpacked(Context& ctx, const Tensor& point, const Latent& latent);
 
 // A point as inputs of the model. parts: empty where it is one tensor.
 Value point_input(Context& ctx, const Tensor& point, const std::vector<Shape>& parts);

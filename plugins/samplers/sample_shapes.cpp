@@ -314,7 +314,7 @@ JobShapes with_boxes(JobShapes job) {
 Constants schedule_of(const ToldCall& call) {
   if (!model_takes(call.model, "timestep")) return {};
   Constants told{{"timestep", HEDDLE_F32, {std::int64_t(call.steps)}}};
-  for (const char* name : {kTargetTimestep, kSoundTimestep, kSoundSlope})
+  for (const char* name : {kTargetTimestep, kSoundTimestep, kSoundCarry, kSoundKept, kSoundGain})
     if (model_takes(call.model, name))
       told.push_back({name, HEDDLE_F32, {std::int64_t(call.steps)}});
   return told;

@@ -193,13 +193,13 @@ def make_clip(model, kind, clip, seed, grid, length, batch=1, **more):
     x, audio = randn(seed, batch, 24, *grid), randn(seed + 1, batch, 32, 2, length)
     context = randn(seed + 2, 1, TOKENS, TEXT)
     heard = [sound_level(level) for level in LEVELS]
-    slopes = [0.5, 2.0, 1.25]
-    inputs = {"x": x, "audio": audio, "timestep": torch.tensor(LEVELS), "sound_timestep": torch.tensor(heard), "sound_slope": torch.tensor(slopes), "context": context}
+    carries, parts, gains = [0.5, 2.0, 1.25], [-0.5, 0.25, 1.0], [0.75, 1.5, 2.0]
+    inputs = {"x": x, "audio": audio, "timestep": torch.tensor(LEVELS), "sound_timestep": torch.tensor(heard), "sound_carry": torch.tensor(carries), "sound_kept": torch.tensor(parts), "sound_gain": torch.tensor(gains), "context": context}
     out, audio_out = [], []
-    for level, sound, slope in zip(LEVELS, heard, slopes):
-        made = [velocities(model, x[i : i + 1], audio[i : i + 1], context, (level, sound), **more) for i in range(batch)]
+    for level, sound, carry, kept, gain in zip(LEVELS, heard, carries, parts, gains):
+        made = [velocities(model, x[i : i + 1], carry * audio[i : i + 1], context, (level, sound), **more) for i in range(batch)]
         out.append(torch.cat([one[0] for one in made]))
-        audio_out.append(slope * torch.cat([one[1] for one in made]))
+        audio_out.append(kept * audio + gain * torch.cat([one[1] for one in made]))
     if "tags" in more:
         inputs["picture_rows"] = (more["tags"] == 0).float()[:, None]
     if "references" in more:
@@ -225,11 +225,9 @@ def make_flow(model, at, shifts=(12, 3)):
         return shifted(level / (shifts[0] + (1 - shifts[0]) * level), shifts[1])
 
     for here, there in zip(sigmas, sigmas[1:]):
-        level = torch.tensor(here, dtype=torch.float64, requires_grad=True)
-        with torch.enable_grad():
-            slope = torch.autograd.grad(level_of_sound(level), level)[0]
-        out, audio_out, _, _ = velocities(model, x, audio, context, (here, float(level_of_sound(here))))
-        x, audio = x + (there - here) * out, audio + (there - here) * float(slope) * audio_out
+        heard, next_heard = level_of_sound(here), level_of_sound(there)
+        out, audio_out, _, _ = velocities(model, x, audio, context, (here, heard))
+        x, audio = x + (there - here) * out, audio + (next_heard - heard) * audio_out
     expected[at + ".video"], expected[at + ".audio"] = x, audio.contiguous()
 
 
