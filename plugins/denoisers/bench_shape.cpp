@@ -116,6 +116,11 @@ void describe_bench(const char* name, const BenchDrawing& usual,
   w.height = given(request.height, usual.height > 0 ? usual.height : usual.side);
   w.steps = given(request.steps, usual.steps);
   w.sets = given(request.sets, usual.sets);
+  if (request.frames != 0 && request.frames != usual.frames)
+    throw Error(HEDDLE_UNSUPPORTED, usual.frames == 0
+                                        ? text("%u frames: %s draws pictures", request.frames, name)
+                                        : text("%u frames: %s is measured with %u", request.frames,
+                                               name, usual.frames));
   if (w.width % 16 != 0 || w.height % 16 != 0 || std::max(w.width, w.height) > 16384)
     throw Error(HEDDLE_INVALID_ARGUMENT, text("a picture of %u x %u pixels: %s draws such as have "
                                               "sides that are multiples of 16, up to 16384",

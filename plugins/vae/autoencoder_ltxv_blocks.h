@@ -14,7 +14,7 @@ namespace heddle::vae {
 // (B, F, h, w, C'). mean and deviation (C): the autoencoder's units. Where there is noise, of z's
 // shape, the latent is (1 - noise_share) z + noise_share noise.
 struct LtxvVaeLatentIn {
-  static constexpr Info info{"ltxv.vae_latent_in", 2,  "LTX-Video VAE latent input",
+  static constexpr Info info{"ltxv.vae_latent_in", 3,  "LTX-Video VAE latent input",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> z{"z"};
   static constexpr Input<Tensor> noise{"noise", HEDDLE_PORT_OPTIONAL};
@@ -34,7 +34,7 @@ struct LtxvVaeLatentIn {
 // image (T, 4 H, 4 W, 3) in [-1, 1], one video -> hidden (1, T, H, W, C): squares of 4 x 4 pixels
 // are a cell.
 struct LtxvVaeImageIn {
-  static constexpr Info info{"ltxv.vae_image_in", 2,  "LTX-Video VAE picture input",
+  static constexpr Info info{"ltxv.vae_image_in", 3,  "LTX-Video VAE picture input",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> image{"image"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
@@ -50,7 +50,7 @@ struct LtxvVaeImageIn {
 // first norm, and behind the second. noise (N, H, W): of its planes `plane` and the one behind it
 // are added, times a number for each channel, behind the first and the second convolution.
 struct LtxvVaeResnet {
-  static constexpr Info info{"ltxv.vae_resnet", 2,  "LTX-Video VAE residual block",
+  static constexpr Info info{"ltxv.vae_resnet", 3,  "LTX-Video VAE residual block",
                              "blocks/vae",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> embedding{"embedding", HEDDLE_PORT_OPTIONAL};
@@ -100,7 +100,7 @@ struct LtxvVaeTime {
 // would be before the first frame is left out. residual: the input's own channels, spread the same
 // way and repeated, are added.
 struct LtxvVaeUpsample {
-  static constexpr Info info{"ltxv.vae_upsample", 2,  "LTX-Video VAE upsampling",
+  static constexpr Info info{"ltxv.vae_upsample", 3,  "LTX-Video VAE upsampling",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<bool> causal{"causal", Widget{}};
@@ -119,7 +119,7 @@ struct LtxvVaeUpsample {
 // hidden (B, T, H, W, C) -> (B, (T - 1) / 2 + 1, (H + 1) / 2, (W + 1) / 2, C), by a causal
 // convolution.
 struct LtxvVaeDownsample {
-  static constexpr Info info{"ltxv.vae_downsample", 2,  "LTX-Video VAE downsampling",
+  static constexpr Info info{"ltxv.vae_downsample", 3,  "LTX-Video VAE downsampling",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
@@ -134,7 +134,7 @@ struct LtxvVaeDownsample {
 // of f frames, s rows and s columns of a causal convolution become channels, to which the means of
 // groups of the input's own, gathered the same way, are added. The first frame counts f times.
 struct LtxvVaeGather {
-  static constexpr Info info{"ltxv.vae_gather", 1,  "LTX-Video VAE gathering",
+  static constexpr Info info{"ltxv.vae_gather", 2,  "LTX-Video VAE gathering",
                              "blocks/vae",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};
@@ -150,7 +150,7 @@ struct LtxvVaeGather {
 // hidden (B, T, H, W, C) -> image (B T, 4 H, 4 W, 3) f32. embedding (2 C) of LtxvVaeTime, to which
 // the table (2, C) is added: shift and scale behind the norm.
 struct LtxvVaeImageOut {
-  static constexpr Info info{"ltxv.vae_image_out", 2,  "LTX-Video VAE picture output",
+  static constexpr Info info{"ltxv.vae_image_out", 3,  "LTX-Video VAE picture output",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> embedding{"embedding", HEDDLE_PORT_OPTIONAL};
@@ -169,7 +169,7 @@ struct LtxvVaeImageOut {
 // hidden (1, F, h, w, D) -> mean (1, C, F, h, w) f32 in the diffusion model's units, and logvar
 // (1, 1, F, h, w) f32, which all channels share. mean and deviation (C) as of LtxvVaeLatentIn.
 struct LtxvVaeLatentOut {
-  static constexpr Info info{"ltxv.vae_latent_out", 2,  "LTX-Video VAE latent output",
+  static constexpr Info info{"ltxv.vae_latent_out", 3,  "LTX-Video VAE latent output",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<bool> mirrors{"mirrors", Widget{}};

@@ -47,8 +47,10 @@ struct ClipTile {
 // As few tiles as cover the side; what they share beyond the least is dealt out among them.
 std::vector<ClipTile> clip_tiles(std::int64_t cells, std::int64_t pixels, std::int64_t overlap,
                                  std::int64_t downscale) {
+  // At most half of a tile: smaller steps make more tiles than anybody waits for.
   const std::int64_t tile = std::max<std::int64_t>(1, pixels / downscale),
-                     least = overlap / downscale;
+                     least = overlap < pixels ? std::min(overlap / downscale, tile / 2)
+                                              : overlap / downscale;
   if (tile >= cells) return {{0, cells, 0, 0}};
   if (least >= tile)
     throw Error(HEDDLE_INVALID_ARGUMENT,

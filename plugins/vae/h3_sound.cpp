@@ -91,7 +91,7 @@ class H3SoundBuilder {
 
   std::int64_t encode() {
     const int count = blocks::layer_count(file_, at("block."));
-    for (int i = 1; i + 2 < count; ++i) hop_ *= stride_of(i);
+    for (int i = 1; i + 2 < count; ++i) lengthen_hop(stride_of(i));
     const Source x = graph_.input("waveform", HEDDLE_INPUT_LOOP_INVARIANT);
     Block in = graph_.add<H3SoundIn>("in");
     in.link(H3SoundIn::x, x).set(H3SoundIn::sound, true).set(H3SoundIn::hop, hop_);
@@ -148,10 +148,11 @@ class H3SoundBuilder {
     blocks::Slots slots(file_, block, path);
     const Shape shape = filter<B>(slots, module);
     check_inputs(module, shape[1]);
-    if (step.stride == 1 && shape[2] % 2 == 0)
-      throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": '" + module + "' has " +
-                                          std::to_string(shape[2]) +
-                                          " taps. Only an odd number is supported.");
+    if (step.stride == 1 ? shape[2] % 2 == 0 : shape[2] != 2 * step.stride)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  file_.path() + ": '" + module + "' has " + std::to_string(shape[2]) +
+                      " taps. Only an odd number is supported, or, of those that "
+                      "make fewer points, an even one.");
     if (file_.has(module + ".bias")) slots.fill(B::bias, module + ".bias", {shape[0]});
     if (step.filters != nullptr) {
       slots.fill(B::alpha, step.alpha, {channels_});
@@ -182,6 +183,16 @@ class H3SoundBuilder {
     slots.fill(B::bias, module + ".bias", {shape[1]});
     hidden_ = block[B::out];
     channels_ = shape[1];
+    lengthen_hop(factor);
+  }
+
+  // By how much a level changes the number of points.
+  void lengthen_hop(std::int64_t factor) {
+    constexpr std::int64_t kMost = 1 << 20;
+    if (factor < 1 || factor > kMost || hop_ * factor > kMost)
+      throw Error(HEDDLE_UNSUPPORTED, file_.path() + ": a point of the latent would be more than " +
+                                          std::to_string(kMost) +
+                                          " points of sound. The file is damaged.");
     hop_ *= factor;
   }
 

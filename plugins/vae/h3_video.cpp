@@ -1,6 +1,7 @@
 #include "h3_video.h"
 
 #include <array>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,15 +55,20 @@ struct H3VideoNumbers {
   double theta, eps, group_eps;
   std::vector<std::int64_t> frames{1, 2, 2, 1, 1, 1}, sides{2, 2, 2, 2, 1, 1};
 
+  // 0: they do not go together.
+  static std::int64_t turned_of(std::int64_t head, double ratio) {
+    if (head < 8 || head > 4096 || head % 4 != 0 || !(ratio >= 0 && ratio <= 1)) return 0;
+    return std::int64_t(double(head) * ratio);
+  }
+
   H3VideoNumbers(const Checkpoint& file, const Value& config)
       : head(config.get<std::int64_t>("decoder_attention_head_dim", 64)),
-        turned(std::int64_t(double(head) * config.get<double>("decoder_rope_dim_ratio", 0.75))),
+        turned(turned_of(head, config.get<double>("decoder_rope_dim_ratio", 0.75))),
         groups(config.get<std::int64_t>("norm_num_groups", 32)),
         theta(config.get<double>("decoder_rope_theta", 100)),
         eps(config.get<double>("decoder_norm_eps", 1e-5)),
         group_eps(config.get<double>("norm_eps", 1e-6)) {
-    if (head < 8 || head > 4096 || head % 4 != 0 || turned < 6 || turned > head ||
-        turned % 6 != 0 || groups < 1)
+    if (turned < 6 || turned % 6 != 0 || head / std::gcd(turned / 2, head) % 2 != 0 || groups < 1)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   file.path() + ": decoder_attention_head_dim " + std::to_string(head) + " with " +
                       std::to_string(turned) + " elements that turn, and norm_num_groups " +

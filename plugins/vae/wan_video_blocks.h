@@ -12,7 +12,7 @@ namespace heddle::vae {
 
 // z (1, C, h, w), one frame -> hidden (1, h, w, C').
 struct WanVideoLatentIn {
-  static constexpr Info info{"wan.video_latent_in", 1,  "Causal VAE latent input, of videos",
+  static constexpr Info info{"wan.video_latent_in", 2,  "Causal VAE latent input, of videos",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> z{"z"};
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
@@ -29,7 +29,7 @@ struct WanVideoLatentIn {
 
 // image (T, H, W, 3) in [-1, 1] -> hidden (T, H, W, C).
 struct WanVideoImageIn {
-  static constexpr Info info{"wan.video_image_in", 1,  "Causal VAE picture input, of videos",
+  static constexpr Info info{"wan.video_image_in", 2,  "Causal VAE picture input, of videos",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> image{"image"};
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
@@ -43,7 +43,7 @@ struct WanVideoImageIn {
 
 // hidden (T, H, W, C) -> (T, H, W, C'). Two convolutions, each with what it keeps.
 struct WanVideoResnet {
-  static constexpr Info info{"wan.video_resnet", 1,  "Causal VAE residual block, of videos",
+  static constexpr Info info{"wan.video_resnet", 2,  "Causal VAE residual block, of videos",
                              "blocks/vae",       "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept1{"kept1", HEDDLE_PORT_OPTIONAL};
@@ -79,7 +79,7 @@ struct WanTimeBegin {
 
 // hidden (T, H, W, C) -> (2 T, H, W, C): a causal convolution along time makes two frames of each.
 struct WanTimeUpsample {
-  static constexpr Info info{"wan.time_upsample", 1,  "Causal VAE upsampling of frames",
+  static constexpr Info info{"wan.time_upsample", 2,  "Causal VAE upsampling of frames",
                              "blocks/vae",        "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept"};
@@ -94,7 +94,7 @@ struct WanTimeUpsample {
 // hidden (T, H, W, C), T even -> (T / 2, H, W, C): a convolution along time makes a frame of each
 // second one and its two neighbours. kept and keeps (1, H, W, C).
 struct WanTimeDownsample {
-  static constexpr Info info{"wan.time_downsample", 1,  "Causal VAE downsampling of frames",
+  static constexpr Info info{"wan.time_downsample", 2,  "Causal VAE downsampling of frames",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept"};
@@ -108,7 +108,7 @@ struct WanTimeDownsample {
 
 // hidden (T, H, W, C) -> image (T, H, W, 3) f32, not clamped.
 struct WanVideoImageOut {
-  static constexpr Info info{"wan.video_image_out", 1,  "Causal VAE picture output, of videos",
+  static constexpr Info info{"wan.video_image_out", 2,  "Causal VAE picture output, of videos",
                              "blocks/vae",          "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
@@ -123,7 +123,7 @@ struct WanVideoImageOut {
 
 // hidden (1, h, w, C') -> mean (1, C, h, w) f32 of the posterior.
 struct WanVideoLatentOut {
-  static constexpr Info info{"wan.video_latent_out", 1,  "Causal VAE latent output, of videos",
+  static constexpr Info info{"wan.video_latent_out", 2,  "Causal VAE latent output, of videos",
                              "blocks/vae",           "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
