@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "callback.h"
+
 namespace heddle_python {
 
 namespace {
