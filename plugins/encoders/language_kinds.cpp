@@ -5,8 +5,8 @@
 namespace heddle::encoders {
 namespace {
 
-// From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B
-// and 8B, Gemma 2 2B, Mistral Small 24B, Gemma 3 270M to 27B.
+// From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B,
+// 8B and 32B, Gemma 2 2B, Mistral Small 24B, Gemma 3 270M to 27B.
 constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
                                .head = 128,

@@ -17,9 +17,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from foreign_memory import fill  # noqa: E402
+from many_runs import Server  # noqa: E402
 
 
 def fill_all(folder):
@@ -67,16 +69,12 @@ def pictures(arguments, folder, budget, count=3):
     server = subprocess.Popen(command, env=environment)
     results = []
     try:
-        from many_runs import Server
-
         client = Server.__new__(Server)
         client.address = "http://127.0.0.1:8460"
         client.wait_until_it_answers()
         for turn in range(count + 1):
             flow[prompt]["inputs"]["text"] = f"picture number {turn} of a house"
             flow[sampler]["inputs"]["seed"] = turn
-            import time
-
             begin = time.monotonic()
             run = client.ask("/prompt", {"prompt": flow, "client_id": "bench"})["prompt_id"]
             while not (entry := client.ask(f"/history/{run}").get(run)):
