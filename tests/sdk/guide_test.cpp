@@ -1,8 +1,10 @@
 // The guide's blocks of code (sdk/guide), compiled as they stand there and run.
 #include <algorithm>
+#include <atomic>
 #include <boost/test/unit_test.hpp>
 
 #include "heddle/testing/node_runner.hpp"
+#include "tests/support/temporary_folder.h"
 
 namespace heddle::testing {
 
@@ -36,10 +38,48 @@ BOOST_AUTO_TEST_CASE(its_tensor_node_makes_a_picture_darker) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(its_resumed_node_goes_on_where_it_was_stopped) {
+  NodeRunner runner(guide_options());
+  BOOST_TEST(runner.run("guide.sum_up", {{"last", 100}}).integer("sum") == 5050);
+
+  const test::TemporaryFolder folder;
+  const auto shares = [](std::vector<double>& to) {
+    return [&to](const Event& e) {
+      if (e.kind == Event::Kind::node_progress) to.push_back(e.fraction);
+    };
+  };
+  std::vector<double> first, second;
+  std::atomic<int> kept{0};
+  StartOptions options{.fetch = {"sum.sum"}, .checkpoint = folder / "run.checkpoint", .anew = true};
+  options.observer = [&, tell = shares(first)](const Event& e) {
+    tell(e);
+    // As a run that was killed there would leave it.
+    if (e.kind == Event::Kind::checkpoint_written && ++kept == 4)
+      std::filesystem::copy_file(options.checkpoint, folder / "kept.checkpoint");
+  };
+  Engine& engine = runner.engine();
+  const Workflow flow = engine.parse(
+      R"({"sum": {"class_type": "guide.sum_up", "inputs": {"last": 100}},
+          "show": {"class_type": "PreviewAny", "inputs": {"source": ["sum", 0]}}})");
+  BOOST_TEST(engine.start(flow, options).wait().text("sum.sum") == "5050");
+  BOOST_TEST_REQUIRE(kept >= 4);
+  const RunCheckpoint stopped = RunCheckpoint::load(folder / "kept.checkpoint");
+  Engine other(EngineOptions{.plugin_dirs = {HEDDLE_SAMPLE_PLUGINS_DIR "/guide"},
+                             .default_plugin_dir = HEDDLE_PLUGINS_DIR,
+                             .devices = {"cpu:0"}});
+  const Results rest =
+      other.resume(stopped, {.observer = shares(second), .fetch = {"sum.sum"}}).wait();
+  BOOST_TEST(rest.text("sum.sum") == "5050");
+  BOOST_TEST(first.size() == 100);
+  BOOST_TEST((second.size() > 90 && second.size() < 100));  // what had been added stayed added
+  BOOST_TEST(second.back() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(its_plugins_are_all_loaded) {
   NodeRunner runner(guide_options());
   for (const char* id :
-       {"org.example.guide_node", "org.example.guide_tensor_node", "org.example.guide_sampler"})
+       {"org.example.guide_node", "org.example.guide_tensor_node", "org.example.guide_resumed_node",
+        "org.example.guide_sampler", "org.example.guide_family"})
     BOOST_TEST(std::ranges::any_of(
                    runner.engine().plugins(),
                    [&](const auto& plugin) { return plugin.id == id && plugin.refused.empty(); }),
