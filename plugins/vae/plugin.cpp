@@ -47,7 +47,8 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
               InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides,
               LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
-              LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
-              WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent, VaeBench, VaeModules)
+              LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
+              WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
+              VaeBench, VaeModules)
 
 }  // namespace heddle::vae
