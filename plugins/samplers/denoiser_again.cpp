@@ -80,6 +80,12 @@ Tensor Denoiser::patched(const Look& look) {
         needed ? numbers(or_zeros(ctx_, prediction(look, list), look.x.shape()))
                : std::pmr::vector<float>(&memory_));
   }
+  if (opened_.parts.size() > 1) {
+    point.pictures = 1;
+    const Shape& pictures = opened_.parts.front();
+    for (std::size_t axis = 1; axis < pictures.size(); ++axis)
+      point.pictures *= std::size_t(pictures[axis]);
+  }
   if (caches_.again) {
     point.attended = caches_.again->attended();
     point.look_again = [&](std::span<const float> state) {

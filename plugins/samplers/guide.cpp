@@ -352,6 +352,9 @@ std::vector<bool> GuidePlan::needed_at(double sigma) const {
   std::vector<bool> needed;
   for (const double factor : factors_at(sigma)) needed.push_back(factor != 0.0);
   if (is_patched()) needed[kPositive] = true;
+  if (std::ranges::any_of(patches_,
+                          [](const PatchChoice& choice) { return choice.patch->needs_negative; }))
+    needed[kNegative] = true;
   if ((looks_twice_ || nag_ || looks_again()) && guide_.negative) needed[kNegative] = true;
   for (std::size_t i = 0; i < own_.size(); ++i)
     needed[kFirstOwn + i] = !own_[i].range || own_[i].range->holds(sigma);

@@ -29,6 +29,12 @@ const char* mix_of(const std::string& style) {
   return style == "nested" ? "dual_cfg_nested" : "dual_cfg";
 }
 
+// The model whose sound is guided by a number of its own.
+Value guided_apart(const Value& model, double video_cfg, double audio_cfg) {
+  if (video_cfg == audio_cfg) return model;
+  return with_patch(model, "sound_cfg", {{{"audio_cfg", audio_cfg}}, {}});
+}
+
 }  // namespace
 
 void DualCFGGuider::execute(Context& ctx) {
@@ -82,6 +88,24 @@ void DualModelGuider::infer(Infer& question) {
   question.shares(guider);
   if (const std::optional<double> scale = question[cfg])
     question.known(guider, "cfg", value_of(*scale));
+}
+
+void LTXVDualCFGGuider::execute(Context& ctx) {
+  ctx[guider] = guider_record({.model = guided_apart(ctx[model], ctx[video_cfg], ctx[audio_cfg]),
+                               .positive = ctx[positive],
+                               .negative = ctx[negative],
+                               .cfg = ctx[video_cfg]});
+}
+
+void LTXVDualCFGGuider::infer(Infer& question) {
+  const Value known = question.part(model, "");
+  const std::optional<double> pictures = question[video_cfg], sound = question[audio_cfg];
+  infer_entries(question, guider, entry_shapes(question, positive), "positive");
+  infer_entries(question, guider, entry_shapes(question, negative), "negative");
+  question.shares(guider);
+  if (!known || !pictures || !sound) return;
+  question.known(guider, "model", guided_apart(known, *pictures, *sound));
+  question.known(guider, "cfg", value_of(*pictures));
 }
 
 }  // namespace heddle::samplers

@@ -1,4 +1,5 @@
-// Guiders of three conditionings, and of two models. On the host; stateless.
+// Guiders of three conditionings, of two models, and of pictures with their sound. On the host;
+// stateless.
 #pragma once
 
 #include "ksampler_nodes.h"
@@ -69,6 +70,28 @@ struct DualModelGuider {
   static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
   static constexpr auto ports =
       heddle::ports(model, positive, cfg, model_negative, negative, guider);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+// Of a latent without sound, or where both numbers are the same, as CFGGuider with video_cfg.
+struct LTXVDualCFGGuider {
+  static constexpr Info info{"LTXVDualCFGGuider",
+                             1,
+                             "LTXV Dual CFG Guider",
+                             "model/sampling/guiders",
+                             "Guidance of pictures and of their sound by two numbers.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<Value> positive{"positive", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> negative{"negative", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<double> video_cfg{
+      "video_cfg", Widget{.number = 3, .max = 100, .step = 0.1, .round = 0.01}};
+  static constexpr Input<double> audio_cfg{
+      "audio_cfg", Widget{.number = 7, .max = 100, .step = 0.1, .round = 0.01}};
+  static constexpr Output<Value> guider{"GUIDER", 0, "", "GUIDER"};
+  static constexpr auto ports =
+      heddle::ports(model, positive, negative, video_cfg, audio_cfg, guider);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

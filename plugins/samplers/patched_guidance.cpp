@@ -40,6 +40,7 @@ std::pmr::vector<float> PatchedGuidance::operator()(GuidedPoint& at,
                    .result = result,
                    .attended = at.attended,
                    .look_again = at.look_again,
+                   .pictures = at.pictures,
                    .memory = &memory};
   const double cfg = point.cfg, number = exact(plan_.guide().number);
   switch (plan_.guide().mix) {

@@ -20,6 +20,7 @@ struct GuidedPoint {
   // As PatchPoint has them.
   std::span<const float> attended = {};
   std::function<std::pmr::vector<float>(std::span<const float> x)> look_again = {};
+  std::size_t pictures = 0;
 };
 
 class PatchedGuidance {

@@ -33,6 +33,8 @@ struct PatchPoint {
   // negative conditioning is seen, (B, n), and what that conditioning predicts of another state.
   std::span<const float> attended;
   std::function<std::pmr::vector<float>(std::span<const float> x)> look_again;
+  // Of each item the numbers that are pictures, before those of their sound; 0: all are.
+  std::size_t pictures = 0;
   std::pmr::memory_resource* memory = nullptr;
 
   std::size_t items() const { return std::size_t(shape[0]); }
@@ -66,6 +68,7 @@ struct PredictionPatch {
   Place place;
   void (*apply)(PatchPoint& point, const PatchNumbers& numbers, PatchState& state);
   bool looks_again = false;
+  bool needs_negative = false;  // also where the guider's cfg is 1
 };
 
 // At namespace scope, of static storage.

@@ -27,7 +27,7 @@ struct AudioVaeNames {
 };
 
 struct AudioVaeNumbers {
-  std::int64_t sample_rate = 16000, hop = 160, bands = 64;
+  std::int64_t sample_rate = 16000, hop = 160, bands = 64, window = 1024;
 };
 
 // The publishers' config has them in several places.
@@ -39,6 +39,7 @@ AudioVaeNumbers audio_numbers(const Checkpoint& file, const Value& config) {
   n.sample_rate = config.get<std::int64_t>(
       "sample_rate", params.get<std::int64_t>("sampling_rate", n.sample_rate));
   n.hop = config.get<std::int64_t>("mel_hop_length", stft.get<std::int64_t>("hop_length", n.hop));
+  n.window = stft.get<std::int64_t>("filter_length", n.window);
   n.bands = config.get<std::int64_t>("mel_bins", ddconfig.get<std::int64_t>("mel_bins", n.bands));
   const auto axis = config.get<std::string>("causality_axis",
                                             ddconfig.get<std::string>("causality_axis", "height"));
@@ -196,6 +197,7 @@ void build_audio_side(const Checkpoint& file, const Value& config, Blocks& graph
   graph.setting("mel_bins", numbers.bands);
   graph.setting("sample_rate", numbers.sample_rate);
   graph.setting("mel_hop_length", numbers.hop);
+  graph.setting("mel_window", numbers.window);
 }
 
 }  // namespace

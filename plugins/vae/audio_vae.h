@@ -9,7 +9,7 @@
 //
 // Mean and deviation of each number of a latent's frame are in the file, and applied inside.
 // Settings: family, latent_channels, mel_bins, sample_rate, mel_hop_length (samples from one frame
-// of a spectrum to the next). Stateless, any thread.
+// of a spectrum to the next), mel_window (samples that a frame is made of). Stateless, any thread.
 #pragma once
 
 #include "audio_vae_blocks.h"

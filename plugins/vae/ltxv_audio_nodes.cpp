@@ -6,9 +6,12 @@
 #include <vector>
 
 #include <heddle/checked.hpp>
+#include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
+
+#include "plugins/vae/sound_spectrum.h"
 
 namespace heddle::vae {
 namespace {
@@ -59,6 +62,30 @@ Tensor sound_samples(const Value& latent) {
   return samples.as<Tensor>();
 }
 
+// Of an encoder that reads spectra.
+Tensor encoded_spectra(Context& ctx, const Value& encoder, std::span<const float> points,
+                       const Shape& shape) {
+  const Value told = model_settings(encoder);
+  SpectrumNumbers numbers;
+  numbers.rate = told.get<std::int64_t>("sample_rate", numbers.rate);
+  numbers.window = told.get<std::int64_t>("mel_window", numbers.window);
+  numbers.hop = told.get<std::int64_t>("mel_hop_length", numbers.hop);
+  numbers.bands = told.get<std::int64_t>("mel_bins", numbers.bands);
+  const SoundSpectrum spectrum(numbers);
+  const std::int64_t frames = spectrum_frames(shape[2], numbers);
+  const Shape made{shape[0], shape[1], frames, numbers.bands};
+  HostMemory memory(ctx);
+  std::pmr::vector<float> bands(
+      std::size_t(checked_product({shape[0], shape[1], frames, numbers.bands}, "the spectrum")),
+      &memory);
+  const auto each = std::size_t(shape[2]), all = std::size_t(frames * numbers.bands);
+  for (std::size_t i = 0; i < std::size_t(shape[0] * shape[1]); ++i)
+    spectrum.log_bands(points.subspan(i * each, each), std::span(bands).subspan(i * all, all));
+  const Tensor mel = ctx.upload(made, HEDDLE_F32, bands.data());
+  return call_model(ctx, encoder, Record().set("mel", value_of(mel)).value())
+      .get<Tensor>("mean", {});
+}
+
 }  // namespace
 
 MadeSound decoded_sound(Context& ctx, const Value& vae, const Value& latent) {
@@ -101,15 +128,18 @@ std::optional<Shape> tell_decoded_sound(Infer& question, const Value& vae, const
   return Shape{mel[0], 2, checked_product({mel[2], times}, "the sound")};
 }
 
-Tensor encoded_sound(Context& ctx, const Value& vae, const Tensor& waveform) {
+Tensor encoded_sound(Context& ctx, const Value& vae, std::span<const float> points,
+                     const Shape& shape) {
   const AudioAutoencoder parts(vae);
-  if (!parts.encoder.is(HEDDLE_KIND_MODEL) || parts.vocoder.is(HEDDLE_KIND_MODEL))
+  if (!parts.encoder.is(HEDDLE_KIND_MODEL))
     throw Error(HEDDLE_UNSUPPORTED,
-                "audio_vae: this autoencoder's encoder of sound is missing, or reads spectra, "
-                "which is not supported. Load that of MiniMax H3.");
-  const Tensor mean =
-      call_model(ctx, parts.encoder, Record().set("waveform", value_of(waveform)).value())
-          .get<Tensor>("mean", {});
+                "audio_vae: this file has no encoder of sound. Load one that has.");
+  if (parts.vocoder.is(HEDDLE_KIND_MODEL))
+    return encoded_spectra(ctx, parts.encoder, points, shape);
+  const Tensor waveform = ctx.upload(shape, HEDDLE_F32, points.data()),
+               mean = call_model(ctx, parts.encoder,
+                                 Record().set("waveform", value_of(waveform)).value())
+                          .get<Tensor>("mean", {});
   const Tensor means = sound_numbers(ctx, vae, "latent_means"),
                deviations = sound_numbers(ctx, vae, "latent_deviations");
   if (!means || !deviations) return mean;

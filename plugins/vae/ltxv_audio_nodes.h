@@ -8,6 +8,7 @@
 #include <heddle/node.hpp>
 
 #include <optional>
+#include <span>
 
 namespace heddle::vae {
 
@@ -21,9 +22,11 @@ struct MadeSound {
 MadeSound decoded_sound(Context& ctx, const Value& vae, const Value& latent);
 // Tells of its calls; the shape of the sound, where that is known.
 std::optional<Shape> tell_decoded_sound(Infer& question, const Value& vae, const Shape& samples);
-// The latent (B, C, S, frames) of sound (B, S, n) at the autoencoder's rate, in the diffusion
-// model's units. Throws where it has no encoder of sound itself.
-Tensor encoded_sound(Context& ctx, const Value& vae, const Tensor& waveform);
+// The latent (B, C, S, frames), or of spectra (B, C, frames, bands), of sound (B, S, n) at the
+// autoencoder's rate, in host memory, in the diffusion model's units. Throws where it has no
+// encoder.
+Tensor encoded_sound(Context& ctx, const Value& vae, std::span<const float> points,
+                     const Shape& shape);
 
 struct LTXVAudioVAEDecode {
   static constexpr Info info{"LTXVAudioVAEDecode", 1, "LTXV Audio VAE Decode", "model/latent/ltxv",

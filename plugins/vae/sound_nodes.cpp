@@ -34,6 +34,40 @@ Value sound_value(const Tensor& waveform, std::int64_t rate) {
   return Record().set("waveform", value_of(waveform)).set("sample_rate", value_of(rate)).value();
 }
 
+// The LATENT of an AUDIO.
+Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
+  const Tensor waveform = given.get<Tensor>("waveform", {});
+  const auto rate = given.get<std::int64_t>("sample_rate", 0),
+             wanted = value.field("audio").get<std::int64_t>("sample_rate", 0);
+  if (!waveform || waveform.rank() != 3 || waveform.count() == 0 || rate < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "audio: this is no sound of (batch, channels, points) with a sample_rate. Link an "
+                "AUDIO, such as that of LoadAudio.");
+  if (wanted < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "vae: this is no autoencoder of sound. Link LTXVAudioVAELoader, or VAELoader with "
+                "a file of one.");
+  const std::int64_t items = waveform.size(0), channels = waveform.size(1),
+                     length = waveform.size(2), made = resampled_count(length, rate, wanted);
+  HostMemory memory(ctx);
+  std::pmr::vector<float> points(std::size_t(waveform.count()), &memory);
+  read_to<float>(ctx, waveform, points);
+  const Shape shape{items, kStereo, made};
+  std::pmr::vector<float> sound(std::size_t(checked_product({items, kStereo, made}, "the sound")),
+                                &memory);
+  for (std::int64_t item = 0; item < items; ++item)
+    for (std::int64_t side = 0; side < kStereo; ++side) {
+      const std::int64_t from = item * channels + std::min(side, channels - 1);
+      resample_sound(
+          std::span<const float>(points).subspan(std::size_t(from * length), std::size_t(length)),
+          rate, wanted,
+          std::span<float>(sound).subspan(std::size_t((item * kStereo + side) * made),
+                                          std::size_t(made)));
+    }
+  const Tensor mean = encoded_sound(ctx, value, sound, shape);
+  return Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
+}
+
 }  // namespace
 
 void VAEDecodeAudio::execute(Context& ctx) {
@@ -61,36 +95,11 @@ void VAEDecodeAudio::infer(Infer& question) {
 }
 
 void VAEEncodeAudio::execute(Context& ctx) {
-  const Value given = ctx[audio], value = ctx[vae];
-  const Tensor waveform = given.get<Tensor>("waveform", {});
-  const auto rate = given.get<std::int64_t>("sample_rate", 0),
-             wanted = value.field("audio").get<std::int64_t>("sample_rate", 0);
-  if (!waveform || waveform.rank() != 3 || waveform.count() == 0 || rate < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "audio: this is no sound of (batch, channels, points) with a sample_rate. Link an "
-                "AUDIO, such as that of LoadAudio.");
-  if (wanted < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "vae: this is no autoencoder of sound. Link VAELoader with a file of one.");
-  const std::int64_t items = waveform.size(0), channels = waveform.size(1),
-                     length = waveform.size(2), made = resampled_count(length, rate, wanted);
-  HostMemory memory(ctx);
-  std::pmr::vector<float> points(std::size_t(waveform.count()), &memory);
-  read_to<float>(ctx, waveform, points);
-  const Shape shape{items, kStereo, made};
-  std::pmr::vector<float> sound(std::size_t(checked_product({items, kStereo, made}, "the sound")),
-                                &memory);
-  for (std::int64_t item = 0; item < items; ++item)
-    for (std::int64_t side = 0; side < kStereo; ++side) {
-      const std::int64_t from = item * channels + std::min(side, channels - 1);
-      resample_sound(
-          std::span<const float>(points).subspan(std::size_t(from * length), std::size_t(length)),
-          rate, wanted,
-          std::span<float>(sound).subspan(std::size_t((item * kStereo + side) * made),
-                                          std::size_t(made)));
-    }
-  const Tensor mean = encoded_sound(ctx, value, ctx.upload(shape, HEDDLE_F32, sound.data()));
-  ctx[latent] = Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
+  ctx[latent] = encoded_audio(ctx, ctx[audio], ctx[vae]);
+}
+
+void LTXVAudioVAEEncode::execute(Context& ctx) {
+  ctx[latent] = encoded_audio(ctx, ctx[audio], ctx[audio_vae]);
 }
 
 }  // namespace heddle::vae

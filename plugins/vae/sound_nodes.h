@@ -30,4 +30,17 @@ struct VAEEncodeAudio {
   static void execute(Context& ctx);
 };
 
+// The same for LTX 2, whose encoder reads the sound's spectra (sound_spectrum.h).
+struct LTXVAudioVAEEncode {
+  static constexpr Info info{"LTXVAudioVAEEncode", 1, "LTXV Audio VAE Encode", "model/latent/ltxv",
+                             "Makes a latent of sound."};
+  static constexpr Input<Value> audio{"audio", 0, "The sound to encode.", "AUDIO"};
+  static constexpr Input<Value> audio_vae{
+      "audio_vae", Widget{.extra = R"({"display_name": "Audio VAE"})", .type = "VAE"},
+      "Of LTXVAudioVAELoader or VAELoader."};
+  static constexpr Output<Value> latent{"Audio Latent", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(audio, audio_vae, latent);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::vae

@@ -6,6 +6,7 @@
 
 #include "plugins/blocks/config_inside.h"
 #include "plugins/blocks/slots.h"
+#include "vocoder_stages.h"
 
 namespace heddle::vae {
 namespace {
@@ -192,10 +193,11 @@ class VocoderBuilder {
 }  // namespace
 
 int Vocoder::match(const Checkpoint& file, const Value&) {
-  return VocoderNames::find(file) ? 100 : 0;
+  return is_vocoder_of_stages(file) || VocoderNames::find(file) ? 100 : 0;
 }
 
 void Vocoder::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  if (is_vocoder_of_stages(file)) return build_vocoder_of_stages(file, config, graph);
   const std::optional<VocoderNames> names = VocoderNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no vocoder of LTX 2");
   const std::string block = names->block + "0.";
@@ -204,8 +206,8 @@ void Vocoder::build(const Checkpoint& file, const Value& config, Blocks& graph) 
       throw Error(
           HEDDLE_UNSUPPORTED,
           file.path() +
-              ": this vocoder is of LTX 2.3 or later (snake activations, two stages), which "
-              "is not supported. Use that of LTX 2.");
+              ": this vocoder has snake activations and no second stage (bwe_generator, mel_stft), "
+              "which is not supported. Use that of LTX 2, or the whole one of LTX 2.3.");
   const VocoderNumbers numbers = VocoderNumbers::read(file, config);
   const std::int64_t samples = VocoderBuilder(file, *names, numbers, graph).run();
   graph.setting("family", "ltx2_vocoder");

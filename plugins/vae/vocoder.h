@@ -1,4 +1,5 @@
-// plugins/vae/vocoder.h - LTX 2's vocoder: it makes sound of a spectrum on a mel scale.
+// plugins/vae/vocoder.h - LTX 2's vocoder: it makes sound of a spectrum on a mel scale. That of LTX
+// 2.3 has two stages (vocoder_stages.h).
 //
 // "vocoder"  input mel (B, C, T, M) loop-invariant, of the audio autoencoder (audio_vae.h) ->
 //            waveform (B, 2, n T) f32 in [-1, 1]
@@ -6,6 +7,7 @@
 // Settings: family, sample_rate, upsample (n). Stateless, any thread.
 #pragma once
 
+#include "vocoder_band_blocks.h"
 #include "vocoder_blocks.h"
 
 #include <heddle/model.hpp>

@@ -14,7 +14,7 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             "flow.video", "flow.audio" are the end of 3 steps of Euler's method with guidance 3 by "flow", of the texts
                             "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7, drawn for the video, then for the
                             audio, at 24 pictures a second; "masked.video", "masked.audio" the same with the video's first frame and all of
-                            the audio kept, which are 0
+                            the audio kept, which are 0; "apart.video", "apart.audio" with guidance 1 of the video and 5 of the audio
 """
 
 import json
@@ -148,7 +148,7 @@ def make_clip(model, kind, clip, seed, grid, length, rate, batch=1, **noise):
     expected[at + "audio_out"] = torch.stack([one[1] for one in made])
 
 
-def make_flow(model, at, frame_noise=None, audio_noise=None):
+def make_flow(model, at, frame_noise=None, audio_noise=None, scales=(3, 3)):
     generator = torch.Generator().manual_seed(7)
     x, audio = torch.randn(1, 128, 2, 2, 3, generator=generator), torch.randn(1, 16, 5, 8, generator=generator)
     contexts = []
@@ -166,7 +166,7 @@ def make_flow(model, at, frame_noise=None, audio_noise=None):
         for context in contexts:
             made = velocity(model, *seen, torch.tensor(here), (context[:, :, :TEXT], context[:, :, TEXT:]), 24, frame_noise, audio_noise)
             clean.append([s - here * v for s, v in zip(seen, made)])
-        mixed = [m * (no + 3 * (yes - no)) for yes, no, m in zip(*clean, masks)]
+        mixed = [m * (no + scale * (yes - no)) for yes, no, m, scale in zip(*clean, masks, scales)]
         point = [p + (p - d) / here * (there - here) for p, d in zip(point, mixed)]
     expected[at + ".video"], expected[at + ".audio"] = point
 
@@ -211,6 +211,7 @@ def main():
     flow = make("flow")
     make_flow(flow, "flow")
     make_flow(flow, "masked", torch.tensor([0.0, 1.0]), torch.zeros(5))
+    make_flow(flow, "apart", scales=(1, 5))
     with open(os.path.join(out, "shapes.json"), "w") as file:
         json.dump({kind: compressed(listed) for kind, listed in shapes.items()}, file, indent=1)
         file.write("\n")

@@ -1,0 +1,107 @@
+#include "plugins/vae/sound_spectrum.h"
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <string>
+
+#include <heddle/model.hpp>
+
+namespace heddle::vae {
+namespace {
+
+constexpr double kLeastLoud = 1e-5;
+// Slaney's scale: linear up to 1000 Hz, then 27 bands to a factor of 6.4.
+constexpr double kMelWidth = 200.0 / 3, kMelKnee = 1000, kMelFactor = 6.4, kMelSteps = 27;
+
+double mel_of(double frequency) {
+  if (frequency < kMelKnee) return frequency / kMelWidth;
+  return kMelKnee / kMelWidth + std::log(frequency / kMelKnee) * kMelSteps / std::log(kMelFactor);
+}
+double frequency_of(double mel) {
+  const double knee = kMelKnee / kMelWidth;
+  if (mel < knee) return mel * kMelWidth;
+  return kMelKnee * std::exp((mel - knee) * std::log(kMelFactor) / kMelSteps);
+}
+
+// A discrete Fourier transform in place; of 2^n numbers. By Cooley and Tukey, 1965.
+void transform(std::vector<std::complex<double>>& x) {
+  const std::size_t count = x.size();
+  for (std::size_t i = 1, j = 0; i < count; ++i) {
+    std::size_t bit = count >> 1;
+    for (; j & bit; bit >>= 1) j ^= bit;
+    j ^= bit;
+    if (i < j) std::swap(x[i], x[j]);
+  }
+  for (std::size_t size = 2; size <= count; size *= 2) {
+    const double angle = -2 * std::numbers::pi / double(size);
+    for (std::size_t k = 0; k < size / 2; ++k) {
+      const std::complex<double> turn = std::polar(1.0, angle * double(k));
+      for (std::size_t at = k; at < count; at += size) {
+        const std::complex<double> odd = x[at + size / 2] * turn;
+        x[at + size / 2] = x[at] - odd;
+        x[at] += odd;
+      }
+    }
+  }
+}
+
+}  // namespace
+
+SoundSpectrum::SoundSpectrum(const SpectrumNumbers& numbers) : n_(numbers) {
+  const bool is_power = n_.window >= 2 && (n_.window & (n_.window - 1)) == 0;
+  if (n_.rate < 1 || n_.hop < 1 || n_.bands < 1 || !is_power)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "audio_vae: its spectra have sampling_rate " + std::to_string(n_.rate) +
+                    ", hop_length " + std::to_string(n_.hop) + ", mel_bins " +
+                    std::to_string(n_.bands) + " and filter_length " + std::to_string(n_.window) +
+                    ". They have to be 1 or more, the last a power of two.");
+  for (std::int64_t i = 0; i < n_.window; ++i)
+    window_.push_back(0.5 - 0.5 * std::cos(2 * std::numbers::pi * double(i) / double(n_.window)));
+  const double end = double(n_.rate / 2), step = mel_of(end) / double(n_.bands + 1),
+               apart = end / double(n_.window / 2);
+  for (std::int64_t band = 0; band < n_.bands; ++band) {
+    const double left = frequency_of(step * double(band)),
+                 middle = frequency_of(step * double(band + 1)),
+                 right = frequency_of(step * double(band + 2)), height = 2 / (right - left);
+    Band made;
+    for (std::int64_t k = 0; k <= n_.window / 2; ++k) {
+      const double at = apart * double(k),
+                   share = std::min((at - left) / (middle - left), (right - at) / (right - middle));
+      if (share <= 0) continue;
+      if (made.shares.empty()) made.begin = std::size_t(k);
+      made.shares.push_back(share * height);
+    }
+    bands_.push_back(std::move(made));
+  }
+}
+
+void SoundSpectrum::log_bands(std::span<const float> sound, std::span<float> out) const {
+  const auto points = std::int64_t(sound.size()), half = n_.window / 2;
+  if (points <= half)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "audio: the sound has " + std::to_string(points) +
+                    " points at the autoencoder's rate, its spectra take more than " +
+                    std::to_string(half) + ". Give a longer sound.");
+  std::vector<std::complex<double>> x(window_.size());
+  std::vector<double> loud(std::size_t(half + 1));
+  float* to = out.data();
+  for (std::int64_t frame = 0; frame < spectrum_frames(points, n_); ++frame) {
+    for (std::int64_t i = 0; i < n_.window; ++i) {
+      std::int64_t at = std::abs(frame * n_.hop + i - half);
+      if (at >= points) at = 2 * (points - 1) - at;
+      x[std::size_t(i)] = double(sound[std::size_t(at)]) * window_[std::size_t(i)];
+    }
+    transform(x);
+    for (std::size_t k = 0; k < loud.size(); ++k) loud[k] = std::abs(x[k]);
+    for (const Band& band : bands_) {
+      double sum = 0;
+      for (std::size_t k = 0; k < band.shares.size(); ++k)
+        sum += band.shares[k] * loud[band.begin + k];
+      *to++ = float(std::log(std::max(sum, kLeastLoud)));
+    }
+  }
+}
+
+}  // namespace heddle::vae
