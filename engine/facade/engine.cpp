@@ -8,6 +8,7 @@
 #include "engine/facade/inputs.h"
 #include "engine/facade/layout.h"
 #include "engine/facade/saved_workflow.h"
+#include "engine/isolate/isolating.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -70,7 +71,11 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
                                           ? shipped_plugins()
                                           : std::vector{options.default_plugin_dir};
   plugin_dirs.insert(plugin_dirs.end(), options.plugin_dirs.begin(), options.plugin_dirs.end());
-  plugins = engine::load_plugins(plugin_dirs);
+  if (options.isolation.plugins.empty())
+    plugins = engine::load_plugins(plugin_dirs);
+  else
+    plugins = engine::load_plugins(
+        plugin_dirs, engine::isolating(options.isolation, engine::plugin_files(plugin_dirs)));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
