@@ -7,6 +7,7 @@
 #include "engine/facade/inputs.h"
 #include "engine/facade/layout.h"
 #include "engine/facade/saved_workflow.h"
+#include "engine/isolate/isolating.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -50,7 +51,12 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  plugins = engine::load_plugins(plugin_folders(options));
+  const std::vector<fs::path> folders = plugin_folders(options);
+  if (options.isolation.plugins.empty())
+    plugins = engine::load_plugins(folders);
+  else
+    plugins = engine::load_plugins(
+        folders, engine::isolating(options.isolation, engine::plugin_files(folders)));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 
@@ -253,7 +259,7 @@ std::vector<PluginInfo> Engine::plugins() const {
     std::vector<PluginInfo> all;
     for (const auto& plugin : data_->plugins.plugins) {
       PluginInfo info{plugin->id(), plugin->version(), plugin->path().string(), "", {}};
-      for (engine::Names& names : engine::names_of(*plugin, *data_->plugins.catalog))
+      for (engine::ProvidedNames& names : engine::provided_names(*plugin, *data_->plugins.catalog))
         info.brings.push_back({std::move(names.kind), std::move(names.names)});
       all.push_back(std::move(info));
     }

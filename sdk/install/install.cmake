@@ -51,6 +51,10 @@ endif()
 heddle_rpath(heddle ${CMAKE_INSTALL_BINDIR})
 install(TARGETS heddle RUNTIME_DEPENDENCY_SET bundle RUNTIME COMPONENT program)
 
+# What isolated plugins run in: libheddle starts it, nobody else.
+heddle_rpath(heddle_worker lib/heddle)
+install(TARGETS heddle_worker RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION lib/heddle COMPONENT library)
+
 # Until 1.0 each minor version is another library to programs that were built with it.
 heddle_rpath(libheddle ${CMAKE_INSTALL_LIBDIR})
 set_target_properties(libheddle PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
