@@ -30,7 +30,10 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "control_apply_to_uncond",
                                                "unclip_conditioning",
                                                "keyframe_idxs",
-                                               "gligen"};
+                                               "gligen",
+                                               "concat_image",
+                                               "cross_attn_controlnet",
+                                               "noise_augmentation"};
 
 // A context for VACE, of vace_frames and vace_mask.
 struct VaceShapes {
@@ -82,8 +85,9 @@ inline std::optional<heddle_tensor_info> info_of(const Value& told) {
   return tensor_info(heddle_dtype(told.get<std::int64_t>("dtype", HEDDLE_F32)), shape);
 }
 
-// Calls visit(path, info) for the hints and masks of an entry's ControlNets, and for embeddings of
-// its pictures and of phrases in boxes, which are told of as above.
+// Calls visit(path, info) for the hints and masks of an entry's ControlNets, for embeddings of its
+// pictures and of phrases in boxes, for a picture beside the point and for the text of ControlNets,
+// which are told of as above.
 template <class Visit>
 void each_told_tensor(const Value& scope, Visit&& visit) {
   const Value pictures = scope.field("unclip_conditioning");
@@ -94,6 +98,8 @@ void each_told_tensor(const Value& scope, Visit&& visit) {
   for (std::uint32_t k = 0; k < boxes.count(); ++k)
     if (const auto info = info_of(boxes.item(k).field("embeds")))
       visit("gligen.boxes." + std::to_string(k) + ".embeds", *info);
+  for (const char* field : {"concat_image", "cross_attn_controlnet"})
+    if (const auto info = info_of(scope.field(field))) visit(field, *info);
   Value control = scope.field("control");
   for (std::string at = "control"; control.is(HEDDLE_KIND_RECORD); at += ".previous") {
     for (const char* field : {"hint", "mask"})

@@ -1,5 +1,5 @@
 // SaveConditioning and ConditioningLoader: what a text encoder made of a text, as a file, so that
-// the encoder is not needed again. On the host; stateless.
+// the encoder is not needed again. LotusConditioning: of one such file. On the host; stateless.
 #pragma once
 
 #include "loader_nodes.h"
@@ -33,6 +33,27 @@ struct ConditioningLoader {
       Widget{.source = "embeddings", .kind = HEDDLE_WIDGET_FILE, .type = "COMBO"}};
   static constexpr Output<Value> out{"CONDITIONING", 0, "", "CONDITIONING"};
   static constexpr auto ports = heddle::ports(conditioning_name, out);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+// Lotus was trained with one text, an empty one without padding, that OpenCLIP's H of Stable
+// Diffusion 2.1 encoded. ComfyUI has these 2048 numbers in its source; here they are the first two
+// tokens of a file that SaveConditioning wrote of an empty CLIPTextEncode with that encoder: it
+// sees no token behind the one that it encodes, so padding changes neither.
+struct LotusConditioning {
+  static constexpr const char* kFile = "lotus_conditioning.safetensors";
+  static constexpr Info info{"LotusConditioning",
+                             1,
+                             "",
+                             "conditioning/lotus",
+                             "The empty text that Lotus was trained with, out of "
+                             "models/embeddings/lotus_conditioning.safetensors: what "
+                             "SaveConditioning writes of an empty CLIPTextEncode by the encoder of "
+                             "Stable Diffusion 2.1.",
+                             kLoader};
+  static constexpr Output<Value> out{"conditioning", 0, "", "CONDITIONING"};
+  static constexpr auto ports = heddle::ports(out);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

@@ -60,6 +60,6 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               wanBlockSwap, MultiGPU_WorkUnits, SelectModelDevice, SelectCLIPDevice,
               SelectVAEDevice, CreateHookLora, CreateHookLoraModelOnly, CreateHookModelAsLora,
               CreateHookModelAsLoraModelOnly, LoadLoraModel, LoadLoraTextEncoder, SaveConditioning,
-              ConditioningLoader, MakeTrainingDataset, LoraSave, WeightHookKinds)
+              ConditioningLoader, LotusConditioning, MakeTrainingDataset, LoraSave, WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -10,6 +10,9 @@ namespace {
 // ComfyUI's latent formats.
 constexpr double kSdColours[] = {0.3512, 0.2297, 0.3227,  0.325,   0.4974, 0.235, -0.2829, 0.1762,
                                  0.2721, -0.212, -0.2616, -0.7177, 0,      0,     0};
+constexpr double kSdX4Colours[] = {-0.234,  -0.3863, -0.3257, 0.0994,  0.0885,
+                                   -0.0908, -0.2833, -0.2349, -0.3741, 0.2523,
+                                   -0.0055, -0.1651, 0,       0,       0};
 constexpr double kSdxlColours[] = {0.3651,  0.4232,  0.4341, -0.2533, -0.0042,
                                    0.1068,  0.1076,  0.1111, -0.0362, -0.3165,
                                    -0.2492, -0.2188, 0.1084, -0.0175, -0.0011};
@@ -79,6 +82,8 @@ Known known(LatentKind kind) {
   switch (kind) {
     case LatentKind::sd:
       return {kSdColours, 4, "taesd"};
+    case LatentKind::sd_x4:
+      return {kSdX4Colours, 4};
     case LatentKind::sdxl:
       return {kSdxlColours, 4, "taesdxl"};
     case LatentKind::playground:

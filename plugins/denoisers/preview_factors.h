@@ -8,7 +8,7 @@
 
 namespace heddle::denoisers {
 
-enum class LatentKind { sd, sdxl, playground, sd3, flux, flux2, wan21, qwen21 };
+enum class LatentKind { sd, sd_x4, sdxl, playground, sd3, flux, flux2, wan21, qwen21 };
 
 // Does nothing where latents have other channels than those of the published models.
 void add_preview_factors(LatentKind kind, std::int64_t channels, Blocks& graph);

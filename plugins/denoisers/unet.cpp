@@ -7,6 +7,7 @@
 #include "flux_blocks.h"
 #include "plugins/blocks/slots.h"
 #include "unet_adapters.h"
+#include "unet_cross.h"
 #include "unet_filler.h"
 #include "unet_free.h"
 #include "unet_gligen.h"
@@ -16,6 +17,7 @@
 #include "unet_patches.h"
 #include "unet_self.h"
 #include "unet_settings.h"
+#include "unet_vector.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -90,7 +92,8 @@ class UnetBuilder {
     x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     if (d_.context > 0) context_ = graph_.input("context", kConstant);
-    vector_ = embed_vector(timestep, control ? control->add_kinds(d_.vector) : std::nullopt);
+    vector_ = add_vector({file_, names_, d_}, timestep,
+                         control ? control->add_kinds(d_.vector) : std::nullopt, graph_);
   }
 
   // The way down, of which the first stage is there already, and the middle. Calls
@@ -129,24 +132,6 @@ class UnetBuilder {
   }
   std::int64_t rows(const UnetPart& part, const char* module) const {
     return file_.size(names_.in_part(part, module, "weight"), 0);
-  }
-
-  Source embed_vector(const Source& timestep, const std::optional<Source>& more) {
-    using B = UnetVector;
-    Block block = graph_.add<B>("embed.vector");
-    block.link(B::timestep, timestep);
-    if (more) block.link(B::more, *more);
-    Filler fill = filler(block, "embed.vector");
-    fill.both(B::time_in, B::time_in_bias, "time_embed.0", {d_.vector, d_.waves});
-    fill.both(B::time_out, B::time_out_bias, "time_embed.2", {d_.vector, d_.vector});
-    if (d_.numbers > 0)
-      block.link(B::sizes, graph_.input("sizes", kConstant)).set(B::size_waves, kUnetSizeWaves);
-    if (d_.label > 0) {
-      block.link(B::y, graph_.input("y", kConstant));
-      fill.both(B::label_in, B::label_in_bias, "label_emb.0.0", {d_.vector, d_.label});
-      fill.both(B::label_out, B::label_out_bias, "label_emb.0.2", {d_.vector, d_.vector});
-    }
-    return block[B::out];
   }
 
   Source embed_latent() {
@@ -210,7 +195,7 @@ class UnetBuilder {
   void add_transformer(const UnetPart& part, const std::string& path, Source& hidden,
                        std::int64_t channels) {
     const std::int64_t width = rows(part, "proj_in");
-    const std::int64_t heads = d_.is_linear ? width / kUnetHeadWidth : kUnetHeads;
+    const std::int64_t heads = d_.is_linear && d_.levels == 0 ? width / kUnetHeadWidth : kUnetHeads;
     if (heads == 0 || width % heads != 0)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   file_.path() + ": tokens of " + std::to_string(width) + " numbers ('" +
@@ -253,10 +238,13 @@ class UnetBuilder {
     std::optional<Source> attended;
     const bool in_parts = !adapters_.empty() || !gligens_.empty();
     const bool has_tiled_parts = in_parts && patches_.tiles.tile > 0;
-    if (path.starts_with("middle.") || has_tiled_parts ||
-        has_hypernetwork(patches_.hypernetworks, file_, width))
-      attended = add_self_blocks(
-          {file_, names_, part, path, at, attention.heads, width, tokens, x_, patches_}, graph_);
+    const UnetSelfPlace self{file_,           names_, part,   path, at,
+                             attention.heads, width,  tokens, x_,   patches_};
+    if (reads_text_twice(self, d_.context))
+      attended = add_cross_blocks(self, context_, d_.context, graph_);
+    else if (path.starts_with("middle.") || has_tiled_parts ||
+             has_hypernetwork(patches_.hypernetworks, file_, width))
+      attended = add_self_blocks(self, graph_);
     Block block = graph_.add<B>(path + ".block");
     block.set(B::heads, attention.heads);
     Filler fill = filler(block, path + ".block", &part);

@@ -1,30 +1,37 @@
-// plugins/denoisers/unet.h - the family of the UNets of Stable Diffusion 1.x and 2.x and SDXL
-// (base, refiner, and smaller ones of the same blocks): which checkpoints are theirs, and the graph
-// of blocks they make.
+// plugins/denoisers/unet.h - the family of the UNets of Stable Diffusion 1.x and 2.x, of its x4
+// upscaler and of Lotus, and of SDXL (base, refiner, and smaller ones of the same blocks): which
+// checkpoints are theirs, and the graph of blocks they make.
 //
 // Inputs   x         (B, 4, H, W)      per step        the latent, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 999], f32
 //          context   (1|B, T, 768...)  loop-invariant  the text's states
 //          y         (1|B, 1280)       loop-invariant  SDXL: the pooled text; unCLIP: a picture's
-//                                      embedding, and as many numbers about its noise
+//                                      embedding, and as many numbers about its noise; Lotus: 4
+//                                      numbers about what it is to show
+//          level     (1)               loop-invariant  x4 upscaler: how much noise the picture
+//                                      has, from 0 to 349, i32
 //          sizes     (1|B, n)          loop-invariant  SDXL: n numbers about the picture, in its
 //                                      pixels: height, width, top, left, then target height and
 //                                      width (base), or an aesthetic score (refiner)
 //          concat    (1|B, C, H, W)    loop-invariant  models for inpainting: a mask and a latent
-//                                      without what it covers (5); pix2pix: a picture's latent (4)
+//                                      without what it covers (5); pix2pix: a picture's latent
+//                                      (4); x4 upscaler: a picture, -1 to 1 (3)
 //          adapter.<i>.tokens and so on  loop-invariant, optional: of pictures (unet_adapters.h)
 //          control.output.<i>, control.middle, control.input.<i>  per step, optional: residuals of
 //                                      models beside it (unet_control.h)
-// Output   out       (B, 4, H, W)      noise, or velocity, in the latent's element type
+// Output   out       (B, 4, H, W)      noise, velocity, or (Lotus) the latent that it shows, in the
+//                                      latent's element type
 //
 // Blocks   embed.vector, input.0.conv, then of each number of the original names
 //          input.<i>.{modulation,resnet}, input.<i>.tokens.in,
-//          input.<i>.transformer.<k>.{context,block}, input.<i>.picture.out,
+//          input.<i>.transformer.<k>.{context,block}, input.<i>.picture.out, of the x4
+//          upscaler input.<i>.transformer.<k>.{first.context,first},
 //          input.<i>.smaller.conv, middle.<i> and output.<i> likewise, output.<i>.larger.conv,
 //          final.conv
 //
 // Channels, depths and widths are read off the tensors. Heads: 8 where the transformers'
-// projections are filters (SD 1.x), else 64 wide, as published. Stateless, any thread.
+// projections are filters (SD 1.x) and in the x4 upscaler, else 64 wide, as published. Stateless,
+// any thread.
 #pragma once
 
 #include <heddle/model.hpp>

@@ -94,6 +94,12 @@ void UnetVector::execute(Context& ctx) {
     const Tensor text = blocks::wide_linear(ctx, inner, ctx[label_out], ctx[label_out_bias]);
     sum = ops::add(ctx, sum, text.reshape({1, text.size(0), text.size(1)}));
   }
+  if (ctx.has(level)) {
+    const std::int64_t rows = ctx[level].size(0), width = sum.size(2);
+    const Tensor told = ctx.make({rows, width}, HEDDLE_F32);
+    ops::embedding_into(ctx, ctx[levels], ctx[level], told);
+    sum = ops::add(ctx, sum, told.reshape({1, rows, width}));
+  }
   if (ctx.has(more)) sum = ops::add(ctx, sum, ctx[more].reshape({1, 1, sum.size(2)}));
   ctx[out] = ops::activate(ctx, sum, HEDDLE_ACT_SILU);
 }

@@ -12,16 +12,17 @@
 
 namespace heddle::denoisers {
 
-// timestep (N) [, y (1|B, P), sizes (1|B, n)] [, more (1, D)] -> vector (N, 1|B, D) f32, with SiLU
-// already, as all that read it want it: the timestep's embedding plus that of the pooled text with
-// n numbers behind it (sides of the picture and the like), each as `size_waves` waves. `more` is
-// added to them.
+// timestep (N) [, y (1|B, P), sizes (1|B, n)] [, level (1|B) i32] [, more (1, D)] -> vector (N,
+// 1|B, D) f32, with SiLU already, as all that read it want it: the timestep's embedding plus that
+// of the pooled text with n numbers behind it (sides of the picture and the like), each as
+// `size_waves` waves, plus the row of `levels` that `level` names. `more` is added to them.
 struct UnetVector {
   static constexpr Info info{"unet.vector", 1,  "UNet timestep, pooled text and sizes",
                              "blocks/unet", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
   static constexpr Input<Tensor> y{"y", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> sizes{"sizes", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> level{"level", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> more{"more", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> size_waves{"size_waves", Widget{.number = 256}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
@@ -33,10 +34,11 @@ struct UnetVector {
   static constexpr Weight label_in_bias{"label.in.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight label_out{"label.out.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight label_out_bias{"label.out.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight levels{"levels.weight", HEDDLE_USE_TABLE, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
   static constexpr auto ports = heddle::ports(
-      timestep, y, sizes, more, size_waves, max_period, time_in, time_in_bias, time_out,
-      time_out_bias, label_in, label_in_bias, label_out, label_out_bias, out);
+      timestep, y, sizes, level, more, size_waves, max_period, time_in, time_in_bias, time_out,
+      time_out_bias, label_in, label_in_bias, label_out, label_out_bias, levels, out);
   static void execute(Context& ctx);
 };
 

@@ -15,6 +15,7 @@ constexpr Module kUnetTop[] = {
     {"time_embed.2", {"time_embedding.linear_2"}},
     {"label_emb.0.0", {"add_embedding.linear_1"}},
     {"label_emb.0.2", {"add_embedding.linear_2"}},
+    {"label_emb", {"class_embedding"}},
     {"input_blocks.0.0", {"conv_in"}},
     {"out.0", {"conv_norm_out"}},
     {"out.2", {"conv_out"}},

@@ -10,7 +10,10 @@ namespace heddle::denoisers {
 namespace {
 
 constexpr double kSdLatentScale = 0.18215, kSdxlLatentScale = 0.13025;
+constexpr double kX4LatentScale = 0.08333, kX4FirstBeta = 0.0001, kX4LastBeta = 0.02;
+constexpr std::int64_t kX4Picture = 3, kX4MostNoise = 350, kX4Downscale = 4;
 constexpr std::int64_t kBaseNumbers = 6, kRefinerNumbers = 5;
+constexpr std::int64_t kLotusNumbers = 4;
 // Above this a model of SD 2.x is one that predicts velocities: ComfyUI's rule, by a bias whose
 // numbers are known to spread so.
 constexpr double kVelocitySpread = 0.09;
@@ -54,18 +57,21 @@ Value listed(std::initializer_list<double> numbers) {
 void add_latents(const UnetSizes& sizes, bool is_playground, Blocks& graph) {
   const bool is_sdxl = sizes.numbers > 0;
   graph.setting("latent_channels", sizes.latent);
-  graph.setting("latent_downscale", std::int64_t{8});
+  graph.setting("latent_downscale", sizes.levels > 0 ? kX4Downscale : std::int64_t{8});
   if (is_playground) {  // its own statistics, with half the deviation
     graph.setting("latent_means", listed({-1.6574, 1.886, -1.383, 2.5155}));
     graph.setting("latent_deviations",
                   listed({8.4927 / 0.5, 5.9022 / 0.5, 6.5498 / 0.5, 5.2299 / 0.5}));
   } else {
-    graph.setting("latent_scale", is_sdxl ? kSdxlLatentScale : kSdLatentScale);
+    graph.setting("latent_scale", is_sdxl            ? kSdxlLatentScale
+                                  : sizes.levels > 0 ? kX4LatentScale
+                                                     : kSdLatentScale);
     graph.setting("latent_shift", 0.0);
   }
-  add_preview_factors(is_playground ? LatentKind::playground
-                      : is_sdxl     ? LatentKind::sdxl
-                                    : LatentKind::sd,
+  add_preview_factors(is_playground      ? LatentKind::playground
+                      : is_sdxl          ? LatentKind::sdxl
+                      : sizes.levels > 0 ? LatentKind::sd_x4
+                                         : LatentKind::sd,
                       sizes.latent, graph);
 }
 
@@ -100,14 +106,26 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
         file.size(names.in_part(*transformer, "transformer_blocks.0.attn2.to_k", "weight"), 1);
     sizes.is_linear = file.info(names.in_part(*transformer, "proj_in", "weight")).rank == 2;
   }
-  constexpr std::int64_t kTaskNumbers = 4;  // of Lotus: sines and cosines of what it is to show
+  if (names.has("label_emb")) {
+    sizes.levels = size("label_emb", 0);
+    if (sizes.more != kX4Picture)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  file.path() + ": the UNet knows " + std::to_string(sizes.levels) +
+                      " classes of pictures and reads " + std::to_string(sizes.more) +
+                      " channels beside the latent. Of such models only Stable Diffusion's x4 "
+                      "upscaler is supported, which reads 3.");
+  }
   if (!names.has("label_emb.0.0")) return sizes;
   sizes.label = size("label_emb.0.0", 1);
-  if (sizes.label == kTaskNumbers)
-    throw Error(HEDDLE_UNSUPPORTED,
-                file.path() +
-                    ": a UNet of Lotus, which shows the depth or the normals of a picture instead "
-                    "of drawing one, is not supported. Use a UNet of Stable Diffusion or SDXL.");
+  if (sizes.label == kLotusNumbers) {
+    sizes.is_lotus = true;
+    if (sizes.more > 0)
+      throw Error(HEDDLE_UNSUPPORTED,
+                  file.path() +
+                      ": a UNet of Lotus that reads noise beside the picture is not supported. Use "
+                      "one that reads the picture alone, such as lotus-depth-d.");
+    return sizes;
+  }
   // The refiner's pooled text is as wide as its states, which are CLIP-G's alone.
   const std::int64_t behind = kRefinerNumbers * kUnetSizeWaves;
   sizes.numbers = sizes.label - sizes.context == behind ? kRefinerNumbers : kBaseNumbers;
@@ -133,6 +151,10 @@ void add_text_settings(const UnetSizes& sizes, Blocks& graph) {
   if (sizes.context > 0) graph.setting("context_width", sizes.context);
   graph.setting("text_encoder", text_encoder_of(sizes));
   if (sizes.label == 0) return;
+  if (sizes.is_lotus) {  // waves of 1 and 0: depth or normals, whichever it was trained for
+    graph.setting("task_numbers", listed({std::sin(1.0), 0, std::cos(1.0), 1}));
+    return;
+  }
   const std::int64_t pooled = sizes.label - sizes.numbers * kUnetSizeWaves;
   graph.setting("pooled_width", pooled);
   graph.setting("picture_width", sizes.numbers == 0 ? pooled / 2 : pooled);
@@ -158,6 +180,15 @@ void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNa
   if (sizes.more == sizes.latent && number("edm_vpred.sigma_max", 0) == 0)
     graph.setting("concat_raw", true);
 
+  if (sizes.is_lotus || sizes.levels > 0) {
+    graph.setting("sampling", sizes.is_lotus ? "img_to_img" : "v_prediction");
+    graph.setting("noise_table", "discrete");
+    if (sizes.is_lotus) return;
+    graph.setting("noise_first", kX4FirstBeta);
+    graph.setting("noise_last", kX4LastBeta);
+    graph.setting("concat_levels", kX4MostNoise);
+    return;
+  }
   const bool is_velocity =
       is_sdxl ? is_marked("v_pred")
               : sizes.is_linear && sizes.more == 0 && spreads_as_of_velocities(file, names);

@@ -1,5 +1,12 @@
 // plugins/denoisers/unet_settings.h - what readers of a UNet's MODEL are told: its latents, its
 // texts, and how it was trained, by the marks that files have. Any thread.
+//
+// Besides those of heddle/diffusion/values.h, of a few kinds alone:
+// task_numbers   list of floats: the input "y", whatever a conditioning says (Lotus)
+// concat_levels  int: the input "concat" is a picture of pixels, -1 to 1, with noise of one of so
+//                many levels, and that is the input "level" (1) i32 (x4 upscaler)
+// noise_first, noise_last  floats: betas of the noise tables "discrete" and "distilled", where they
+//                are not Stable Diffusion's (x4 upscaler); the picture's noise grows by them, too
 #pragma once
 
 #include <heddle/model.hpp>
@@ -17,7 +24,9 @@ struct UnetSizes {
   std::int64_t latent = 0, more = 0;  // channels that it draws, and reads beside them
   std::int64_t context = 0;           // width of the text's states; 0: it reads no text
   std::int64_t numbers = 0;           // about the picture, behind the pooled text; with a label,
-                                      // but none of these, it is a model of unCLIP
+                                      // but none of these, it is a model of unCLIP, or of Lotus
+  bool is_lotus = false;              // its label says what is to be shown of a picture
+  std::int64_t levels = 0;            // of noise in a picture: it is the x4 upscaler
   bool is_linear = false;             // of the transformers' projections
 };
 // Waves of each number about the picture.

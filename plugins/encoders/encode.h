@@ -21,5 +21,7 @@ std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& promp
 // The pooled vector of encode_prompt()'s first entry by shapes, and the calls of all; none where
 // there is none, or encode_prompt() would throw.
 std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prompt& prompt);
+// Likewise the states.
+std::optional<Shape> infer_states(Infer& question, const Value& clip, const Prompt& prompt);
 
 }  // namespace heddle::encoders

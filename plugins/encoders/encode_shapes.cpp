@@ -87,9 +87,9 @@ void tell_calls(Infer& question, const Told& told) {
   if (told.flops > 0) question.cost(told.flops, 4 * told.flops);
 }
 
-}  // namespace
-
-std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prompt& prompt) {
+// The calls of all entries, and a tensor at a path of the first.
+std::optional<Shape> infer_first(Infer& question, const Value& clip, const Prompt& prompt,
+                                 std::string_view wanted) {
   try {
     Told told;
     const std::vector<HookedClip> clips = hooked_clips(clip);
@@ -97,13 +97,23 @@ std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prom
       tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
     tell_calls(question, told);
     for (const auto& [path, shape] : told.tensors)
-      if (path == "0.pooled_output" && told.widths_known) return shape;
+      if (path == wanted && told.widths_known) return shape;
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Shape> infer_pooled(Infer& question, const Value& clip, const Prompt& prompt) {
+  return infer_first(question, clip, prompt, "0.pooled_output");
+}
+
+std::optional<Shape> infer_states(Infer& question, const Value& clip, const Prompt& prompt) {
+  return infer_first(question, clip, prompt, "0.cross_attn");
 }
 
 std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& prompt,

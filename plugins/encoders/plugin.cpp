@@ -3,6 +3,7 @@
 #include "clip.h"
 #include "clip_hooks.h"
 #include "clip_vision.h"
+#include "control_text_node.h"
 #include "deep_vision_model.h"
 #include "edit_nodes.h"
 #include "generate_nodes.h"
@@ -34,9 +35,9 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge, DeepVisionModel,
               DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
-              CLIPTextEncodeLumina2, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, TextGenerate,
-              TextGenerateLTX2Prompt, CLIPVisionEncode, StyleModelApply, IPAdapter,
+              CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
+              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
+              TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode, StyleModelApply, IPAdapter,
               IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder,
               IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer,
               T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)

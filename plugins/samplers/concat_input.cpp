@@ -8,6 +8,7 @@
 #include <heddle/ops.hpp>
 
 #include "conditioning.h"
+#include "noised_picture.h"
 #include "plugins/blocks/resample.h"
 #include "video_concat.h"
 
@@ -167,6 +168,13 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
   if (channels == 0) return {};
   ConcatLayout layout{.image = settings.get<std::int64_t>("latent_channels", 0),
                       .is_raw = settings.get<bool>("concat_raw", false)};
+  if (const auto levels = settings.get<std::int64_t>("concat_levels", 0); levels > 0) {
+    layout.image = channels;
+    layout.levels = levels;
+    layout.betas.first = settings.get<double>("noise_first", layout.betas.first);
+    layout.betas.last = settings.get<double>("noise_last", layout.betas.last);
+    return layout;
+  }
   if (settings.get<bool>("latent_frames", false)) {
     layout.video = channels;
     return layout;
@@ -193,7 +201,8 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
   };
   const bool has_mask = layout.downscale > 0 || (layout.video > 0 && entry.concat_image);
   const bool is_batch = has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask));
-  Shape shape{is_batch || layout.mask_first ? place.items : 1, layout.channels()};
+  const bool is_each = is_batch || layout.mask_first || layout.levels > 0;
+  Shape shape{is_each ? place.items : 1, layout.channels()};
   const Shape& cells = place.box ? place.box->size : place.grid;
   shape.insert(shape.end(), cells.begin(), cells.end());
   return shape;
@@ -241,6 +250,7 @@ Tensor concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
     throw Error(HEDDLE_UNSUPPORTED,
                 "the model reads a picture beside the one that it draws, and the latent is a "
                 "video's. Give it the latent of a picture.");
+  if (layout.levels > 0) return noised_picture_of(ctx, entry, layout, place);
   if (layout.mask_first) return mask_first_of(ctx, entry, layout, format, place);
   HostMemory memory(ctx);
   const blocks::GridSize cells{place.grid[0], place.grid[1]};

@@ -19,6 +19,8 @@ struct ConcatLayout {
   bool mask_first = false;     // a mask of one number a cell, 0 or 1, before the picture
   bool is_raw = false;         // the picture is in the autoencoder's own units
   std::int64_t video = 0;      // all channels, of a model of videos; 0: of pictures
+  std::int64_t levels = 0;     // of noise in a picture of pixels (noised_picture.h), and how that
+  Betas betas = {};            // grows; 0: the picture is a latent
 
   std::int64_t channels() const {
     if (video > 0) return video;
@@ -43,7 +45,7 @@ struct ConcatPlace {
   std::vector<Shape> parts = {};  // before a run, of pictures and their sound
 };
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is
-// first.
+// first, or where the picture is one of pixels.
 Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
                    const ConcatPlace& place);
 // On the device of the call, f32. An entry without a picture has one of zeros, without a mask all

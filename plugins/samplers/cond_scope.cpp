@@ -149,7 +149,6 @@ void add_opposites(ScopedLists& lists) {
         ScopedEntry opposite = entry;
         opposite.list = around->list;
         opposite.item = around->item;
-        opposite.scope.controls = around->scope.controls;
         lists[to].push_back(opposite);
       }
     }

@@ -48,12 +48,13 @@ CondScope scope_of(const Value& entry, bool has_mask, const Shape& grid, const N
 struct ScopedEntry {
   CondScope scope;
   std::size_t list = 0, item = 0;
-  std::size_t mask_list = 0, mask_item = 0;  // whose mask it has
+  std::size_t mask_list = 0, mask_item = 0;        // whose mask it has
+  std::size_t control_list = 0, control_item = 0;  // whose ControlNets and boxes
 };
 using ScopedLists = std::vector<std::vector<ScopedEntry>>;
 
 // Each area of one list gets an opposite in the others, as in ComfyUI: where none has this area, a
-// copy with it reads the texts and the ControlNets of the smallest entry around it.
+// copy with it, and with its ControlNets, reads the text of the smallest entry around it.
 void add_opposites(ScopedLists& lists);
 
 }  // namespace heddle::samplers

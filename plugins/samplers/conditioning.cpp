@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "boxes.h"
+#include "noised_picture.h"
 #include "pair_latent.h"
 #include "picture_embeddings.h"
 #include "vace_input.h"
@@ -41,6 +42,14 @@ Tensor host_number(Context& ctx, double number) {
 Tensor positions_of(Context& ctx, const Value& given) {
   const Tensor tensor = ctx.make_host({2, 3}, HEDDLE_F32);
   for (std::uint32_t i = 0; i < 6; ++i) tensor.data<float>()[i] = float(given.item(i).as<double>());
+  return tensor;
+}
+
+// Numbers of the model's settings, as (1, n).
+Tensor task_of(Context& ctx, const Value& numbers) {
+  const Tensor tensor = ctx.make_host({1, numbers.count()}, HEDDLE_F32);
+  for (std::uint32_t i = 0; i < numbers.count(); ++i)
+    tensor.data<float>()[i] = float(numbers.item(i).as<double>());
   return tensor;
 }
 
@@ -194,7 +203,10 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     if (name == "context")
       inputs.push_back({Kind::kText, name});
     else if (name == "y")
-      inputs.push_back({Kind::kPooled, name});
+      inputs.push_back(
+          {model_settings(model).has("task_numbers") ? Kind::kTask : Kind::kPooled, name});
+    else if (name == "level" && model_settings(model).has("concat_levels"))
+      inputs.push_back({Kind::kLevel, name});
     else if (name == "sizes" && model_settings(model).has("size_numbers"))
       inputs.push_back({Kind::kSizes, name});
     else if (name == "guidance")
@@ -262,6 +274,11 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       const Tensor pooled = tensor_field(entry, "pooled_output", name.c_str());
       check_width(pooled.size(-1), settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
+    } else if (kind == Kind::kTask) {
+      constants.set(name, value_of(task_of(ctx, settings.field("task_numbers"))));
+    } else if (kind == Kind::kLevel) {
+      const auto level = std::int32_t(noise_level_of(entry, concat_layout(settings)->levels));
+      constants.set(name, value_of(ctx.upload({1}, HEDDLE_I32, &level)));
     } else if (kind == Kind::kSizes) {
       constants.set(name, value_of(picture_numbers(ctx, entry, settings, place)));
     } else if (kind == Kind::kPositions) {

@@ -26,7 +26,9 @@ struct ConditioningInput {
     kFrameTime,
     kFrameNoise,
     kGuideFrames,
-    kVace
+    kVace,
+    kTask,
+    kLevel
   } kind;
   std::string name;  // the model's
 };

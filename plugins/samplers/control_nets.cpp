@@ -164,7 +164,9 @@ Value ControlNets::constants_of(const Asked& asked, const Control& control) {
   check_controls(asked.entry, asked.denoiser);
   const ConcatPlace place{
       .items = asked.point.front(), .grid = asked.grid, .box = {}, .seed = asked.seed};
-  const Value read = samplers::constants_of(ctx_, asked.entry, control.model, place);
+  const Value text = asked.entry.field(kControlText);
+  const Value entry = text ? Record(asked.entry).set("cross_attn", text).value() : asked.entry;
+  const Value read = samplers::constants_of(ctx_, entry, control.model, place);
   Record constants(read);
   if (model_settings(control.model).get<bool>("zero_pooled", false) && read.has("y")) {
     const Tensor zeros = ctx_.make_like(read.field("y").as<Tensor>());

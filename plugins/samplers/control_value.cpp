@@ -120,7 +120,8 @@ std::vector<Inherited> inherited(const char* key, const std::vector<Value>& posi
                                  const std::vector<Value>& others) {
   const bool asks = std::string_view(key) == kControl;  // whether it is for others, too
   const auto has_area = [](const Value& entry) {
-    return entry.has("area") || entry.has("area_fractions");
+    return entry.has("area") || entry.has("area_fractions") ||
+           (entry.has("mask") && entry.get<bool>("set_area_to_bounds", false));
   };
   std::vector<std::size_t> givers, takers;
   for (std::size_t i = 0; i < positive.size(); ++i)
@@ -134,7 +135,7 @@ std::vector<Inherited> inherited(const char* key, const std::vector<Value>& posi
   }
   std::vector<Inherited> all;
   for (std::size_t k = 0; !takers.empty() && k < givers.size(); ++k)
-    all.push_back({takers[k % takers.size()], givers[k], k >= takers.size()});
+    all.push_back({takers[k % takers.size()], givers[k]});
   return all;
 }
 
@@ -148,13 +149,8 @@ Value with_inherited(const Value& positive, const Value& others) {
   const std::vector<Value> from = items_of(positive);
   std::vector<Value> to = items_of(others);
   for (const char* key : kInherited)
-    for (const Inherited& one : inherited(key, from, to)) {
-      const Value changed = Record(to[one.to]).set(key, from[one.from].field(key)).value();
-      if (one.is_copy)
-        to.push_back(changed);
-      else
-        to[one.to] = changed;
-    }
+    for (const Inherited& one : inherited(key, from, to))
+      to[one.to] = Record(to[one.to]).set(key, from[one.from].field(key)).value();
   return list_of(to);
 }
 

@@ -41,11 +41,16 @@ inline constexpr const char* kUnionTypes[] = {"auto",
 // The CONTROL_NET told which kind its hints are; "auto": none. Throws at another name.
 Value with_union_type(const Value& control_net, const std::string& type);
 
+// What an entry's ControlNets read in place of its text, if there is something: a tensor (B,
+// tokens, width), or what is told of one.
+inline constexpr const char* kControlText = "cross_attn_controlnet";
+
 // Which entries without a ControlNet, or without boxes (`key`), get those of which positive entry,
-// as in ComfyUI: those without an area, in turn. None where one of them has its own.
+// as in ComfyUI: those without an area, in turn. Where there are more to give than entries that
+// take, an entry stands here several times, and the last one counts. None where one of them has
+// its own.
 struct Inherited {
   std::size_t to = 0, from = 0;
-  bool is_copy = false;  // one more entry, `to` stays as it is
 };
 std::vector<Inherited> inherited(const char* key, const std::vector<Value>& positive,
                                  const std::vector<Value>& others);

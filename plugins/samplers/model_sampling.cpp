@@ -15,6 +15,21 @@ Prediction prediction_named(const std::string& name) {
                   "', which no sampler knows. Known: flow, eps, v_prediction, edm, x0, lcm.");
 }
 
+bool is_of_betas(const std::string& table) {
+  return table == "discrete" || table == "discrete_zero_snr" || table == "distilled" ||
+         table == "distilled_zero_snr";
+}
+
+Betas betas_of(const LevelRecipe& recipe) {
+  Betas betas;
+  if (recipe.multiplier < 1) {
+    betas.first = recipe.shift;
+    betas.last = recipe.multiplier;
+  }
+  if (recipe.table.ends_with("_zero_snr")) betas.terminal = Betas::Terminal::kZeroSnr;
+  return betas;
+}
+
 }  // namespace
 
 NoiseLevels make_levels(const LevelRecipe& recipe) {
@@ -22,11 +37,11 @@ NoiseLevels make_levels(const LevelRecipe& recipe) {
     if (recipe.table == "discrete_flow")
       return NoiseLevels::discrete_flow(recipe.shift, recipe.multiplier);
     if (recipe.table == "flux") return NoiseLevels::flux(recipe.shift);
-    const Betas zero_snr{.terminal = Betas::Terminal::kZeroSnr};
-    if (recipe.table == "discrete") return NoiseLevels::discrete();
-    if (recipe.table == "discrete_zero_snr") return NoiseLevels::discrete(zero_snr);
-    if (recipe.table == "distilled") return NoiseLevels::distilled();
-    if (recipe.table == "distilled_zero_snr") return NoiseLevels::distilled(zero_snr);
+    if (is_of_betas(recipe.table)) {
+      const Betas betas = betas_of(recipe);
+      return recipe.table.starts_with("distilled") ? NoiseLevels::distilled(betas)
+                                                   : NoiseLevels::discrete(betas);
+    }
     if (recipe.table == "continuous_edm")
       return NoiseLevels::continuous_edm(recipe.shift, recipe.multiplier);
     if (recipe.table == "continuous_v")
@@ -53,6 +68,10 @@ ModelSampling model_sampling(const Value& model) {
   if (recipe.table.starts_with("continuous")) {
     recipe.shift = settings.get<double>("noise_lowest", 0.002);
     recipe.multiplier = settings.get<double>("noise_highest", 120.0);
+  }
+  if (is_of_betas(recipe.table) && settings.has("noise_last")) {
+    recipe.shift = settings.get<double>("noise_first", Betas{}.first);
+    recipe.multiplier = settings.get<double>("noise_last", Betas{}.last);
   }
   const Prediction prediction = prediction_named(settings.get<std::string>("sampling", "flow"));
   NoiseLevels levels = make_levels(recipe);

@@ -19,9 +19,12 @@ struct LevelRecipe {
   // "discrete_flow", "flux"; "discrete" and "distilled", both with "_zero_snr" behind it, too;
   // "continuous_edm", "continuous_v"; "cascade"
   std::string table = "discrete_flow";
-  double shift =
-      1.0;  // of discrete_flow and cascade; mu of flux; the lowest level of the continuous ones
-  double multiplier = 1.0;  // of discrete_flow; the highest level of the continuous ones
+  // Of discrete_flow and cascade; mu of flux; the lowest level of the continuous ones; the first
+  // beta of the discrete and the distilled ones, where the last is below 1.
+  double shift = 1.0;
+  // Of discrete_flow; the highest level of the continuous ones; the last beta of the discrete and
+  // the distilled ones, or 1: as of Stable Diffusion.
+  double multiplier = 1.0;
 };
 
 // Throws unsupported at a table nobody knows.

@@ -33,6 +33,7 @@
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
 #include "unet_patch_nodes.h"
+#include "upscale_nodes.h"
 #include "video_latent_nodes.h"
 #include "window_node.h"
 
@@ -60,11 +61,11 @@ HEDDLE_PLUGIN(
     EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
     EmptyMiniMaxH3LatentAV, LTXVEmptyLatentAudio, LTXVConcatAVLatent, LTXVSeparateAVLatent,
     GetLatentSize, EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
-    unCLIPConditioning, ConditioningZeroOut, ConditioningCombine, ConditioningConcat,
-    ConditioningAverage, ConditioningSetAreaStrength, ConditioningMultiply, ConditioningSetArea,
-    ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo, ConditioningSetMask,
-    ConditioningSetTimestepRange, ConditioningTimestepsRange, ConditioningSetProperties,
-    ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
+    unCLIPConditioning, SD_4XUpscale_Conditioning, ConditioningZeroOut, ConditioningCombine,
+    ConditioningConcat, ConditioningAverage, ConditioningSetAreaStrength, ConditioningMultiply,
+    ConditioningSetArea, ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo,
+    ConditioningSetMask, ConditioningSetTimestepRange, ConditioningTimestepsRange,
+    ConditioningSetProperties, ConditioningSetPropertiesAndCombine, ConditioningSetDefaultCombine,
     PairConditioningSetProperties, PairConditioningSetPropertiesAndCombine,
     PairConditioningSetDefaultCombine, PairConditioningCombine, DualCFGGuider, DualModelGuider,
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3,

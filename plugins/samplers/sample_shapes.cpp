@@ -11,6 +11,7 @@
 #include "cond_weights.h"
 #include "conditioning.h"
 #include "control_nets.h"
+#include "joined_entries.h"
 #include "model_patches.h"
 #include "model_sampling.h"
 #include "pair_latent.h"
@@ -80,7 +81,7 @@ std::optional<EntryLists> lists_of(const JobShapes& job, const GuidePlan& plan) 
 }
 
 // The entries as a run has them; none where that depends on what a mask looks like.
-std::optional<ScopedLists> scoped_lists(const JobShapes& job, const EntryLists& all,
+std::optional<ScopedLists> scoped_lists(const JobShapes& job, EntryLists& all,
                                         const NoiseLevels& levels) {
   const Shape grid(job.latent.begin() + 2, job.latent.end());
   ScopedLists lists;
@@ -90,12 +91,15 @@ std::optional<ScopedLists> scoped_lists(const JobShapes& job, const EntryLists& 
       const EntryShapes& entry = entries[item];
       ScopedEntry made{.scope = scope_of(entry.scope, entry.mask.has_value(), grid, levels),
                        .list = lists.size() - 1,
-                       .item = item};
+                       .item = item,
+                       .control_list = lists.size() - 1,
+                       .control_item = item};
       if (made.scope.bounded_by_mask) return {};
       list.push_back(std::move(made));
     }
   }
   add_opposites(lists);
+  join_entries(lists, all);
   return lists;
 }
 
@@ -330,7 +334,7 @@ void infer_run(Infer& question, const JobShapes& told) {
     const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
     const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
     const GuidePlan plan(guide_of(job), sampling, looks_twice);
-    const std::optional<EntryLists> entries = lists_of(job, plan);
+    std::optional<EntryLists> entries = lists_of(job, plan);
     if (!entries) return;
     const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
     if (!lists) return;

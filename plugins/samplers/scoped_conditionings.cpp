@@ -6,6 +6,7 @@
 
 #include "boxes.h"
 #include "conditioning.h"
+#include "joined_entries.h"
 #include "noise_mask.h"
 
 namespace heddle::samplers {
@@ -46,6 +47,7 @@ ScopedConditionings::ScopedConditionings(Context& ctx, const GuidePlan& plan,
     read_list(ctx, plan.list(i), levels);
   }
   add_opposites(lists_);
+  join_entries(lists_, entries_);
 }
 
 void ScopedConditionings::read_list(Context& ctx, const Value& conditioning,
@@ -62,7 +64,9 @@ void ScopedConditionings::read_list(Context& ctx, const Value& conditioning,
                      .list = list,
                      .item = item,
                      .mask_list = list,
-                     .mask_item = item};
+                     .mask_item = item,
+                     .control_list = list,
+                     .control_item = item};
     if (has_mask) {
       const GridMask& mask =
           masks_

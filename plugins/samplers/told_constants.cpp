@@ -76,6 +76,15 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {1, count}});
       continue;
     }
+    if (kind == Kind::kTask) {
+      constants.push_back(
+          {name, HEDDLE_F32, {1, model_settings(model).field("task_numbers").count()}});
+      continue;
+    }
+    if (kind == Kind::kLevel) {
+      constants.push_back({name, HEDDLE_I32, {1}});
+      continue;
+    }
     if (kind == Kind::kPositions) {
       constants.push_back({name, HEDDLE_F32, {2, 3}});
       continue;

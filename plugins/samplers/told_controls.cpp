@@ -22,8 +22,10 @@ std::optional<Constants> told_constants(const ControlledSet& asked, const Contro
   const ConcatPlace place{.items = asked.point.front(),
                           .grid = Shape(asked.point.begin() + 2, asked.point.end()),
                           .box = {}};
+  EntryShapes entry = *asked.entry;
+  if (const auto text = info_of(entry.scope.field(kControlText))) entry.text = *text;
   std::optional<Constants> constants =
-      constants_of(*asked.entry, conditioning_inputs(control.model), control.model, place);
+      constants_of(entry, conditioning_inputs(control.model), control.model, place);
   const std::optional<HintShapes> hint = hint_shapes(control, place.grid, place.items);
   if (!constants || !hint) return {};
   constants->push_back({kHint, HEDDLE_F32, hint->latent});
@@ -53,17 +55,15 @@ std::vector<EntryShapes> with_inherited_of(const std::vector<EntryShapes>& posit
                                            std::vector<EntryShapes> entries) {
   const auto scopes = [](const std::vector<EntryShapes>& list) {
     std::vector<Value> values;
-    for (const EntryShapes& entry : list) values.push_back(entry.scope);
+    for (const EntryShapes& entry : list)
+      values.push_back(entry.mask ? Record(entry.scope).set("mask", value_of(true)).value()
+                                  : entry.scope);
     return values;
   };
   for (const char* key : kInherited)
     for (const Inherited& one : inherited(key, scopes(positive), scopes(entries))) {
-      EntryShapes changed = entries[one.to];
-      changed.scope = Record(changed.scope).set(key, positive[one.from].scope.field(key)).value();
-      if (one.is_copy)
-        entries.push_back(std::move(changed));
-      else
-        entries[one.to] = std::move(changed);
+      Value& scope = entries[one.to].scope;
+      scope = Record(scope).set(key, positive[one.from].scope.field(key)).value();
     }
   return entries;
 }

@@ -193,20 +193,6 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
                    "sdxl_square");
             }),
             {"300 numbers beside the text", "unCLIP"});
-  for (const char* module : {"add_embedding.", "class_embedding."})
-    unet_says(engine_refusal([&] {
-                call(file("sd1",
-                          [&](std::vector<FileTensor>& tensors) {
-                            for (const char* part : {"linear_1.", "linear_2."})
-                              for (const auto& [kind, shape] :
-                                   {std::pair("weight", std::vector<std::int64_t>{128, 4}),
-                                    std::pair("bias", std::vector<std::int64_t>{128})})
-                                tensors.push_back(
-                                    seeded_tensor(std::string(module) + part + kind, shape));
-                          }),
-                     "sd1_square");
-              }),
-              {"unet.safetensors", "a UNet of Lotus", "Use a UNet of Stable Diffusion"});
 }
 
 BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_read_up_to_the_first_gap) {

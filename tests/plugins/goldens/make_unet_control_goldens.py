@@ -194,8 +194,9 @@ class UnionOf:
 class Controlled:
     """A UNet with ControlNets beside it: (model, strength, hint, timestep below which it rests) each."""
 
-    def __init__(self, unet, nets):
-        self.unet, self.nets = unet, nets
+    def __init__(self, unet, nets, text=None):
+        """text: what the ControlNets read in place of the UNet's."""
+        self.unet, self.nets, self.text = unet, nets, text
 
     def __call__(self, x, time, encoder_hidden_states, added_cond_kwargs):
         sums, inputs = {}, {}
@@ -209,7 +210,8 @@ class Controlled:
                 made = beside.features(model, "full", rows_for(hint, len(x)))
                 features = [strength * each for each in made.values()]
                 continue
-            for key, made in residuals_of(model, x, time, encoder_hidden_states, hint, inputs).items():
+            text = encoder_hidden_states if self.text is None else self.text.expand(len(x), -1, -1)
+            for key, made in residuals_of(model, x, time, text, hint, inputs).items():
                 sums[key] = sums.get(key, 0) + strength * made
         downs = [sums[f"control.output.{i}"] for i in range(len(sums) - 1)]
         return self.unet(
@@ -239,6 +241,10 @@ def draw():
     latent = unets.euler(unets.denoiser(model, *texts, 7.0), noise, levels)
     unets.keep("sd1_controlled", vae, latent[:1], SD_SCALE)
     unets.expected["sd1_controlled.latent"] = latent
+
+    # A ControlNet that reads no words, whichever the UNet reads.
+    model = Controlled(unets.make_unet("sd1"), [(net, 0.3, hint, 0)], texts[1][0])
+    unets.keep("worded_controlled", vae, unets.euler(unets.denoiser(model, *texts, 7.0), unets.noised(levels), levels), SD_SCALE)
 
     # A ControlNet that is a LoRA of the UNet, and an adapter beside one that is none.
     unet = unets.make_unet("sd1")

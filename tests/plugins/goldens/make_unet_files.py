@@ -1,5 +1,5 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
-refiner, unCLIP, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
+refiner, unCLIP, the x4 upscaler, Lotus, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
 vision towers of CLIP and IP-Adapters.
 
     make_unet_files.py
@@ -45,6 +45,16 @@ UNETS = {
         projection_class_embeddings_input_dim=2560,
         **SDXL,
     ),
+    "x4": dict(
+        block_out_channels=(256, 512, 512, 1024),
+        down_block_types=(PLAIN, TEXT, TEXT, TEXT),
+        attention_head_dim=8,
+        cross_attention_dim=1024,
+        use_linear_projection=True,
+        only_cross_attention=(True, True, True, False),
+        num_class_embeds=1000,
+        in_channels=7,
+    ),
 }
 OUTSIDE = {
     "conv_in.": "input_blocks.0.0.",
@@ -52,6 +62,7 @@ OUTSIDE = {
     "time_embedding.linear_2.": "time_embed.2.",
     "add_embedding.linear_1.": "label_emb.0.0.",
     "add_embedding.linear_2.": "label_emb.0.2.",
+    "class_embedding.weight": "label_emb.weight",
     "conv_norm_out.": "out.0.",
     "conv_out.": "out.2.",
     "mid_block.resnets.0.": "middle_block.0.",
@@ -277,9 +288,16 @@ def ip_adapter(kind, unet_kind, seen):
     return out
 
 
-def autoencoder():
-    levels = dict(down_block_types=["DownEncoderBlock2D"] * 4, up_block_types=["UpDecoderBlock2D"] * 4)
-    model = AutoencoderKL(block_out_channels=(128, 256, 512, 512), layers_per_block=2, latent_channels=4, **levels)
+def lotus():
+    """The UNet of Stable Diffusion 2.1 by the names of diffusers, with four numbers in place of a label."""
+    told = UNETS["sd2"] | {"class_embed_type": "projection", "projection_class_embeddings_input_dim": 4}
+    ups = tuple(block.replace("Down", "Up") for block in reversed(told["down_block_types"]))
+    return shapes_of(UNet2DConditionModel(**told, up_block_types=ups))
+
+
+def autoencoder(widths=(128, 256, 512, 512)):
+    levels = dict(down_block_types=["DownEncoderBlock2D"] * len(widths), up_block_types=["UpDecoderBlock2D"] * len(widths))
+    model = AutoencoderKL(block_out_channels=widths, layers_per_block=2, latent_channels=4, **levels)
     return {name: list(tensor.shape) for name, tensor in original_names.autoencoder(model.state_dict()).items()}
 
 
@@ -311,6 +329,7 @@ def main():
     with torch.device("meta"):
         parts = {kind: unet(kind) for kind in UNETS}
         parts |= {"clip_l": clip_l(), "clip_h": open_clip(1024, 24), "clip_g": open_clip(1280, 32), "vae": autoencoder()}
+        parts |= {"lotus": lotus(), "vae_x4": autoencoder((128, 256, 512))}
         parts |= {f"control_{kind}": original_control_net(kind) for kind in ("sd1", "sd2")}
         parts |= {"control_sdxl": control_net("sdxl"), "union_sdxl": union("sdxl"), "lora_sdxl": control_lora("sdxl")}
         parts |= {
@@ -343,6 +362,9 @@ def main():
             "model.diffusion_model.label_emb.": f"label_{name}",
             "embedder.model.visual.": f"open_tower_{name}",
         }
+    files["checkpoints/x4-upscaler-ema"] = files["checkpoints/v2-1_768-ema-pruned"] | {
+        "model.diffusion_model.": "x4", "first_stage_model.": "vae_x4"}
+    files["diffusion_models/lotus-depth-d-v1-1"] = {"": "lotus"}
     visions = {"clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
     controls = {
         "control_scribble": [["control_model.", "control_sd1"]],

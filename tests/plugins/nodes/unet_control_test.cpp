@@ -1,6 +1,5 @@
-// Stable Diffusion and SDXL with ControlNets, from the prompt to the picture, over models whose
-// weights follow from their names, against PyTorch (../goldens/make_unet_control_goldens.py), and
-// on several devices and with little memory.
+// Stable Diffusion and SDXL with ControlNets, over models whose weights follow from their names,
+// against PyTorch (../goldens/make_unet_control_goldens.py), on several devices, in little memory.
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/infer_check.h"
@@ -25,7 +24,6 @@ struct UnetControlWorkflow : UnetWorkflow {
         "hint", "test.image",
         cat(R"("path": ")", (folder / "picture.safetensors").string(), R"(", "name": "picture")"));
   }
-  // What a run calls is told before it.
   void told_whole(const std::string& nodes) const {
     heddle::EngineOptions again = engine_options();
     again.model_dirs = {folder / "models"};
@@ -73,6 +71,55 @@ BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch) {
   add_control("sd1");
   check(two_hints(picture()), "sd1_controlled");
   told_whole(two_hints(grey()));
+}
+
+BOOST_AUTO_TEST_CASE(a_control_net_with_a_text_of_its_own_equals_pytorch) {
+  write("sd1");
+  add_control("sd1");
+  const auto flow = [&](const std::string& hint) {
+    const auto worded = [](const char* from, const char* to) {
+      return node(to, "CLIPTextEncodeControlnet",
+                  cat(R"("clip": ["model", 1], "text": "", "conditioning": [")", from, R"(", 0])"));
+    };
+    return loader() + texts() + net("sd1") + hint + worded("one", "worded") +
+           worded("two", "other") +
+           node("applied", "ControlNetApplyAdvanced", R"("positive": ["worded", 0],
+                "negative": ["other", 0], "control_net": ["net", 0], "image": ["hint", 0],
+                "strength": 0.3, "start_percent": 0, "end_percent": 1)") +
+           drawing(sampler("7.0", "euler", "normal") + kFromApplied);
+  };
+  check(flow(picture()), "worded_controlled");
+  told_whole(flow(grey()));
+}
+
+// Where a positive conditioning has an area, the negative one gets it, too, with its ControlNet.
+BOOST_AUTO_TEST_CASE(an_area_s_control_net_is_beside_the_negative_conditioning) {
+  write("sd1");
+  add_control("sd1");
+  const auto drawn = [&](const std::string& negative) {
+    const auto area = [](const char* from, const char* to) {
+      const char* place = R"("width": 0.5, "height": 1.0, "x": 0, "y": 0, "strength": 1.0)";
+      return node(to, "ConditioningSetAreaPercentage",
+                  cat(place, R"(, "conditioning": [")", from, R"(", 0])"));
+    };
+    const auto both = [](const char* to, const char* whole, const char* part) {
+      return node(to, "ConditioningCombine",
+                  cat(R"("conditioning_1": [")", whole, R"(", 0], "conditioning_2": )", part));
+    };
+    const std::string nodes =
+        loader() + texts() + net("sd1") + picture() + area("one", "left") + area("two", "bare") +
+        node("applied", "ControlNetApplyAdvanced", R"("positive": ["left", 0], "strength": 0.3,
+             "negative": ["bare", 0], "control_net": ["net", 0], "image": ["hint", 0],
+             "start_percent": 0, "end_percent": 1)") +
+        both("all", "one", R"(["applied", 0])") + both("others", "two", R"(["applied", 1])") +
+        both("bares", "two", R"(["bare", 0])") +
+        drawing(sampler("7.0", "euler", "normal") +
+                cat(R"(, "positive": ["all", 0], "negative": [")", negative, R"(", 0])"));
+    return run_whole("{" + nodes + "}", {"drawn.LATENT"}).floats("drawn.LATENT", "samples");
+  };
+  const std::vector<float> added = drawn("two");
+  BOOST_TEST((added == drawn("others")));
+  BOOST_TEST(relative_error(added, drawn("bares")) > 100 * kTolerance);
 }
 
 // A file of what a ControlNet differs from the model by makes the ControlNet again.

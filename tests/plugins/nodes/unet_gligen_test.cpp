@@ -89,6 +89,20 @@ BOOST_AUTO_TEST_CASE(conditionings_with_and_without_boxes_equal_pytorch) {
   is(drawn(both, "both"), "mixed");
 }
 
+// Of the boxes of two positive conditionings a single negative one gets the last.
+BOOST_AUTO_TEST_CASE(the_last_of_several_boxes_is_the_negative_one_s) {
+  const std::array<int, 4> later{40, 0, 32, 48};
+  const std::string both = gligen_loader() + one() + box("one", "late", "a photo of a dog", later) +
+                           node("both", "ConditioningCombine",
+                                R"("conditioning_1": ["boxed", 0], "conditioning_2": ["late", 0])");
+  const std::vector<float> inherited = drawn(both, "both");
+  const auto with_own = [&](const std::array<int, 4>& where, const char* phrase) {
+    return drawn(both + box("two", "own", phrase, where), "both", "own");
+  };
+  BOOST_TEST((inherited == with_own(later, "a photo of a dog")));
+  BOOST_TEST(relative_error(inherited, with_own({8, 8, 32, 24}, "a photo of a cat")) > kTolerance);
+}
+
 // What the negative conditioning has by itself stays, here the very same.
 BOOST_AUTO_TEST_CASE(a_negative_conditioning_keeps_its_boxes) {
   const std::string nodes =

@@ -4,7 +4,7 @@
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/node_fixture.h"
-#include "tests/support/unet_models.h"
+#include "tests/support/shown_models.h"
 
 using heddle::Engine;
 using heddle::EngineOptions;
@@ -21,6 +21,9 @@ struct PlacedUnet : NodeFixture {
     for (const char* kind : {"sd1", "sdxl"})
       write_safetensors(folder / "models/diffusion_models" / cat(kind, ".safetensors"),
                         heddle::test::unet_model(kind));
+    for (const char* kind : {"lotus", "x4"})
+      write_safetensors(folder / "models/diffusion_models" / cat(kind, ".safetensors"),
+                        heddle::test::shown_model(kind));
     for (const int width : {64, 128})
       write_safetensors(folder / cat("texts", width, ".safetensors"),
                         {seeded_tensor("in.one.cross_attn", {1, 7, width}),
@@ -36,6 +39,7 @@ struct PlacedUnet : NodeFixture {
   }
   // Two items, guided, of a size that does not divide evenly.
   std::string flow(const char* kind, const std::string& hints) const {
+    if (std::string(kind) == "x4") return upscaling(hints);
     return cat(
         R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", kind,
         R"(.safetensors", "weight_dtype": "default"}}, "one": )", text(kind, "one"), R"(, "two": )",
@@ -44,6 +48,20 @@ struct PlacedUnet : NodeFixture {
       "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
         "cfg": 2.0, "sampler_name": "euler", "scheduler": "normal", "positive": ["one", 0],
         "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
+        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  // Of two small pictures with noise in them.
+  std::string upscaling(const std::string& hints) const {
+    return cat(
+        R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "x4.safetensors",
+        "weight_dtype": "default"}}, "one": )",
+        text("x4", "one"), R"(, "two": )", text("x4", "two"),
+        R"(, "small": {"class_type": "EmptyImage", "inputs": {"width": 9, "height": 5, "batch_size": 2, "color": 12345}},
+      "larger": {"class_type": "SD_4XUpscale_Conditioning", "inputs": {"images": ["small", 0],
+        "positive": ["one", 0], "negative": ["two", 0], "scale_ratio": 4.0, "noise_augmentation": 0.1}},
+      "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
+        "cfg": 2.0, "sampler_name": "euler", "scheduler": "normal", "positive": ["larger", 0],
+        "negative": ["larger", 1], "latent_image": ["larger", 2], "denoise": 1.0})",
         hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
   }
   EngineOptions options_for(std::vector<std::string> devices, std::uint64_t budget = 0) const {
@@ -89,6 +107,14 @@ BOOST_AUTO_TEST_CASE(dividing_the_first_keeps_its_bytes) { check("sd1", 2 << 20)
 
 BOOST_AUTO_TEST_CASE(dividing_sdxl_keeps_its_bytes, *boost::unit_test::label("long")) {
   check("sdxl", 6 << 20);
+}
+
+BOOST_AUTO_TEST_CASE(dividing_the_upscaler_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("x4", 5 << 19);
+}
+
+BOOST_AUTO_TEST_CASE(dividing_lotus_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("lotus", 6 << 20);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

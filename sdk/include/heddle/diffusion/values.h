@@ -16,12 +16,11 @@
  *   batch_index   list of ints, optional: which item of a batch each item was, for its noise
  *
  *   ComfyUI keeps LATENT raw and normalises inside the sampler. Here samplers hand on what they end
- *   with, scaled, and the VAE nodes scale and shift, because with separate files only the
- *   autoencoder's own file knows the two numbers; a diffusers folder and the same model in single
- *   files then give the same bytes. Users see no difference: a sampler takes raw latents too, with
- *   the constants of its model's settings (latent_scale, latent_shift; FLUX's when absent), and
- *   leaves a latent of zeros as it is, whatever its units. A node that computes with latents of
- *   both kinds converts first.
+ *   with, scaled, and the VAE nodes scale and shift: with separate files only the autoencoder's own
+ *   knows the two numbers, and a diffusers folder and the same model in single files then give the
+ *   same bytes. Users see no difference: a sampler takes raw latents too, with the constants of its
+ *   model's settings (latent_scale, latent_shift; FLUX's when absent), and leaves a latent of zeros
+ *   as it is, whatever its units. A node that computes with latents of both kinds converts first.
  * CONDITIONING  list of records
  *   cross_attn    tensor (B, tokens, width)
  *   pooled_output tensor (B, width), optional
@@ -37,8 +36,8 @@
  *   default       bool, optional: it counts where the other entries leave something of 1
  *   concat_latent_image, concat_mask  tensors (B, C, h, w) and (B, 1, H, W) f32, optional: a
  *                 picture with a part masked out, in the autoencoder's units, for models that read
- *                 it. Others leave it. Of models of videos (B, n C, T, h, w), n latents, and
- *                 (B, 1|4, T, h, w); concat_mask_index, int, optional: channels before the mask
+ *                 it (of pixels: plugins/samplers/noised_picture.h). Of videos (B, n C, T, h, w), n
+ *                 latents, and (B, 1|4, T, h, w); concat_mask_index, int: channels before the mask
  *   clip_vision_output  CLIP_VISION_OUTPUT, optional: what models with vision_width see of pictures
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
  *                 that the model is shown. reference_latents_method, a text: where they lie.
@@ -111,6 +110,7 @@
  *                 of a CLIP_VISION_OUTPUT
  *   picture_width  int, optional: of embeddings of pictures that it can read as "y", in place
  *                 of a pooled text; half of y, where that has numbers about their noise (unCLIP)
+ *   task_numbers, concat_levels, noise_first, noise_last: plugins/denoisers/unet_settings.h
  *   size_numbers  int, optional: of the input "sizes" (1|B, n): height, width, crop_h, crop_w,
  *                 then target_height and target_width (6), or an aesthetic score (5)
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
