@@ -42,6 +42,8 @@ int list_models(const Request& request, Output& output);
 int list_server_devices(const Request& request, Output& output);
 int change_keys(const Request& request, Output& output);  // of a file of API keys
 int make_plugin(const Request& request, Output& output);  // operands: kind, name
+// What configures the build of such a folder, with the heddle that this program is of.
+std::vector<std::string> configure_command(const std::string& folder, const std::string& build);
 int develop_plugin(const Request& request,
                    Output& output);  // operand: folder; until a signal comes
 int list_nodes(const Request& request, Output& output);

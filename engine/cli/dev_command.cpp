@@ -6,11 +6,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <string_view>
 #include <system_error>
 
 #include "engine/base/error.h"
@@ -48,6 +51,17 @@ int run_process(const std::vector<std::string>& command) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+bool has_in_path(const char* program) {
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path == nullptr ? "" : path;
+  while (!rest.empty()) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    if (::access((fs::path(rest.substr(0, end)) / program).c_str(), X_OK) == 0) return true;
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return false;
+}
+
 // What can change: all files but hidden ones and what is built and made, with time and size.
 using Files = std::map<fs::path, std::pair<fs::file_time_type, std::uintmax_t>>;
 
@@ -71,11 +85,8 @@ Files files_in(const fs::path& folder) {
 // True when all went well. What went wrong the processes have said.
 bool build_and_run(const fs::path& folder, Output& output) {
   const std::string build = (folder / "build").string();
-  // An installed heddle is a folder above the program; a build folder is the program's.
-  const fs::path program = engine::program_folder();
   const std::vector<std::vector<std::string>> steps{
-      {"cmake", "-S", folder.string(), "-B", build,
-       cat("-DCMAKE_PREFIX_PATH=", program.string(), ";", program.parent_path().string())},
+      configure_command(folder.string(), build),
       {"cmake", "--build", build},
       {"ctest", "--test-dir", build, "--output-on-failure"},
       {"cmake", "--build", build, "--target", "run_workflow"}};
@@ -105,6 +116,21 @@ bool wait_for_reason(const fs::path& folder, const Files& before, bool reads) {
 }
 
 }  // namespace
+
+std::vector<std::string> configure_command(const std::string& folder, const std::string& build) {
+  // An installed heddle is a folder above the program; a build folder is the program's.
+  const fs::path program = engine::program_folder();
+  std::vector<std::string> command{
+      "cmake", "-S",
+      folder,  "-B",
+      build,   cat("-DCMAKE_PREFIX_PATH=", program.string(), ";", program.parent_path().string())};
+  // CMake's own choice is make, which may not be there; a choice made before stays.
+  std::error_code error;
+  if (!fs::exists(fs::path(build) / "CMakeCache.txt", error) &&
+      std::getenv("CMAKE_GENERATOR") == nullptr && has_in_path("ninja"))
+    command.insert(command.end(), {"-G", "Ninja"});
+  return command;
+}
 
 int develop_plugin(const Request& request, Output& output) {
   const fs::path folder = request.operands.empty() ? fs::path() : fs::path(request.operands[0]);

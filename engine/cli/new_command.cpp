@@ -50,8 +50,9 @@ void check_name(const std::string& name) {
                    "letters, digits and '_', ",
                    kMost, " at most."));
   // Targets of CMake's own, and kinds of devices that there are.
-  constexpr std::array kTaken{"all", "clean", "help", "install", "package", "test",
-                              "cpu", "cuda",  "fake", "host",    "auto",    "heddle"};
+  constexpr std::array kTaken{"all",  "clean",  "help",     "install",     "package",
+                              "test", "cpu",    "cuda",     "fake",        "host",
+                              "auto", "heddle", "workflow", "run_workflow"};
   if (std::ranges::count(kTaken, name) != 0)
     refuse_new(cat(engine::quote(name), " has a meaning already. Take another name."));
 }
@@ -87,6 +88,16 @@ std::string with_name(std::string_view text, const std::string& name) {
   return made;
 }
 
+// As one types it.
+std::string shell_line(const std::vector<std::string>& command) {
+  std::string line;
+  for (const std::string& part : command) {
+    const bool is_plain = part.find_first_of(" ;") == std::string::npos;
+    line += cat(line.empty() ? "" : " ", is_plain ? part : cat("'", part, "'"));
+  }
+  return line;
+}
+
 }  // namespace
 
 int make_plugin(const Request& request, Output& output) {
@@ -113,8 +124,9 @@ int make_plugin(const Request& request, Output& output) {
       engine::write_file(fs::path(name) / with_name(below, name), with_name(file.content, name),
                          engine::Lasting::yes);
     }
-  output.write(cat("made ", name, "/. Now:\n  cd ", name,
-                   "\n  cmake -B build && cmake --build build\n  ctest --test-dir build\n"
+  output.write(cat("made ", name, "/. Now:\n  cd ", name, "\n  ",
+                   shell_line(configure_command(".", "build")),
+                   "\n  cmake --build build\n  ctest --test-dir build\n"
                    "or all of it, again with every change: heddle dev ",
                    name, "\n"));
   return kExitDone;

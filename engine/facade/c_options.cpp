@@ -92,6 +92,10 @@ EngineOptions options_of(const heddle_engine_options* from) {
   options.idle_seconds = o.idle_seconds;
   options.fidelity = fidelity_of(o.fidelity).value_or(Fidelity::exact);
   options.isolation.plugins = list_of(o.isolate, o.isolate_count, "isolate");
+  if (!(o.isolate_seconds >= 0))
+    throw engine::Error(engine::Code::invalid_argument,
+                        engine::cat("isolate_seconds is ", o.isolate_seconds,
+                                    "; it is a number of seconds, or 0 for no limit"));
   options.isolation.call_seconds = o.isolate_seconds;
   options.isolation.sandbox = o.isolate_sandbox != 0;
   if (o.isolate_memory != nullptr)

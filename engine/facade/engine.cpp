@@ -51,12 +51,12 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  const std::vector<fs::path> folders = plugin_folders(options);
+  const std::vector<fs::path> plugin_dirs = plugin_folders(options);
   if (options.isolation.plugins.empty())
-    plugins = engine::load_plugins(folders);
+    plugins = engine::load_plugins(plugin_dirs);
   else
     plugins = engine::load_plugins(
-        folders, engine::isolating(options.isolation, engine::plugin_files(folders)));
+        plugin_dirs, engine::isolating(options.isolation, engine::plugin_files(plugin_dirs)));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 

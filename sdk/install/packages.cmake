@@ -30,6 +30,7 @@ set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the developers of heddle" CACHE STRING "name and address of who answers for the Debian packages")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS "heddle") # which runs the workflows of plugins' tests
 set(ours "libheddle (= ${PROJECT_VERSION})")
 heddle_debian(program heddle graphics "${ours}" "runs workflow graphs of diffusion models")
 heddle_debian(library libheddle libs "" "engine, plugins and a small model of heddle")

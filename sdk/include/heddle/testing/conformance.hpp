@@ -6,7 +6,7 @@
 //   std::cout << report.text();
 //   return report.passed() ? 0 : 1;
 //
-// The program heddle-conformance does the same, and holds streams, events, copies, weights and
+// The program lib/heddle/testing/conformance does the same, and holds streams, events, copies, weights and
 // refusals against the rules of heddle/abi/device.h, too.
 #pragma once
 
