@@ -166,9 +166,10 @@ std::shared_ptr<WorkerProcess> IsolatedPlugin::worker_for(std::uint64_t run,
     };
     std::shared_ptr<WorkerProcess> chosen = take([&](const auto& w) { return w == wanted; });
     if (chosen == nullptr && run != 0)
-      chosen = take([&](const auto& w) { return w->run == run && !w->is_idle(); });
+      chosen = take([&](const auto& w) { return w->run == run && !w->is_idle() && w->is_alive(); });
     if (chosen == nullptr) {
-      chosen = take([](const auto& w) { return w->is_idle(); });
+      // In this order: a call that is lost marks the worker as ended before it is over.
+      chosen = take([](const auto& w) { return w->is_idle() && w->is_alive(); });
       if (chosen != nullptr) chosen->run = run;
     }
     if (chosen != nullptr) {
