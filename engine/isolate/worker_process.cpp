@@ -1,0 +1,164 @@
+#include "engine/isolate/worker_process.h"
+
+#include <chrono>
+#include <new>
+
+#include "engine/base/error.h"
+#include "engine/base/text.h"
+
+namespace heddle::engine {
+
+namespace {
+
+// To load the plugin, which may wait for a disk; so long a process that starts is waited for.
+constexpr std::chrono::seconds kMostStart{120};
+
+}  // namespace
+
+Lane::Lane(int socket) : channel(socket), memory_(sizeof(LaneFlags)) {
+  new (memory_.data()) LaneFlags;
+}
+
+WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesystem::path& program,
+                             const WorkerSettings& settings)
+    : spawner_(std::move(spawner)) {
+  const auto [ours, theirs] = socket_pair();
+  control_ = std::make_shared<WorkerControl>(ours);
+  {
+    const FileDescriptor its_end(theirs);
+    process_ = spawner_->start(program, settings.arguments(), its_end.number());
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  bool is_slow = false;
+  control_->while_waiting([&] {
+    is_slow = std::chrono::steady_clock::now() - begin > kMostStart;
+    if (is_slow) throw ChannelClosed();
+  });
+  try {
+    described_ = control_->receive().body;
+  } catch (const ChannelClosed&) {
+    throw Error(Code::io, cat(settings.plugin, ": the worker that was to load the plugin ",
+                              end(is_slow), " before it had"));
+  } catch (...) {
+    end(true);
+    throw;
+  }
+  control_->have_patience();
+}
+
+WorkerProcess::~WorkerProcess() { end(false); }
+
+std::string WorkerProcess::end(bool hangs) {
+  const auto ended = end_.lock();
+  if (!ended->empty()) return *ended;
+  is_alive_ = false;
+  written_->close();
+  read_->close();
+  lanes_.lock()->clear();
+  control_->shut_down();
+  if (hangs) {
+    kill_process(process_);
+    *ended = "was ended";
+  } else {
+    *ended = end_process(process_);
+  }
+  return *ended;
+}
+
+std::unique_ptr<Lane> WorkerProcess::take_lane() {
+  {
+    const auto lanes = lanes_.lock();
+    if (!lanes->empty()) {
+      std::unique_ptr<Lane> lane = std::move(lanes->back());
+      lanes->pop_back();
+      return lane;
+    }
+  }
+  const auto [ours, theirs] = socket_pair();
+  const FileDescriptor its_end(theirs);
+  auto lane = std::make_unique<Lane>(ours);
+  const FileDescriptor flags(lane->memory().read_only_descriptor());
+  // Both as one: the worker takes the flags for those of the lane before them.
+  const auto lanes = lanes_.lock();
+  control_->send(ControlMessage::lane, {}, its_end.number());
+  control_->send(ControlMessage::flags, {}, flags.number());
+  return lane;
+}
+
+void WorkerProcess::give_back(std::unique_ptr<Lane> lane) {
+  if (is_alive_) lanes_.lock()->push_back(std::move(lane));
+}
+
+std::shared_ptr<SharedStorage> WorkerProcess::make_shared_memory(std::uint64_t bytes,
+                                                                 std::shared_ptr<void> counted) {
+  auto storage =
+      std::make_shared<SharedStorage>(written_->take(bytes), written_, std::move(counted));
+  lend(storage, true);
+  return storage;
+}
+
+std::shared_ptr<SharedStorage> WorkerProcess::make_read_memory(std::uint64_t bytes,
+                                                               std::shared_ptr<void> counted) {
+  return std::make_shared<SharedStorage>(read_->take(bytes), read_, std::move(counted));
+}
+
+void WorkerProcess::lend(const std::shared_ptr<SharedStorage>& storage, bool is_writable) {
+  storage->buffer().map_in(control_, is_writable);
+  const auto lent = lent_.lock();
+  LentMemory& memory = lent->memory[storage->buffer().id()];
+  memory.storage = storage;
+  ++memory.count;
+}
+
+std::shared_ptr<SharedStorage> WorkerProcess::lent_memory(std::uint64_t id) const {
+  const auto lent = lent_.lock();
+  const auto found = lent->memory.find(id);
+  if (found == lent->memory.end())
+    throw Error(Code::internal, cat("a worker gives memory ", id, ", which it does not have"));
+  return found->second.storage;
+}
+
+std::uint64_t WorkerProcess::lend(Value value) {
+  const auto lent = lent_.lock();
+  const std::uint64_t id = ++lent->last_value;
+  lent->values[id] = {std::move(value), 1};
+  return id;
+}
+
+Value WorkerProcess::lent_value(std::uint64_t id) const {
+  const auto lent = lent_.lock();
+  const auto found = lent->values.find(id);
+  if (found == lent->values.end())
+    throw Error(Code::internal, cat("a worker gives the value ", id, ", which it does not have"));
+  return found->second.value;
+}
+
+void WorkerProcess::release(BytesReader& from) {
+  std::vector<LentMemory> memory;  // go without the lock
+  std::vector<LentValue> values;
+  const auto lent = lent_.lock();
+  const auto let_go = [&](auto& all, auto& gone) {
+    for (std::uint32_t left = from.count(); left > 0; --left) {
+      const auto id = from.number<std::uint64_t>();
+      const auto count = from.number<std::uint64_t>();
+      const auto found = all.find(id);
+      if (found == all.end()) continue;
+      found->second.count -= std::min(count, found->second.count);
+      if (found->second.count > 0) continue;
+      gone.push_back(std::move(found->second));
+      all.erase(found);
+    }
+  };
+  let_go(lent->memory, memory);
+  let_go(lent->values, values);
+}
+
+void WorkerProcess::drop(DropKind kind, std::uint64_t id) {
+  BytesWriter body;
+  body.number(std::uint8_t(kind));
+  body.number(id);
+  body.number(std::uint64_t{1});
+  if (is_alive_) control_->send(ControlMessage::drop, body);
+}
+
+}  // namespace heddle::engine
