@@ -17,9 +17,7 @@ struct Header {
   std::uint32_t kind = 0, has_descriptor = 0;
   std::uint64_t bytes = 0;
 };
-// Of a body: a wild worker must not make the engine ask for all memory.
-constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-constexpr std::size_t kReadBytes = 64 << 10;
+constexpr std::size_t kReadBytes = 64 << 10, kMostReadBytes = 1 << 20;
 
 }  // namespace
 
@@ -53,6 +51,7 @@ void Channel::write(const char* data, std::size_t bytes, int descriptor) {
       data += sent;
       bytes -= std::size_t(sent);
       descriptor = -1;  // it went with the first byte
+      if (bytes > 0) waited();
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       waited();
     } else if (errno == EPIPE || errno == ECONNRESET) {
@@ -64,10 +63,10 @@ void Channel::write(const char* data, std::size_t bytes, int descriptor) {
 }
 
 void Channel::send(std::uint32_t kind, std::string_view body, int descriptor) {
-  if (body.size() > kMostBytes)
+  if (body.size() > kMostMessageBytes)
     throw Error(Code::unsupported,
                 cat("a message of ", body.size(), " bytes is too large for a worker; at most ",
-                    kMostBytes, " bytes of texts and numbers cross at once"));
+                    kMostMessageBytes, " bytes of texts and numbers cross at once"));
   const Header header{kind, descriptor >= 0 ? 1u : 0u, body.size()};
   const MutexLock lock(sending_);
   if (body.size() <= kReadBytes) {  // one call of the system
@@ -82,35 +81,41 @@ void Channel::send(std::uint32_t kind, std::string_view body, int descriptor) {
 
 void Channel::fill(std::size_t bytes) {
   while (buffer_.size() - begin_ < bytes) {
-    if (begin_ == buffer_.size()) {
-      buffer_.clear();
+    // What has been taken makes room before more comes, and no more room than one read needs.
+    if (begin_ == buffer_.size() || begin_ >= kReadBytes) {
+      buffer_.erase(0, begin_);
       begin_ = 0;
     }
     const std::size_t have = buffer_.size();
     const std::size_t missing = bytes - (have - begin_);
-    buffer_.resize(have + std::max(kReadBytes, missing));
+    buffer_.resize(have + std::clamp(missing, kReadBytes, kMostReadBytes));
     iovec part{buffer_.data() + have, buffer_.size() - have};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
     msghdr message{};
     message.msg_iov = &part;
     message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = sizeof control;
+    if (takes_descriptors_) {
+      message.msg_control = control;
+      message.msg_controllen = sizeof control;
+    }
     const ssize_t got = ::recvmsg(socket(), &message, MSG_CMSG_CLOEXEC);
+    const int error = errno;
     buffer_.resize(have + std::size_t(std::max<ssize_t>(got, 0)));
     if (got > 0) {
       for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
            head = CMSG_NXTHDR(&message, head))
         if (head->cmsg_level == SOL_SOCKET && head->cmsg_type == SCM_RIGHTS) {
-          if (descriptor_ >= 0) FileDescriptor(descriptor_).close();
-          std::memcpy(&descriptor_, CMSG_DATA(head), sizeof descriptor_);
+          int descriptor = -1;
+          std::memcpy(&descriptor, CMSG_DATA(head), sizeof descriptor);
+          descriptors_.emplace_back(descriptor);
         }
-    } else if (got == 0 || errno == ECONNRESET) {
+      if (buffer_.size() - begin_ < bytes) waited();  // whoever sends bit by bit is late as well
+    } else if (got == 0 || error == ECONNRESET) {
       throw ChannelClosed();
-    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+    } else if (error == EAGAIN || error == EWOULDBLOCK) {
       waited();
-    } else if (errno != EINTR) {
-      throw system_error("the socket of a worker", errno);
+    } else if (error != EINTR) {
+      throw system_error("the socket of a worker", error);
     }
   }
 }
@@ -120,12 +125,20 @@ Message Channel::receive() {
   fill(sizeof header);
   std::memcpy(&header, buffer_.data() + begin_, sizeof header);
   begin_ += sizeof header;
-  if (header.bytes > kMostBytes)
-    throw Error(Code::internal, cat("a worker sends a message of ", header.bytes, " bytes"));
+  if (header.bytes > kMostMessageBytes)
+    throw Error(Code::internal, cat("a worker sends a message of ", header.bytes,
+                                    " bytes; it may have ", kMostMessageBytes));
   fill(header.bytes);
   Message message{header.kind, buffer_.substr(begin_, header.bytes), -1};
   begin_ += header.bytes;
-  if (header.has_descriptor != 0) message.descriptor = std::exchange(descriptor_, -1);
+  if (begin_ == buffer_.size() && buffer_.capacity() > kMostReadBytes) {
+    buffer_ = {};  // a long one does not keep its room
+    begin_ = 0;
+  }
+  if (header.has_descriptor != 0 && !descriptors_.empty()) {
+    message.descriptor = descriptors_.front().release();
+    descriptors_.pop_front();
+  }
   return message;
 }
 

@@ -79,14 +79,44 @@ void EngineEnd::write_shared(BytesWriter& to, const heddle_tensor_info& info, st
   to.number(offset);
 }
 
+void EngineEnd::lend(const std::shared_ptr<SharedStorage>& storage) {
+  unsent_memory_.reserve(unsent_memory_.size() + 1);
+  worker_->lend(storage, false);
+  unsent_memory_.push_back(storage->buffer().id());
+}
+
+void EngineEnd::write_lent(BytesWriter& to, Value value) {
+  unsent_values_.reserve(unsent_values_.size() + 1);
+  unsent_values_.push_back(worker_->lend(std::move(value)));
+  to.number(unsent_values_.back());
+}
+
+CountBytes EngineEnd::counter(std::string what) const {
+  if (ctx_ == nullptr) return nullptr;
+  return [ctx = ctx_, what = std::move(what)](std::uint64_t bytes) {
+    return ctx->count_host(bytes, what);
+  };
+}
+
+void EngineEnd::has_sent() noexcept {
+  unsent_memory_.clear();
+  unsent_values_.clear();
+}
+
+void EngineEnd::take_back() noexcept {
+  for (const std::uint64_t id : unsent_memory_) worker_->take_back_memory(id);
+  for (const std::uint64_t id : unsent_values_) worker_->take_back_value(id);
+  has_sent();
+}
+
 void EngineEnd::write_tensor(BytesWriter& to, const Tensor& tensor) {
   if (tensors_stay_) {
     to.number(std::uint8_t(TensorPlace::engine));
     write_info(to, tensor->info);
-    return to.number(worker_->lend(make_value(Tensor(tensor))));
+    return write_lent(to, make_value(Tensor(tensor)));
   }
   if (auto shared = std::dynamic_pointer_cast<SharedStorage>(tensor->storage)) {
-    worker_->lend(shared, false);
+    lend(shared);
     return write_shared(to, tensor->info, shared->buffer().id(), tensor->offset_bytes);
   }
   const heddle_tensor_info info =
@@ -105,10 +135,9 @@ void EngineEnd::write_tensor(BytesWriter& to, const Tensor& tensor) {
     to.number(bytes);
     return copy_to(to.room(bytes));
   }
-  const auto storage = worker_->make_read_memory(
-      bytes, ctx_ == nullptr ? nullptr : ctx_->count_host(bytes, describe(info)));
+  const auto storage = worker_->make_read_memory(bytes, counter(describe(info)));
   copy_to(storage->data());
-  worker_->lend(storage, false);
+  lend(storage);
   write_shared(to, info, storage->buffer().id(), 0);
 }
 
@@ -131,17 +160,19 @@ Tensor EngineEnd::read_tensor(BytesReader& from) {
     check_within(info, offset, storage->bytes());
     return make_tensor(info, storage, offset);
   }
+  if (place != TensorPlace::message)
+    throw Error(Code::internal, cat("a worker gives a tensor at the unknown place ", int(place)));
   const heddle_tensor_info dense = make_info(info.dtype, std::span(info.shape, info.rank));
-  Tensor tensor = ctx_ == nullptr ? make_host_tensor(dense) : ctx_->make_host(dense);
-  read_elements(from, dense, tensor->data());
-  return tensor;
+  return read_elements(from, dense, [&] {
+    return ctx_ == nullptr ? make_host_tensor(dense) : ctx_->make_host(dense);
+  });
 }
 
 void EngineEnd::write_handle(BytesWriter& to, const heddle_value& value) {
   const RemoteObject* const object = remote_object(value);
   if (object == nullptr) {
     to.number(std::uint8_t(HandleOwner::engine));
-    return to.number(worker_->lend(Value::share(&value)));
+    return write_lent(to, Value::share(&value));
   }
   if (object->worker != worker_)
     throw Error(Code::unsupported,
@@ -159,9 +190,9 @@ Value EngineEnd::read_handle(BytesReader& from) {
   if (owner == HandleOwner::engine) return worker_->lent_value(id);
   auto object =
       std::make_unique<RemoteObject>(RemoteObject{worker_, id, std::string(from.text()), plugin_});
-  ++worker_->objects;
   has_read_objects_ = true;
   auto held = std::make_shared<const Object>(kRemoteInterface, nullptr, object.get(), &drop_remote);
+  ++worker_->objects;  // until drop_remote()
   (void)object.release();
   return make_value(std::move(held));
 }

@@ -1,5 +1,7 @@
 #include "engine/isolate/isolated_plugin.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "engine/base/error.h"
@@ -145,6 +147,7 @@ std::shared_ptr<WorkerProcess> IsolatedPlugin::start_worker() const {
   settings.log_level = int(log_level());
   settings.memory_bytes = isolation_.memory_bytes;
   settings.sandbox = isolation_.sandbox;
+  settings.engine = ::getpid();
   return std::make_shared<WorkerProcess>(spawner_, program_, settings);
 }
 

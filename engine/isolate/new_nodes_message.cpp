@@ -1,4 +1,5 @@
 // What a call asks for instead of giving it, in a message.
+#include "engine/base/text.h"
 #include "engine/isolate/worker_call.h"
 
 namespace heddle::engine {
@@ -48,10 +49,14 @@ NewNodes read_new_nodes(BytesReader& from, ValueEnd& end) {
     for (std::string* text : {&node.id, &node.class_type, &node.display}) *text = from.text();
     for (std::uint32_t inputs = from.count(); inputs > 0; --inputs) {
       std::string name(from.text());
-      if (from.flag())
+      if (from.flag()) {
         node.inputs.emplace_back(std::move(name), read_link(from));
-      else
-        node.inputs.emplace_back(std::move(name), read_value(from, end));
+        continue;
+      }
+      Value value = read_value(from, end);
+      if (!value)
+        throw Error(Code::internal, cat("a worker gives the input ", quote(name), " no value"));
+      node.inputs.emplace_back(std::move(name), std::move(value));
     }
     nodes.nodes.push_back(std::move(node));
   }

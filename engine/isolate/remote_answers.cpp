@@ -47,7 +47,12 @@ bool RemoteCall::hear(LaneMessage kind, BytesReader& from) {
            {&picture.width, &picture.height, &picture.step, &picture.step_count})
         *member = from.number<std::uint32_t>();
       const std::string_view pixels = from.text();
-      if (pixels.size() != std::size_t{3} * picture.width * picture.height) break;
+      // Two numbers of 32 bits: their product fits, three times it does not.
+      if (std::uint64_t{picture.width} * picture.height > kMostMessageBytes ||
+          pixels.size() != std::size_t{3} * picture.width * picture.height)
+        throw Error(Code::internal,
+                    cat("a preview of ", picture.width, " by ", picture.height, " pixels has ",
+                        pixels.size(), " bytes; it is to have three for each pixel"));
       picture.pixels = reinterpret_cast<const std::uint8_t*>(pixels.data());
       ctx_->preview(picture);
       break;
@@ -65,19 +70,32 @@ bool RemoteCall::hear(LaneMessage kind, BytesReader& from) {
 }
 
 void RemoteCall::answer(LaneMessage kind, BytesReader& from) {
+  if (kind < LaneMessage::make_host || kind > LaneMessage::validation_has_file)
+    throw Error(Code::internal,
+                cat("it sends a message of the unknown kind ", std::uint32_t(kind)));
+  const Clock::time_point begin = Clock::now();
   BytesWriter content;
-  heddle_status* const failure = to_status([&] {
+  heddle_status* failure = to_status([&] {
     if (kind >= LaneMessage::infer_part)
       answer_question(kind, from, content);
     else if (ctx_ == nullptr)
       throw Error(Code::unsupported, "a node may ask that while it runs, and not before");
     else
       answer_call(kind, from, content);
+    if (content.bytes().size() >= kMostMessageBytes)
+      throw Error(Code::unsupported, cat("an answer of ", content.bytes().size(),
+                                         " bytes is too long for a worker; at most ",
+                                         kMostMessageBytes, " bytes cross"));
   });
+  if (failure != nullptr)
+    end_.take_back();
+  else
+    end_.has_sent();
   BytesWriter body;
   write_status(body, failure);
   if (failure == nullptr) body.append(content);
   free_status(failure);
+  served_ += Clock::now() - begin;  // and not how long the worker takes to listen
   lane_->channel.send(std::uint32_t(LaneMessage::answer), body.bytes());
 }
 
@@ -85,8 +103,9 @@ void RemoteCall::answer_call(LaneMessage kind, BytesReader& from, BytesWriter& t
   switch (kind) {
     case LaneMessage::make_host: {
       const auto bytes = from.number<std::uint64_t>();
-      return to.number(
-          worker_->make_shared_memory(bytes, ctx_->count_host(bytes, from.text()))->buffer().id());
+      return to.number(worker_->make_shared_memory(bytes, end_.counter(std::string(from.text())))
+                           ->buffer()
+                           .id());
     }
     case LaneMessage::find_file: {
       const std::string_view folder = from.text();

@@ -1,5 +1,7 @@
 #include "engine/isolate/remote_call.h"
 
+#include <memory>
+
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
 #include "engine/device/device.h"
@@ -51,10 +53,21 @@ void RemoteCall::begin(CallKind kind) {
   body.number(std::uint8_t(kind));
   body.number(of_.type);
   body.number(of_.instance);
-  if (ctx_ != nullptr) write_inputs(body);
-  begun_ = Clock::now();
   try {
+    if (ctx_ != nullptr) write_inputs(body);
+    if (body.bytes().size() > kMostMessageBytes)
+      throw Error(Code::unsupported,
+                  cat("the inputs have ", body.bytes().size(),
+                      " bytes of texts, lists and small tensors; at most ", kMostMessageBytes,
+                      " bytes cross to a worker. Leave the plugin out of --isolate"));
     lane_ = worker_->take_lane();
+  } catch (...) {
+    end_.take_back();
+    throw;
+  }
+  begun_ = Clock::now();
+  end_.has_sent();
+  try {
     lane_->flags().is_cancelled = 0;
     lane_->channel.while_waiting([this] { check_time(); });
     lane_->channel.send(std::uint32_t(LaneMessage::call), body.bytes());
@@ -69,6 +82,16 @@ void RemoteCall::check_time() {
   if (node_call_ != nullptr && node_call_->is_run_cancelled()) lane_->flags().is_cancelled = 1;
   const std::chrono::duration<double> worked = Clock::now() - begun_ - served_;
   if (of_.most_seconds > 0 && worked.count() > of_.most_seconds) throw TimeIsUp();
+  // Another process may hold its sockets open.
+  if (!worker_->is_alive() || worker_->has_ended_unseen()) throw ChannelClosed();
+}
+
+void RemoteCall::gone_wild(const Error& what) {
+  worker_->end(true);
+  throw Error(
+      Code::internal,
+      cat("the node type ", quote(of_.node->desc.type), " of the plugin ", quote(of_.plugin),
+          ", which runs isolated, is broken, so its worker was ended: ", what.what()));
 }
 
 void RemoteCall::lost(bool hangs) {
@@ -93,17 +116,20 @@ bool RemoteCall::serve_until_result(std::string& result) {
         return true;
       }
       if (kind == LaneMessage::deferred) return false;
-      const Clock::time_point begin = Clock::now();
       BytesReader from(message.body);
-      if (!hear(kind, from)) answer(kind, from);
-      served_ += Clock::now() - begin;
+      const Clock::time_point begin = Clock::now();
+      const bool is_heard = hear(kind, from);
+      if (is_heard) served_ += Clock::now() - begin;
+      if (!is_heard) answer(kind, from);
       check_time();
     }
   } catch (const ChannelClosed&) {
     lost(false);
   } catch (const TimeIsUp&) {
     lost(true);
-  } catch (...) {  // it says what it should not: nobody knows what comes next
+  } catch (const Error& error) {  // nobody knows what comes next
+    gone_wild(error);
+  } catch (...) {
     worker_->end(true);
     throw;
   }
@@ -111,18 +137,24 @@ bool RemoteCall::serve_until_result(std::string& result) {
 
 template <class F>
 void RemoteCall::finish(const std::string& result, F&& take) {
-  BytesReader from(result);
-  heddle_status* failure = read_status(from);
-  if (failure == nullptr)
-    failure = to_status([&] {
-      BytesReader body(from.text());
-      take(body);
-    });
-  else
-    (void)from.text();
-  worker_->release(from);
+  // What is no result at all ends the worker; what the engine refuses of one fails the call alone.
+  std::unique_ptr<heddle_status, decltype(&free_status)> failure(nullptr, &free_status);
+  try {
+    BytesReader from(result);
+    failure.reset(read_status(from));
+    BytesReader body(from.text());
+    const bool is_taken = failure == nullptr;
+    if (is_taken) failure.reset(to_status([&] { take(body); }));
+    if (is_taken && failure != nullptr && failure->error.code() == Code::internal)
+      throw failure->error;
+    worker_->release(from);
+    if (lane_->channel.has_unread())
+      throw Error(Code::internal, "it says something behind the result of a call");
+  } catch (const Error& error) {
+    gone_wild(error);
+  }
   worker_->give_back(std::move(lane_));
-  throw_status(failure, "");
+  throw_status(failure.release(), "");
 }
 
 template <class F>
@@ -130,7 +162,8 @@ heddle_status* RemoteCall::run(CallKind kind, F&& take) {
   return to_status([&] {
     begin(kind);
     std::string result;
-    (void)serve_until_result(result);
+    if (!serve_until_result(result))
+      gone_wild(Error(Code::internal, "it defers a call that cannot be deferred"));
     finish(result, take);
   });
 }
@@ -163,6 +196,8 @@ heddle_status* RemoteCall::validate(heddle_validation* question) {
 
 void RemoteCall::take_outputs(BytesReader& from) {
   const std::uint32_t count = from.count();
+  if (count > of_.node->desc.output_count)
+    throw Error(Code::internal, cat("it gives ", count, " outputs"));
   for (std::uint32_t i = 0; i < count; ++i)
     if (Value output = read_value(from, end_)) ctx_->set_output(i, std::move(output));
   if (from.flag()) ctx_->new_nodes() = read_new_nodes(from, end_);
@@ -186,7 +221,8 @@ void RemoteCall::go_on_later(std::unique_ptr<RemoteCall> call) {
     std::unique_ptr<RemoteCall> rest(raw);
     heddle_status* const status = to_status([&] {
       std::string result;
-      (void)rest->serve_until_result(result);
+      if (!rest->serve_until_result(result))
+        rest->gone_wild(Error(Code::internal, "it defers a call twice"));
       rest->finish(result, [&](BytesReader& from) { rest->take_outputs(from); });
     });
     rest.reset();

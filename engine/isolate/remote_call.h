@@ -27,13 +27,21 @@ class EngineEnd final : public ValueEnd {
   // Tensors that nobody looks at stay where they are (HEDDLE_PORT_PASS).
   void keep_tensors(bool stay) { tensors_stay_ = stay; }
   bool has_read_objects() const { return has_read_objects_; }
+  // What has been written is the worker's to let go, or, where it has not been sent, the engine's.
+  // What counts memory in the call's name.
+  CountBytes counter(std::string what) const;
+  void has_sent() noexcept;
+  void take_back() noexcept;
 
  private:
   void write_shared(BytesWriter& to, const heddle_tensor_info& info, std::uint64_t id,
                     std::uint64_t offset);
+  void lend(const std::shared_ptr<SharedStorage>& storage);
+  void write_lent(BytesWriter& to, Value value);
   const std::shared_ptr<WorkerProcess> worker_;
   const std::string plugin_;
   heddle_ctx* const ctx_;
+  std::vector<std::uint64_t> unsent_memory_, unsent_values_;
   bool tensors_stay_ = false, has_read_objects_ = false;
 };
 
@@ -76,6 +84,7 @@ class RemoteCall {
   static void go_on_later(std::unique_ptr<RemoteCall> call);
   void check_time();
   [[noreturn]] void lost(bool hangs);
+  [[noreturn]] void gone_wild(const Error& what);  // it says what no worker says
 
   bool hear(LaneMessage kind, BytesReader& from);  // what nobody answers; false: another kind
   void answer(LaneMessage kind, BytesReader& from);

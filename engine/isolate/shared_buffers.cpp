@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/tensor/shape.h"
 
 namespace heddle::engine {
 
@@ -39,7 +40,8 @@ void WorkerControl::send(ControlMessage kind, const BytesWriter& body, int descr
   }
 }
 
-SharedBuffer::SharedBuffer(std::uint64_t bytes) : memory_(bytes), id_(next_buffer()) {}
+SharedBuffer::SharedBuffer(std::uint64_t bytes, SharedMemory::Writers writers)
+    : memory_(bytes, writers), id_(next_buffer()) {}
 
 SharedBuffer::~SharedBuffer() {
   BytesWriter body;
@@ -66,32 +68,43 @@ void SharedBuffer::map_in(const std::shared_ptr<WorkerControl>& worker, bool is_
   mapped->push_back(worker);
 }
 
-std::unique_ptr<SharedBuffer> SharedBuffers::take(std::uint64_t bytes) {
+CountedBuffer SharedBuffers::take(std::uint64_t bytes, const CountBytes& count) {
+  if (bytes > std::uint64_t(kMostTensorBytes))
+    throw Error(Code::out_of_memory, cat(bytes, " bytes of memory shared with a worker"));
   const std::uint64_t size = rounded(std::max<std::uint64_t>(bytes, 1));
   {
     const auto free = free_.lock();
-    const auto found = std::find_if(
-        free->buffers.rbegin(), free->buffers.rend(),
-        [&](const auto& buffer) { return buffer->bytes() >= size && buffer->bytes() <= 2 * size; });
+    const auto found =
+        std::find_if(free->buffers.rbegin(), free->buffers.rend(), [&](const CountedBuffer& kept) {
+          return kept.buffer->bytes() >= size && kept.buffer->bytes() <= 2 * size;
+        });
     if (found != free->buffers.rend()) {
-      std::unique_ptr<SharedBuffer> taken = std::move(*found);
+      CountedBuffer taken = std::move(*found);
       free->buffers.erase(std::next(found).base());
-      free->bytes -= taken->bytes();
+      free->bytes -= taken.buffer->bytes();
       return taken;
     }
   }
-  return std::make_unique<SharedBuffer>(size);
+  std::shared_ptr<void> counted;
+  try {
+    counted = count ? count(size) : nullptr;
+  } catch (const Error& error) {
+    if (error.code() != Code::out_of_memory || !drop_kept()) throw;
+    counted = count(size);
+  }
+  return {std::make_unique<SharedBuffer>(size, writers_), std::move(counted)};
 }
 
-void SharedBuffers::give_back(std::unique_ptr<SharedBuffer> buffer) noexcept {
-  std::vector<std::unique_ptr<SharedBuffer>> dropped;  // without the lock: workers are told
+void SharedBuffers::give_back(CountedBuffer buffer) noexcept {
+  std::vector<CountedBuffer> dropped;  // without the lock: workers are told
   try {
     const auto free = free_.lock();
-    if (free->is_closed || buffer->bytes() > kMostKept) return;
-    free->bytes += buffer->bytes();
+    const std::uint64_t bytes = buffer.buffer->bytes();
+    if (free->is_closed || bytes > kMostKept) return;
     free->buffers.push_back(std::move(buffer));
+    free->bytes += bytes;
     while (free->bytes > kMostKept || free->buffers.size() > kMostBuffers) {
-      free->bytes -= free->buffers.front()->bytes();
+      free->bytes -= free->buffers.front().buffer->bytes();
       dropped.push_back(std::move(free->buffers.front()));
       free->buffers.erase(free->buffers.begin());
     }
@@ -99,12 +112,17 @@ void SharedBuffers::give_back(std::unique_ptr<SharedBuffer> buffer) noexcept {
   }
 }
 
-void SharedBuffers::close() {
-  std::vector<std::unique_ptr<SharedBuffer>> dropped;
+bool SharedBuffers::drop_kept() {
+  std::vector<CountedBuffer> dropped;  // goes without the lock
   const auto free = free_.lock();
-  free->is_closed = true;
   free->bytes = 0;
   dropped.swap(free->buffers);
+  return !dropped.empty();
+}
+
+void SharedBuffers::close() {
+  free_.lock()->is_closed = true;
+  (void)drop_kept();
 }
 
 }  // namespace heddle::engine

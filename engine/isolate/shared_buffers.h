@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -36,7 +37,7 @@ class WorkerControl {
 
 class SharedBuffer {
  public:
-  explicit SharedBuffer(std::uint64_t bytes);
+  SharedBuffer(std::uint64_t bytes, SharedMemory::Writers writers);
   ~SharedBuffer();  // workers that have mapped it are told
   SharedBuffer(const SharedBuffer&) = delete;
   std::byte* data() const { return memory_.data(); }
@@ -51,41 +52,52 @@ class SharedBuffer {
   Guarded<std::vector<std::weak_ptr<WorkerControl>>> mapped_in_;
 };
 
+// Counts so many bytes in the host's ledger for as long as the result lives; nullptr: nobody
+// counts.
+using CountBytes = std::function<std::shared_ptr<void>(std::uint64_t bytes)>;
+
+struct CountedBuffer {
+  std::unique_ptr<SharedBuffer> buffer;
+  std::shared_ptr<void> counted;  // as long as the buffer is there, in use or kept
+};
+
 // Keeps buffers that are free, as mapping one anew costs more than to copy into it. One for what a
 // worker reads and one for what it writes.
 class SharedBuffers {
  public:
-  std::unique_ptr<SharedBuffer> take(std::uint64_t bytes);  // at least so many
-  void give_back(std::unique_ptr<SharedBuffer> buffer) noexcept;
+  explicit SharedBuffers(SharedMemory::Writers writers) : writers_(writers) {}
+  // Of at least so many bytes; `count` is told how many it has. Throws out_of_memory, also for more
+  // than a tensor may have, and what `count` throws when nothing is kept any more.
+  CountedBuffer take(std::uint64_t bytes, const CountBytes& count);
+  void give_back(CountedBuffer buffer) noexcept;
   void close();  // keeps nothing from now on
 
  private:
   static constexpr std::uint64_t kMostKept = std::uint64_t{256} << 20;  // bytes
   static constexpr std::size_t kMostBuffers = 64;
   struct Free {
-    std::vector<std::unique_ptr<SharedBuffer>> buffers;  // the latest last
+    std::vector<CountedBuffer> buffers;  // the latest last
     std::uint64_t bytes = 0;
     bool is_closed = false;
   };
+  bool drop_kept();  // whether there were any
+  const SharedMemory::Writers writers_;
   Guarded<Free> free_;
 };
 
 class SharedStorage final : public Storage {
  public:
-  // `counted`: what counts it in the host's ledger, or nullptr.
-  SharedStorage(std::unique_ptr<SharedBuffer> buffer, std::shared_ptr<SharedBuffers> from,
-                std::shared_ptr<void> counted)
-      : buffer_(std::move(buffer)), from_(std::move(from)), counted_(std::move(counted)) {}
+  SharedStorage(CountedBuffer buffer, std::shared_ptr<SharedBuffers> from)
+      : buffer_(std::move(buffer)), from_(std::move(from)) {}
   ~SharedStorage() override { from_->give_back(std::move(buffer_)); }
-  std::byte* data() const override { return buffer_->data(); }
-  std::uint64_t bytes() const override { return buffer_->bytes(); }
+  std::byte* data() const override { return buffer_.buffer->data(); }
+  std::uint64_t bytes() const override { return buffer_.buffer->bytes(); }
   const char* place() const override { return "host"; }
-  SharedBuffer& buffer() const { return *buffer_; }
+  SharedBuffer& buffer() const { return *buffer_.buffer; }
 
  private:
-  std::unique_ptr<SharedBuffer> buffer_;
+  CountedBuffer buffer_;
   const std::shared_ptr<SharedBuffers> from_;
-  const std::shared_ptr<void> counted_;
 };
 
 }  // namespace heddle::engine

@@ -12,13 +12,19 @@
 
 namespace heddle::engine {
 
-SharedMemory::SharedMemory(std::uint64_t bytes)
+SharedMemory::SharedMemory(std::uint64_t bytes, Writers writers)
     : descriptor_(::memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
   if (descriptor() < 0) throw system_error("memory shared with a worker", errno);
   if (::ftruncate(descriptor(), off_t(bytes)) != 0 ||
-      ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+      ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     throw system_error(cat(bytes, " bytes of memory shared with a worker"), errno);
   map(true);
+  // A descriptor to read can be opened again to write, unless this seal is there. EINVAL: it is not
+  // known here.
+  if (writers == Writers::owner && ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
+      errno != EINVAL)
+    throw system_error("a seal of memory shared with a worker", errno);
+  (void)::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_SEAL);
 }
 
 SharedMemory::SharedMemory(int descriptor, std::uint64_t bytes, bool is_writable)

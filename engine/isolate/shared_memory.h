@@ -11,8 +11,11 @@ namespace heddle::engine {
 
 class SharedMemory {
  public:
+  // Who may map it to write: this mapping alone, whatever a process does with its descriptor (as
+  // far as the kernel knows how, from 5.1), or whoever has the descriptor of the owner.
+  enum class Writers { owner, others };
   // Zeros. Throws out_of_memory, io.
-  explicit SharedMemory(std::uint64_t bytes);
+  SharedMemory(std::uint64_t bytes, Writers writers);
   // What another process has made; takes the descriptor, and closes it. Writing to what is not
   // writable ends the process.
   SharedMemory(int descriptor, std::uint64_t bytes, bool is_writable);

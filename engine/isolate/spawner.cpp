@@ -64,6 +64,10 @@ pid_t spawn(const fs::path& program, const std::vector<std::string>& arguments, 
   return process;
 }
 
+// What a worker has started is in its group, unless it hides. While the worker is not waited for,
+// the number is of no other group.
+void kill_group(pid_t process) { ::kill(-process, SIGKILL); }
+
 std::string_view signal_name(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return name == nullptr ? "?" : name;
@@ -150,10 +154,16 @@ std::string end_process(pid_t process) {
   using namespace std::chrono_literals;
   // Its sockets close before it is over.
   for (int i = 0; i < 5000; ++i) {
-    int status = 0;
-    const pid_t ended = ::waitpid(process, &status, WNOHANG);
-    if (ended == process) return describe_end(status);
-    if (ended < 0 && errno != EINTR) return "ended; somebody else was told how";
+    siginfo_t info{};
+    const int asked = ::waitid(P_PID, id_t(process), &info, WEXITED | WNOHANG | WNOWAIT);
+    if (asked == 0 && info.si_pid == process) {
+      kill_group(process);
+      int status = 0;
+      while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+      }
+      return describe_end(status);
+    }
+    if (asked != 0 && errno != EINTR) return "ended; somebody else was told how";
     std::this_thread::sleep_for(1ms);
   }
   kill_process(process);
@@ -162,6 +172,7 @@ std::string end_process(pid_t process) {
 
 void kill_process(pid_t process) {
   ::kill(process, SIGKILL);
+  kill_group(process);
   int status = 0;
   while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
   }

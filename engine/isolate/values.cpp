@@ -10,6 +10,8 @@ namespace {
 
 constexpr unsigned kDeepest = 200;
 constexpr std::uint8_t kAbsent = 255;
+// In one value: each takes more memory than bytes of a message.
+constexpr std::uint32_t kMostValues = 1 << 22;
 
 void write_at(BytesWriter& to, const heddle_value* value, ValueEnd& end, unsigned depth) {
   if (value == nullptr) return to.number(kAbsent);
@@ -55,10 +57,16 @@ void write_at(BytesWriter& to, const heddle_value* value, ValueEnd& end, unsigne
   }
 }
 
-Value read_at(BytesReader& from, ValueEnd& end, unsigned depth) {
+// `left`: how many more values there may be.
+Value read_at(BytesReader& from, ValueEnd& end, unsigned depth, std::uint32_t& left) {
   const auto kind = from.number<std::uint8_t>();
-  if (kind == kAbsent) return {};
+  if (kind == kAbsent) {
+    if (depth == 0) return {};
+    throw Error(Code::internal, "a list or record of a worker has an item without a value");
+  }
   if (depth > kDeepest) throw Error(Code::internal, "a value of a worker is too deep");
+  if (left-- == 0)
+    throw Error(Code::internal, cat("a value of a worker has more than ", kMostValues, " parts"));
   switch (kind) {
     case HEDDLE_KIND_NONE:
       return make_value(None{});
@@ -77,15 +85,15 @@ Value read_at(BytesReader& from, ValueEnd& end, unsigned depth) {
     case HEDDLE_KIND_LIST: {
       List list;
       list.is_spread = from.flag();
-      for (std::uint32_t left = from.count(); left > 0; --left)
-        list.items.push_back(read_at(from, end, depth + 1));
+      for (std::uint32_t items = from.count(); items > 0; --items)
+        list.items.push_back(read_at(from, end, depth + 1, left));
       return make_value(std::move(list));
     }
     case HEDDLE_KIND_RECORD: {
       Record record;
-      for (std::uint32_t left = from.count(); left > 0; --left) {
+      for (std::uint32_t fields = from.count(); fields > 0; --fields) {
         std::string key(from.text());
-        record.fields.emplace_back(std::move(key), read_at(from, end, depth + 1));
+        record.fields.emplace_back(std::move(key), read_at(from, end, depth + 1, left));
       }
       return make_value(std::move(record));
     }
@@ -105,7 +113,10 @@ void write_value(BytesWriter& to, const heddle_value* value, ValueEnd& end) {
   write_at(to, value, end, 0);
 }
 
-Value read_value(BytesReader& from, ValueEnd& end) { return read_at(from, end, 0); }
+Value read_value(BytesReader& from, ValueEnd& end) {
+  std::uint32_t left = kMostValues;
+  return read_at(from, end, 0, left);
+}
 
 void write_info(BytesWriter& to, const heddle_tensor_info& info) {
   to.number(info.dtype);

@@ -17,8 +17,9 @@ class ValueEnd {
   virtual Value read_handle(BytesReader& from) = 0;
 };
 
-// nullptr is written, too, and read as an empty Value. Throws what the end throws; unsupported for
-// lists within lists that are too deep; internal for bytes that are no value.
+// nullptr is written, too, and read as an empty Value, but never inside a list or record. Throws
+// what the end throws; unsupported for lists within lists that are too deep; internal for bytes
+// that are no value.
 void write_value(BytesWriter& to, const heddle_value* value, ValueEnd& end);
 Value read_value(BytesReader& from, ValueEnd& end);
 

@@ -29,6 +29,9 @@ namespace {
                   " cannot run in a worker: ", why, ". Leave it out of --isolate"));
 }
 
+// Of a result, what is not its outputs: a failure, and what has been let go.
+constexpr std::uint64_t kMostResultHead = 16 << 20;
+
 // The kinds that a plugin knows ("heddle.nodes/0"): nobody lists them, but whoever answers to one
 // has its name in its file.
 std::set<std::string> known_kinds(const std::filesystem::path& file) {
@@ -68,7 +71,7 @@ void check_nodes_alone(const Plugin& plugin) {
 class Worker {
  public:
   explicit Worker(const WorkerSettings& settings)
-      : settings_(settings), control_(kControlDescriptor) {}
+      : settings_(settings), control_(kControlDescriptor, Channel::Descriptors::taken) {}
   int run();
 
  private:
@@ -217,6 +220,14 @@ void Worker::call(WorkerLane& lane, BytesReader from) {
     else
       call_node(lane, kind, desc, self, from, body);
   });
+  if (failure == nullptr && body.bytes().size() > kMostMessageBytes - kMostResultHead) {
+    failure = make_status(Error(
+        Code::unsupported, cat("the outputs have ", body.bytes().size(),
+                               " bytes of texts, lists and tensors that the node has not made by "
+                               "its context; at most ",
+                               kMostMessageBytes - kMostResultHead, " bytes cross from a worker")));
+    body = {};
+  }
   BytesWriter result;
   write_status(result, failure);
   free_status(failure);
@@ -274,7 +285,8 @@ void Worker::log_message(Level level, std::string_view message) {
 }  // namespace
 
 std::vector<std::string> WorkerSettings::arguments() const {
-  return {plugin, std::to_string(log_level), std::to_string(memory_bytes), sandbox ? "1" : "0"};
+  return {plugin, std::to_string(log_level), std::to_string(memory_bytes), sandbox ? "1" : "0",
+          std::to_string(engine)};
 }
 
 WorkerSettings WorkerSettings::read(const std::vector<std::string>& arguments) {
@@ -282,8 +294,8 @@ WorkerSettings WorkerSettings::read(const std::vector<std::string>& arguments) {
   const auto number = [](const std::string& text, auto& into) {
     return std::from_chars(text.data(), text.data() + text.size(), into).ec == std::errc();
   };
-  if (arguments.size() != 4 || !number(arguments[1], settings.log_level) ||
-      !number(arguments[2], settings.memory_bytes))
+  if (arguments.size() != 5 || !number(arguments[4], settings.engine) ||
+      !number(arguments[1], settings.log_level) || !number(arguments[2], settings.memory_bytes))
     throw Error(Code::invalid_argument,
                 "heddle_worker is started by heddle itself, to run nodes of a plugin");
   settings.plugin = arguments[0];
@@ -300,7 +312,7 @@ int run_worker(const WorkerSettings& settings) {
     end_without_engine();
   } catch (const std::exception& error) {
     std::cerr << cat("heddle_worker: ", error.what(), "\n");
-    return 1;
+    ::_exit(1);  // threads of the plugin may run: nothing may end under them
   }
 }
 

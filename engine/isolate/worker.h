@@ -1,6 +1,8 @@
 // A worker: a process that loads one plugin and runs its nodes for an engine in another process.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ struct WorkerSettings {
   int log_level = 1;               // of engine/base/log.h
   std::uint64_t memory_bytes = 0;  // see heddle::Isolation
   bool sandbox = false;
+  pid_t engine = 0;  // the process that starts it
 
   std::vector<std::string> arguments() const;
   // Throws invalid_argument for others than arguments() gives.

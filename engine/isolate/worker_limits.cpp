@@ -82,9 +82,9 @@ void limit_memory(std::uint64_t bytes) {
 }  // namespace
 
 void enter_worker(const WorkerSettings& settings) {
-  const pid_t parent = ::getppid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (parent == 1 || ::getppid() != parent) ::_exit(0);  // it has gone meanwhile
+  // It has gone meanwhile. In a container it may be process 1 itself.
+  if (::getppid() != settings.engine) ::_exit(0);
   ::syscall(SYS_close_range, unsigned(kControlDescriptor + 1), ~0u, 0u);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);

@@ -167,11 +167,14 @@ void write_message_tensor(BytesWriter& to, const Tensor& tensor) {
   write_elements(to, info, tensor->data());
 }
 
-void read_elements(BytesReader& from, const heddle_tensor_info& info, std::byte* into) {
+Tensor read_elements(BytesReader& from, const heddle_tensor_info& info,
+                     const std::function<Tensor()>& make) {
   const std::string_view bytes = from.text();
   if (bytes.size() != dense_bytes(info))
     throw Error(Code::internal, cat("a message has ", bytes.size(), " bytes for ", describe(info)));
-  if (!bytes.empty()) std::memcpy(into, bytes.data(), bytes.size());
+  Tensor tensor = make();
+  if (!bytes.empty()) std::memcpy(tensor->data(), bytes.data(), bytes.size());
+  return tensor;
 }
 
 void WorkerEnd::write_tensor(BytesWriter& to, const Tensor& tensor) {
@@ -196,9 +199,7 @@ Tensor WorkerEnd::read_tensor(BytesReader& from) {
     const auto id = from.number<std::uint64_t>();
     return memory_.tensor(id, from.number<std::uint64_t>(), info);
   }
-  Tensor tensor = make_host_tensor(info);
-  read_elements(from, info, tensor->data());
-  return tensor;
+  return read_elements(from, info, [&] { return make_host_tensor(info); });
 }
 
 void WorkerEnd::write_handle(BytesWriter& to, const heddle_value& value) {

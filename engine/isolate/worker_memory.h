@@ -4,6 +4,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -80,7 +81,8 @@ class WorkerEnd final : public ValueEnd {
 
 // A tensor in a message, for both ends.
 void write_message_tensor(BytesWriter& to, const Tensor& tensor);
-// Throws internal for elements that are not those of its shape.
-void read_elements(BytesReader& from, const heddle_tensor_info& info, std::byte* into);
+// Throws internal for elements that are not those of its shape; `make` makes the tensor otherwise.
+Tensor read_elements(BytesReader& from, const heddle_tensor_info& info,
+                     const std::function<Tensor()>& make);
 
 }  // namespace heddle::engine

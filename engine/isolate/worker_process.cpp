@@ -15,13 +15,13 @@ constexpr std::chrono::seconds kMostStart{120};
 
 }  // namespace
 
-Lane::Lane(int socket) : channel(socket), memory_(sizeof(LaneFlags)) {
+Lane::Lane(int socket) : channel(socket), memory_(sizeof(LaneFlags), SharedMemory::Writers::owner) {
   new (memory_.data()) LaneFlags;
 }
 
 WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesystem::path& program,
                              const WorkerSettings& settings)
-    : spawner_(std::move(spawner)) {
+    : spawner_(std::move(spawner)), most_written_(settings.memory_bytes) {
   const auto [ours, theirs] = socket_pair();
   control_ = std::make_shared<WorkerControl>(ours);
   {
@@ -32,7 +32,7 @@ WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesy
   bool is_slow = false;
   control_->while_waiting([&] {
     is_slow = std::chrono::steady_clock::now() - begin > kMostStart;
-    if (is_slow) throw ChannelClosed();
+    if (is_slow || has_ended(process_)) throw ChannelClosed();
   });
   try {
     described_ = control_->receive().body;
@@ -49,6 +49,7 @@ WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesy
 WorkerProcess::~WorkerProcess() { end(false); }
 
 std::string WorkerProcess::end(bool hangs) {
+  Lent lent;  // goes without the locks
   const auto ended = end_.lock();
   if (!ended->empty()) return *ended;
   is_alive_ = false;
@@ -56,6 +57,7 @@ std::string WorkerProcess::end(bool hangs) {
   read_->close();
   lanes_.lock()->clear();
   control_->shut_down();
+  std::swap(lent, *lent_.lock());
   if (hangs) {
     kill_process(process_);
     *ended = "was ended";
@@ -90,24 +92,35 @@ void WorkerProcess::give_back(std::unique_ptr<Lane> lane) {
 }
 
 std::shared_ptr<SharedStorage> WorkerProcess::make_shared_memory(std::uint64_t bytes,
-                                                                 std::shared_ptr<void> counted) {
-  auto storage =
-      std::make_shared<SharedStorage>(written_->take(bytes), written_, std::move(counted));
+                                                                 const CountBytes& count) {
+  const auto check = [&](std::uint64_t more) {
+    const std::uint64_t has = lent_.lock()->written_bytes;
+    if (most_written_ > 0 && (has > most_written_ || more > most_written_ - has))
+      throw Error(Code::out_of_memory,
+                  cat("a worker has ", has, " bytes of memory that it shares and asks for ", more,
+                      " more; its limit is ", most_written_, " (--isolate-memory)"));
+  };
+  check(bytes);
+  auto storage = std::make_shared<SharedStorage>(written_->take(bytes, count), written_);
   lend(storage, true);
   return storage;
 }
 
 std::shared_ptr<SharedStorage> WorkerProcess::make_read_memory(std::uint64_t bytes,
-                                                               std::shared_ptr<void> counted) {
-  return std::make_shared<SharedStorage>(read_->take(bytes), read_, std::move(counted));
+                                                               const CountBytes& count) {
+  return std::make_shared<SharedStorage>(read_->take(bytes, count), read_);
 }
 
 void WorkerProcess::lend(const std::shared_ptr<SharedStorage>& storage, bool is_writable) {
   storage->buffer().map_in(control_, is_writable);
   const auto lent = lent_.lock();
+  if (!is_alive_) return;  // nobody would give it back
   LentMemory& memory = lent->memory[storage->buffer().id()];
   memory.storage = storage;
   ++memory.count;
+  if (!is_writable || memory.is_written) return;
+  memory.is_written = true;
+  lent->written_bytes += storage->bytes();
 }
 
 std::shared_ptr<SharedStorage> WorkerProcess::lent_memory(std::uint64_t id) const {
@@ -121,7 +134,7 @@ std::shared_ptr<SharedStorage> WorkerProcess::lent_memory(std::uint64_t id) cons
 std::uint64_t WorkerProcess::lend(Value value) {
   const auto lent = lent_.lock();
   const std::uint64_t id = ++lent->last_value;
-  lent->values[id] = {std::move(value), 1};
+  if (is_alive_) lent->values[id] = {std::move(value), 1};
   return id;
 }
 
@@ -133,24 +146,43 @@ Value WorkerProcess::lent_value(std::uint64_t id) const {
   return found->second.value;
 }
 
+template <class All, class Gone>
+void WorkerProcess::let_go(Lent& lent, All& all, std::uint64_t id, std::uint64_t count,
+                           Gone& gone) {
+  const auto found = all.find(id);
+  if (found == all.end()) return;
+  found->second.count -= std::min(count, found->second.count);
+  if (found->second.count > 0) return;
+  if constexpr (requires { found->second.is_written; })
+    if (found->second.is_written) lent.written_bytes -= found->second.storage->bytes();
+  gone.push_back(std::move(found->second));
+  all.erase(found);
+}
+
 void WorkerProcess::release(BytesReader& from) {
   std::vector<LentMemory> memory;  // go without the lock
   std::vector<LentValue> values;
   const auto lent = lent_.lock();
-  const auto let_go = [&](auto& all, auto& gone) {
+  const auto read = [&](auto& all, auto& gone) {
     for (std::uint32_t left = from.count(); left > 0; --left) {
       const auto id = from.number<std::uint64_t>();
-      const auto count = from.number<std::uint64_t>();
-      const auto found = all.find(id);
-      if (found == all.end()) continue;
-      found->second.count -= std::min(count, found->second.count);
-      if (found->second.count > 0) continue;
-      gone.push_back(std::move(found->second));
-      all.erase(found);
+      let_go(*lent, all, id, from.number<std::uint64_t>(), gone);
     }
   };
-  let_go(lent->memory, memory);
-  let_go(lent->values, values);
+  read(lent->memory, memory);
+  read(lent->values, values);
+}
+
+void WorkerProcess::take_back_memory(std::uint64_t id) {
+  std::vector<LentMemory> gone;
+  const auto lent = lent_.lock();
+  let_go(*lent, lent->memory, id, 1, gone);
+}
+
+void WorkerProcess::take_back_value(std::uint64_t id) {
+  std::vector<LentValue> gone;
+  const auto lent = lent_.lock();
+  let_go(*lent, lent->values, id, 1, gone);
 }
 
 void WorkerProcess::drop(DropKind kind, std::uint64_t id) {

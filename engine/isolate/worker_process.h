@@ -38,20 +38,19 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   const std::string& described() const { return described_; }
   bool is_alive() const { return is_alive_; }
   bool has_ended_unseen() const { return is_alive_ && has_ended(process_); }
-  // Ends it, unless that is done, and tells how it ended, the same to all. `hangs`: it is not
-  // waited for.
+  // Ends it, unless that is done, with what it has started, and tells how it ended, the same to
+  // all. It holds nothing of the engine's any more. `hangs`: it is not waited for.
   std::string end(bool hangs);
 
   // Throws io.
   std::unique_ptr<Lane> take_lane();
   void give_back(std::unique_ptr<Lane> lane);
 
-  // Memory that the worker is to write: told by its id. Throws out_of_memory.
-  std::shared_ptr<SharedStorage> make_shared_memory(std::uint64_t bytes,
-                                                    std::shared_ptr<void> counted);
+  // Memory that the worker is to write: told by its id. Throws out_of_memory, also where the worker
+  // would have more of it than it may have memory.
+  std::shared_ptr<SharedStorage> make_shared_memory(std::uint64_t bytes, const CountBytes& count);
   // Memory for what it is to read.
-  std::shared_ptr<SharedStorage> make_read_memory(std::uint64_t bytes,
-                                                  std::shared_ptr<void> counted);
+  std::shared_ptr<SharedStorage> make_read_memory(std::uint64_t bytes, const CountBytes& count);
   // Sends it, and keeps it as long as the worker has it.
   void lend(const std::shared_ptr<SharedStorage>& storage, bool is_writable);
   std::shared_ptr<SharedStorage> lent_memory(std::uint64_t id) const;  // throws internal
@@ -59,6 +58,9 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   Value lent_value(std::uint64_t id) const;  // throws internal
   // What a worker has let go, as it tells at the end of a call.
   void release(BytesReader& from);
+  // The same of one thing, which it has not been told of.
+  void take_back_memory(std::uint64_t id);
+  void take_back_value(std::uint64_t id);
 
   void drop(DropKind kind, std::uint64_t id);
   std::uint64_t new_instance() { return ++last_instance_; }
@@ -73,6 +75,7 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   struct LentMemory {
     std::shared_ptr<SharedStorage> storage;
     std::uint64_t count = 0;
+    bool is_written = false;
   };
   struct LentValue {
     Value value;
@@ -82,17 +85,23 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::map<std::uint64_t, LentMemory> memory;
     std::map<std::uint64_t, LentValue> values;
     std::uint64_t last_value = 0;
+    std::uint64_t written_bytes = 0;  // of memory that it may write
   };
+  template <class All, class Gone>
+  static void let_go(Lent& lent, All& all, std::uint64_t id, std::uint64_t count, Gone& gone);
 
   const std::shared_ptr<Spawner> spawner_;
+  const std::uint64_t most_written_;  // bytes; 0: no limit
   pid_t process_ = 0;
   std::shared_ptr<WorkerControl> control_;
   std::string described_;
   std::atomic<bool> is_alive_{true};
   Guarded<std::string> end_;  // empty: it has not ended
   Guarded<std::vector<std::unique_ptr<Lane>>> lanes_;
-  const std::shared_ptr<SharedBuffers> written_ = std::make_shared<SharedBuffers>();
-  const std::shared_ptr<SharedBuffers> read_ = std::make_shared<SharedBuffers>();
+  const std::shared_ptr<SharedBuffers> written_ =
+      std::make_shared<SharedBuffers>(SharedMemory::Writers::others);
+  const std::shared_ptr<SharedBuffers> read_ =
+      std::make_shared<SharedBuffers>(SharedMemory::Writers::owner);
   Guarded<Lent> lent_;
   std::atomic<std::uint64_t> last_instance_{0};
 };

@@ -1,5 +1,6 @@
 #include "engine/isolate/channel.h"
 
+#include <fcntl.h>
 #include <boost/test/unit_test.hpp>
 #include <thread>
 
@@ -14,7 +15,8 @@ namespace {
 
 struct Ends {
   Ends() : Ends(socket_pair()) {}
-  explicit Ends(std::pair<int, int> sockets) : a(sockets.first), b(sockets.second) {}
+  explicit Ends(std::pair<int, int> sockets)
+      : a(sockets.first), b(sockets.second, Channel::Descriptors::taken) {}
   Channel a, b;
 };
 
@@ -36,7 +38,7 @@ BOOST_AUTO_TEST_CASE(messages_come_whole_and_in_order) {
 
 BOOST_AUTO_TEST_CASE(memory_comes_with_its_message) {
   Ends ends;
-  SharedMemory ours(10'000);
+  SharedMemory ours(10'000, SharedMemory::Writers::others);
   ours.data()[9'999] = std::byte(7);
   ends.a.send(1, "before");
   ends.a.send(2, "memory", ours.descriptor());
@@ -52,9 +54,11 @@ BOOST_AUTO_TEST_CASE(memory_comes_with_its_message) {
 }
 
 BOOST_AUTO_TEST_CASE(nobody_writes_by_a_descriptor_to_read) {
-  const SharedMemory memory(4096);
-  const int descriptor = memory.read_only_descriptor();
-  BOOST_CHECK_THROW(SharedMemory(descriptor, 4096, true), Error);
+  const SharedMemory memory(4096, SharedMemory::Writers::owner);
+  const FileDescriptor descriptor(memory.read_only_descriptor());
+  BOOST_CHECK_THROW(SharedMemory(::dup(descriptor.number()), 4096, true), Error);
+  const std::string again = "/proc/self/fd/" + std::to_string(descriptor.number());
+  BOOST_CHECK_THROW(SharedMemory(::open(again.c_str(), O_RDWR), 4096, true), Error);
   BOOST_TEST((::ftruncate(memory.descriptor(), 0) != 0));  // the size is sealed
 }
 

@@ -35,6 +35,15 @@ inline std::size_t child_processes() {
   return count;
 }
 
+// Of memory that is shared with workers.
+inline std::size_t shared_mappings() {
+  std::ifstream file("/proc/self/maps");
+  std::size_t count = 0;
+  for (std::string line; std::getline(file, line);)
+    count += line.find("/memfd:heddle") != std::string::npos ? 1 : 0;
+  return count;
+}
+
 inline std::size_t open_descriptors() {
   const std::filesystem::directory_iterator begin("/proc/self/fd");
   return std::size_t(std::distance(begin, std::filesystem::directory_iterator()));

@@ -27,7 +27,7 @@ Value all_kinds() {
       {"str", make_value(std::string("a\0b\xc3\xa4", 5))},
       {"empty", make_value(std::string())},
       {"tensor", make_value(Tensor(tensor))},
-      {"list", make_value(List{{make_value(1.5), make_value(List{}), Value()}})},
+      {"list", make_value(List{{make_value(1.5), make_value(List{}), make_value(None{})}})},
       {"spread", make_value(std::move(spread))},
       {"record", make_record({})},
       {"blocker", make_value(Blocker{"why"})},
@@ -88,6 +88,21 @@ BOOST_AUTO_TEST_CASE(what_is_cut_off_anywhere_is_refused) {
     BytesReader from(std::string_view(to.bytes()).substr(0, size));
     BOOST_CHECK_THROW(read_value(from, end), Error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_is_absent_has_no_place_inside) {
+  WorkerMemory memory;
+  WorkerEnd end(memory);
+  for (const Value& value : {make_value(List{{Value()}}), make_record({{"field", Value()}})}) {
+    BytesWriter to;
+    write_value(to, value.get(), end);
+    BytesReader from(to.bytes());
+    BOOST_CHECK_THROW(read_value(from, end), Error);
+  }
+  BytesWriter nothing;
+  write_value(nothing, nullptr, end);
+  BytesReader from(nothing.bytes());
+  BOOST_TEST(!read_value(from, end));
 }
 
 BOOST_AUTO_TEST_CASE(lists_within_lists_have_an_end) {

@@ -30,12 +30,9 @@ using heddle::Value;
   return deeper(room) + room[0];
 }
 
-[[gnu::noinline]] void use_up_memory() {
+[[gnu::noinline]] void take_a_gibibyte() {
   std::vector<std::unique_ptr<char[]>> taken;
-  for (;;) {
-    taken.push_back(std::make_unique<char[]>(8 << 20));
-    std::memset(taken.back().get(), 1, 8 << 20);
-  }
+  while (taken.size() < 128) taken.push_back(std::make_unique_for_overwrite<char[]>(8 << 20));
 }
 
 void end_by(const std::string& how, Context& ctx) {
@@ -52,7 +49,7 @@ void end_by(const std::string& how, Context& ctx) {
   if (how == "throw") throw heddle::Error(HEDDLE_INVALID_ARGUMENT, "it was asked to fail");
   if (how == "until cancelled")
     while (!ctx.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (how == "memory") use_up_memory();
+  if (how == "memory") take_a_gibibyte();
 }
 
 struct End {
@@ -137,7 +134,7 @@ struct Scribble {
 };
 
 constexpr const char* kBox = "test.isolated.box/0";
-std::atomic<std::int64_t> boxes{0};  // in this process
+std::atomic<std::int64_t> boxes{0}, made_boxes{0};  // in this process
 
 struct MakeBox {
   static constexpr heddle::Info info{"test.isolated.make_box", 1, "Make a box", "test"};
@@ -146,6 +143,7 @@ struct MakeBox {
   static constexpr auto ports = heddle::ports(value, box);
   void execute(Context& ctx) {
     ++boxes;
+    ++made_boxes;
     ctx[box] = Value::adopt(heddle::services.value->make_object(
         kBox, &kBox, new std::int64_t(ctx[value]), [](void* self) {
           delete static_cast<std::int64_t*>(self);
@@ -168,16 +166,18 @@ struct OpenBox {
   }
 };
 
-// How many boxes there are in the process, as a text with its id.
+// The process, how many boxes there are in it, and how many there ever were.
 struct Process {
   static constexpr heddle::Info info{"test.isolated.process", 1, "Process", "test", "",
                                      HEDDLE_NODE_IMPURE};
   static constexpr Output<std::int64_t> id{"id"};
   static constexpr Output<std::int64_t> count{"count"};
-  static constexpr auto ports = heddle::ports(id, count);
+  static constexpr Output<std::int64_t> made{"made"};
+  static constexpr auto ports = heddle::ports(id, count, made);
   void execute(Context& ctx) {
     ctx[id] = std::int64_t(::getpid());
     ctx[count] = boxes.load();
+    ctx[made] = made_boxes.load();
   }
 };
 
