@@ -21,7 +21,7 @@ Lane::Lane(int socket) : channel(socket), memory_(sizeof(LaneFlags), SharedMemor
 
 WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesystem::path& program,
                              const WorkerSettings& settings)
-    : spawner_(std::move(spawner)), most_written_(settings.memory_bytes) {
+    : spawner_(std::move(spawner)), memory_{settings.memory_bytes} {
   const auto [ours, theirs] = socket_pair();
   control_ = std::make_shared<WorkerControl>(ours);
   {
@@ -53,8 +53,8 @@ std::string WorkerProcess::end(bool hangs) {
   const auto ended = end_.lock();
   if (!ended->empty()) return *ended;
   is_alive_ = false;
-  written_->close();
-  read_->close();
+  memory_.written->close();
+  memory_.read->close();
   lanes_.lock()->clear();
   control_->shut_down();
   std::swap(lent, *lent_.lock());
@@ -95,20 +95,22 @@ std::shared_ptr<SharedStorage> WorkerProcess::make_shared_memory(std::uint64_t b
                                                                  const CountBytes& count) {
   const auto check = [&](std::uint64_t more) {
     const std::uint64_t has = lent_.lock()->written_bytes;
-    if (most_written_ > 0 && (has > most_written_ || more > most_written_ - has))
+    if (memory_.most_written > 0 &&
+        (has > memory_.most_written || more > memory_.most_written - has))
       throw Error(Code::out_of_memory,
                   cat("a worker has ", has, " bytes of memory that it shares and asks for ", more,
-                      " more; its limit is ", most_written_, " (--isolate-memory)"));
+                      " more; its limit is ", memory_.most_written, " (--isolate-memory)"));
   };
   check(bytes);
-  auto storage = std::make_shared<SharedStorage>(written_->take(bytes, count), written_);
+  auto storage =
+      std::make_shared<SharedStorage>(memory_.written->take(bytes, count), memory_.written);
   lend(storage, true);
   return storage;
 }
 
 std::shared_ptr<SharedStorage> WorkerProcess::make_read_memory(std::uint64_t bytes,
                                                                const CountBytes& count) {
-  return std::make_shared<SharedStorage>(read_->take(bytes, count), read_);
+  return std::make_shared<SharedStorage>(memory_.read->take(bytes, count), memory_.read);
 }
 
 void WorkerProcess::lend(const std::shared_ptr<SharedStorage>& storage, bool is_writable) {

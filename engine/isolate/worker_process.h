@@ -87,21 +87,25 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::uint64_t last_value = 0;
     std::uint64_t written_bytes = 0;  // of memory that it may write
   };
+  // What it writes and what it reads.
+  struct Memory {
+    std::uint64_t most_written;  // bytes; 0: no limit
+    std::shared_ptr<SharedBuffers> written =
+        std::make_shared<SharedBuffers>(SharedMemory::Writers::others);
+    std::shared_ptr<SharedBuffers> read =
+        std::make_shared<SharedBuffers>(SharedMemory::Writers::owner);
+  };
   template <class All, class Gone>
   static void let_go(Lent& lent, All& all, std::uint64_t id, std::uint64_t count, Gone& gone);
 
   const std::shared_ptr<Spawner> spawner_;
-  const std::uint64_t most_written_;  // bytes; 0: no limit
   pid_t process_ = 0;
   std::shared_ptr<WorkerControl> control_;
   std::string described_;
   std::atomic<bool> is_alive_{true};
   Guarded<std::string> end_;  // empty: it has not ended
   Guarded<std::vector<std::unique_ptr<Lane>>> lanes_;
-  const std::shared_ptr<SharedBuffers> written_ =
-      std::make_shared<SharedBuffers>(SharedMemory::Writers::others);
-  const std::shared_ptr<SharedBuffers> read_ =
-      std::make_shared<SharedBuffers>(SharedMemory::Writers::owner);
+  const Memory memory_;
   Guarded<Lent> lent_;
   std::atomic<std::uint64_t> last_instance_{0};
 };
