@@ -25,52 +25,77 @@ class Pixels {
  public:
   Pixels(const heddle_view& x, const heddle_view& weight, const heddle_view& out,
          const heddle_conv3d_attrs& attrs)
-      : x_(x), attrs_(attrs), bytes_(static_cast<std::int64_t>(device::dtype_bytes(x.info.dtype))) {
+      : x_(x), base_(element(x, 0)), attrs_(attrs) {
+    const auto bytes = static_cast<std::int64_t>(device::dtype_bytes(x.info.dtype));
     const int absent = x.info.rank == 5 ? 0 : 1;  // frames
+    item_step_ = x.info.stride[0] * bytes;
     for (int axis = absent; axis < 3; ++axis) {
       size_[axis] = x.info.shape[1 + axis - absent];
-      step_[axis] = x.info.stride[1 + axis - absent];
+      step_[axis] = x.info.stride[1 + axis - absent] * bytes;
       made_[axis] = out.info.shape[1 + axis - absent];
       taps_[axis] = weight.info.shape[2 + axis - absent];
     }
   }
 
-  // The pixel under the first tap: it may lie in the padding.
+  // The pixel under the first tap: it may lie in the padding. `offset` is in bytes.
   struct Corner {
-    std::int64_t item, t, y, z;
+    std::int64_t t, y, z, offset;
   };
   Corner corner(std::int64_t row) const {
+    // A division takes longer than what is done for a pixel of few channels: pictures are spared
+    // one.
     const std::int64_t line = row / made_[2], frame = line / made_[1], item = frame / made_[0];
-    return {item, (frame - item * made_[0]) * attrs_.stride[0] - attrs_.padding[0],
-            (line - frame * made_[1]) * attrs_.stride[1] - attrs_.padding[1],
-            (row - line * made_[2]) * attrs_.stride[2] - attrs_.padding[2]};
+    const std::int64_t t = (frame - item * made_[0]) * attrs_.stride[0] - attrs_.padding[0],
+                       y = (line - frame * made_[1]) * attrs_.stride[1] - attrs_.padding[1],
+                       z = (row - line * made_[2]) * attrs_.stride[2] - attrs_.padding[2];
+    return {t, y, z, item * item_step_ + t * step_[0] + y * step_[1] + z * step_[2]};
+  }
+  // That of `row`, from that of the row before it: three divisions take longer than what is done
+  // for a pixel of few channels.
+  Corner next(const Corner& last, std::int64_t row) const {
+    const std::int64_t z = last.z + attrs_.stride[2];
+    if (z >= made_[2] * attrs_.stride[2] - attrs_.padding[2]) return corner(row);
+    return {last.t, last.y, z, last.offset + attrs_.stride[2] * step_[2]};
+  }
+
+  // A tap of the filter: its place in it, and by how many bytes its pixel lies behind the first
+  // one's.
+  struct Tap {
+    std::int64_t t, y, z, offset;
+  };
+  Tap tap(std::int64_t number) const {
+    const std::int64_t line = number / taps_[2], t = line / taps_[1], y = line - t * taps_[1],
+                       z = number - line * taps_[2];
+    return {t, y, z, t * step_[0] + y * step_[1] + z * step_[2]};
   }
 
   // The first channel of the pixel under a tap, or nullptr where it lies in the padding.
-  const std::byte* at(const Corner& corner, std::int64_t tap_frame, std::int64_t tap_down,
-                      std::int64_t tap_across) const {
-    const std::int64_t t = corner.t + tap_frame, y = corner.y + tap_down, z = corner.z + tap_across;
-    if (t < 0 || t >= size_[0] || y < 0 || y >= size_[1] || z < 0 || z >= size_[2]) return nullptr;
-    return element(x_,
-                   corner.item * x_.info.stride[0] + t * step_[0] + y * step_[1] + z * step_[2]);
-  }
-  const std::byte* at(const Corner& corner, std::int64_t tap) const {
-    const std::int64_t line = tap / taps_[2];
-    return at(corner, line / taps_[1], line % taps_[1], tap % taps_[2]);
+  const std::byte* at(const Corner& corner, const Tap& tap) const {
+    const bool is_inside = lies_in(corner.t + tap.t, size_[0]) &&
+                           lies_in(corner.y + tap.y, size_[1]) &&
+                           lies_in(corner.z + tap.z, size_[2]);
+    return is_inside ? base_ + corner.offset + tap.offset : nullptr;
   }
 
   // The pixels under all taps: places[tap * step] for each tap in turn.
   void under_filter(const Corner& corner, const std::byte* outside, const std::byte** places,
                     std::int64_t step) const {
-    const bool inside = corner.t >= 0 && corner.t + taps_[0] <= size_[0] && corner.y >= 0 &&
-                        corner.y + taps_[1] <= size_[1] && corner.z >= 0 &&
-                        corner.z + taps_[2] <= size_[2];
-    for (std::int64_t f = 0; f < taps_[0]; ++f)
-      for (std::int64_t r = 0; r < taps_[1]; ++r) {
-        const std::byte* pixel = inside ? at(corner, f, r, 0) : nullptr;
-        for (std::int64_t s = 0; s < taps_[2]; ++s, places += step) {
-          *places = inside ? pixel + s * step_[2] * bytes_ : at(corner, f, r, s);
-          if (*places == nullptr) *places = outside;
+    const bool is_inside = corner.t >= 0 && corner.t + taps_[0] <= size_[0] && corner.y >= 0 &&
+                           corner.y + taps_[1] <= size_[1] && corner.z >= 0 &&
+                           corner.z + taps_[2] <= size_[2];
+    Tap tap = {};
+    for (; tap.t < taps_[0]; ++tap.t)
+      for (tap.y = 0; tap.y < taps_[1]; ++tap.y) {
+        tap.offset = tap.t * step_[0] + tap.y * step_[1];
+        if (is_inside) {
+          const std::byte* pixel = base_ + corner.offset + tap.offset;
+          for (tap.z = 0; tap.z < taps_[2]; ++tap.z, places += step, pixel += step_[2])
+            *places = pixel;
+          continue;
+        }
+        for (tap.z = 0; tap.z < taps_[2]; ++tap.z, places += step, tap.offset += step_[2]) {
+          const std::byte* pixel = at(corner, tap);
+          *places = pixel != nullptr ? pixel : outside;
         }
       }
   }
@@ -80,10 +105,14 @@ class Pixels {
   heddle_dtype dtype() const { return x_.info.dtype; }
 
  private:
+  static bool lies_in(std::int64_t index, std::int64_t size) { return index >= 0 && index < size; }
+
   const heddle_view& x_;
+  const std::byte* base_;
   const heddle_conv3d_attrs attrs_;
-  std::int64_t bytes_;
-  std::int64_t size_[3] = {1, 1, 1}, step_[3] = {}, made_[3] = {1, 1, 1}, taps_[3] = {1, 1, 1};
+  // Steps are in bytes.
+  std::int64_t item_step_ = 0, step_[3] = {};
+  std::int64_t size_[3] = {1, 1, 1}, made_[3] = {1, 1, 1}, taps_[3] = {1, 1, 1};
 };
 
 // Pixels as the left operand of a product: all channels of tap 0, then those of tap 1, ...
@@ -96,12 +125,13 @@ struct Patches {
             std::int64_t block_rows, float* packed, Scratch& scratch) const {
     const std::int64_t channels = pixels.channels();
     Pixels::Corner corners[kBlockRows];
-    for (std::int64_t r = 0; r < block_rows; ++r)
-      corners[r] = pixels.corner(row + std::min(r, rows - 1));
+    corners[0] = pixels.corner(row);
+    for (std::int64_t r = 1; r < block_rows; ++r)
+      corners[r] = r < rows ? pixels.next(corners[r - 1], row + r) : corners[r - 1];
     while (k > 0) {
       const Scratch::Frame frame(scratch);
       const std::int64_t channel = k0 % channels, run = std::min(k, channels - channel);
-      const std::int64_t tap = k0 / channels;
+      const Pixels::Tap tap = pixels.tap(k0 / channels);
       const float* from[kBlockRows];
       for (std::int64_t r = 0; r < block_rows; ++r)
         from[r] = read(pixels.at(corners[r], tap), channel, run, scratch);
@@ -246,11 +276,13 @@ struct FastConvolution : Fast {
       const std::int64_t wide = std::min(kTilePanels, panels - panel), step = wide * kPanelColumns;
       auto* places =
           scratch.take<const std::byte*>(static_cast<std::size_t>(blocks * taps * kBlockRows));
-      for (std::int64_t b = 0; b < blocks; ++b)
-        for (std::int64_t r = 0; r < kBlockRows; ++r)
-          pixels.under_filter(pixels.corner(row + std::min(b * kBlockRows + r, count - 1)),
-                              reinterpret_cast<const std::byte*>(zeros),
-                              places + b * taps * kBlockRows + r, kBlockRows);
+      Pixels::Corner corner = pixels.corner(row);
+      for (std::int64_t i = 0; i < blocks * kBlockRows; ++i) {
+        if (i > 0 && i < count) corner = pixels.next(corner, row + i);
+        pixels.under_filter(corner, reinterpret_cast<const std::byte*>(zeros),
+                            places + i / kBlockRows * taps * kBlockRows + i % kBlockRows,
+                            kBlockRows);
+      }
       auto* sums = scratch.take<float>(static_cast<std::size_t>(blocks * kBlockRows * step));
       auto* room =
           scratch.take<float>(static_cast<std::size_t>(part_taps * channels * kPanelColumns));
