@@ -1,4 +1,6 @@
 // Values between the engine and a worker, on the engine's side.
+#include <algorithm>
+
 #include "engine/base/text.h"
 #include "engine/isolate/remote_call.h"
 #include "engine/isolate/worker_memory.h"
@@ -36,6 +38,11 @@ const RemoteObject* remote_object(const heddle_value& value) {
 bool is_in_host_memory(const heddle_tensor& tensor) {
   const std::string_view place = tensor.storage->place();
   return tensor.info.layout == 0 && (place == "host" || place == "file");
+}
+
+// For one more, before it is lent: then nothing fails any more.
+void make_room(std::vector<std::uint64_t>& ids) {
+  if (ids.size() == ids.capacity()) ids.reserve(std::max<std::size_t>(16, 2 * ids.size()));
 }
 
 // Refuses what would leave the memory: the bytes come from a plugin.
@@ -80,13 +87,13 @@ void EngineEnd::write_shared(BytesWriter& to, const heddle_tensor_info& info, st
 }
 
 void EngineEnd::lend(const std::shared_ptr<SharedStorage>& storage) {
-  unsent_memory_.reserve(unsent_memory_.size() + 1);
+  make_room(unsent_memory_);
   worker_->lend(storage, false);
   unsent_memory_.push_back(storage->buffer().id());
 }
 
 void EngineEnd::write_lent(BytesWriter& to, Value value) {
-  unsent_values_.reserve(unsent_values_.size() + 1);
+  make_room(unsent_values_);
   unsent_values_.push_back(worker_->lend(std::move(value)));
   to.number(unsent_values_.back());
 }

@@ -38,7 +38,9 @@ std::shared_ptr<const Plugin> as_plugin(const std::shared_ptr<IsolatedPlugin>& i
 // Names that no file has may be ids, which a worker tells.
 void find_by_id(Isolating& state, std::vector<std::string> ids,
                 const std::vector<fs::path>& files) {
-  std::vector<std::string> others;
+  std::vector<std::string> names;
+  for (const fs::path& file : files) names.push_back(file.stem().string());
+  const std::string listed = join(names, ", ");
   for (const fs::path& file : files) {
     if (ids.empty()) return;
     try {
@@ -47,17 +49,15 @@ void find_by_id(Isolating& state, std::vector<std::string> ids,
         state.named.push_back(file);
         state.opened.emplace(file, std::move(plugin));
       } else {
-        others.push_back(plugin->id());
+        names.push_back(plugin->id());
       }
     } catch (const Error&) {  // it is refused when it is loaded here, too, or cannot be isolated
     }
   }
   if (ids.empty()) return;
-  std::vector<std::string> names;
-  for (const fs::path& file : files) names.push_back(file.stem().string());
   throw Error(Code::not_found,
               cat("no plugin ", quote(ids.front()), " can run isolated.",
-                  did_you_mean(ids.front(), names), " The plugins are ", join(names, ", "), "."))
+                  did_you_mean(ids.front(), names), " The plugins are ", listed, "."))
       .at(option_frame("isolation", ids.front()));
 }
 

@@ -228,10 +228,14 @@ void RemoteCall::go_on_later(std::unique_ptr<RemoteCall> call) {
     rest.reset();
     completion_service()->complete(done, status);
   };
-  auto thread = start_thread<std::thread>("the thread of a call that goes on in a worker", go_on,
-                                          call.get(), completion);
-  (void)call.release();  // the thread's
-  thread.detach();       // it is over with complete(), which the run waits for
+  try {
+    start_thread<std::thread>("the thread of a call that goes on in a worker", go_on, call.get(),
+                              completion)
+        .detach();          // it is over with complete(), which the run waits for
+    (void)call.release();   // the thread's
+  } catch (const Error&) {  // no thread is left: this one waits for the result
+    go_on(call.release(), completion);
+  }
 }
 
 }  // namespace heddle::engine

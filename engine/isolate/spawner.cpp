@@ -49,8 +49,9 @@ class SpawnAttributes {
 
 pid_t spawn(const fs::path& program, const std::vector<std::string>& arguments, int control) {
   SpawnAttributes spawn;
-  ::posix_spawn_file_actions_addopen(&spawn.actions, 0, "/dev/null", O_RDONLY, 0);
+  // In this order: the socket may be number 0, in a program that has closed its input.
   ::posix_spawn_file_actions_adddup2(&spawn.actions, control, kControlDescriptor);
+  ::posix_spawn_file_actions_addopen(&spawn.actions, 0, "/dev/null", O_RDONLY, 0);
   std::string name = program.string();
   std::vector<char*> texts{name.data()};
   for (const std::string& argument : arguments)
@@ -68,10 +69,38 @@ pid_t spawn(const fs::path& program, const std::vector<std::string>& arguments, 
 // the number is of no other group.
 void kill_group(pid_t process) { ::kill(-process, SIGKILL); }
 
+// Of the group, what has become a child of this process, because that adopts what has lost its
+// parent: the first process of a container does.
+void wait_for_adopted(pid_t process) {
+  for (int i = 0; i < 1000; ++i) {
+    const pid_t ended = ::waitpid(-process, nullptr, WNOHANG);
+    if (ended < 0 && errno != EINTR) return;  // there is none
+    if (ended == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Waits for a process that has ended or was killed, and for the rest of its group. One that the
+// system does not let go (it waits for a disk) is left to the end of this process.
+// False: somebody else has waited for it, or it is left.
+bool wait_for(pid_t process, int& status) {
+  for (int i = 0; i < 10'000; ++i) {
+    const pid_t ended = ::waitpid(process, &status, WNOHANG);
+    if (ended == process) {
+      wait_for_adopted(process);
+      return true;
+    }
+    if (ended < 0 && errno != EINTR) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return false;
+}
+
 std::string_view signal_name(int signal) {
   const char* const name = ::sigabbrev_np(signal);
   return name == nullptr ? "?" : name;
 }
+
+constexpr const char* kToldOthers = "ended; somebody else was told how";
 
 std::string describe_end(int status) {
   if (WIFEXITED(status)) return cat("ended with exit code ", WEXITSTATUS(status));
@@ -159,11 +188,9 @@ std::string end_process(pid_t process) {
     if (asked == 0 && info.si_pid == process) {
       kill_group(process);
       int status = 0;
-      while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-      }
-      return describe_end(status);
+      return wait_for(process, status) ? describe_end(status) : kToldOthers;
     }
-    if (asked != 0 && errno != EINTR) return "ended; somebody else was told how";
+    if (asked != 0 && errno != EINTR) return kToldOthers;
     std::this_thread::sleep_for(1ms);
   }
   kill_process(process);
@@ -171,11 +198,13 @@ std::string end_process(pid_t process) {
 }
 
 void kill_process(pid_t process) {
+  // Where this process ignores SIGCHLD, the number of one that has ended may be another's by now.
+  siginfo_t info{};
+  if (::waitid(P_PID, id_t(process), &info, WEXITED | WNOHANG | WNOWAIT) != 0) return;
   ::kill(process, SIGKILL);
   kill_group(process);
   int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  (void)wait_for(process, status);
 }
 
 }  // namespace heddle::engine

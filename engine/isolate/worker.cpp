@@ -110,6 +110,7 @@ thread_local WorkerLane* lane_of_thread = nullptr;
 void Worker::describe() {
   BytesWriter body;
   heddle_status* const failure = to_status([&] {
+    limit_worker(settings_);  // what the system refuses is why the plugin is
     plugin_ = load_plugin(settings_.plugin);
     check_nodes_alone(*plugin_);
     for (const void* desc : plugin_->provide(HEDDLE_NODES))

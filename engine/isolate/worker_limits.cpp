@@ -1,5 +1,6 @@
 #include "engine/isolate/worker_limits.h"
 
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,9 +10,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <vector>
 
@@ -72,24 +76,56 @@ void forbid_network_and_programs() {
 
 void limit_memory(std::uint64_t bytes) {
   std::uint64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  const std::uint64_t all = pages * std::uint64_t(::sysconf(_SC_PAGESIZE)) + bytes;
-  const rlimit limit{all, all};
+  if (!(std::ifstream("/proc/self/statm") >> pages))
+    throw Error(Code::io,
+                "/proc/self/statm does not say how much memory a worker has to begin "
+                "with, so --isolate-memory cannot be kept");
+  const std::uint64_t now = pages * std::uint64_t(::sysconf(_SC_PAGESIZE));
+  rlimit limit{};
+  ::getrlimit(RLIMIT_AS, &limit);
+  limit.rlim_max =
+      std::min<rlim_t>(limit.rlim_max, bytes > RLIM_INFINITY - now ? RLIM_INFINITY : now + bytes);
+  limit.rlim_cur = limit.rlim_max;
   if (::setrlimit(RLIMIT_AS, &limit) != 0)
     throw system_error(cat("the limit of ", bytes, " bytes of a worker's memory"), errno);
 }
 
+// What is closed of input, output and errors, so that no socket gets their numbers and lines of the
+// log go nowhere else.
+void fill_standard_descriptors() {
+  for (int number = 0; number <= 2; ++number)
+    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF) (void)::open("/dev/null", O_RDWR);
+}
+
+// What the program of the engine has open and lets others inherit. Older kernels, and some
+// containers, do not know the call.
+void close_others() {
+  if (::syscall(SYS_close_range, unsigned(kControlDescriptor + 1), ~0u, 0u) == 0) return;
+  std::vector<int> open;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
+       at.increment(error))
+    open.push_back(std::atoi(at->path().filename().c_str()));
+  for (const int number : open)
+    if (number > kControlDescriptor) ::close(number);
+}
+
 }  // namespace
+
+void limit_worker(const WorkerSettings& settings) {
+  if (settings.sandbox) forbid_network_and_programs();
+  if (settings.memory_bytes > 0) limit_memory(settings.memory_bytes);
+}
 
 void enter_worker(const WorkerSettings& settings) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   // It has gone meanwhile. In a container it may be process 1 itself.
   if (::getppid() != settings.engine) ::_exit(0);
-  ::syscall(SYS_close_range, unsigned(kControlDescriptor + 1), ~0u, 0u);
+  fill_standard_descriptors();
+  close_others();
+  ::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go: an error of write(), as in heddle
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
-  if (settings.sandbox) forbid_network_and_programs();
-  if (settings.memory_bytes > 0) limit_memory(settings.memory_bytes);
 }
 
 }  // namespace heddle::engine

@@ -73,7 +73,11 @@ void WorkerMemory::map(std::uint64_t id, std::shared_ptr<SharedMemory> memory) {
   has_mapped_.notify_all();
 }
 
-void WorkerMemory::forget(std::uint64_t id) { mapped_.lock()->erase(id); }
+// Nothing of it is left here: the engine has it as long as the worker does.
+void WorkerMemory::forget(std::uint64_t id) {
+  mapped_.lock()->erase(id);
+  storages_.lock()->erase(id);
+}
 
 std::shared_ptr<SharedMemory> WorkerMemory::wait_for(std::uint64_t id) {
   auto mapped = mapped_.lock();

@@ -53,10 +53,10 @@ std::string WorkerProcess::end(bool hangs) {
   const auto ended = end_.lock();
   if (!ended->empty()) return *ended;
   is_alive_ = false;
+  control_->shut_down();  // first: nothing of what follows waits until the worker listens
   memory_.written->close();
   memory_.read->close();
   lanes_.lock()->clear();
-  control_->shut_down();
   std::swap(lent, *lent_.lock());
   if (hangs) {
     kill_process(process_);

@@ -57,6 +57,14 @@ grep -q "exit code 3" said || wrong "a crash, by the configuration: $(cat said)"
 HEDDLE_ISOLATE=sample_isolate ends 2 "a name that no plugin has"
 grep -q "sample_isolate'" said || wrong "a name that no plugin has: $(cat said)"
 
+# Who starts the program may have closed what is standard: no socket of a worker gets those numbers.
+code=0
+"$program" run end.json --isolate sample_isolated <&- >&- 2>&- || code=$?
+[ "$code" -eq 0 ] || wrong "without input, output and errors: exit code $code"
+code=0
+"$program" run end.json --isolate sample_isolated <&- >said 2>&1 || code=$?
+[ "$code" -eq 0 ] || wrong "without input: exit code $code: $(cat said)"
+
 # In a container the engine may be process 1, which ends what has lost its parent elsewhere.
 alone=(unshare --user --map-root-user --pid --fork --mount-proc)
 if "${alone[@]}" true 2>/dev/null; then

@@ -128,6 +128,31 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_cancelled_tells_its_node) {
   BOOST_TEST(run_text(engine, ending_workflow("", 7)) == "8");
 }
 
+BOOST_AUTO_TEST_CASE(a_pipe_without_a_reader_ends_nobody) {
+  Engine engine(isolated_options());
+  BOOST_TEST(run_text(engine, ending_workflow("pipe", 7)) == "8");
+}
+
+// A program that does not care for its children: the system waits for them, and nobody is told how
+// they ended.
+BOOST_AUTO_TEST_CASE(who_ignores_sigchld_runs_isolated_plugins) {
+  const auto before = std::signal(SIGCHLD, SIG_IGN);
+  {
+    EngineOptions options = isolated_options();
+    options.isolation.call_seconds = 1;
+    Engine engine(options);
+    for (const char* way : {"abort", "exit", "hang"}) {
+      const std::string error = engine_refusal([&] { run_text(engine, ending_workflow(way)); });
+      const char* const told =
+          way == std::string("hang") ? "has not ended within 1 s" : "somebody else was told how";
+      BOOST_TEST((error.find(told) != std::string::npos), error);
+      BOOST_TEST(run_text(engine, ending_workflow("", 7)) == "8");
+    }
+  }
+  BOOST_TEST(child_processes() == 0u);
+  std::signal(SIGCHLD, before);
+}
+
 BOOST_AUTO_TEST_CASE(crashes_of_eight_runs_are_their_own) { check_many_crashes(60); }
 
 BOOST_AUTO_TEST_CASE(a_thousand_crashes_leave_nothing, *boost::unit_test::label("long")) {

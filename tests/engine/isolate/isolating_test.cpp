@@ -267,6 +267,9 @@ BOOST_AUTO_TEST_CASE(memory_has_a_limit) {
   BOOST_TEST(engine_refusal([&] { run_text(engine, test::ending_workflow("memory")); }) ==
              "node 'end' (test.isolated.end): host memory is exhausted");
   BOOST_TEST(run_text(engine, test::ending_workflow("", 7)) == "8");
+  options.isolation.memory_bytes = ~std::uint64_t{0};  // no limit, and not a small one
+  Engine endless(options);
+  BOOST_TEST(run_text(endless, test::ending_workflow("memory", 7)) == "8");
 }
 #endif
 

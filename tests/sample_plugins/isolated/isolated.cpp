@@ -35,6 +35,14 @@ using heddle::Value;
   while (taken.size() < 128) taken.push_back(std::make_unique_for_overwrite<char[]>(8 << 20));
 }
 
+// Writes to whom nobody listens: an error, and not the end of the process.
+void write_to_nobody() {
+  int ends[2];
+  if (::pipe(ends) != 0 || ::close(ends[0]) != 0) std::abort();
+  if (::write(ends[1], "x", 1) >= 0 || errno != EPIPE) std::abort();
+  ::close(ends[1]);
+}
+
 void end_by(const std::string& how, Context& ctx) {
   if (how == "null") *static_cast<volatile int*>(nullptr) = 1;
   if (how == "abort") std::abort();
@@ -50,6 +58,7 @@ void end_by(const std::string& how, Context& ctx) {
   if (how == "until cancelled")
     while (!ctx.cancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   if (how == "memory") take_a_gibibyte();
+  if (how == "pipe") write_to_nobody();
 }
 
 struct End {
