@@ -53,6 +53,17 @@ constexpr OptionSpec kOptions[] = {
      kAll | kFetch | kRunThere},
     {"plugins", OptionKind::paths, "DIR",
      "a folder of plugins; its node types replace those of the same name", kAll},
+    {"isolate", OptionKind::words, "PLUGIN",
+     "run the nodes of this plugin in worker processes, so that a crash ends one run alone; "
+     "several "
+     "with commas",
+     kAll},
+    {"isolate-timeout", OptionKind::number, "SECONDS",
+     "end a call of an isolated node that works longer (default: no limit)", kAll},
+    {"isolate-memory", OptionKind::word, "SIZE",
+     "address space of a worker, beyond what it starts with (default: no limit)", kAll},
+    {"isolate-sandbox", OptionKind::flag, "", "workers have no network and start no programs",
+     kAll},
     {"object-info", OptionKind::paths, "FILE",
      "definitions of node types that no plugin brings, as ComfyUI's /object_info gives them",
      kConvert},

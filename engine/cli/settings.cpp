@@ -155,6 +155,15 @@ Fidelity read_fidelity(const Layer& layer) {
   return fidelity;
 }
 
+void read_isolation(const Layer& layer, Isolation& isolation) {
+  isolation.plugins = read_words(layer, "isolate");
+  for (const Given& given : layer.of("isolate-timeout"))
+    isolation.call_seconds =
+        read_number(given, kMostSeconds, cat("seconds up to ", kMostSeconds, "; 0: no limit"));
+  for (const Given& given : layer.of("isolate-memory")) isolation.memory_bytes = read_size(given);
+  isolation.sandbox = read_flag(layer, "isolate-sandbox");
+}
+
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {
   std::vector<std::filesystem::path> folders;
   for (const Given& given : layer.of(option)) {
@@ -238,6 +247,7 @@ Settings read_settings(const Layer& layer) {
     settings.engine.cache_dir_bytes = read_size(given);
   for (const Given& given : layer.of("prompt-limit"))
     settings.engine.prompt_limit = read_size(given);
+  read_isolation(layer, settings.engine.isolation);
   for (const Given& given : layer.of("memory-wait"))
     settings.memory_wait = read_number(given, kMostSeconds, cat("seconds up to ", kMostSeconds));
   for (const Given& given : layer.of("checkpoint"))

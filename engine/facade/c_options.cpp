@@ -29,6 +29,13 @@ MemorySize size_of(std::string_view text, std::string_view what) {
                                   R"(: give a number of bytes, "14GiB" or "60%")"));
 }
 
+std::uint64_t bytes_of(std::string_view text, std::string_view what) {
+  if (const auto bytes = engine::parse_bytes(text)) return *bytes;
+  throw engine::Error(
+      engine::Code::invalid_argument,
+      engine::cat(what, " is ", engine::quote(text), R"(: give a number of bytes, or "2GiB")"));
+}
+
 }  // namespace
 
 PreviewMethod preview_method_of(std::int32_t previews) {
@@ -84,6 +91,15 @@ EngineOptions options_of(const heddle_engine_options* from) {
   if (o.host_floor != nullptr) options.host_floor = size_of(o.host_floor, "the host floor");
   options.idle_seconds = o.idle_seconds;
   options.fidelity = fidelity_of(o.fidelity).value_or(Fidelity::exact);
+  options.isolation.plugins = list_of(o.isolate, o.isolate_count, "isolate");
+  if (!(o.isolate_seconds >= 0))
+    throw engine::Error(engine::Code::invalid_argument,
+                        engine::cat("isolate_seconds is ", o.isolate_seconds,
+                                    "; it is a number of seconds, or 0 for no limit"));
+  options.isolation.call_seconds = o.isolate_seconds;
+  options.isolation.sandbox = o.isolate_sandbox != 0;
+  if (o.isolate_memory != nullptr)
+    options.isolation.memory_bytes = bytes_of(o.isolate_memory, "the memory of a worker");
   if (o.prompt_limit != 0) options.prompt_limit = o.prompt_limit;
   return options;
 }

@@ -7,6 +7,7 @@
 #include "engine/facade/inputs.h"
 #include "engine/facade/layout.h"
 #include "engine/facade/saved_workflow.h"
+#include "engine/isolate/isolating.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -50,7 +51,12 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  plugins = engine::load_plugins(plugin_folders(options));
+  const std::vector<fs::path> plugin_dirs = plugin_folders(options);
+  if (options.isolation.plugins.empty())
+    plugins = engine::load_plugins(plugin_dirs);
+  else
+    plugins = engine::load_plugins(
+        plugin_dirs, engine::isolating(options.isolation, engine::plugin_files(plugin_dirs)));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 

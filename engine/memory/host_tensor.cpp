@@ -36,6 +36,19 @@ Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Le
   return make_tensor(info, std::make_shared<HostTensorMemory>(std::move(*taken), ledger));
 }
 
+std::shared_ptr<void> count_host_bytes(std::uint64_t bytes, std::string_view what,
+                                       const std::shared_ptr<Ledger>& ledger, Reservation* from) {
+  struct Counted {
+    std::shared_ptr<Ledger> ledger;  // outlives what was taken of it
+    TakenBytes taken;
+  };
+  if (ledger == nullptr) return nullptr;
+  auto taken = take_if_there(*ledger, bytes, from);
+  if (!taken) taken = ledger->take(bytes, what, from);
+  taken->tag({MemoryKind::values, 0});
+  return std::make_shared<Counted>(Counted{ledger, std::move(*taken)});
+}
+
 Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger) {
   if (ledger == nullptr) return make_host_tensor(info);
   auto taken = take_if_there(*ledger, dense_bytes(info), nullptr);

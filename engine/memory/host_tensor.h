@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "engine/memory/ledger.h"
 #include "engine/tensor/host_memory.h"
@@ -32,6 +33,11 @@ class HostTensorMemory final : public Storage {
 // with the ledger.
 Tensor make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger,
                         Reservation* from = nullptr);
+// The same for memory that others allocate: it counts as long as the result lives. nullptr where
+// there is no ledger.
+std::shared_ptr<void> count_host_bytes(std::uint64_t bytes, std::string_view what,
+                                       const std::shared_ptr<Ledger>& ledger,
+                                       Reservation* from = nullptr);
 // The same where there is room; nothing is evicted for it. Empty: there is none.
 Tensor try_make_host_tensor(const heddle_tensor_info& info, const std::shared_ptr<Ledger>& ledger);
 

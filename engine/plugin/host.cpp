@@ -14,6 +14,11 @@ struct NamedService {
   const void* table;
 };
 
+std::vector<NamedService>& offered_instead() {
+  static std::vector<NamedService> services;
+  return services;
+}
+
 const void* service(const heddle_host*, const char* name) {
   static const NamedService all[] = {
       {HEDDLE_SERVICE_VALUE, value_service()},
@@ -45,12 +50,18 @@ const void* service(const heddle_host*, const char* name) {
       {HEDDLE_SERVICE_REGISTRY, registry_service()},
   };
   const std::string_view asked = name == nullptr ? "" : name;
+  for (const NamedService& service : offered_instead())
+    if (service.name == asked) return service.table;
   for (const NamedService& service : all)
     if (service.name == asked) return service.table;
   return nullptr;
 }
 
 }  // namespace
+
+void offer_instead(const char* service_name, const void* table) {
+  offered_instead().push_back({service_name, table});
+}
 
 const heddle_host* plugin_host() {
   static const heddle_host host{

@@ -16,6 +16,10 @@ namespace heddle::engine {
 
 const heddle_host* plugin_host();
 
+// From now on plugins are given this table by that name: in a worker, where the engine is another
+// process. Before any plugin is loaded.
+void offer_instead(const char* service_name, const void* table);
+
 inline constexpr const char* kEngineVersion = "0.1.0";
 
 // The tables, each looked up by its name; one file for each subject.

@@ -144,11 +144,18 @@ Plugin::Plugin(const heddle_plugin* entry, std::filesystem::path path)
   }
 }
 
+Plugin::Plugin(std::string id, std::string version, std::filesystem::path path, Provide provide)
+    : provide_(std::move(provide)),
+      id_(std::move(id)),
+      version_(std::move(version)),
+      path_(std::move(path)) {}
+
 Plugin::~Plugin() {
-  if (entry_->deinit != nullptr) entry_->deinit();
+  if (entry_ != nullptr && entry_->deinit != nullptr) entry_->deinit();
 }
 
 std::vector<const void*> Plugin::provide(const char* kind) const {
+  if (entry_ == nullptr) return provide_(kind);
   std::vector<const void*> items;
   const heddle_list* list = entry_->provide(kind);
   for (std::uint32_t i = 0; list != nullptr && i < list->count; ++i)
@@ -269,7 +276,20 @@ std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& c
   return all;
 }
 
-LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
+std::vector<std::filesystem::path> plugin_files(const std::vector<std::filesystem::path>& folders) {
+  std::vector<std::filesystem::path> files;
+  for (const std::filesystem::path& folder : folders) {
+    try {
+      for (std::filesystem::path& file : shared_objects(folder)) files.push_back(std::move(file));
+    } catch (const std::filesystem::filesystem_error&) {
+      continue;
+    }
+  }
+  return files;
+}
+
+LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
+                           const OpenPlugin& open) {
   LoadedPlugins all;
   for (const std::filesystem::path& folder : folders) {
     std::vector<std::filesystem::path> files;
@@ -282,7 +302,7 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders) {
     }
     for (const std::filesystem::path& file : files) {
       try {
-        const auto plugin = load_plugin(file);
+        const auto plugin = open(file);
         if (std::ranges::find(all.plugins, plugin) != all.plugins.end()) continue;
         add_to(all, plugin);
         all.plugins.push_back(plugin);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,9 @@ namespace heddle::engine {
 class Plugin {
  public:
   Plugin(const heddle_plugin* entry, std::filesystem::path path);
+  // One that is not in this process: `provide` gives what stands for it here.
+  using Provide = std::function<std::vector<const void*>(std::string_view kind)>;
+  Plugin(std::string id, std::string version, std::filesystem::path path, Provide provide);
   Plugin(const Plugin&) = delete;
   ~Plugin();
   const std::string& id() const { return id_; }
@@ -28,7 +32,8 @@ class Plugin {
   std::vector<const void*> provide(const char* kind) const;
 
  private:
-  const heddle_plugin* entry_;
+  const heddle_plugin* entry_ = nullptr;
+  Provide provide_;  // where there is no entry
   std::string id_, version_;
   std::filesystem::path path_;
 };
@@ -72,7 +77,12 @@ std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& c
 
 // Loads every *.so of the folders, in the order of the folders and of the names in them; a path may
 // also be one file. Node types of a later folder replace those of an earlier one. A folder that
-// does not exist is refused like a plugin.
-LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders);
+// does not exist is refused like a plugin. `open` loads a file; load_plugin() does it here.
+using OpenPlugin = std::function<std::shared_ptr<const Plugin>(const std::filesystem::path&)>;
+LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
+                           const OpenPlugin& open = &load_plugin);
+
+// The files that it would load, in its order, but those of folders that cannot be read.
+std::vector<std::filesystem::path> plugin_files(const std::vector<std::filesystem::path>& folders);
 
 }  // namespace heddle::engine

@@ -5,7 +5,6 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
-#include "engine/memory/host_tensor.h"
 #include "engine/run/instance.h"
 #include "engine/run/saved_run.h"
 #include "engine/session/session_device_slots.h"

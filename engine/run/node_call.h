@@ -11,6 +11,7 @@
 
 #include "engine/base/guarded.h"
 #include "engine/graph/graph.h"
+#include "engine/memory/host_tensor.h"
 #include "engine/place/plan.h"
 #include "engine/resources/device_use.h"
 #include "engine/resources/environment.h"
@@ -144,6 +145,8 @@ class NodeCall final : public heddle_ctx {
     was_told_cancelled_.store(true, std::memory_order_relaxed);
     return true;
   }
+  // Without telling the node.
+  bool is_run_cancelled() const { return shared_.control.cancelled(); }
   void progress(double fraction, std::string_view note) override;
   void wrote(std::string_view path, std::string_view ui_json) override;
   void warn(std::string_view message) override;
@@ -176,6 +179,10 @@ class NodeCall final : public heddle_ctx {
   NewNodes& new_nodes() override;
   Value look_up(std::string_view id) override;
   std::size_t element() const override { return element_; }
+  std::uint64_t run() const override { return reinterpret_cast<std::uintptr_t>(&shared_.control); }
+  std::shared_ptr<void> count_host(std::uint64_t bytes, std::string_view what) override {
+    return count_host_bytes(bytes, what, shared_.environment.host_ledger, &claim_);
+  }
   heddle_shard shard(std::uint32_t input) override;
 
  private:

@@ -93,6 +93,14 @@ struct heddle_ctx {
   // A node of the run, as heddle_workflow_service tells it; empty: there is none.
   virtual heddle::engine::Value look_up(std::string_view id) = 0;
   virtual std::size_t element() const { return 0; }  // of a list, which the call is for
+  // Of no other run that is under way; 0: the call belongs to none.
+  virtual std::uint64_t run() const { return 0; }
+  // Counts host memory that others allocate as make_host() counts its own, for as long as the
+  // result lives; nullptr: nobody counts.
+  virtual std::shared_ptr<void> count_host(std::uint64_t bytes, std::string_view what) {
+    (void)bytes, (void)what;
+    return nullptr;
+  }
   virtual heddle_group group() const { return {sizeof(heddle_group), HEDDLE_GROUP_NONE, 0, 1}; }
   virtual heddle_shard shard(std::uint32_t input) = 0;  // blocks only
 };

@@ -51,6 +51,10 @@ endif()
 heddle_rpath(heddle ${CMAKE_INSTALL_BINDIR})
 install(TARGETS heddle RUNTIME_DEPENDENCY_SET bundle RUNTIME COMPONENT program)
 
+# What isolated plugins run in: libheddle starts it, nobody else.
+heddle_rpath(heddle_worker lib/heddle)
+install(TARGETS heddle_worker RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION lib/heddle COMPONENT library)
+
 # Until 1.0 each minor version is another library to programs that were built with it.
 heddle_rpath(libheddle ${CMAKE_INSTALL_LIBDIR})
 set_target_properties(libheddle PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}
@@ -63,7 +67,7 @@ install(DIRECTORY graphs DESTINATION ${HEDDLE_DATA_DIR} COMPONENT library PATTER
 install(FILES sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile
         DESTINATION ${HEDDLE_DATA_DIR}/serve COMPONENT program)
 foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
-                 engine/memory/README.md engine/serve/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md sdk/python/README.md)
+                 engine/memory/README.md engine/serve/README.md engine/isolate/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md sdk/python/README.md)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT program)
 endforeach()

@@ -77,6 +77,7 @@ quietly "configuring what uses the bundle" cmake -B outside -G Ninja -DCMAKE_PRE
 quietly "building what uses the bundle" cmake --build outside -j 2
 ! readelf -d outside/plugins/hello.so | grep -q libstdc || wrong "a plugin needs the C++ runtime of the bundle"
 run run "$samples/hello.json" --plugins "$PWD/outside/plugins"
+run run "$samples/hello.json" --plugins "$PWD/outside/plugins" --isolate hello
 grep -qF "show PreviewAny: Hello, reader! Hello, reader!" "$folder/said" || { wrong "the README's first node shows no greeting"; cat "$folder/said"; }
 run run "$samples/hello.json" --plugins "$PWD/outside/plugins" --json
 grep -F '"event":"run_done"' "$folder/said" | grep -qF '"ui":{"show":{"text":["Hello, reader! Hello, reader! "]}}' || { wrong "programs do not learn what is shown"; cat "$folder/said"; }

@@ -137,6 +137,8 @@ fi
 # Each place by itself.
 quietly "--plugins" "$heddle" run hello.json --plugins by_cmake
 has "$greeting" "--plugins"
+quietly "--isolate" env -i HOME="$HOME" "$heddle" run hello.json --plugins by_cmake --isolate hello --isolate-sandbox
+has "$greeting" "--isolate"
 mkdir -p path/one path/two data/heddle/plugins
 cp by_hand/hello.so path/two/
 HEDDLE_PLUGIN_PATH=path/one:$PWD/path/two quietly "HEDDLE_PLUGIN_PATH" "$heddle" run hello.json

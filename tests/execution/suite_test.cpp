@@ -23,7 +23,8 @@
 //   "partly"   the outputs that are right run all the same
 //   "only"     ids of the output nodes to run for, from then on; none: all
 //   "display"  {id: the id that stands for it}, of nodes that came while the run was under way
-// Each graph runs on one device, and on several, where calls may come in another order.
+// Each graph runs on one device; on several, where calls may come in another order; and with the
+// suite's plugin in workers, which makes no difference.
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 #include <fstream>
@@ -78,7 +79,8 @@ Json table(const std::string& name) {
 
 EngineOptions options_for(const Json& one, const std::string& devices) {
   EngineOptions options = test::fake_engine_options({"fake:0", "fake:1", "fake:2"});
-  if (devices == "one") options.devices = {"cpu:0"};
+  if (devices != "several") options.devices = {"cpu:0"};
+  if (devices == "isolated") options.isolation.plugins = {"sample_execution"};
   options.plugin_dirs.push_back(HEDDLE_SAMPLE_PLUGINS_DIR "/execution");
   const Json* cache = one.find("cache");
   options.cache_bytes = cache == nullptr ? 64 << 20 : std::uint64_t(cache->as_int64());
@@ -188,7 +190,8 @@ void compare(const Json& expected, const Trace& trace, bool in_order, const std:
 }
 
 void run_case(const Json& one, const std::string& devices) {
-  if (const Json* on = one.find("on"); on != nullptr && on->as_string() != devices) return;
+  const Json* const on = one.find("on");
+  if (on != nullptr && (on->as_string() == "one") != (devices != "several")) return;
   Engine engine(options_for(one, devices));
   Workflow flow = engine.parse(engine::write_json(one.at("graph")), "case");
   std::size_t number = 0;
@@ -218,7 +221,7 @@ BOOST_AUTO_TEST_SUITE(execution_suite)
 
 BOOST_DATA_TEST_CASE(each_rule_has_a_graph,
                      boost::unit_test::data::make(kTables) *
-                         boost::unit_test::data::make({"one", "several"}),
+                         boost::unit_test::data::make({"one", "several", "isolated"}),
                      name, devices) {
   const Json cases = table(name);
   for (const Json& one : cases.as_array()) run_case(one, devices);

@@ -92,6 +92,11 @@ typedef struct heddle_engine_options {
   const char* comfyui_dir; /* a ComfyUI folder: its models, input, output and extra paths  */
   const char* host_floor;  /* of host memory, that a run begins with at least; NULL: 64 MiB */
   heddle_fidelity fidelity;
+  const char* const* isolate; /* plugins that run in worker processes: file names or ids   */
+  size_t isolate_count;
+  double isolate_seconds;     /* a call of theirs that works longer is ended; 0: no limit  */
+  const char* isolate_memory; /* address space of a worker: "2GiB"; NULL: no limit         */
+  int32_t isolate_sandbox;    /* 1: workers have no network and start no programs          */
 } heddle_engine_options;
 
 /* What a run tells. */

@@ -27,6 +27,7 @@
 #include "heddle/device_info.hpp"
 #include "heddle/dlpack.h"
 #include "heddle/fidelity.hpp"
+#include "heddle/isolation.hpp"
 #include "heddle/picture_conversion.hpp"
 #include "heddle/planned_call.hpp"
 #include "heddle/plugin_info.hpp"
@@ -129,6 +130,7 @@ struct EngineOptions {
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
   Fidelity fidelity = Fidelity::exact;  // of plans, and of runs that say nothing else
+  Isolation isolation;                  // plugins that run in processes of their own
 };
 
 // A parsed workflow. A value: copy it, change it, keep it.
@@ -287,18 +289,16 @@ struct StartOptions {
   bool anew = false;  // takes no result that is kept of earlier runs: its own take their place
 };
 
-// Model files are mapped. So that one which another program cuts short fails the run that reads it,
-// and not the process, the first of them installs a handler for SIGBUS, for the whole process;
-// faults elsewhere it hands to the handler that was there before. A program that installs one of
-// its own later has to call the one that sigaction() gave it back for what is not its own.
+// Model files are mapped. So that one which is cut short fails the run that reads it, and not the
+// process, the first installs a handler for SIGBUS; other faults go to the handler before it. A
+// program that installs one later hands what is not its own to the one that sigaction() gave back.
 class Engine {
  public:
   explicit Engine(EngineOptions options = {});  // loads plugins, opens devices
   ~Engine();                                    // cancels and joins every run
   Engine(const Engine&) = delete;
 
-  // ComfyUI's API format, the form that its interface saves, or a PNG or WebP picture or an
-  // MP4, Matroska or WebM video with either.
+  // ComfyUI's API format, the form that its interface saves, or a picture or video with either.
   Workflow load(const std::filesystem::path&) const;
   Workflow parse(std::string_view json, std::string_view name = "workflow") const;
   // One that was read without an engine: now set() knows the types that its classes declare.

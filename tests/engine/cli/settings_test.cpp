@@ -270,6 +270,22 @@ BOOST_AUTO_TEST_CASE(a_cache_is_a_folder_or_none_and_has_a_limit) {
              std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(isolated_plugins_and_their_limits) {
+  BOOST_TEST(read_settings(given({})).engine.isolation.plugins.empty());
+  const Isolation isolation = read_settings(given({{"isolate", "a,b.so"},
+                                                   {"isolate-timeout", "30"},
+                                                   {"isolate-memory", "2GiB"},
+                                                   {"isolate-sandbox", "true"}}))
+                                  .engine.isolation;
+  BOOST_TEST((isolation.plugins == std::vector<std::string>{"a", "b.so"}));
+  BOOST_TEST(isolation.call_seconds == 30);
+  BOOST_TEST(isolation.memory_bytes == std::uint64_t{2} << 30);
+  BOOST_TEST(isolation.sandbox);
+  BOOST_TEST(refusal("isolate-timeout", "soon").find("seconds up to") != std::string::npos);
+  BOOST_TEST(refusal("isolate-memory", "some").find("expected a size such as 1GiB, got 'some'") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
