@@ -162,6 +162,13 @@ void read_isolation(const Layer& layer, Isolation& isolation) {
         read_number(given, kMostSeconds, cat("seconds up to ", kMostSeconds, "; 0: no limit"));
   for (const Given& given : layer.of("isolate-memory")) isolation.memory_bytes = read_size(given);
   isolation.sandbox = read_flag(layer, "isolate-sandbox");
+  for (const Given& given : layer.of("python-nodes")) {
+    std::error_code ignored;
+    isolation.python_nodes.push_back(read_path(given));
+    if (!std::filesystem::exists(isolation.python_nodes.back(), ignored))
+      refuse(given, cat("there is no folder ", quote(isolation.python_nodes.back().string()), "."));
+  }
+  for (const Given& given : layer.of("python")) isolation.python = read_path(given);
 }
 
 std::vector<std::filesystem::path> read_folders(const Layer& layer, std::string_view option) {

@@ -98,6 +98,9 @@ EngineOptions options_of(const heddle_engine_options* from) {
                                     "; it is a number of seconds, or 0 for no limit"));
   options.isolation.call_seconds = o.isolate_seconds;
   options.isolation.sandbox = o.isolate_sandbox != 0;
+  for (std::string& dir : list_of(o.python_nodes, o.python_node_count, "python_nodes"))
+    options.isolation.python_nodes.emplace_back(std::move(dir));
+  options.isolation.python = text_or(o.python, "");
   if (o.isolate_memory != nullptr)
     options.isolation.memory_bytes = bytes_of(o.isolate_memory, "the memory of a worker");
   if (o.prompt_limit != 0) options.prompt_limit = o.prompt_limit;

@@ -8,6 +8,7 @@
 #include "engine/facade/layout.h"
 #include "engine/facade/saved_workflow.h"
 #include "engine/isolate/isolating.h"
+#include "engine/isolate/python_packs.h"
 #include "engine/memory/machine_memory.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/ledgers.h"
@@ -51,12 +52,15 @@ std::unique_ptr<engine::PersistentCache> persistent_cache(const EngineOptions& o
 }  // namespace
 
 Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(options) {
-  const std::vector<fs::path> plugin_dirs = plugin_folders(options);
-  if (options.isolation.plugins.empty())
+  std::vector<fs::path> plugin_dirs = plugin_folders(options);
+  for (fs::path& pack : engine::python_packs(options.isolation.python_nodes))
+    plugin_dirs.push_back(std::move(pack));
+  if (options.isolation.plugins.empty() && options.isolation.python_nodes.empty())
     plugins = engine::load_plugins(plugin_dirs);
   else
     plugins = engine::load_plugins(
-        plugin_dirs, engine::isolating(options.isolation, engine::plugin_files(plugin_dirs)));
+        plugin_dirs, engine::isolating(options.isolation, engine::plugin_files(plugin_dirs),
+                                       layout_of(options)));
   for (const engine::RefusedPlugin& refused : plugins.refused)
     engine::log(engine::Level::warning, engine::cat("plugin refused: ", refused.reason));
 

@@ -116,12 +116,19 @@ class IsolatedNode final : public NodeProxy {
   const NodeSlot slot_;
 };
 
-IsolatedPlugin::IsolatedPlugin(std::filesystem::path path, const Isolation& isolation,
+WorkerKind native_worker(const std::filesystem::path& plugin, const Isolation& isolation) {
+  WorkerKind kind;
+  kind.settings.plugin = plugin.string();
+  kind.settings.program = worker_program().string();
+  kind.settings.memory_bytes = isolation.memory_bytes;
+  kind.settings.sandbox = isolation.sandbox;
+  kind.call_seconds = isolation.call_seconds;
+  return kind;
+}
+
+IsolatedPlugin::IsolatedPlugin(std::filesystem::path path, WorkerKind kind,
                                std::shared_ptr<Spawner> spawner)
-    : path_(std::move(path)),
-      isolation_(isolation),
-      spawner_(std::move(spawner)),
-      program_(worker_program()) {
+    : path_(std::move(path)), kind_(std::move(kind)), spawner_(std::move(spawner)) {
   const std::shared_ptr<WorkerProcess> first = start_worker();
   BytesReader from(first->described());
   read_failure(from);
@@ -142,13 +149,10 @@ std::vector<const void*> IsolatedPlugin::nodes() const {
 }
 
 std::shared_ptr<WorkerProcess> IsolatedPlugin::start_worker() const {
-  WorkerSettings settings;
-  settings.plugin = path_.string();
+  WorkerSettings settings = kind_.settings;
   settings.log_level = int(log_level());
-  settings.memory_bytes = isolation_.memory_bytes;
-  settings.sandbox = isolation_.sandbox;
   settings.engine = ::getpid();
-  return std::make_shared<WorkerProcess>(spawner_, program_, settings);
+  return std::make_shared<WorkerProcess>(spawner_, settings.program, settings);
 }
 
 std::shared_ptr<WorkerProcess> IsolatedPlugin::worker_for(std::uint64_t run,
@@ -183,6 +187,10 @@ std::shared_ptr<WorkerProcess> IsolatedPlugin::worker_for(std::uint64_t run,
   const std::shared_ptr<WorkerProcess> started = start_worker();
   BytesReader from(started->described());
   read_failure(from);
+  if (from.text() != id_ || from.text() != version_)
+    throw Error(Code::unsupported,
+                cat(path_.string(), ": the plugin ", quote(id_), " is another than ", version_,
+                    ", which the engine knows, as its files have changed. Start heddle again"));
   started->run = run;
   ++started->calls;
   workers_.lock()->push_back(started);

@@ -15,17 +15,24 @@ namespace heddle::engine {
 
 class IsolatedNode;
 
+// What its workers are.
+struct WorkerKind {
+  WorkerSettings settings;  // but for what is told when one starts: log level and engine
+  double call_seconds = 0;  // see heddle::Isolation
+};
+// heddle_worker. Throws not_found where that is not there.
+WorkerKind native_worker(const std::filesystem::path& plugin, const Isolation& isolation);
+
 class IsolatedPlugin {
  public:
   // Starts a first worker. Throws what the plugin is refused for.
-  IsolatedPlugin(std::filesystem::path path, const Isolation& isolation,
-                 std::shared_ptr<Spawner> spawner);
+  IsolatedPlugin(std::filesystem::path path, WorkerKind kind, std::shared_ptr<Spawner> spawner);
   ~IsolatedPlugin();
   IsolatedPlugin(const IsolatedPlugin&) = delete;
 
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
-  double most_seconds() const { return isolation_.call_seconds; }
+  double most_seconds() const { return kind_.call_seconds; }
   std::vector<const void*> nodes() const;  // of heddle_node_desc; as long as this
 
   // A worker for a call, whose count of calls it raises: `wanted`, or that of the run, or one that
@@ -39,9 +46,8 @@ class IsolatedPlugin {
   std::shared_ptr<WorkerProcess> start_worker() const;
 
   const std::filesystem::path path_;
-  const Isolation isolation_;
+  const WorkerKind kind_;
   const std::shared_ptr<Spawner> spawner_;
-  const std::filesystem::path program_;
   std::string id_, version_;
   std::vector<std::unique_ptr<IsolatedNode>> nodes_;
   Guarded<Workers> workers_;

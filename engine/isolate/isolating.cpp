@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/isolate/isolated_plugin.h"
+#include "engine/isolate/python_packs.h"
 
 namespace heddle::engine {
 
@@ -22,6 +23,7 @@ bool is_name_of(const std::string& name, const fs::path& file) {
 // All that opening plugins needs, whichever is opened first.
 struct Isolating {
   Isolation isolation;
+  FolderLayout folders;
   std::shared_ptr<Spawner> spawner = std::make_shared<Spawner>();
   std::vector<fs::path> named;
   std::map<fs::path, std::shared_ptr<IsolatedPlugin>> opened;
@@ -43,8 +45,10 @@ void find_by_id(Isolating& state, std::vector<std::string> ids,
   const std::string listed = join(names, ", ");
   for (const fs::path& file : files) {
     if (ids.empty()) return;
+    if (is_python(file)) continue;  // in a worker anyway
     try {
-      auto plugin = std::make_shared<IsolatedPlugin>(file, state.isolation, state.spawner);
+      auto plugin = std::make_shared<IsolatedPlugin>(file, native_worker(file, state.isolation),
+                                                     state.spawner);
       if (std::erase(ids, plugin->id()) > 0) {
         state.named.push_back(file);
         state.opened.emplace(file, std::move(plugin));
@@ -63,9 +67,11 @@ void find_by_id(Isolating& state, std::vector<std::string> ids,
 
 }  // namespace
 
-OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& files) {
+OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& files,
+                     const FolderLayout& folders) {
   const auto state = std::make_shared<Isolating>();
   state->isolation = isolation;
+  state->folders = folders;
   std::vector<std::string> ids;
   for (const std::string& name : isolation.plugins) {
     bool is_file = false;
@@ -78,10 +84,16 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
   }
   if (!ids.empty()) find_by_id(*state, std::move(ids), files);
   return [state](const fs::path& file) {
-    if (std::ranges::find(state->named, file) == state->named.end()) return load_plugin(file);
+    const bool is_pack = is_python(file);
+    if (!is_pack && std::ranges::find(state->named, file) == state->named.end())
+      return load_plugin(file);
     std::shared_ptr<IsolatedPlugin>& plugin = state->opened[file];
     if (plugin == nullptr)
-      plugin = std::make_shared<IsolatedPlugin>(file, state->isolation, state->spawner);
+      plugin = std::make_shared<IsolatedPlugin>(
+          file,
+          is_pack ? python_worker(file, state->isolation, state->folders)
+                  : native_worker(file, state->isolation),
+          state->spawner);
     return as_plugin(plugin, file);
   };
 }

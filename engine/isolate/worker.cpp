@@ -286,8 +286,13 @@ void Worker::log_message(Level level, std::string_view message) {
 }  // namespace
 
 std::vector<std::string> WorkerSettings::arguments() const {
-  return {plugin, std::to_string(log_level), std::to_string(memory_bytes), sandbox ? "1" : "0",
-          std::to_string(engine)};
+  std::vector<std::string> all = before;
+  for (std::string& text :
+       std::vector<std::string>{plugin, std::to_string(log_level), std::to_string(memory_bytes),
+                                sandbox ? "1" : "0", std::to_string(engine)})
+    all.push_back(std::move(text));
+  all.insert(all.end(), behind.begin(), behind.end());
+  return all;
 }
 
 WorkerSettings WorkerSettings::read(const std::vector<std::string>& arguments) {

@@ -18,6 +18,9 @@ struct WorkerSettings {
   std::uint64_t memory_bytes = 0;  // see heddle::Isolation
   bool sandbox = false;
   pid_t engine = 0;  // the process that starts it
+  // The program, and where another runs it what stands before and behind the arguments of it.
+  std::string program;
+  std::vector<std::string> before, behind;
 
   std::vector<std::string> arguments() const;
   // Throws invalid_argument for others than arguments() gives.

@@ -54,6 +54,8 @@ install(TARGETS heddle RUNTIME_DEPENDENCY_SET bundle RUNTIME COMPONENT program)
 # What isolated plugins run in: libheddle starts it, nobody else.
 heddle_rpath(heddle_worker lib/heddle)
 install(TARGETS heddle_worker RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION lib/heddle COMPONENT library)
+# The same of packs of nodes in Python.
+install(DIRECTORY sdk/python_nodes DESTINATION lib/heddle COMPONENT library PATTERN __pycache__ EXCLUDE)
 
 # Until 1.0 each minor version is another library to programs that were built with it.
 heddle_rpath(libheddle ${CMAKE_INSTALL_LIBDIR})

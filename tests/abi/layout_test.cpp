@@ -304,7 +304,7 @@ SIZE(heddle_device_context, 16);
 AT(heddle_device_context, release, 8);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 304);
+SIZE(heddle_engine_options, 328);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -321,6 +321,8 @@ AT(heddle_engine_options, isolate, 264);
 AT(heddle_engine_options, isolate_seconds, 280);
 AT(heddle_engine_options, isolate_memory, 288);
 AT(heddle_engine_options, isolate_sandbox, 296);
+AT(heddle_engine_options, python_nodes, 304);
+AT(heddle_engine_options, python, 320);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&

@@ -94,9 +94,12 @@ typedef struct heddle_engine_options {
   heddle_fidelity fidelity;
   const char* const* isolate; /* plugins that run in worker processes: file names or ids   */
   size_t isolate_count;
-  double isolate_seconds;     /* a call of theirs that works longer is ended; 0: no limit  */
-  const char* isolate_memory; /* address space of a worker: "2GiB"; NULL: no limit         */
-  int32_t isolate_sandbox;    /* 1: workers have no network and start no programs          */
+  double isolate_seconds;          /* a call of theirs that works longer is ended; 0: no limit  */
+  const char* isolate_memory;      /* address space of a worker: "2GiB"; NULL: no limit         */
+  int32_t isolate_sandbox;         /* 1: workers have no network and start no programs          */
+  const char* const* python_nodes; /* folders of packs of nodes in Python, or packs        */
+  size_t python_node_count;
+  const char* python; /* the interpreter; NULL: that of $VIRTUAL_ENV, else python3 of $PATH */
 } heddle_engine_options;
 
 /* What a run tells. */

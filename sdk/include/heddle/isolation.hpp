@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ struct Isolation {
   std::uint64_t memory_bytes = 0;  // address space of a worker, beyond what it starts with; 0: no
                                    // limit
   bool sandbox = false;            // no network and no other programs
+  // Nodes in Python: a folder of packs as ComfyUI's custom_nodes, or a pack (a folder with an
+  // __init__.py, or a file with NODE_CLASS_MAPPINGS). Each pack runs in processes of its own, under
+  // the limits above.
+  std::vector<std::filesystem::path> python_nodes;
+  std::filesystem::path python;  // the interpreter, 3.9 or later; empty: that of $VIRTUAL_ENV, else
+                                 // python3 of $PATH
 };
 
 }  // namespace heddle

@@ -64,7 +64,8 @@ class Engine:
     """Loads plugins and opens devices. Any thread may call anything of it; what blocks lets other threads run.
 
     devices: "auto", "cuda", "cuda:1", a UUID, a PCI address; also several. budgets, reserves: of memory, by device or kind of device
-    ("host": host memory), to be used at most, or left free. plugins, models: folders, searched after what ships. log: called with
+    ("host": host memory), to be used at most, or left free. plugins, models: folders, searched after what ships. python_nodes: folders
+    of packs of nodes in Python, or packs, which run in processes of the interpreter `python`. log: called with
     a level (0 debug to 3 error) and a message; of the whole process. What is not given has the engine's default; heddle/engine.hpp
     says more of each.
     """
@@ -78,6 +79,7 @@ class Engine:
                  cache_dir_bytes: Optional[int] = None, host_budget: Optional[Size] = None, host_floor: Optional[Size] = None,
                  pinned: Optional[Size] = None, idle_seconds: Optional[float] = None, prompt_limit: Optional[int] = None,
                  fidelity: Optional[Literal["exact", "rounding"]] = None,
+                 python_nodes: Union[None, Path, Sequence[Path]] = None, python: Optional[Path] = None,
                  log: Optional[Callable[[int, str], object]] = None) -> None:
         options: dict[str, Any] = {
             "devices": None if devices is None else [str(name) for name in _list(devices)], "plugins": _list(plugins), "models": _list(models),
@@ -86,7 +88,8 @@ class Engine:
             "default_plugins": default_plugins, "input": input, "output": output, "comfyui": comfyui, "compute": compute and dict(compute),
             "device_options": {kind: json.dumps(dict(given)) for kind, given in (device_options or {}).items()}, "threads": threads,
             "costs": costs, "cache_bytes": cache_bytes, "cache_dir": cache_dir, "cache_dir_bytes": cache_dir_bytes,
-            "idle_seconds": idle_seconds, "prompt_limit": prompt_limit, "fidelity": fidelity, "log": log}
+            "idle_seconds": idle_seconds, "prompt_limit": prompt_limit, "fidelity": fidelity, "log": log,
+            "python_nodes": None if python_nodes is None else _list(python_nodes), "python": python}
         for name, size in (("host_budget", host_budget), ("host_floor", host_floor), ("pinned", pinned)):
             options[name] = None if size is None else _size(size)
         self._native = _native.Engine({key: value for key, value in options.items() if value is not None})

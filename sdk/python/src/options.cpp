@@ -141,6 +141,10 @@ heddle::EngineOptions engine_options(const nb::dict& from, std::shared_ptr<Callb
       o.comfyui_dir = nb::cast<std::filesystem::path>(value);
     else if (key == "devices")
       o.devices = nb::cast<std::vector<std::string>>(value);
+    else if (key == "python_nodes")
+      o.isolation.python_nodes = nb::cast<std::vector<std::filesystem::path>>(value);
+    else if (key == "python")
+      o.isolation.python = nb::cast<std::filesystem::path>(value);
     else if (key == "threads")
       o.threads = nb::cast<unsigned>(value);
     else if (key == "compute")

@@ -281,6 +281,12 @@ BOOST_AUTO_TEST_CASE(isolated_plugins_and_their_limits) {
   BOOST_TEST(isolation.call_seconds == 30);
   BOOST_TEST(isolation.memory_bytes == std::uint64_t{2} << 30);
   BOOST_TEST(isolation.sandbox);
+  const Isolation python =
+      read_settings(given({{"python-nodes", "/tmp"}, {"python", "/bin/sh"}})).engine.isolation;
+  BOOST_TEST((python.python_nodes == std::vector<std::filesystem::path>{"/tmp"}));
+  BOOST_TEST(python.python == "/bin/sh");
+  BOOST_TEST(refusal("python-nodes", "/nowhere").find("there is no folder '/nowhere'") !=
+             std::string::npos);
   BOOST_TEST(refusal("isolate-timeout", "soon").find("seconds up to") != std::string::npos);
   BOOST_TEST(refusal("isolate-memory", "some").find("expected a size such as 1GiB, got 'some'") !=
              std::string::npos);

@@ -1,0 +1,121 @@
+"""What a worker has of the engine's, and the engine of its: engine/isolate/worker_memory.h in Python.
+
+Memory that the engine has sent is mapped privately: a node that writes into a tensor that it was given changes its own
+copy and nobody else's."""
+
+import mmap
+import os
+import threading
+
+
+class Mapping(mmap.mmap):
+    """A tensor's memory. The engine is told when the last tensor over it has gone."""
+
+    def __del__(self):
+        self.memory.let_go(self.memory.released_memory, self.id, 1)
+
+
+class Lent:
+    """A value that stays in the engine: a model, or another's object. It can be passed on."""
+
+    def __init__(self, memory, id):
+        self.memory, self.id = memory, id
+
+    def __del__(self):
+        self.memory.let_go(self.memory.released_handles, self.id, 1)
+
+    def __repr__(self):
+        return "<a value of heddle's engine>"
+
+
+class LentTensor(Lent):
+    """A tensor whose elements stay in the engine. `info`: its description, as bytes of a message."""
+
+    def __init__(self, memory, id, info):
+        super().__init__(memory, id)
+        self.info = info
+
+    def __repr__(self):
+        return "<a tensor of heddle's engine>"
+
+
+class Memory:
+    def __init__(self):
+        self.lock = threading.RLock()  # a tensor may go at any time, also within
+        self.has_mapped = threading.Condition(self.lock)
+        self.mapped = {}     # id -> (descriptor, bytes, mapping to write or None)
+        self.released_memory, self.released_handles = {}, {}  # id -> count
+        self.objects = {}    # id -> [object, count]
+        self.ids = {}        # id() of an object -> its id
+        self.last_object = 0
+
+    # As the control channel tells.
+
+    def map(self, id, descriptor, size, is_writable):
+        shared = mmap.mmap(descriptor, size) if is_writable else None
+        with self.lock:
+            self.mapped[id] = (descriptor, size, shared)
+            self.has_mapped.notify_all()
+
+    def forget(self, id):
+        with self.lock:
+            gone = self.mapped.pop(id, None)
+        if gone is not None:
+            os.close(gone[0])
+
+    def drop_object(self, id, count):
+        with self.lock:
+            kept = self.objects.get(id)
+            if kept is None:
+                return
+            kept[1] -= count
+            if kept[1] > 0:
+                return
+            del self.objects[id], self.ids[builtin_id(kept[0])]
+        del kept  # its end may run code of the pack, after the lock
+
+    def wait_for(self, id):
+        with self.lock:
+            self.has_mapped.wait_for(lambda: id in self.mapped)
+            return self.mapped[id]
+
+    def to_read(self, id):
+        """A private mapping of memory that has been received once."""
+        descriptor, size, _ = self.wait_for(id)
+        mapping = Mapping(descriptor, size, access=mmap.ACCESS_COPY)
+        mapping.memory, mapping.id = self, id
+        return mapping
+
+    def to_write(self, id):
+        return self.wait_for(id)[2]
+
+    def let_go(self, counts, id, count):
+        with self.lock:
+            counts[id] = counts.get(id, 0) + count
+
+    def keep(self, value):
+        """The id of an object that the engine gets a handle of."""
+        with self.lock:
+            known = self.ids.get(builtin_id(value))
+            if known is None:
+                self.last_object += 1
+                known = self.ids[builtin_id(value)] = self.last_object
+                self.objects[known] = [value, 0]
+            self.objects[known][1] += 1
+            return known
+
+    def object(self, id):
+        with self.lock:
+            return self.objects[id][0]
+
+    def write_released(self, to):
+        with self.lock:
+            memory, self.released_memory = self.released_memory, {}
+            handles, self.released_handles = self.released_handles, {}
+        for counts in (memory, handles):
+            to.pack("I", len(counts))
+            for id, count in counts.items():
+                to.pack("QQ", id, count)
+
+
+builtin_id = id

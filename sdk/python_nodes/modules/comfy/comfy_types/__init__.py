@@ -1,0 +1,3 @@
+"""Names of types, for annotations."""
+
+from .node_typing import IO, CheckLazyMixin, ComfyNodeABC, FileLocator, InputTypeDict, InputTypeOptions  # noqa: F401

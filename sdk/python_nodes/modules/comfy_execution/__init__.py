@@ -1,0 +1,1 @@
+"""What heddle has of ComfyUI's package of this name: what nodes need that block or make nodes."""

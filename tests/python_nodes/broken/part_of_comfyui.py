@@ -1,0 +1,3 @@
+import comfy.samplers  # noqa: F401
+
+NODE_CLASS_MAPPINGS = {}
