@@ -1,5 +1,6 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "audio_vae.h"
+#include "autoencoder_hunyuan15.h"
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
@@ -41,13 +42,16 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               WanVideoImageOut, WanVideoLatentOut, AutoencoderH3Decoder, AutoencoderH3Encoder,
               H3VaeLatentIn, H3VaeLayer, H3VaeImageOut, H3VaeImageIn, H3VaeResnet, H3VaeDownsample,
               H3VaeLatentOut, H3SoundDecoder, H3SoundEncoder, H3SoundIn, H3SoundFilters,
-              H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut, TaesdDecoder, TaesdEncoder,
-              TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample,
-              TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled,
-              VaeEncodeForInpaint, InpaintModelConditioning, InstructPixToPixConditioning,
-              LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides, LTXVImgToVideoInplace,
-              LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVLatentUpsampler,
-              WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-              WanVaceToVideo, Wan22ImageToVideoLatent, VaeBench, VaeModules)
+              H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut, AutoencoderHunyuan15Decoder,
+              AutoencoderHunyuan15Encoder, Hunyuan15LatentIn, Hunyuan15ImageIn, Hunyuan15Resnet,
+              Hunyuan15Attention, Hunyuan15Upsample, Hunyuan15Downsample, Hunyuan15ImageOut,
+              Hunyuan15LatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
+              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
+              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+              InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
+              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio,
+              VAEEncodeAudio, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
+              WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
+              VaeBench, VaeModules)
 
 }  // namespace heddle::vae
