@@ -8,6 +8,7 @@
 #include "h3_video.h"
 #include "latent_upsampler.h"
 #include "packed_latents.h"
+#include "plugins/vae/hunyuan15_node.h"
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/latent_upsampler_nodes.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
@@ -52,6 +53,6 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio,
               VAEEncodeAudio, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
               WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
-              VaeBench, VaeModules)
+              HunyuanVideo15ImageToVideo, VaeBench, VaeModules)
 
 }  // namespace heddle::vae
