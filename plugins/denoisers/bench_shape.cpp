@@ -8,6 +8,7 @@
 #include "flux2_bench.h"
 #include "flux3_bench.h"
 #include "flux_bench.h"
+#include "hunyuan_bench.h"
 #include "krea2_bench.h"
 #include "ltx2_bench.h"
 #include "ltxv_bench.h"
@@ -146,7 +147,7 @@ const heddle_list* BenchShapes::list() {
                kFlux2Klein4Bench, kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
                kRadianceBench, kSd15Bench, kSdxlBench, kLotusBench, kSdX4Bench, kWan13Bench,
-               kWan14Bench, kLtxvBench, kLtx2Bench, kMinimaxBench>();
+               kWan14Bench, kLtxvBench, kLtx2Bench, kMinimaxBench, kHunyuan15Bench>();
 }
 
 }  // namespace heddle::denoisers

@@ -2,6 +2,7 @@
 
 #include "flux3_names.h"
 #include "flux_names.h"
+#include "hunyuan_names.h"
 #include "krea2_names.h"
 #include "ltxv_names.h"
 #include "minimax_names.h"
@@ -103,11 +104,16 @@ constexpr heddle_module_names_desc kMinimax{
     "by the names of single files and by those of diffusers", &list_modules<MinimaxNames>,
     &list_originals<MinimaxNames>};
 
+constexpr heddle_module_names_desc kHunyuan{
+    sizeof(heddle_module_names_desc), "hunyuan-video",
+    "by ComfyUI's names, the publisher's and those of diffusers", &list_modules<HunyuanNames>,
+    &list_originals<HunyuanNames>};
+
 }  // namespace
 
 const heddle_list* Modules::list() {
   return descs<kFlux, kFlux2, kFlux3, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21,
-               kUnet, kWan, kLtxv, kLtx2, kMinimax>();
+               kUnet, kWan, kLtxv, kLtx2, kMinimax, kHunyuan>();
 }
 
 }  // namespace heddle::denoisers

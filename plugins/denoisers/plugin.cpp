@@ -6,6 +6,7 @@
 #include "flux.h"
 #include "flux2.h"
 #include "flux3.h"
+#include "hunyuan.h"
 #include "kept_references.h"
 #include "krea2.h"
 #include "ltx2.h"
@@ -63,6 +64,8 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish,
               Minimax, MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer,
               MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope,
-              MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Modules, BenchShapes)
+              MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector,
+              HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules,
+              BenchShapes)
 
 }  // namespace heddle::denoisers

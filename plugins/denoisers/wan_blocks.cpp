@@ -162,7 +162,7 @@ void WanLatentIn::execute(Context& ctx) {
                     ". What a model reads beside the latent, such as a first picture, comes with "
                     "the conditioning (WanImageToVideo)");
   // Each frame is a picture, channels last.
-  const Tensor even = even_sides(ctx, frames_as_channels(latent));
+  const Tensor even = even_sides(ctx, frames_as_channels(latent), ctx[patch]);
   const std::int64_t height = even.size(2), width = even.size(3);
   const Tensor pictures = ctx.make({batch * frames, height, width, channels});
   const auto put = [&](const Tensor& from, std::int64_t first, std::int64_t count) {
@@ -177,8 +177,8 @@ void WanLatentIn::execute(Context& ctx) {
     }
   };
   put(even, 0, own);
-  if (more > 0) put(even_sides(ctx, frames_as_channels(ctx[concat])), own, more);
-  const auto step = std::int32_t(kPatch);
+  if (more > 0) put(even_sides(ctx, frames_as_channels(ctx[concat]), ctx[patch]), own, more);
+  const auto step = checked_cast<std::int32_t>(ctx[patch], "patch");
   const Tensor made = blocks::wide_conv2d(ctx, pictures, filter, ctx[bias],
                                           heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
   ctx[out] = made.reshape({batch, frames * made.size(1) * made.size(2), made.size(3)});

@@ -9,6 +9,8 @@
 
 #include <heddle/node.hpp>
 
+#include "patches.h"
+
 namespace heddle::denoisers {
 
 // timestep (N), a noise level in [0, 1000] -> vector (N, 1, D). With frame_noise (F), what each
@@ -107,15 +109,17 @@ struct WanKeys {
   static void execute(Context& ctx);
 };
 
-// x (B, C, F, H, W), with concat (B|1, C', F, H, W) behind its channels -> hidden (B, L, D).
+// x (B, C, F, H, W), with concat (B|1, C', F, H, W) behind its channels -> hidden (B, L, D):
+// squares of `patch` pixels a side are tokens.
 struct WanLatentIn {
   static constexpr Info info{"wan.latent_in", 1, "Wan latent", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
   static constexpr Input<Tensor> concat{"concat", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = kPatch}};
   static constexpr Weight weight{"weight", HEDDLE_USE_CONV2D};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(x, concat, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, concat, patch, weight, bias, out);
   static void execute(Context& ctx);
 };
 

@@ -177,6 +177,8 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
   }
   if (settings.get<bool>("latent_frames", false)) {
     layout.video = channels;
+    layout.video_masks = settings.get<std::int64_t>("concat_masks", layout.video_masks);
+    layout.mask_last = settings.get<bool>("concat_mask_last", false);
     return layout;
   }
   if (channels == layout.image) return layout;

@@ -13,14 +13,16 @@
 namespace heddle::samplers {
 
 struct ConcatLayout {
-  std::int64_t image = 0;      // channels of the latent
-  std::int64_t downscale = 0;  // the mask has this square of pixels in each cell, a channel for
-                               // each of them; 0: no mask
-  bool mask_first = false;     // a mask of one number a cell, 0 or 1, before the picture
-  bool is_raw = false;         // the picture is in the autoencoder's own units
-  std::int64_t video = 0;      // all channels, of a model of videos; 0: of pictures
-  std::int64_t levels = 0;     // of noise in a picture of pixels (noised_picture.h), and how that
-  Betas betas = {};            // grows; 0: the picture is a latent
+  std::int64_t image = 0;        // channels of the latent
+  std::int64_t downscale = 0;    // the mask has this square of pixels in each cell, a channel for
+                                 // each of them; 0: no mask
+  bool mask_first = false;       // a mask of one number a cell, 0 or 1, before the picture
+  bool is_raw = false;           // the picture is in the autoencoder's own units
+  std::int64_t video = 0;        // all channels, of a model of videos; 0: of pictures
+  std::int64_t video_masks = 4;  // channels of the mask of its frames (setting concat_masks)
+  bool mask_last = false;        // these are behind the latents (concat_mask_last), else before
+  std::int64_t levels = 0;       // of noise in a picture of pixels (noised_picture.h), and how that
+  Betas betas = {};              // grows; 0: the picture is a latent
 
   std::int64_t channels() const {
     if (video > 0) return video;

@@ -127,20 +127,38 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
 // What a vision tower saw of pictures, before its last layer.
 Tensor vision_states(Context& ctx, const Value& entry, const Value& settings, std::int64_t items) {
   const Value seen = entry.field(kVisionOutput);
-  if (!seen.has("penultimate"))
+  // Of SigLIP the states behind the last norm.
+  const bool is_last = settings.get<std::string>("vision_states", "") == "last_hidden";
+  const char* const states_of = is_last ? "last_hidden" : "penultimate";
+  const char* const tower = is_last ? "sigclip_vision_patch14_384" : "of Wan clip_vision_h";
+  if (is_last && !seen.has(states_of))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning's 'clip_vision_output' has no states behind the tower's last "
+                "layer, which the model reads. See the picture with sigclip_vision_patch14_384.");
+  if (!seen.has(states_of))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the conditioning's 'clip_vision_output' has no states before the tower's last "
                 "layer, which the model reads. See the picture with the tower of CLIP that belongs "
                 "to the model: of Wan clip_vision_h.");
-  const Tensor states = seen.field("penultimate").as<Tensor>();
+  const Tensor states = seen.field(states_of).as<Tensor>();
   const auto wanted = settings.get<std::int64_t>("vision_width", 0);
   if (states.rank() != 3 || states.size(2) != wanted)
     throw Error(HEDDLE_INVALID_ARGUMENT, "the conditioning's 'clip_vision_output' is " +
                                              std::to_string(states.size(-1)) +
                                              " wide, the model reads " + std::to_string(wanted) +
-                                             ". See the picture with the tower of CLIP that "
-                                             "belongs to the model: of Wan clip_vision_h.");
+                                             ". See the picture with the vision tower that "
+                                             "belongs to the model: " +
+                                             tower + ".");
   return fit_batch(ctx, states, items);
+}
+
+// What a vision tower saw, or byT5 made of what is written.
+Tensor states_beside_text(Context& ctx, const Value& entry, const Value& settings,
+                          std::int64_t items, ConditioningInput::Kind kind) {
+  if (kind == ConditioningInput::Kind::kVision) return vision_states(ctx, entry, settings, items);
+  const Tensor written = tensor_field(entry, kGlyphStates, "byt5");
+  check_width(written.size(-1), settings, "byt5_width", kGlyphStates);
+  return fit_batch(ctx, written, items);
 }
 
 // What SDXL (6) and its refiner (5) are told about the picture, as ComfyUI does: where nothing says
@@ -230,6 +248,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kVace, name});
     else if (name == "vision" && model_settings(model).has("vision_width"))
       inputs.push_back({Kind::kVision, name});
+    else if (name == "byt5" && model_settings(model).has("byt5_width"))
+      inputs.push_back({Kind::kGlyphs, name});
     else if ((name == "references" || name == "reference.0") &&
              reference_layout(model_settings(model)))
       inputs.push_back({Kind::kReferences, name});
@@ -247,6 +267,7 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   if (kind == Kind::kGuideFrames) return entry.field(kKeyframes).count() > 0;
   if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
+  if (kind == Kind::kGlyphs) return entry.has(kGlyphStates);
   const bool unguided = entry.get<bool>("unguided", false);
   return kind == Kind::kGuidance ? !unguided : kind != Kind::kUnguided || unguided;
 }
@@ -302,8 +323,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kVace) {
       const VaceInput given = vace_of(ctx, entry, settings, place);
       constants.set(name, value_of(given.contexts)).set(kVaceStrength, value_of(given.strength));
-    } else if (kind == Kind::kVision) {
-      constants.set(name, value_of(vision_states(ctx, entry, settings, items)));
+    } else if (kind == Kind::kVision || kind == Kind::kGlyphs) {
+      constants.set(name, value_of(states_beside_text(ctx, entry, settings, items, kind)));
     } else if (kind == Kind::kFrameNoise) {
       Tensor noise = frame_noise_of(ctx, place.latent.field("noise_mask"), name,
                                     settings.get<bool>("frame_noise_is_mean", false));

@@ -23,6 +23,7 @@ struct ConditioningInput {
     kReferences,
     kSizes,
     kVision,
+    kGlyphs,
     kFrameTime,
     kFrameNoise,
     kGuideFrames,
@@ -38,6 +39,9 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model);
 
 // The field of an entry with the CLIP_VISION_OUTPUT that models with an input "vision" read.
 inline constexpr const char* kVisionOutput = "clip_vision_output";
+// The field with byT5's states (1, G, W) of what is written in a video, which models with an input
+// "byt5" and the setting byt5_width read.
+inline constexpr const char* kGlyphStates = "conditioning_byt5small";
 
 // The input with what each frame of the latent has of the level, and the axis of frames there.
 inline constexpr const char* kFrameNoise = "frame_noise";

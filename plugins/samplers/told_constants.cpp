@@ -42,8 +42,8 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       if (!tell_references(constants, name, entry, model, place.items)) return {};
       continue;
     }
+    if (kind == Kind::kGlyphs || (kind == Kind::kVision && !entry.vision)) continue;
     if (kind == Kind::kVision) {
-      if (!entry.vision) continue;
       Shape shape = shape_of(*entry.vision);
       if (shape.empty()) return {};
       shape[0] = fitted_rows(shape[0], place.items);

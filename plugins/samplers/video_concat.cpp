@@ -57,18 +57,17 @@ void resize_clip(Clip& clip, const blocks::GridSize& to, std::pmr::memory_resour
 
 // How many of its channels the model is shown, with a mask beside them or without.
 struct ShownChannels {
-  std::int64_t channels = 0;
-  bool with_mask = false;
+  std::int64_t channels = 0, masks = 0;
 };
 ShownChannels shown_channels(const Clip& clip, const ConcatLayout& layout) {
-  const std::int64_t beside_mask = layout.video - kVideoMaskChannels;
-  if (clip.channels == layout.video) return {clip.channels, false};
-  if (clip.channels >= beside_mask && beside_mask > 0) return {beside_mask, true};
+  const std::int64_t beside_mask = layout.video - layout.video_masks;
+  if (clip.channels == layout.video) return {clip.channels, 0};
+  if (clip.channels >= beside_mask && beside_mask > 0) return {beside_mask, layout.video_masks};
   throw Error(HEDDLE_INVALID_ARGUMENT,
               "the conditioning's video has " + std::to_string(clip.channels) +
                   " latent channels; the model reads " + std::to_string(layout.video) +
                   " beside the point, or " + std::to_string(beside_mask) + " with a mask of " +
-                  std::to_string(kVideoMaskChannels) +
+                  std::to_string(layout.video_masks) +
                   ". Take the node and the autoencoder that belong to this model.");
 }
 
@@ -93,7 +92,7 @@ Clip read_video(Context& ctx, const Value& entry, const ConcatLayout& layout,
 }
 
 // 1 where it is given: of one channel or of four.
-Clip read_given(Context& ctx, const Value& entry, const Shape& grid,
+Clip read_given(Context& ctx, const Value& entry, const ConcatLayout& layout, const Shape& grid,
                 std::pmr::memory_resource& memory) {
   Clip mask = read_clip(ctx, entry.field("concat_mask").as<Tensor>(), "concat_mask", memory);
   if (mask.frames > grid[0])
@@ -101,7 +100,7 @@ Clip read_given(Context& ctx, const Value& entry, const Shape& grid,
                 "the conditioning's 'concat_mask' has " + std::to_string(mask.frames) +
                     " frames, the latent that is drawn has " + std::to_string(grid[0]) +
                     ". Take both from the same node.");
-  if (mask.channels != kVideoMaskChannels && mask.channels != 1) {
+  if (mask.channels != layout.video_masks && mask.channels != 1) {
     Clip mean{mask.rows, 1, mask.frames, mask.size, std::pmr::vector<float>(&memory)};
     const std::int64_t numbers = mask.frames * mask.plane();
     for (std::int64_t row = 0; row < mask.rows; ++row)
@@ -157,7 +156,7 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
   if (entry.has("concat_latent_image")) {
     video = read_video(ctx, entry, layout, format, place.grid, memory);
     shown = shown_channels(*video, layout);
-    if (entry.has("concat_mask")) mask = read_given(ctx, entry, place.grid, memory);
+    if (entry.has("concat_mask")) mask = read_given(ctx, entry, layout, place.grid, memory);
   }
   const auto has_rows = [](const std::optional<Clip>& clip) { return clip && clip->rows > 1; };
   if (has_rows(video) || has_rows(mask)) shape[0] = place.items;
@@ -169,15 +168,19 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
   for (std::int64_t item = 0; video && item < shape[0]; ++item) {
     const std::int64_t row = spread_row(item, shape[0], video->rows);
     for (std::int64_t c = 0; c < before; ++c) to = copy_channel(*video, row, c, part, to);
-    for (std::int64_t c = 0; shown.with_mask && c < kVideoMaskChannels; ++c) {
-      if (mask)
-        to = copy_channel(*mask, spread_row(item, shape[0], mask->rows), c % mask->channels, part,
-                          to);
-      else
-        to = std::fill_n(to, part.size[0] * part.size[1] * part.size[2], 0.0f);
-    }
+    const auto copy_masks = [&] {
+      for (std::int64_t c = 0; c < shown.masks; ++c) {
+        if (mask)
+          to = copy_channel(*mask, spread_row(item, shape[0], mask->rows), c % mask->channels, part,
+                            to);
+        else
+          to = std::fill_n(to, part.size[0] * part.size[1] * part.size[2], 0.0f);
+      }
+    };
+    if (!layout.mask_last) copy_masks();
     for (std::int64_t c = before; c < shown.channels; ++c)
       to = copy_channel(*video, row, c, part, to);
+    if (layout.mask_last) copy_masks();
   }
   return ctx.upload(shape, HEDDLE_F32, made.data<float>());
 }

@@ -1,15 +1,13 @@
 // What models of videos read beside the point (concat_input.h): latents of videos that are given,
-// in whole or in part, and of some models a mask of four channels that says which frames are. As
-// ComfyUI's Wan gives it: 1 where a frame is given; in the model's units, resized from the middle.
+// in whole or in part, and of some models a mask that says which frames are: of four channels, one
+// for each frame of pixels that a frame of the latent holds (Wan), or of one (HunyuanVideo 1.5). As
+// ComfyUI gives it: 1 where a frame is given; in the model's units, resized from the middle.
 // One call's thread.
 #pragma once
 
 #include "concat_input.h"
 
 namespace heddle::samplers {
-
-// Channels of the mask: one for each frame of pixels that a frame of the latent holds.
-inline constexpr std::int64_t kVideoMaskChannels = 4;
 
 // (1 or items, layout.video, frames, height, width) f32, on the device of the call. The entry's
 // concat_latent_image (B, n C, T, h, w), in the autoencoder's units, of n latents of C channels

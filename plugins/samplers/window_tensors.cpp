@@ -41,8 +41,8 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning tells of guides (LTXVAddGuide), which context windows along the "
                 "frames would cut. Use one of the two.");
-  constexpr std::array<std::string_view, 6> kRows = {"context",    "y",      "concat",
-                                                     "references", "vision", "vace"};
+  constexpr std::array<std::string_view, 7> kRows = {"context", "y",    "concat", "references",
+                                                     "vision",  "vace", "byt5"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
   const bool is_beside = name == "concat" || name == "vace";
   if (rule.dim != 0) return is_beside ? std::optional(std::size_t(rule.dim)) : std::nullopt;

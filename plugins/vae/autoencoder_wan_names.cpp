@@ -22,7 +22,9 @@ std::optional<WanNames> WanNames::find(const Checkpoint& file, VaeSide side) {
   const std::string at = side == VaeSide::decoder ? "decoder." : "encoder.";
   if (const auto prefix = blocks::prefix_before(file, at + "middle.0.residual.0.gamma"))
     return WanNames(file, false, side, *prefix);
-  if (const auto prefix = blocks::prefix_before(file, at + "mid_block.resnets.0.norm1.gamma"))
+  // HunyuanVideo 1.5's autoencoder calls the same its own, and has convolutions inside of modules.
+  if (const auto prefix = blocks::prefix_before(file, at + "mid_block.resnets.0.norm1.gamma");
+      prefix && !file.has(*prefix + at + "conv_in.conv.weight"))
     return WanNames(file, true, side, *prefix);
   return std::nullopt;
 }

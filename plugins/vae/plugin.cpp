@@ -1,5 +1,6 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "audio_vae.h"
+#include "autoencoder_hunyuan15.h"
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
 #include "autoencoder_wan.h"
@@ -7,6 +8,7 @@
 #include "h3_video.h"
 #include "latent_upsampler.h"
 #include "packed_latents.h"
+#include "plugins/vae/hunyuan15_node.h"
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/latent_upsampler_nodes.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
@@ -42,13 +44,16 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               AutoencoderH3Decoder, AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut,
               H3VaeImageIn, H3VaeResnet, H3VaeDownsample, H3VaeLatentOut, H3SoundDecoder,
               H3SoundEncoder, H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject,
-              H3SoundOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual,
-              TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode,
-              VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
+              H3SoundOut, AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder,
+              Hunyuan15LatentIn, Hunyuan15ImageIn, Hunyuan15Resnet, Hunyuan15Attention,
+              Hunyuan15Upsample, Hunyuan15Downsample, Hunyuan15ImageOut, Hunyuan15LatentOut,
+              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
+              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
+              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
               InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides,
               LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
               LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
               WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
-              VaeBench, VaeModules)
+              HunyuanVideo15ImageToVideo, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

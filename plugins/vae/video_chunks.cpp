@@ -33,25 +33,30 @@ Value chunks_of(const Value& vae, const char* key) {
               "(LatentCut along t).");
 }
 
+// before: chunks before this one. What an attention keeps grows with them.
 Shape shape_of_input(const std::string& name, const Value& told, std::int64_t rows,
-                     std::int64_t columns, std::int64_t downscale) {
+                     std::int64_t columns, std::int64_t downscale, std::int64_t before) {
   const auto number = [&](std::uint32_t i) { return told.item(i).as<std::int64_t>(); };
   if (name == "z") return {number(0), number(2), rows, columns};
   const auto side = [&](std::int64_t cells) {
     return checked_product({cells, downscale}, "a side") >> number(1);
   };
-  return {number(0), side(rows), side(columns), number(2)};
+  const bool grows = told.count() > 3 && number(3) != 0;
+  const std::int64_t frames =
+      grows ? checked_product({number(0), std::max<std::int64_t>(1, before)}, "what is kept")
+            : number(0);
+  return {frames, side(rows), side(columns), number(2)};
 }
 
 // What a stage reads of a chunk, before a run as f32.
 std::vector<Infer::Named> stage_inputs(const Value& stage, const blocks::GridSize& cells,
-                                       std::int64_t downscale) {
+                                       std::int64_t downscale, std::int64_t before = 1) {
   const Value shapes = chunk_shapes(stage);
   std::vector<Infer::Named> inputs;
   for (std::uint32_t k = 0; k < shapes.count(); ++k)
-    inputs.push_back(
-        {shapes.key(k), HEDDLE_F32,
-         shape_of_input(shapes.key(k), shapes.item(k), cells.height, cells.width, downscale)});
+    inputs.push_back({shapes.key(k), HEDDLE_F32,
+                      shape_of_input(shapes.key(k), shapes.item(k), cells.height, cells.width,
+                                     downscale, before)});
   return inputs;
 }
 
@@ -76,9 +81,9 @@ std::uint64_t tell_chunks(Infer& question, const Value& chunks, const blocks::Gr
   for (std::int64_t i = 0; i < count; ++i) {
     const Value stages = chunks.field(i == 0 ? "first" : "next");
     for (std::uint32_t s = 0; s < stages.count(); ++s) {
-      const std::vector<Infer::Named> inputs = stage_inputs(stages.item(s), cells, downscale);
+      const std::vector<Infer::Named> inputs = stage_inputs(stages.item(s), cells, downscale, i);
       for (const Infer::Named& one : inputs)
-        if (i == 1 && is_kept_name(one.name))
+        if (i + 1 == std::max<std::int64_t>(2, count) && is_kept_name(one.name))
           kept += sizeof(float) * std::uint64_t(count_of(one.shape));
       question.call(stages.item(s), {{.constants = inputs, .steps = {}}});
     }

@@ -35,14 +35,16 @@ struct Conditioning {
   void execute(Context& ctx) {
     Record entry;
     entry.set("cross_attn", value_of(load(ctx, ctx[path], ctx[prefix] + ".cross_attn")));
-    for (const char* field : {"pooled_output", "concat_latent_image", "concat_mask"})
+    for (const char* field :
+         {"pooled_output", "concat_latent_image", "concat_mask", "conditioning_byt5small"})
       if (const std::string name = ctx[prefix] + "." + field;
           heddle::test::TensorFile(ctx[path]).has(name))
         entry.set(field, value_of(load(ctx, ctx[path], name)));
-    if (const std::string name = ctx[prefix] + ".penultimate";
-        heddle::test::TensorFile(ctx[path]).has(name))
-      entry.set("clip_vision_output",
-                Record().set("penultimate", value_of(load(ctx, ctx[path], name))).value());
+    for (const char* states : {"penultimate", "last_hidden"})
+      if (const std::string name = ctx[prefix] + "." + states;
+          heddle::test::TensorFile(ctx[path]).has(name))
+        entry.set("clip_vision_output",
+                  Record().set(states, value_of(load(ctx, ctx[path], name))).value());
     if (const std::string key = ctx[option]; !key.empty()) entry.set(key, value_of(1.0));
     ctx[out] = heddle::list_of({entry.value()});
   }

@@ -14,13 +14,15 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo15, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
 
 import make_chroma_goldens
 import make_flux2_goldens
 import make_flux3_goldens
 import make_h3_vae_goldens
+import make_hunyuan15_vae_goldens
+import make_hunyuan_goldens
 import make_krea2_goldens
 import make_ltxv_goldens
 import make_lumina2_goldens
@@ -286,6 +288,52 @@ def h3_autoencoders():
     }
 
 
+def hunyuan(model):
+    """HunyuanVideo by the publisher's names, which diffusers' script of conversion tells; in 1.5 blocks have queries, keys and
+    values apart, the token refiner and 1.0 have them in one tensor."""
+    out = {}
+    is_first = "single_transformer_blocks.0.proj_out.weight" in model.state_dict()
+    for name, shape in shapes_of(model, make_hunyuan_goldens.original).items():
+        fused, _ = make_hunyuan_goldens.join(name)
+        if fused != name and (is_first or "refiner" in name):
+            name, shape = fused, [out.get(fused, [0])[0] + shape[0], *shape[1:]]
+            out[name] = shape
+            continue
+        out[name] = shape
+    spelled = {}
+    for name, shape in out.items():
+        for here, there in (
+            ("c_embedder.in_layer.", "c_embedder.linear_1."),
+            ("c_embedder.out_layer.", "c_embedder.linear_2."),
+            (".in_layer.", ".mlp.0."),
+            (".out_layer.", ".mlp.2."),
+            ("mod.lin.", "mod.linear."),
+            ("modulation.lin.", "modulation.linear."),
+            ("_attn.to_", "_attn_"),
+            ("_attn.qkv.", "_attn_qkv."),
+            ("_attn.norm.query_norm.", "_attn_q_norm."),
+            ("_attn.norm.key_norm.", "_attn_k_norm."),
+            (".norm.query_norm.", ".q_norm."),
+            (".norm.key_norm.", ".k_norm."),
+            ("_attn.proj.", "_attn_proj."),
+        ):
+            name = name.replace(here, there)
+        if name.startswith(("double_blocks", "txt_in.individual")):
+            name = name.replace("mlp.0.", "mlp.fc1.").replace("mlp.2.", "mlp.fc2.")
+        spelled[name] = shape
+    return spelled
+
+
+def hunyuan_files():
+    later, first = HunyuanVideo15Transformer3DModel(), HunyuanVideoTransformer3DModel()
+    return {
+        "diffusion_models/hunyuanvideo1.5_720p_t2v_fp16": typed(hunyuan(later), "F16"),
+        "diffusion_models/hunyuanvideo1.5_720p_i2v_fp16": typed(hunyuan(later), "F16"),
+        "diffusion_models/hunyuan_video_t2v_720p_bf16": typed(hunyuan(first), "BF16"),
+        "vae/hunyuanvideo15_vae_fp16": typed(shapes_of(AutoencoderKLHunyuanVideo15(), make_hunyuan15_vae_goldens.original), "F16"),
+    }
+
+
 def minimax(shapes, is_pruned):
     """Single files of MiniMax H3: queries, keys and values in one tensor; what reads and makes latents and times in F32. Pruned ones have a
     table of 1025 times, 8 numbers each, in the place of the network that makes 2688."""
@@ -407,6 +455,7 @@ def main():
         controls = control_nets() | model_patches()
         videos = wan_files()
         h3 = h3_autoencoders()
+        hunyuans = hunyuan_files()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -460,6 +509,7 @@ def main():
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         **h3,
+        **hunyuans,
         **controls,
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json"), "w") as file:

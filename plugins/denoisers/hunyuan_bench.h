@@ -1,0 +1,10 @@
+// plugins/denoisers/hunyuan_bench.h - HunyuanVideo 1.5 for `heddle bench`. Any thread.
+#pragma once
+
+#include <heddle/diffusion/bench_shapes.h>
+
+namespace heddle::denoisers {
+
+extern const heddle_bench_shape_desc kHunyuan15Bench;
+
+}  // namespace heddle::denoisers

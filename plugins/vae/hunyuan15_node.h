@@ -1,0 +1,37 @@
+// The node that tells HunyuanVideo 1.5 which frames of a video are given: what it reads beside the
+// text, and an empty latent of the video. Formulas: ComfyUI's node of this name. Stateless.
+#pragma once
+
+#include <heddle/node.hpp>
+
+#include "plugins/vae/wan_nodes.h"
+
+namespace heddle::vae {
+
+struct HunyuanVideo15ImageToVideo {
+  static constexpr Info info{"HunyuanVideo15ImageToVideo", 1, "",
+                             "model/conditioning/hunyuan video",
+                             "A video that begins with given frames."};
+  static constexpr Input<Value> positive = wan_ports::conditioning("positive");
+  static constexpr Input<Value> negative = wan_ports::conditioning("negative");
+  static constexpr Input<Value> vae = wan_ports::vae();
+  static constexpr Input<std::int64_t> width{"width", wan_ports::side(848)};
+  static constexpr Input<std::int64_t> height{"height", wan_ports::kHeight};
+  static constexpr Input<std::int64_t> length{
+      "length", Widget{.number = 33, .min = 1, .max = 16384, .step = 4}};
+  static constexpr Input<std::int64_t> batch_size{"batch_size", wan_ports::kBatch};
+  static constexpr Input<Tensor> start_image =
+      wan_ports::picture("start_image", "The first frames.");
+  static constexpr Input<Value> clip_vision_output = wan_ports::seen(
+      "clip_vision_output", "What sigclip_vision_patch14_384 saw of the first frame.");
+  static constexpr Output<Value> positive_out = wan_ports::changed("positive");
+  static constexpr Output<Value> negative_out = wan_ports::changed("negative");
+  static constexpr Output<Value> latent = wan_ports::latent();
+  static constexpr auto ports =
+      heddle::ports(positive, negative, vae, width, height, length, batch_size, start_image,
+                    clip_vision_output, positive_out, negative_out, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+}  // namespace heddle::vae
