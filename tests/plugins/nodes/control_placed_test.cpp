@@ -40,7 +40,8 @@ BOOST_AUTO_TEST_CASE(dividing_denoiser_and_control_net_keeps_their_bytes_or_near
 }
 
 // They are blocks of the denoiser, so all is divided and streamed together.
-BOOST_AUTO_TEST_CASE(dividing_a_patched_model_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_a_patched_model_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   heddle::test::write_patched_models(folder / "models");
   const auto flow = [&](const std::string& model, const std::string& prefix,
                         const std::string& patched, const std::string& hints) {

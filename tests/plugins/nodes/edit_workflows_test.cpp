@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_text_of_its_own_chat_shows_a_picture_where_it_says,
   BOOST_TEST(states_shape(edit("edit", turn + "see nothing", image)) == (Shape{1, 2, 24}));
 }
 
-BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
+BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run, *boost::unit_test::label("long")) {
   add_models("any");
   Engine::Data engine(options());
   check_inference(

@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(latents_are_made_larger_and_drawn_on) {
            "latent_by");
 }
 
-BOOST_AUTO_TEST_CASE(pictures_are_made_larger_and_drawn_on) {
+BOOST_AUTO_TEST_CASE(pictures_are_made_larger_and_drawn_on, *boost::unit_test::label("long")) {
   enlarges(scaled("seen_first", "bicubic") + encoded("scaled"), "pixels");
   write_file("upscale_models/twice", seeded_model("compact_x2", false, "upscalers"));
   enlarges(node("upscaler", "UpscaleModelLoader", R"("model_name": "twice.safetensors")") +

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(keyframes_say_step_by_step_how_strong_a_hook_is) {
                  kPositive + R"(, "steps": 6)");
 }
 
-BOOST_AUTO_TEST_CASE(keyframes_are_interpolated_as_comfyui_does) {
+BOOST_AUTO_TEST_CASE(keyframes_are_interpolated_as_comfyui_does, *boost::unit_test::label("long")) {
   for (const std::string way : {"linear", "ease_in", "ease_out", "ease_in_out"})
     compare_hooked(
         way,

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(one_that_torch_has_saved_equals_pytorch) {
 
 // Two come one after the other, FreeU between them changes something else, and a strength of 0
 // nothing.
-BOOST_AUTO_TEST_CASE(several_work_together) {
+BOOST_AUTO_TEST_CASE(several_work_together, *boost::unit_test::label("long")) {
   const std::string name = R"("hypernetwork_name": "norms.pt")";
   const auto both = [&](const char* first, const char* second) {
     return draw(

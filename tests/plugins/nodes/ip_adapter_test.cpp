@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_plain_one_equals_diffusers) {
 }
 
 // In either order: a node that builds the UNet anew keeps what another one has changed.
-BOOST_AUTO_TEST_CASE(other_patches_of_the_unet_stay_beside_it) {
+BOOST_AUTO_TEST_CASE(other_patches_of_the_unet_stay_beside_it, *boost::unit_test::label("long")) {
   write("sd1");
   const auto patched = [](const std::string& from) {
     return node(
@@ -194,7 +194,8 @@ BOOST_AUTO_TEST_CASE(each_item_of_a_batch_has_a_picture_of_its_own) {
        "batch_drawn");
 }
 
-BOOST_AUTO_TEST_CASE(styles_and_compositions_of_sdxl_equal_pytorch) {
+BOOST_AUTO_TEST_CASE(styles_and_compositions_of_sdxl_equal_pytorch,
+                     *boost::unit_test::label("long")) {
   write("sdxl");
   const std::string loaded =
       loader() + load("adapter", "plain_xl") + load("other", "plus_xl") + tower() + pictures();
@@ -332,7 +333,8 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused_by_name) {
         {"clip_vision", "IPAdapterUnifiedLoader"});
 }
 
-BOOST_AUTO_TEST_CASE(beside_a_lora_and_a_control_net_the_bytes_are_the_same_everywhere) {
+BOOST_AUTO_TEST_CASE(beside_a_lora_and_a_control_net_the_bytes_are_the_same_everywhere,
+                     *boost::unit_test::label("long")) {
   write_file("diffusion_models/unet", unet_model("sd1"));
   write_file("controlnet/net", unet_control("sd1"));
   const char* module = "lora_unet_down_blocks_0_attentions_1_transformer_blocks_0_attn2_to_out_0";

@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(guidance_of_both_apart_equals_pytorch) {
 BOOST_AUTO_TEST_CASE(noise_masks_of_both_equal_pytorch) { equals_pytorch(true, "masked"); }
 
 // Of the video, then of its sound: 2 items of as many numbers each.
-BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes) {
+BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes, *boost::unit_test::label("long")) {
   constexpr std::size_t kNumbers = 2 * 128 * 2 * 3;
   const std::string small =
       R"("pictures": {"class_type": "EmptyLTXVLatentVideo", "inputs": {"width": 96, "height": 64, "length": 1, "batch_size": 2}},

@@ -105,7 +105,8 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers,
 }
 
 // A mask of each of two frames.
-BOOST_AUTO_TEST_CASE(dividing_frames_of_several_levels_keeps_bytes_or_nearly_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_frames_of_several_levels_keeps_bytes_or_nearly_numbers,
+                     *boost::unit_test::label("long")) {
   const char* const masked =
       R"("a": {"class_type": "SolidMask", "inputs": {"value": 0.25, "width": 4, "height": 3}},
       "b": {"class_type": "SolidMask", "inputs": {"value": 1.0, "width": 4, "height": 3}},

@@ -182,7 +182,8 @@ BOOST_AUTO_TEST_CASE(a_strength_of_nothing_leaves_every_byte_and_another_is_seen
   }
 }
 
-BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layers) {
+BOOST_AUTO_TEST_CASE(the_bytes_depend_neither_on_threads_nor_on_a_split_in_layers,
+                     *boost::unit_test::label("long")) {
   for (const std::string model : {"gguf", "packed"}) check_bytes(model);
 }
 

@@ -296,7 +296,7 @@ BOOST_FIXTURE_TEST_CASE(nodes_of_autoencoders_take_and_give_alpha, Qwen21Edit) {
 }
 
 BOOST_FIXTURE_TEST_CASE(dividing_what_is_shown_pictures_keeps_its_bytes_or_nearly_its_numbers,
-                        Qwen21Edit) {
+                        Qwen21Edit, *boost::unit_test::label("long")) {
   const auto draw = [&](std::vector<std::string> devices, const std::string& hints) {
     heddle::Engine engine(options_for(std::move(devices)));
     return engine

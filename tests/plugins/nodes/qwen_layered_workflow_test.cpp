@@ -110,7 +110,8 @@ BOOST_AUTO_TEST_CASE(layers_that_are_not_cut_apart_are_a_video_with_alpha) {
   hold_pictures(drawn.floats("video.IMAGE"), "flow.video", 8);
 }
 
-BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   write_safetensors(folder / "texts.safetensors", {seeded_tensor("in.one.cross_attn", {1, 7, 24}),
                                                    seeded_tensor("in.two.cross_attn", {1, 4, 24})});
   const auto drawn = [&](const std::string& hints) {

@@ -19,7 +19,8 @@ struct PlacedRadiance : heddle::test::PlacedFixture {
 
 BOOST_FIXTURE_TEST_SUITE(radiance_placed, PlacedRadiance)
 
-BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   const std::string nodes =
       cat(loaded("radiance"), R"(, "one": )", text("one"), R"(, "two": )", text("two"));
   const auto flow = [&](const std::string& hints) {

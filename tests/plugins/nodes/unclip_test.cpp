@@ -137,7 +137,8 @@ BOOST_AUTO_TEST_CASE(unclip_from_a_checkpoint_equals_pytorch) {
 }
 
 // The same UNet by the names of diffusers draws the same.
-BOOST_AUTO_TEST_CASE(unclip_from_a_unet_of_diffusers_draws_the_same) {
+BOOST_AUTO_TEST_CASE(unclip_from_a_unet_of_diffusers_draws_the_same,
+                     *boost::unit_test::label("long")) {
   write_unclip();
   write_file("diffusion_models/alone", unet());
   const auto latent = [&](const std::string& nodes) {

@@ -8,7 +8,8 @@ using heddle::engine::cat;
 
 BOOST_FIXTURE_TEST_SUITE(unet_control_workflows, UnetControlWorkflow)
 
-BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch) {
+BOOST_AUTO_TEST_CASE(two_control_nets_of_the_first_equal_pytorch,
+                     *boost::unit_test::label("long")) {
   write("sd1");
   add_control("sd1");
   check(two_hints(picture()), "sd1_controlled");
@@ -153,7 +154,8 @@ BOOST_AUTO_TEST_CASE(a_lora_of_the_model_reaches_a_control_net_that_is_a_lora) {
   BOOST_TEST(error < kTolerance, "relative error " << error);
 }
 
-BOOST_AUTO_TEST_CASE(a_union_control_net_by_its_node_equals_pytorch) {
+BOOST_AUTO_TEST_CASE(a_union_control_net_by_its_node_equals_pytorch,
+                     *boost::unit_test::label("long")) {
   write("sdxl");
   add_control("union");
   const auto flow = [&](const char* type) {
@@ -193,7 +195,8 @@ BOOST_AUTO_TEST_CASE(adapters_alone_and_beside_a_control_net_equal_pytorch) {
 }
 
 // Where both add to one input of the model, what one picture makes counts for all items.
-BOOST_AUTO_TEST_CASE(an_adapter_of_one_picture_goes_beside_one_of_a_picture_for_each_item) {
+BOOST_AUTO_TEST_CASE(an_adapter_of_one_picture_goes_beside_one_of_a_picture_for_each_item,
+                     *boost::unit_test::label("long")) {
   write("sd1");
   add_control("full");
   const auto flow = [&](const std::string& hint, const char* first, const char* strength) {

@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
   says(refused(gligen_loader("none") + one(), "boxed"), "none.safetensors");
 }
 
-BOOST_AUTO_TEST_CASE(dividing_keeps_the_bytes) {
+BOOST_AUTO_TEST_CASE(dividing_keeps_the_bytes, *boost::unit_test::label("long")) {
   const std::string nodes = gligen_loader() + one() +
                             node("both", "ConditioningCombine",
                                  R"("conditioning_1": ["boxed", 0], "conditioning_2": ["two", 0])");

@@ -39,7 +39,9 @@ BOOST_AUTO_TEST_CASE(odd_sides_equal_pytorch) {
   is(run_whole(text, {"drawn.LATENT"}).floats("drawn.LATENT", "samples"), "sd1.odd");
 }
 
-BOOST_AUTO_TEST_CASE(dividing_keeps_the_bytes) { hold("sd1", merging(0.5), 2 << 20); }
+BOOST_AUTO_TEST_CASE(dividing_keeps_the_bytes, *boost::unit_test::label("long")) {
+  hold("sd1", merging(0.5), 2 << 20);
+}
 
 BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_refused) {
   const auto refusal = [&](const std::string& patches) {

@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(what_self_attention_guidance_calls_is_told_before) {
 }
 
 // Stopped behind each step, it goes on to the same bytes.
-BOOST_AUTO_TEST_CASE(self_attention_guidance_goes_on_after_a_stop) {
+BOOST_AUTO_TEST_CASE(self_attention_guidance_goes_on_after_a_stop,
+                     *boost::unit_test::label("long")) {
   const std::string whole = flow("sd1", patch("SelfAttentionGuidance", ""));
   heddle::EngineOptions options = options_for({"cpu:0"});
   options.cache_bytes = 1;

@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_picture_is_drawn_by_another) {
         "pix2pix_drawn");
 }
 
-BOOST_AUTO_TEST_CASE(attentions_of_the_middle_are_perturbed) {
+BOOST_AUTO_TEST_CASE(attentions_of_the_middle_are_perturbed, *boost::unit_test::label("long")) {
   const heddle::test::TensorFile guidance(tests_folder() /
                                           "plugins/goldens/unet/guidance.safetensors");
   const std::pair<const char*, std::string> kinds[] = {
@@ -184,7 +184,7 @@ BOOST_AUTO_TEST_CASE(attentions_of_the_middle_are_perturbed) {
 
 // A LoRA of a matrix, of a filter (LoCon) and of both encoders, under the names of kohya's scripts
 // for UNets of either layout, and of diffusers.
-BOOST_AUTO_TEST_CASE(loras_of_all_names_change_the_same_weights) {
+BOOST_AUTO_TEST_CASE(loras_of_all_names_change_the_same_weights, *boost::unit_test::label("long")) {
   write("sdxl");
   const LoraFiles files = lora_files();
   write_file("loras/unet_kohya", files.kohya);

@@ -128,7 +128,8 @@ BOOST_AUTO_TEST_CASE(frames_that_make_no_whole_one_of_the_latent_are_left_out) {
       BOOST_TEST_REQUIRE(std::abs(made[12 * c + i] - all[18 * c + i]) < 1e-4f);
 }
 
-BOOST_AUTO_TEST_CASE(tiles_of_frames_rows_and_columns_are_put_together_as_comfyui_does) {
+BOOST_AUTO_TEST_CASE(tiles_of_frames_rows_and_columns_are_put_together_as_comfyui_does,
+                     *boost::unit_test::label("long")) {
   const std::string tiles =
       R"(, "tile_size": 64, "overlap": 32, "temporal_size": 8, "temporal_overlap": 4}})";
   const std::string both = cat(
@@ -149,7 +150,7 @@ BOOST_AUTO_TEST_CASE(tiles_of_frames_rows_and_columns_are_put_together_as_comfyu
   hold(results.floats("out.LATENT", "samples"), expected.floats("tiled.mean"), "encoded");
 }
 
-BOOST_AUTO_TEST_CASE(chunks_are_told_as_they_are_run) {
+BOOST_AUTO_TEST_CASE(chunks_are_told_as_they_are_run, *boost::unit_test::label("long")) {
   Engine::Data checked{options_for({"cpu:0"})};
   const std::string tiles =
       R"(, "tile_size": 64, "overlap": 32, "temporal_size": 8, "temporal_overlap": 4)";

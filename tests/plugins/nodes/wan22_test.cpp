@@ -119,7 +119,8 @@ BOOST_AUTO_TEST_CASE(a_mask_that_differs_within_a_frame_equals_pytorch) {
   compare_video(flow, "uneven.latent");
 }
 
-BOOST_AUTO_TEST_CASE(dividing_the_5b_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_the_5b_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}), begun());
   const auto divided = [&](const char* mode) {
     return draw(options_for({"fake:0", "fake:1"}),

@@ -125,7 +125,8 @@ BOOST_AUTO_TEST_CASE(without_a_context_all_is_drawn_anew) {
       "free.latent");
 }
 
-BOOST_AUTO_TEST_CASE(dividing_vace_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_vace_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   const std::vector<float> alone = draw(options_for({"cpu:0"}), followed());
   const auto divided = [&](const char* mode) {
     return draw(options_for({"fake:0", "fake:1"}),

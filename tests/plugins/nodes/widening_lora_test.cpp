@@ -132,7 +132,8 @@ BOOST_AUTO_TEST_CASE(a_widened_model_is_not_saved) {
   BOOST_TEST(refused.find("the LoRA 'depth.safetensors'") != std::string::npos, refused);
 }
 
-BOOST_AUTO_TEST_CASE(dividing_a_widened_model_keeps_its_bytes_or_nearly_its_numbers) {
+BOOST_AUTO_TEST_CASE(dividing_a_widened_model_keeps_its_bytes_or_nearly_its_numbers,
+                     *boost::unit_test::label("long")) {
   hold([&](const std::string& hints) { return flow("flux", lora(), hints); },
        {"layers", "data", "cfg"}, {"sequence", "tensor"}, 1500 << 10);
 }
