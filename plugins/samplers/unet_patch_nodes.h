@@ -89,7 +89,8 @@ struct PatchModelAddDownscale {
                              patch_ports::kFlags};
   static constexpr Input<Value> model = patch_ports::model();
   static constexpr Input<std::int64_t> block_number{
-      "block_number", Widget{.number = 3, .min = 1, .max = 32, .extra = patch_ports::kAdvanced},
+      "block_number",
+      Widget{.number = 3, .min = 1, .max = 32, .step = 1, .extra = patch_ports::kAdvanced},
       "Of the blocks of the way down, of which the first is 0."};
   static constexpr Input<double> downscale_factor{
       "downscale_factor", Widget{.number = 2, .min = 0.1, .max = 9, .step = 0.001}};
@@ -100,11 +101,11 @@ struct PatchModelAddDownscale {
   static constexpr Input<bool> downscale_after_skip{
       "downscale_after_skip", Widget{.number = 1, .extra = patch_ports::kAdvanced},
       "The way up gets what this block gave in its own size."};
-  static constexpr Input<std::string> downscale_method{"downscale_method",
-                                                       {.choices = unet_ports::kMethods}};
+  static constexpr Input<std::string> downscale_method{
+      "downscale_method", {.choices = unet_ports::kMethods, .type = "COMBO"}};
   static constexpr Input<std::string> upscale_method{
       "upscale_method",
-      {.choices = unet_ports::kMethods},
+      {.choices = unet_ports::kMethods, .type = "COMBO"},
       "Of several such nodes the first one's counts."};
   static constexpr Output<Value> out = patch_ports::model_out();
   static constexpr auto ports =
