@@ -8,6 +8,8 @@
 #include <numbers>
 #include <vector>
 
+#include "plugins/blocks/resample_taps.h"
+
 namespace heddle::blocks {
 namespace {
 
@@ -224,6 +226,33 @@ std::optional<Resampling> resampling_named(std::string_view name) {
   if (name == "area") return Resampling::area;
   if (name == "bicubic") return Resampling::bicubic;
   return std::nullopt;
+}
+
+std::vector<std::vector<Tap>> taps_along(std::int64_t from, std::int64_t to, Resampling method) {
+  const Axis<float> axis = make_axis(from, to, method, *std::pmr::get_default_resource());
+  std::vector<std::vector<Tap>> all(std::size_t(axis.size()));
+  for (std::size_t i = 0; i < all.size(); ++i)
+    for (std::size_t k = axis.first[i]; k < axis.first[i + 1]; ++k)
+      all[i].push_back({axis.cells[k], axis.weights[k]});
+  return all;
+}
+
+std::vector<CellPair> pairs_along(std::int64_t from, std::int64_t to) {
+  const float scale = float(from) / float(to);
+  std::vector<CellPair> all;
+  for (std::int64_t i = 0; i < to; ++i) {
+    const float at = std::max(scale * (float(i) + 0.5f) - 0.5f, 0.0f);
+    const std::int64_t low = std::min(std::int64_t(at), from - 1);
+    const float weight = at - float(low);
+    const auto mean = [&](std::int64_t a, std::int64_t b) {
+      return (1.0f - weight) * float(a) + weight * float(b);
+    };
+    const auto within = [&](std::int64_t cell) { return std::min(cell, from - 1); };
+    const float place = mean(low, within(low + 1));
+    const float after = mean(within(low + 1), within(low + 2));
+    all.push_back({std::int64_t(place), std::int64_t(after), place - std::floor(place)});
+  }
+  return all;
 }
 
 std::int64_t rounded(double value) { return checked_round(value, "the size"); }

@@ -12,6 +12,8 @@ namespace heddle::blocks {
 inline constexpr const char* kUnetConfig = "patched_config";  // the setting
 inline constexpr const char* kUnetPatches = "unet_patches";   // of the configuration
 
+inline constexpr const char* kShrink = "shrink";  // a kind of patch
+
 // Throws unsupported where the model is no UNet. `node`: who asks.
 inline Value unet_config_with(const Value& model, const Value& patch, const std::string& node) {
   const Value built_of = model_settings(model).field(kUnetConfig);
@@ -27,12 +29,16 @@ inline Value unet_config_with(const Value& model, const Value& patch, const std:
   return Record(built_of).set(kUnetPatches, list_of(patches)).value();
 }
 
-// Whether such a patch is in the model already.
-inline bool has_unet_patch(const Value& model, const std::string& kind) {
+// The patches of a kind that are in the model already, in their order.
+inline std::vector<Value> unet_patches_of(const Value& model, const std::string& kind) {
   const Value patches = model_settings(model).field(kUnetConfig).field(kUnetPatches);
+  std::vector<Value> found;
   for (std::uint32_t i = 0; i < patches.count(); ++i)
-    if (patches.item(i).get<std::string>("kind", "") == kind) return true;
-  return false;
+    if (patches.item(i).get<std::string>("kind", "") == kind) found.push_back(patches.item(i));
+  return found;
+}
+inline bool has_unet_patch(const Value& model, const std::string& kind) {
+  return !unet_patches_of(model, kind).empty();
 }
 
 // What was built of the configuration, with the settings that the model had.

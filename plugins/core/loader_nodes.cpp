@@ -3,11 +3,13 @@
 #include <array>
 
 #include "audio_loader_nodes.h"
+#include "checkpoint_config.h"
 #include "checkpoint_parts.h"
 #include "clip_value.h"
 #include "diffusers_folder.h"
 #include "model_files.h"
 #include "model_roles.h"
+#include "plugins/blocks/clip_stop.h"
 #include "vae_value.h"
 
 namespace heddle::loaders {
@@ -198,17 +200,33 @@ std::uint64_t DiffusersLoader::fingerprint(Context& ctx) {
 
 namespace {
 
+// Whatever its file says; a table of noise without signal at its end stays.
+Value with_velocities(const Value& denoiser) {
+  constexpr const char* kZeroSnr = "discrete_zero_snr";
+  const Value settings = model_settings(denoiser);
+  const bool is_zero_snr = settings.get<std::string>("noise_table", "") == kZeroSnr;
+  return with_settings(denoiser,
+                       Record(settings)
+                           .set("sampling", value_of("v_prediction"))
+                           .set("noise_table", value_of(is_zero_snr ? kZeroSnr : "discrete"))
+                           .value());
+}
+
 template <class Loader>
-void load_checkpoint(Context& ctx, const Checkpoint& file) {
+void load_checkpoint(Context& ctx, const Checkpoint& file, const CheckpointConfig& told = {}) {
   Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file));
+  if (told.predicts_velocity) denoiser = with_velocities(denoiser);
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
     autoencoder = with_statistics_of(vae_value(ctx, *part, latents_told_by(denoiser)), denoiser);
     denoiser = with_latents_of(denoiser, autoencoder);
   }
   ctx[Loader::model] = denoiser;
-  ctx[Loader::clip] =
+  const Value clip =
       checkpoint_clip(ctx, file, model_settings(denoiser).get<std::string>("family", ""));
+  ctx[Loader::clip] = told.stop_at_layer && clip.has("encoders")
+                          ? blocks::stopped_clip(ctx, clip, *told.stop_at_layer)
+                          : clip;
   ctx[Loader::vae] = autoencoder;
 }
 
@@ -219,6 +237,15 @@ void CheckpointLoaderSimple::execute(Context& ctx) {
 }
 std::uint64_t CheckpointLoaderSimple::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&ckpt_name});
+}
+
+void CheckpointLoader::execute(Context& ctx) {
+  const CheckpointConfig told =
+      read_checkpoint_config(find_file(ctx, config_name.widget.source, ctx[config_name]));
+  load_checkpoint<CheckpointLoader>(ctx, open(ctx, ckpt_name), told);
+}
+std::uint64_t CheckpointLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&config_name, &ckpt_name});
 }
 
 void unCLIPCheckpointLoader::execute(Context& ctx) {

@@ -46,6 +46,25 @@ struct CheckpointLoaderSimple {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+// The config beside a checkpoint says what its tensors do not (checkpoint_config.h).
+struct CheckpointLoader {
+  static constexpr Info info{"CheckpointLoader",
+                             1,
+                             "Load Checkpoint With Config (DEPRECATED)",
+                             "advanced/loaders",
+                             "As CheckpointLoaderSimple; of the config counts whether the model "
+                             "predicts velocities and which layer of CLIP is read.",
+                             kLoader | HEDDLE_NODE_DEPRECATED};
+  static constexpr Input<std::string> config_name{"config_name", Widget{.source = "configs"}};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name", Widget{.source = "checkpoints"}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip{"CLIP", 0, "", "CLIP"};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(config_name, ckpt_name, model, clip, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct unCLIPCheckpointLoader {
   static constexpr Info info{
       "unCLIPCheckpointLoader",

@@ -31,7 +31,7 @@ namespace heddle::loaders {
 
 static_assert(std::size(kBlockMerges) == 16, "each row is a node of the list below");
 
-HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple,
+HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimple, CheckpointLoader,
               unCLIPCheckpointLoader, UNETLoader, VAELoader, CLIPLoader, DualCLIPLoader,
               UnetLoaderGGUF, CLIPLoaderGGUF, DualCLIPLoaderGGUF, PrimitiveInt, PrimitiveFloat,
               PrimitiveString, PrimitiveStringMultiline, PrimitiveBoolean, LoraLoader,

@@ -22,6 +22,7 @@
 #include "unet.h"
 #include "unet_adapter.h"
 #include "unet_adapters.h"
+#include "unet_fit.h"
 #include "unet_free.h"
 #include "unet_gligen.h"
 #include "unet_hyper.h"
@@ -51,21 +52,21 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               RadianceFilterFinal, RadianceLinearFinal, ZImageFun, ZImagePictureRows,
               ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
               UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
-              UnetFree, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart,
-              UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp,
-              UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
-              UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
-              UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
-              UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan, WanVector, WanSharedModulation,
-              WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer,
-              WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv, LtxvVector, LtxvModulation,
-              LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn,
-              Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
-              Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish,
-              Minimax, MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer,
-              MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope,
-              MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector,
-              HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules,
-              BenchShapes)
+              UnetFree, UnetShrink, UnetFit, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd,
+              UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv, UnetAdapterAttention,
+              UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
+              UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
+              UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetGligenFile, UnetGligenObjects,
+              UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
+              WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
+              WanLatentIn, WanRope, WanLayer, WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv,
+              LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2,
+              Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys,
+              Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope,
+              Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
+              MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn,
+              MinimaxJoin, MinimaxRope, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan,
+              HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
+              HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -9,7 +9,7 @@
 #include "unet_adapters.h"
 #include "unet_cross.h"
 #include "unet_filler.h"
-#include "unet_free.h"
+#include "unet_fit.h"
 #include "unet_gligen.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
@@ -44,7 +44,9 @@ class UnetBuilder {
     std::vector<Skip> skips;
     walk_down(hidden, grid, [&](int index, Source& made) {
       made = controlled("input." + std::to_string(index), "control.input", index, made, grid);
+      made = shrunk(patches_, index, false, made, graph_);
       skips.push_back({made, grid});
+      made = shrunk(patches_, index, true, made, graph_);
     });
     hidden = controlled("middle", "control.middle", -1, hidden, grid);
     for (std::size_t i = 0; i < names_.outputs().size(); ++i) {
@@ -58,8 +60,7 @@ class UnetBuilder {
       like_ = skips.empty() ? skip.hidden : skips.back().hidden;
       const std::string path = "output." + std::to_string(i);
       skip.hidden = controlled(path, "control.output", int(skips.size()), skip.hidden, skip.grid);
-      add_free_u(patches_.free_u, path + ".free", grid.channels, d_.channels, {hidden, skip.hidden},
-                 graph_);
+      change_stage(patches_, path, grid.channels, d_.channels, {hidden, skip.hidden}, graph_);
       for (const UnetPart& part : names_.outputs()[i])
         add_part(part, path, &skip, hidden, grid.channels);
     }
@@ -122,7 +123,8 @@ class UnetBuilder {
     places_.add(inputs_.back(), grid);
     Block block = graph_.add<B>(path + ".control");
     block.link(B::hidden, hidden)
-        .link(B::residual, graph_.input(inputs_.back().c_str(), kChanging));
+        .link(B::residual, graph_.input(inputs_.back().c_str(), kChanging))
+        .set(B::is_loose, !patches_.shrinks.empty());
     return block[B::out];
   }
 

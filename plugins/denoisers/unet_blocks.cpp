@@ -8,6 +8,7 @@
 
 #include "embed_number.h"
 #include "plugins/blocks/wide.h"
+#include "unet_fit.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -215,10 +216,19 @@ void UnetDown::execute(Context& ctx) {
 }
 
 void UnetUp::execute(Context& ctx) {
-  Tensor larger = ops::upsample_nearest(ctx, ctx[hidden], 2);
+  const Tensor x = ctx[hidden];
   const std::int64_t height = ctx[like].size(1), width = ctx[like].size(2);
-  if (larger.size(1) != height || larger.size(2) != width)
-    larger = ops::contiguous(ctx, larger.slice(1, 0, height).slice(2, 0, width));
+  const auto is_double = [](std::int64_t to, std::int64_t from) {
+    return to == 2 * from || to == 2 * from - 1;
+  };
+  Tensor larger;
+  if (is_double(height, x.size(1)) && is_double(width, x.size(2))) {
+    larger = ops::upsample_nearest(ctx, x, 2);
+    if (larger.size(1) != height || larger.size(2) != width)
+      larger = ops::contiguous(ctx, larger.slice(1, 0, height).slice(2, 0, width));
+  } else {
+    larger = nearest_fit(ctx, x, height, width);
+  }
   ctx[out] = ops::conv2d(ctx, larger, ctx[conv], ctx[conv_bias], kSame);
 }
 

@@ -180,7 +180,7 @@ struct UnetDown {
 };
 
 // hidden (B, h, w, C) -> (B, H, W, C), the size of `like` (B, H, W, C'), which is 2 h and 2 w or
-// one less.
+// one less, but where the way down was shrunk (unet_fit.h).
 struct UnetUp {
   static constexpr Info info{"unet.up", 1, "UNet upsampling", "blocks/unet", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};

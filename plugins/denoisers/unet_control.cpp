@@ -11,7 +11,12 @@
 namespace heddle::denoisers {
 
 void UnetControlled::execute(Context& ctx) {
-  ctx[out] = ctx.has(residual) ? ops::add(ctx, ctx[hidden], ctx[residual]) : ctx[hidden];
+  const auto has_size_of = [](const Tensor& one, const Tensor& other) {
+    return one.size(1) == other.size(1) && one.size(2) == other.size(2);
+  };
+  const bool is_there =
+      ctx.has(residual) && (!ctx[is_loose] || has_size_of(ctx[hidden], ctx[residual]));
+  ctx[out] = is_there ? ops::add(ctx, ctx[hidden], ctx[residual]) : ctx[hidden];
 }
 
 void UnetHinted::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[hidden], ctx[hint]); }

@@ -20,14 +20,17 @@
 
 namespace heddle::denoisers {
 
-// hidden (B, h, w, C), residual (1|B, h, w, C), optional -> their sum.
+// hidden (B, h, w, C), residual (1|B, h, w, C), optional -> their sum. is_loose: without a residual
+// of another size, as in ComfyUI, where a UNet's pictures are shrunk (unet_fit.h) and those of the
+// model beside it are not.
 struct UnetControlled {
   static constexpr Info info{"unet.controlled", 1,  "UNet with a ControlNet's residual",
                              "blocks/unet",     "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> residual{"residual", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<bool> is_loose{"is_loose", Widget{}};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(hidden, residual, out);
+  static constexpr auto ports = heddle::ports(hidden, residual, is_loose, out);
   static void execute(Context& ctx);
 };
 

@@ -18,6 +18,14 @@ TilesPatch tiles_of(const Value& told) {
           .deepens = told.get<bool>("deepens", false)};
 }
 
+ShrinkPatch shrink_of(const Value& told) {
+  return {.stage = told.get<std::int64_t>("stage", 0),
+          .factor = told.get<double>("factor", 1.0),
+          .is_behind = told.get<bool>("is_behind", true),
+          .down = told.get<std::string>("down", "bicubic"),
+          .up = told.get<std::string>("up", "bicubic")};
+}
+
 HyperPatch hypernetwork_of(const Value& told) {
   return {.prefix = told.get<std::string>("prefix", ""),
           .file = told.get<std::string>("file", ""),
@@ -38,6 +46,7 @@ UnetPatches UnetPatches::of(const Value& config) {
     const auto kind = told.get<std::string>("kind", "");
     if (kind == "free_u") {
       patches.free_u.push_back(free_u_of(told));
+      if (patches.shrinks.empty()) ++patches.free_u_before_fit;
     } else if (kind == "tiles") {
       if (patches.tiles.tile > 0)
         throw Error(HEDDLE_UNSUPPORTED,
@@ -45,6 +54,8 @@ UnetPatches UnetPatches::of(const Value& config) {
       patches.tiles = tiles_of(told);
     } else if (kind == "hypernetwork") {
       patches.hypernetworks.push_back(hypernetwork_of(told));
+    } else if (kind == "shrink") {
+      patches.shrinks.push_back(shrink_of(told));
     } else if (kind == "merged") {
       // As in ComfyUI the one that comes last would merge what is merged.
       if (patches.merged > 0)

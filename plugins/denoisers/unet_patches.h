@@ -6,6 +6,8 @@
 // {kind: "hypernetwork", prefix, file, function: texts, strength: float,
 //  has_norms, ends_in_function: bools}                                     (unet_hyper.h)
 // {kind: "merged", ratio: float}: token merging                           (unet_tome.h)
+// {kind: "shrink", stage: int, factor, start_percent, end_percent: floats, is_behind: bool,
+//  down, up: texts}                                                       (unet_fit.h)
 // {kind: "attended"}: the output "attended" of the middle's first attention (unet_self.h)
 //
 // A UNet has its configuration in the setting "patched_config", so that a node can build it anew
@@ -41,8 +43,20 @@ struct HyperPatch {
   bool has_norms = false, ends_in_function = false;
 };
 
+// Stage `stage` of the way down gives a smaller picture. is_behind: what the way up gets of this
+// stage is not. Where it is at work is the sampler's matter (plugins/samplers/model_patches.h):
+// elsewhere the model is asked without the block "shrink.<n>".
+struct ShrinkPatch {
+  std::int64_t stage = 0;
+  double factor = 1;
+  bool is_behind = true;
+  std::string down = "bicubic", up = "bicubic";  // methods
+};
+
 struct UnetPatches {
   std::vector<FreeUPatch> free_u;
+  std::size_t free_u_before_fit = 0;  // that come before the first of `shrinks`
+  std::vector<ShrinkPatch> shrinks;
   TilesPatch tiles;
   std::vector<HyperPatch> hypernetworks;
   double merged = 0;  // share of the tokens

@@ -8,6 +8,7 @@
 
 #include "noise_mask.h"
 #include "plugins/blocks/entry_shapes.h"
+#include "plugins/blocks/unet_config.h"
 #include "sample_shapes.h"
 
 namespace heddle::samplers {
@@ -26,6 +27,10 @@ struct MaskPlace {
 // The inputs of the model for this adapter's mask, which has places by halvings.
 std::vector<MaskPlace> mask_places(const std::string& path, const Value& model,
                                    const Shape& point) {
+  if (blocks::has_unet_patch(model, blocks::kShrink))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "an IP-Adapter's attn_mask is laid over the sizes that the UNet's blocks have "
+                "without PatchModelAddDownscale. Leave out one of the two.");
   std::vector<MaskPlace> places;
   std::int64_t height = point[2], width = point[3];
   for (int k = 0; k < kMostHalvings; ++k) {

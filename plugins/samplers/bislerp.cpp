@@ -3,31 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "plugins/blocks/resample_taps.h"
+
 namespace heddle::samplers {
 namespace {
-
-// Of each new cell along an axis: the two that it lies between, and how far from the first.
-struct Neighbours {
-  std::int64_t low, high;
-  float ratio;
-};
-std::vector<Neighbours> neighbours(std::int64_t from, std::int64_t to) {
-  const float scale = float(from) / float(to);
-  std::vector<Neighbours> all;
-  for (std::int64_t i = 0; i < to; ++i) {
-    const float at = std::max(scale * (float(i) + 0.5f) - 0.5f, 0.0f);
-    const std::int64_t low = std::min(std::int64_t(at), from - 1);
-    const float weight = at - float(low);
-    const auto mean = [&](std::int64_t a, std::int64_t b) {
-      return (1.0f - weight) * float(a) + weight * float(b);
-    };
-    const auto within = [&](std::int64_t cell) { return std::min(cell, from - 1); };
-    const float place = mean(low, within(low + 1));
-    const float after = mean(within(low + 1), within(low + 2));
-    all.push_back({std::int64_t(place), std::int64_t(after), place - std::floor(place)});
-  }
-  return all;
-}
 
 // Between two vectors whose numbers lie `step` apart.
 void slerp(const float* a, const float* b, std::int64_t step, std::int64_t count, float ratio,
@@ -59,8 +38,9 @@ void slerp(const float* a, const float* b, std::int64_t step, std::int64_t count
 
 void bislerp(const float* from, const CellGrid& grid, std::int64_t height, std::int64_t width,
              float* to, const std::function<void()>& before_row) {
-  const std::vector<Neighbours> columns = neighbours(grid.width, width),
-                                rows = neighbours(grid.height, height);
+  using blocks::CellPair;
+  const std::vector<CellPair> columns = blocks::pairs_along(grid.width, width),
+                              rows = blocks::pairs_along(grid.height, height);
   const std::int64_t plane = grid.height * grid.width, wide_plane = grid.height * width,
                      new_plane = height * width;
   std::vector<float> wide(std::size_t(grid.channels * wide_plane));
@@ -71,7 +51,7 @@ void bislerp(const float* from, const CellGrid& grid, std::int64_t height, std::
       for (std::int64_t y = 0; y < grid.height; ++y) {
         before_row();
         for (std::int64_t x = 0; x < width; ++x) {
-          const Neighbours& n = columns[std::size_t(x)];
+          const CellPair& n = columns[std::size_t(x)];
           const float* row = first + y * grid.width;
           slerp(row + n.low, row + n.high, grid.inner * plane, grid.channels, n.ratio,
                 wide.data() + y * width + x, wide_plane);
@@ -79,7 +59,7 @@ void bislerp(const float* from, const CellGrid& grid, std::int64_t height, std::
       }
       for (std::int64_t y = 0; y < height; ++y) {
         before_row();
-        const Neighbours& n = rows[std::size_t(y)];
+        const CellPair& n = rows[std::size_t(y)];
         for (std::int64_t x = 0; x < width; ++x)
           slerp(wide.data() + n.low * width + x, wide.data() + n.high * width + x, wide_plane,
                 grid.channels, n.ratio, result + y * width + x, grid.inner * new_plane);

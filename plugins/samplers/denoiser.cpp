@@ -53,7 +53,7 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
     caches_.lazy.emplace(*lazy, true);
   caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
   for (const AskedModel& asked : plan.models())
-    if (!patches_applied_to(asked.model).empty())
+    if (reads_patches(asked.model))
       refuse_with_patches(opened_.windows.has_value(), plan.nag().has_value());
   if (opened_.windows && conditionings_.has_boxes())
     throw Error(HEDDLE_UNSUPPORTED,

@@ -8,6 +8,7 @@
 #include "adapter_inputs.h"
 #include "patch_hint.h"
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/unet_config.h"
 
 namespace heddle::samplers {
 namespace {
@@ -76,7 +77,18 @@ std::vector<AppliedPatch> patches_applied_to(const Value& model) {
     patch.start_percent = patch.adapter.get<double>("start_percent", 0.0);
     patch.end_percent = patch.adapter.get<double>("end_percent", 1.0);
   }
+  const std::vector<Value> shrinks = blocks::unet_patches_of(model, blocks::kShrink);
+  for (std::size_t i = 0; i < shrinks.size(); ++i) {
+    AppliedPatch& patch = patches.emplace_back();
+    patch.path = "shrink." + std::to_string(i);
+    patch.start_percent = shrinks[i].get<double>("start_percent", 0.0);
+    patch.end_percent = shrinks[i].get<double>("end_percent", 1.0);
+  }
   return patches;
+}
+
+bool reads_patches(const Value& model) {
+  return std::ranges::any_of(patches_applied_to(model), &AppliedPatch::reads);
 }
 
 Value with_model_patch(const Value& model, const AppliedPatch& patch, double strength) {
@@ -133,7 +145,7 @@ Value PatchHints::added(const Value& constants, const Value& model, const NoiseL
   if (patches.empty()) return constants;
   Record all(constants);
   for (const AppliedPatch& patch : patches) {
-    if (!patch.works_at(levels, sigma)) continue;
+    if (!patch.reads() || !patch.works_at(levels, sigma)) continue;
     if (patch.adapter)
       add_adapter(ctx_, all, patch.path, patch.adapter, model, point, is_negative);
     else
@@ -147,7 +159,7 @@ bool tell_patches(Constants& constants, std::vector<ToldCall>& calls, const Valu
                   std::vector<ToldPatch>& told) {
   const Shape cells(point.begin() + 2, point.end());
   for (const AppliedPatch& patch : patches_applied_to(model)) {
-    if (!patch.works_at(levels, sigma)) continue;
+    if (!patch.reads() || !patch.works_at(levels, sigma)) continue;
     if (patch.adapter) {
       if (!tell_adapter(constants, patch.path, patch.adapter, model, point)) return false;
       continue;

@@ -1,7 +1,8 @@
 // Model patches that a MODEL carries: blocks of another file that run among its own and read a hint
 // (plugins/denoisers/model_patches.h), and IP-Adapters, which read tokens
-// (plugins/denoisers/unet_adapters.h). Each is at work between two levels; elsewhere the model is
-// asked without its blocks. Any thread, but for PatchHints, which is one call's.
+// (plugins/denoisers/unet_adapters.h), and pictures that are shrunk inside a UNet, which read
+// nothing (plugins/denoisers/unet_fit.h). Each is at work between two levels; elsewhere the model
+// is asked without its blocks. Any thread, but for PatchHints, which is one call's.
 #pragma once
 
 #include <memory_resource>
@@ -25,6 +26,7 @@ struct AppliedPatch {
   // Of an IP-Adapter: what the model carries of it (heddle/diffusion/values.h). It has no hint.
   Value adapter = {};
 
+  bool reads() const { return bool(model) || bool(adapter); }
   std::string input() const { return path + ".hint"; }  // of the model
   // Its blocks, and the values that its hint is made of, are the very same.
   bool has_hint_of(const AppliedPatch& other) const;
@@ -34,6 +36,9 @@ struct AppliedPatch {
 };
 // In the order in which they were applied.
 std::vector<AppliedPatch> patches_applied_to(const Value& model);
+
+// Whether one of them reads something.
+bool reads_patches(const Value& model);
 
 // The model with one more, `strength` times. Throws where the patch is not for this model, or lacks
 // what it reads.

@@ -47,6 +47,20 @@ void HyperTile::execute(Context& ctx) {
   ctx[out] = with_unet_patch(ctx, ctx[model], patch, info.type);
 }
 
+void PatchModelAddDownscale::execute(Context& ctx) {
+  const Value patch = Record()
+                          .set("kind", value_of(blocks::kShrink))
+                          .set("stage", value_of(std::int64_t(ctx[block_number])))
+                          .set("factor", value_of(double(ctx[downscale_factor])))
+                          .set("start_percent", value_of(double(ctx[start_percent])))
+                          .set("end_percent", value_of(double(ctx[end_percent])))
+                          .set("is_behind", value_of(bool(ctx[downscale_after_skip])))
+                          .set("down", value_of(std::string(ctx[downscale_method])))
+                          .set("up", value_of(std::string(ctx[upscale_method])))
+                          .value();
+  ctx[out] = with_unet_patch(ctx, ctx[model], patch, info.type);
+}
+
 void TomePatchModel::execute(Context& ctx) {
   const Value patch =
       Record().set("kind", value_of("merged")).set("ratio", value_of(double(ctx[ratio]))).value();

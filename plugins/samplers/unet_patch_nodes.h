@@ -10,6 +10,8 @@ namespace heddle::samplers {
 
 namespace unet_ports {
 inline constexpr const char* kCategory = "model/patch/unet";
+inline constexpr const char* kMethods[] = {"bicubic", "nearest-exact", "bilinear",
+                                           "area",    "bislerp",       nullptr};
 constexpr Input<double> factor(const char* name, double number) {
   return {name, patch_ports::advanced(number, 0, 10, 0.01)};
 }
@@ -72,6 +74,43 @@ struct HyperTile {
   static constexpr Output<Value> out = patch_ports::model_out();
   static constexpr auto ports =
       heddle::ports(model, tile_size, swap_size, max_depth, scale_depth, out);
+  static void execute(Context& ctx);
+};
+
+// Where it is at work the model is built with one more block; elsewhere it is asked without it
+// (model_patches.h).
+struct PatchModelAddDownscale {
+  static constexpr Info info{"PatchModelAddDownscale",
+                             1,
+                             "PatchModelAddDownscale (Kohya Deep Shrink)",
+                             unet_ports::kCategory,
+                             "What a block of a UNet's way down gives is made smaller in a part of "
+                             "the way, so that a large picture is drawn as a whole.",
+                             patch_ports::kFlags};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<std::int64_t> block_number{
+      "block_number",
+      Widget{.number = 3, .min = 1, .max = 32, .step = 1, .extra = patch_ports::kAdvanced},
+      "Of the blocks of the way down, of which the first is 0."};
+  static constexpr Input<double> downscale_factor{
+      "downscale_factor", Widget{.number = 2, .min = 0.1, .max = 9, .step = 0.001}};
+  static constexpr Input<double> start_percent{"start_percent",
+                                               patch_ports::advanced(0, 0, 1, 0.001)};
+  static constexpr Input<double> end_percent{"end_percent",
+                                             patch_ports::advanced(0.35, 0, 1, 0.001)};
+  static constexpr Input<bool> downscale_after_skip{
+      "downscale_after_skip", Widget{.number = 1, .extra = patch_ports::kAdvanced},
+      "The way up gets what this block gave in its own size."};
+  static constexpr Input<std::string> downscale_method{
+      "downscale_method", {.choices = unet_ports::kMethods, .type = "COMBO"}};
+  static constexpr Input<std::string> upscale_method{
+      "upscale_method",
+      {.choices = unet_ports::kMethods, .type = "COMBO"},
+      "Of several such nodes the first one's counts."};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports =
+      heddle::ports(model, block_number, downscale_factor, start_percent, end_percent,
+                    downscale_after_skip, downscale_method, upscale_method, out);
   static void execute(Context& ctx);
 };
 

@@ -97,7 +97,7 @@ inline bool refuses_pictures(std::string_view type) { return type == "MiniMaxH3I
 inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
          type == "SelfAttentionGuidance" || type == "HypernetworkLoader" ||
-         type == "TomePatchModel";
+         type == "TomePatchModel" || type == "PatchModelAddDownscale";
 }
 inline constexpr const char* kUnetModel = R"(["unet_1", 0])";
 
