@@ -1,5 +1,6 @@
 // plugins/blocks/minimax_latents.h - the latents of MiniMax H3's clips: how many frames they have,
-// and their shapes, as ComfyUI's nodes make them. Pure functions; any thread.
+// their shapes, as ComfyUI's nodes make them, and the places of their tokens. Pure functions; any
+// thread.
 #pragma once
 
 #include <cmath>
@@ -24,5 +25,29 @@ inline Shape minimax_video_shape(std::int64_t pictures, std::int64_t height, std
 inline Shape minimax_sound_shape(std::int64_t pictures) {
   return {1, 32, 2, std::int64_t(std::nearbyint(double(pictures) / 24.0 * 40.0))};
 }
+
+// How many pictures a video of so many frames of the latent has.
+inline std::int64_t minimax_pictures_of(std::int64_t frames) { return (frames - 2) / 5 * 17 + 5; }
+
+// Of frame `index` of a latent: where it begins, in pictures.
+inline std::int64_t minimax_pictures_before(std::int64_t index) {
+  constexpr std::int64_t kCycle = 5, kPeriod = 17, kEach = 4;
+  const std::int64_t within = index % kCycle;
+  return index / kCycle * kPeriod + (within == 0 ? 0 : 1 + (within - 1) * kEach);
+}
+// Of the time that a model reads, a picture's part: a sound's latent has 1.
+inline constexpr double kMinimaxPictureTime = 5.0 / 3.0;
+
+// Places along a side of tokens of 2 cells: the first, and from one to the next.
+struct MinimaxSide {
+  double step, first;
+
+  // side: in cells; root: of the area.
+  static MinimaxSide of(std::int64_t side, double root) {
+    constexpr double kScale = 32;
+    const double ratio = double(side) / root;
+    return {kScale * ratio / double(side / 2), kScale * (1 - ratio) / 2};
+  }
+};
 
 }  // namespace heddle::blocks

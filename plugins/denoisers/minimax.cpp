@@ -320,6 +320,7 @@ void add_minimax_settings(const MinimaxSizes& s, Blocks& graph) {
   graph.setting("latent_shift", 0.0);
   graph.setting("patch", std::int64_t{2});
   graph.setting("guidance_embedded", false);
+  graph.setting("reference_clips", true);
   graph.setting("context_width", s.text);
   graph.setting("text_encoder", "Qwen3-VL 32B (CLIPLoader, type minimax)");
   // `sampling`: the output is the velocity of a straight flow. The levels of the video, and those

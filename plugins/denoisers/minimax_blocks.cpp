@@ -12,6 +12,7 @@
 #include "embed_number.h"
 #include "patches.h"
 #include "plugins/blocks/heads.h"
+#include "plugins/blocks/minimax_latents.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
@@ -54,24 +55,6 @@ Tensor still_heads(Context& ctx, const Tensor& x, std::int64_t heads) {
   }
   return qkv;
 }
-
-// Of frame `index` of the latent: where it begins, in pictures.
-std::int64_t pictures_before(std::int64_t index) {
-  constexpr std::int64_t kCycle = 5, kPictures = 17, kEach = 4;
-  const std::int64_t within = index % kCycle;
-  return index / kCycle * kPictures + (within == 0 ? 0 : 1 + (within - 1) * kEach);
-}
-
-// Places along a side of `count` tokens, as step and offset.
-struct MinimaxSide {
-  double step, first;
-
-  static MinimaxSide of(std::int64_t side, double root) {
-    constexpr double kScale = 32;
-    const double ratio = double(side) / root;
-    return {kScale * ratio / double(side / kPatch), kScale * (1 - ratio) / 2};
-  }
-};
 
 void put_column(Context& ctx, const Tensor& ids, std::int64_t begin, std::int64_t end, int axis,
                 double value) {
@@ -259,8 +242,8 @@ void MinimaxRope::execute(Context& ctx) {
   shown(positions, text);
   shown(sound_positions, heard);
   const double root = std::sqrt(double(latent.size(3) * latent.size(4)));
-  const MinimaxSide down = MinimaxSide::of(latent.size(3), root),
-                    across = MinimaxSide::of(latent.size(4), root);
+  const blocks::MinimaxSide down = blocks::MinimaxSide::of(latent.size(3), root),
+                            across = blocks::MinimaxSide::of(latent.size(4), root);
   for (int side = 0; side < 2; ++side) {
     const std::int64_t begin = sound + side * length;
     count_up(begin, length, double(text));
@@ -276,7 +259,8 @@ void MinimaxRope::execute(Context& ctx) {
   }
   for (std::int64_t frame = 0; frame < frames; ++frame)
     put_column(ctx, drawn, frame * rows * columns, (frame + 1) * rows * columns, 0,
-               double(text) + 5.0 / 3.0 * double(pictures_before(frame)));
+               double(text) +
+                   blocks::kMinimaxPictureTime * double(blocks::minimax_pictures_before(frame)));
   if (ctx.has(media_start)) {
     const Tensor times = ids.slice(0, sound, total).slice(1, 0, 1);
     ops::add_into(ctx, times, ctx[media_start].reshape({1, 1}), times);

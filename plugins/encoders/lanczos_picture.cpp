@@ -42,7 +42,8 @@ void undo_premultiply(float* pixels, std::int64_t count) {
 
 }  // namespace
 
-Tensor lanczos_picture(Context& ctx, const Tensor& image, const blocks::GridSize& to) {
+Tensor lanczos_picture(Context& ctx, const Tensor& image, const blocks::GridSize& to,
+                       bool is_cropped) {
   HostMemory memory(ctx);
   const blocks::GridSize from{image.size(1), image.size(2)};
   const std::int64_t channels = image.size(3),
@@ -55,7 +56,8 @@ Tensor lanczos_picture(Context& ctx, const Tensor& image, const blocks::GridSize
     return out;
   }
   if (channels == kWithAlpha) premultiply(pixels);
-  blocks::resample_lanczos(blocks::Source::of(pixels.data(), {1, from, channels}), to,
+  const auto whole = blocks::Source::of(pixels.data(), {1, from, channels});
+  blocks::resample_lanczos(is_cropped ? blocks::centre_cropped(whole, to) : whole, to,
                            out.data<float>(), memory, [&] {
                              if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
                            });

@@ -1,5 +1,7 @@
-// MiniMaxH3ImageToVideo: a prompt for MiniMax H3, and an empty latent of a video and its sound.
-// Stateless.
+// MiniMaxH3ImageToVideo: a prompt for MiniMax H3 with the pictures that a video begins and ends
+// with, and an empty latent of the video and its sound; MiniMaxH3AddGuide: pictures at any time of
+// it. They are shown clean, though the model is told of a thousandth of noise; the publishers'
+// pipeline adds that noise, and draws the latent about the autoencoder's mean. Stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -11,8 +13,8 @@ struct MiniMaxH3ImageToVideo {
                                 .flags = HEDDLE_PORT_PROMPT};
   static constexpr Info info{"MiniMaxH3ImageToVideo", 1, "MiniMax H3 Image to Video",
                              "model/conditioning/minimax",
-                             "A prompt, and an empty latent of a video with its sound. First and "
-                             "last pictures are refused: samplers do not show them yet."};
+                             "A prompt, with the pictures that the video begins and ends with, "
+                             "and an empty latent of the video with its sound."};
   static constexpr Input<Value> clip{"clip", 0, "Qwen3-VL 32B, type minimax.", "CLIP"};
   static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "", "VAE"};
   static constexpr Input<std::string> prompt{"prompt", kText};
@@ -22,8 +24,11 @@ struct MiniMaxH3ImageToVideo {
       "height", Widget{.number = 768, .min = 32, .max = 16384, .step = 32}};
   static constexpr Input<std::int64_t> length{
       "length", Widget{.number = 124, .min = 5, .max = 3600, .step = 17}};
-  static constexpr Input<Value> first_frame{"first_frame", HEDDLE_PORT_OPTIONAL, "", "IMAGE"};
-  static constexpr Input<Value> last_frame{"last_frame", HEDDLE_PORT_OPTIONAL, "", "IMAGE"};
+  static constexpr Input<Value> first_frame{"first_frame", HEDDLE_PORT_OPTIONAL,
+                                            "Stretched to the video's size.", "IMAGE"};
+  static constexpr Input<Value> last_frame{
+      "last_frame", HEDDLE_PORT_OPTIONAL,
+      "Scaled to the video's size after its middle is cut out to the aspect.", "IMAGE"};
   static constexpr Output<Value> positive{"positive", 0, "", "CONDITIONING"};
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(clip, vae, prompt, width, height, length, first_frame,
@@ -31,6 +36,28 @@ struct MiniMaxH3ImageToVideo {
   static void execute(Context& ctx);
   static void infer(Infer& question);
   std::uint64_t fingerprint(Context& ctx);
+};
+
+struct MiniMaxH3AddGuide {
+  static constexpr Info info{
+      "MiniMaxH3AddGuide", 1, "Add Guide for MiniMax H3", "model/conditioning/minimax",
+      "Shows the model pictures from one of the video's own on: one of them, "
+      "or whole clips of 5, 22, 39 ... of them. Sounds are refused."};
+  static constexpr Widget kIndex{.number = 0, .min = -9999, .max = 9999};
+  static constexpr Input<Value> positive{"positive", 0, "", "CONDITIONING"};
+  static constexpr Input<Value> latent{"latent", 0, "", "LATENT"};
+  static constexpr Input<std::int64_t> frame_idx{
+      "frame_idx", kIndex, "The picture of the video; negative ones count from the end."};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS, "", "VAE"};
+  static constexpr Input<Value> audio_vae{"audio_vae", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS, "",
+                                          "VAE"};
+  static constexpr Input<Value> image{"image", HEDDLE_PORT_OPTIONAL, "", "IMAGE"};
+  static constexpr Input<Value> audio{"audio", HEDDLE_PORT_OPTIONAL, "", "AUDIO"};
+  static constexpr Output<Value> out{"positive", 0, "", "CONDITIONING"};
+  static constexpr auto ports =
+      heddle::ports(positive, latent, frame_idx, vae, audio_vae, image, audio, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::encoders

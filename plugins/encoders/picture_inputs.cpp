@@ -36,6 +36,19 @@ Value slots_of(const Windows& windows) {
   return list_of(slots);
 }
 
+Value spans_of(const Windows& windows) {
+  if (!windows.tells_pictures || windows.pictures.empty()) return {};
+  std::vector<Value> spans;
+  for (const PictureTokens& at : windows.pictures) {
+    const auto told = [&](std::int64_t token) {
+      return value_of(std::clamp<std::int64_t>(token, windows.dropped, windows.length()) -
+                      windows.dropped);
+    };
+    spans.push_back(list_of({told(at.begin - 1), told(at.end() + 1)}));
+  }
+  return list_of(spans);
+}
+
 std::vector<float> token_positions(std::int64_t length,
                                    const std::vector<PictureTokens>& pictures) {
   std::vector<float> positions;

@@ -21,6 +21,9 @@ std::vector<Infer::Named> picture_shapes(const TextEncoder& encoder, const Windo
 // An entry's image_slots (heddle/diffusion/values.h); empty where it has none.
 Value slots_of(const Windows& windows);
 
+// An entry's image_spans; empty where it has none.
+Value spans_of(const Windows& windows);
+
 // Time, row and column of each token. Of a text all three count on; a picture's rows and columns
 // count from where it begins, and what follows goes on behind the longer of its sides.
 std::vector<float> token_positions(std::int64_t length, const std::vector<PictureTokens>& pictures);

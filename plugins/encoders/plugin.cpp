@@ -38,8 +38,8 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
               CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
               TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
-              MiniMaxH3ImageToVideo, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
-              StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
+              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, TextGenerate, TextGenerateLTX2Prompt,
+              CLIPVisionEncode, StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
               IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
               IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
               Tokenizers)

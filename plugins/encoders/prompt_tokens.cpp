@@ -286,6 +286,7 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   if (named->any() || !named->unfit().empty()) all.embeddings = named;
   place_pictures(given, all);
   all.drops_pictures = given.drops_pictures;
+  all.tells_pictures = given.tells_pictures;
   all.dropped = dropped(all.rows.front().ids);
   return all;
 }

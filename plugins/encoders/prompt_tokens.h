@@ -31,6 +31,8 @@ struct Prompt {
   // What the encoder makes of the pictures themselves is left out of the result, which tells where
   // they stood (image_slots): the diffusion model is shown them in these places.
   bool drops_pictures = false;
+  // The result tells where they stand (image_spans), with the tokens around each of them.
+  bool tells_pictures = false;
   // Empty texts are not filled up to a window's length, where encoders' outputs are joined.
   bool leaves_out_empty = false;
   // Encoders that `by_encoder` does not name read `text`.

@@ -51,6 +51,7 @@ struct Windows {
   std::int64_t completed = 0;
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
   bool drops_pictures = false;  // the states of pictures are left out of the result, too
+  bool tells_pictures = false;  // the result says where they stand
   // Those that the prompt names, whose vectors some ids of `rows` stand for; nullptr: it names
   // none.
   std::shared_ptr<const PromptEmbeddings> embeddings = {};

@@ -26,6 +26,14 @@ void refuse_references(const Value& entry, const Value& model) {
           model_family(model) + "' is not shown yet. Leave out the node that sets them.");
 }
 
+void refuse_guides(const Value& entry, const Value& model) {
+  if (entry.field(kKeyframes).count() > 0 && latent_format(model_settings(model)).has_sound &&
+      !model_takes(model, kGuideFrames))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
+                "yet. Leave that node out.");
+}
+
 Tensor tensor_field(const Value& entry, const char* key, const char* input) {
   if (entry.has(key)) return entry.field(key).as<Tensor>();
   throw Error(HEDDLE_INVALID_ARGUMENT, std::string("the model reads '") + input +
@@ -70,6 +78,21 @@ Tensor guide_frames_of(Context& ctx, const Value& pairs) {
   for (std::uint32_t k = 0; k < pairs.count(); ++k)
     for (const std::uint32_t end : {0u, 1u})
       *to++ = float(pairs.item(k).item(end).as<std::int64_t>());
+  return made;
+}
+
+// 1 at the tokens of a text of so many that are of a picture.
+Tensor picture_rows_of(Context& ctx, const Value& spans, std::int64_t tokens) {
+  const Tensor made = ctx.make_host({tokens, 1}, HEDDLE_F32);
+  float* const rows = made.data<float>();
+  std::fill_n(rows, tokens, 0.0f);
+  for (std::uint32_t k = 0; k < spans.count(); ++k) {
+    const auto begin =
+                   std::clamp<std::int64_t>(spans.item(k).item(0).as<std::int64_t>(), 0, tokens),
+               end = std::clamp<std::int64_t>(spans.item(k).item(1).as<std::int64_t>(), begin,
+                                              tokens);
+    std::fill(rows + begin, rows + end, 1.0f);
+  }
   return made;
 }
 
@@ -238,6 +261,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kFrameNoise, name});
     else if (name == kGuideFrames)
       inputs.push_back({Kind::kGuideFrames, name});
+    else if (name == kPictureRows)
+      inputs.push_back({Kind::kPictureRows, name});
     else if (name == "unguided")
       inputs.push_back({Kind::kUnguided, name});
     else if (name == "positions" && model_settings(model).has("positions"))
@@ -265,6 +290,7 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   using Kind = ConditioningInput::Kind;
   if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
   if (kind == Kind::kGuideFrames) return entry.field(kKeyframes).count() > 0;
+  if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
   if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
   if (kind == Kind::kGlyphs) return entry.has(kGlyphStates);
@@ -275,14 +301,10 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
 Value constants_of(Context& ctx, const Value& entry, const Value& model, const ConcatPlace& place) {
   using Kind = ConditioningInput::Kind;
   refuse_references(entry, model);
+  refuse_guides(entry, model);
   check_pictures(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
-  if (entry.field(kKeyframes).count() > 0 && latent_format(settings).has_sound &&
-      !model_takes(model, kGuideFrames))
-    throw Error(HEDDLE_UNSUPPORTED,
-                "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
-                "yet. Leave that node out.");
   const std::optional<PictureLayout> pictures = picture_layout(settings);
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
@@ -339,6 +361,9 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
                     "a conditioning has guides (LTXVAddGuide) and an area of a part of the frames. "
                     "Leave one of the two out.");
       constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));
+    } else if (kind == Kind::kPictureRows) {
+      const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
+      constants.set(name, value_of(picture_rows_of(ctx, entry.field(kImageSpans), text.size(1))));
     } else if (kind == Kind::kFrameTime) {
       constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));
     } else if (kind == Kind::kUnguided) {

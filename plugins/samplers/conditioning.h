@@ -29,7 +29,8 @@ struct ConditioningInput {
     kGuideFrames,
     kVace,
     kTask,
-    kLevel
+    kLevel,
+    kPictureRows
   } kind;
   std::string name;  // the model's
 };
@@ -51,6 +52,11 @@ inline constexpr std::int64_t kFramesAxis = 2;
 // field of an entry, a list of such pairs, that tells them.
 inline constexpr const char* kGuideFrames = "guide_frames";
 inline constexpr const char* kKeyframes = "keyframe_idxs";
+
+// The input (T, 1) with 1 at tokens of the text that are of a picture, and the field of an entry, a
+// list of their beginnings and ends in pairs.
+inline constexpr const char* kPictureRows = "picture_rows";
+inline constexpr const char* kImageSpans = "image_spans";
 
 // The input that goes with "references".
 // Of models whose steps are distilled: the level that a step goes to.

@@ -100,7 +100,9 @@ Reference read_reference(Context& ctx, const Value& record, const ReferenceLayou
 }
 
 std::optional<ReferenceLayout> reference_layout(const Value& settings) {
-  if (!settings.has("reference_method") && !settings.has("reference_slots")) return {};
+  const auto has_clips = settings.get<bool>("reference_clips", false);
+  if (!settings.has("reference_method") && !settings.has("reference_slots") && !has_clips)
+    return {};
   return ReferenceLayout{.channels = settings.get<std::int64_t>("latent_channels", 0),
                          .patch = settings.get<std::int64_t>("patch", 1),
                          .method = settings.get<std::string>("reference_method", ""),
@@ -108,7 +110,8 @@ std::optional<ReferenceLayout> reference_layout(const Value& settings) {
                          .centred = settings.get<bool>("reference_centred", false),
                          .timed = settings.get<bool>("reference_timestep", false),
                          .has_frames = settings.get<bool>("latent_frames", false),
-                         .slots = settings.get<std::int64_t>("reference_slots", 0)};
+                         .slots = settings.get<std::int64_t>("reference_slots", 0),
+                         .has_clips = has_clips};
 }
 
 std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& sizes,
@@ -155,6 +158,7 @@ std::vector<ReferencePlace> reference_places(const std::vector<ReferenceSize>& s
 std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& entry,
                                                      const ReferenceLayout& layout,
                                                      std::int64_t items) {
+  if (layout.has_clips) return clip_reference_shapes(entry, layout);
   std::int64_t tokens = 0, rows = 1;
   for (const heddle_tensor_info& info : entry.references) {
     if (info.rank != 4) return {};
@@ -170,6 +174,7 @@ std::optional<ReferenceTokenShapes> reference_shapes(const blocks::EntryShapes& 
 ReferenceTokens reference_tokens(Context& ctx, const Value& entry, const ReferenceLayout& layout,
                                  const LatentFormat& format, const Shape& grid,
                                  std::int64_t items) {
+  if (layout.has_clips) return clip_reference_tokens(ctx, entry, layout, format);
   const bool is_many = layout.has_frames && grid.size() == 3;
   if (grid.size() != 2 && !is_many)
     throw Error(HEDDLE_UNSUPPORTED,

@@ -29,6 +29,16 @@ bool tell_references(Constants& constants, const std::string& name, const EntryS
   return true;
 }
 
+bool tell_vision(Constants& constants, const std::string& name, const EntryShapes& entry,
+                 std::int64_t items) {
+  if (!entry.vision) return true;
+  Shape shape = shape_of(*entry.vision);
+  if (shape.empty()) return false;
+  shape[0] = fitted_rows(shape[0], items);
+  constants.push_back({name, entry.vision->dtype, shape});
+  return true;
+}
+
 }  // namespace
 
 std::optional<Constants> constants_of(const EntryShapes& entry,
@@ -42,12 +52,9 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       if (!tell_references(constants, name, entry, model, place.items)) return {};
       continue;
     }
-    if (kind == Kind::kGlyphs || (kind == Kind::kVision && !entry.vision)) continue;
+    if (kind == Kind::kGlyphs) continue;
     if (kind == Kind::kVision) {
-      Shape shape = shape_of(*entry.vision);
-      if (shape.empty()) return {};
-      shape[0] = fitted_rows(shape[0], place.items);
-      constants.push_back({name, entry.vision->dtype, shape});
+      if (!tell_vision(constants, name, entry, place.items)) return {};
       continue;
     }
     if (kind == Kind::kVace) {
@@ -71,26 +78,28 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {entry.scope.field(kKeyframes).count(), 2}});
       continue;
     }
+    if (kind == Kind::kPictureRows) {
+      if (entry.text.rank < 2) return {};
+      constants.push_back({name, HEDDLE_F32, {entry.text.shape[1], 1}});
+      continue;
+    }
     if (kind == Kind::kSizes) {
       const auto count = model_settings(model).get<std::int64_t>("size_numbers", 0);
       constants.push_back({name, HEDDLE_F32, {1, count}});
       continue;
     }
     if (kind == Kind::kTask) {
-      constants.push_back(
-          {name, HEDDLE_F32, {1, model_settings(model).field("task_numbers").count()}});
-      continue;
-    }
-    if (kind == Kind::kLevel) {
-      constants.push_back({name, HEDDLE_I32, {1}});
+      const auto count = std::int64_t(model_settings(model).field("task_numbers").count());
+      constants.push_back({name, HEDDLE_F32, {1, count}});
       continue;
     }
     if (kind == Kind::kPositions) {
       constants.push_back({name, HEDDLE_F32, {2, 3}});
       continue;
     }
-    if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime) {
-      constants.push_back({name, HEDDLE_F32, {1}});
+    if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime ||
+        kind == Kind::kLevel) {
+      constants.push_back({name, kind == Kind::kLevel ? HEDDLE_I32 : HEDDLE_F32, {1}});
       continue;
     }
     if (kind == Kind::kConcat) {

@@ -7,8 +7,8 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/h3_clips.h"
 #include "plugins/blocks/tiles.h"
-#include "plugins/vae/h3_clips.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/video_tiles.h"
 #include "plugins/vae/whole_videos.h"

@@ -6,8 +6,8 @@
 
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/decoder_noise.h"
+#include "plugins/blocks/h3_clips.h"
 #include "plugins/blocks/no_room.h"
-#include "plugins/vae/h3_clips.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/video_tiles.h"

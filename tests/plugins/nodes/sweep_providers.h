@@ -91,7 +91,9 @@ inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 // Classes that change nothing but MiniMax H3; and what takes pictures and refuses them.
 inline bool takes_minimax(std::string_view type) { return type == "MiniMaxH3SigmaShift"; }
 inline constexpr const char* kMinimaxModel = R"(["minimax", 0])";
-inline bool refuses_pictures(std::string_view type) { return type == "MiniMaxH3ImageToVideo"; }
+inline bool refuses_pictures(std::string_view type) {
+  return type == "MiniMaxH3ImageToVideo" || type == "MiniMaxH3AddGuide";
+}
 
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {

@@ -1,9 +1,9 @@
 // Videos through an autoencoder that codes clips: one whose sides have the setting `clips`
-// (h3_video.h). Each clip of frames is coded by itself. A decoder is given the first cells of the
-// clip that follows as well, and what it makes of these goes over into what is made of that clip
-// itself. Within a clip, tiles of rows and columns are coded one after another and go over into
-// each other. A device holds one tile of one clip, whatever the video's size; frames come together
-// in host memory, in f32. One call's thread, but for what is told before a run.
+// (plugins/vae/h3_video.h). Each clip of frames is coded by itself. A decoder is given the first
+// cells of the clip that follows as well, and what it makes of these goes over into what is made of
+// that clip itself. Within a clip, tiles of rows and columns are coded one after another and go
+// over into each other. A device holds one tile of one clip, whatever the video's size; frames come
+// together in host memory, in f32. One call's thread, but for what is told before a run.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -37,7 +37,7 @@ void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
 
 // The means (1, C, T, h, w) of pictures (F, H, W, 3) from 0 to 1, a video, whose sides whole cells
 // cover. The last one is repeated until there are whole clips; of the latent the last three cells
-// of time are left out. Of one picture there is one.
+// of time are left out. Of one picture there is one. Throws where there is none.
 Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
                      const Autoencoder& autoencoder, const ClipTiling& tiling);
 Shape encoded_clips_shape(const Shape& pictures, const Autoencoder& autoencoder);
@@ -58,6 +58,7 @@ template <class Out>
 void infer_encoded_clips(Infer& question, const Out& latent, const Value& vae,
                          const Shape& pictures, const Autoencoder& autoencoder,
                          const ClipTiling& tiling) {
+  if (pictures[0] < 1) return;  // the run says why
   const std::int64_t side = autoencoder.downscale;
   const Shape covered{pictures[0], autoencoder.cells(pictures[1]) * side,
                       autoencoder.cells(pictures[2]) * side, autoencoder.colours};

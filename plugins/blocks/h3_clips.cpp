@@ -1,4 +1,4 @@
-#include "plugins/vae/h3_clips.h"
+#include "plugins/blocks/h3_clips.h"
 
 #include <algorithm>
 #include <limits>
@@ -162,6 +162,18 @@ class TileWall {
   std::vector<Floats> above_, here_;
 };
 
+// Bytes of a clip and of what puts its tiles together: two rows of them, and one more tile.
+std::uint64_t wall_bytes(const ClipTiles& tiles, std::int64_t scale, const ClipShape& whole) {
+  std::int64_t rows = 0, columns = 0, most = 0;
+  for (const ClipTile& row : tiles.rows) rows = std::max(rows, row.size * scale);
+  for (const ClipTile& column : tiles.columns) {
+    columns += column.size * scale;
+    most = std::max(most, column.size * scale);
+  }
+  return sizeof(float) *
+         std::uint64_t(whole.count() + whole.outer * rows * (2 * columns + most) * whole.inner);
+}
+
 void go_on(Context& ctx, double& done, double all) {
   if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
   ctx.progress(++done / all, "tiles");
@@ -296,10 +308,9 @@ void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
                return Shape{1, all[1], once, rows, columns};
              });
   const double numbers = double(count_of(*made));
-  const double frame = numbers / double((*made)[0]);
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
-  // A clip, and two rows of its tiles, which overlap.
-  question.host_scratch(std::uint64_t(4 * double(sizeof(float)) * frame * double(kStep * once)) +
+  const ClipShape whole{once * kStep - kStep + 1, (*made)[1], (*made)[2], autoencoder.colours};
+  question.host_scratch(wall_bytes(tiles, step, whole) +
                         sizeof(float) * std::uint64_t(count_of(*made)));
 }
 
@@ -310,6 +321,8 @@ Shape encoded_clips_shape(const Shape& pictures, const Autoencoder& autoencoder)
 
 Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
                      const Autoencoder& autoencoder, const ClipTiling& tiling) {
+  if (pictures.size(0) < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "pixels: there are no pictures. Link at least one.");
   const Shape shape = encoded_clips_shape(pictures.shape(), autoencoder);
   const Value encoder = model_of(vae, "encoder");
   const std::int64_t given = pictures.size(0), once = frames_at_once(given),
@@ -362,7 +375,9 @@ void tell_encoded_clips(Infer& question, const Value& vae, const Shape& pictures
       });
   const double numbers = double(count_of(pictures));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
-  question.host_scratch(4 * sizeof(float) * std::uint64_t(count_of(shape)));
+  const std::int64_t cells = pictures[0] == 1 ? 1 : kClipCells;
+  question.host_scratch(wall_bytes(tiles, 1, {shape[1] * cells, shape[3], shape[4], 1}) +
+                        sizeof(float) * std::uint64_t(count_of(shape)));
 }
 
 }  // namespace heddle::vae
