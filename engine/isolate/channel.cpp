@@ -1,9 +1,11 @@
 #include "engine/isolate/channel.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "engine/base/error.h"
@@ -142,11 +144,21 @@ Message Channel::receive() {
   return message;
 }
 
+int above_standard(int descriptor) {
+  if (descriptor < 0 || descriptor > 2) return descriptor;
+  const int above = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 3), failure = errno;
+  ::close(descriptor);
+  errno = failure;
+  return above;
+}
+
 std::pair<int, int> socket_pair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw system_error("sockets for a worker", errno);
-  return {ends[0], ends[1]};
+  FileDescriptor first(above_standard(ends[0])), second(above_standard(ends[1]));
+  if (first.number() < 0 || second.number() < 0) throw system_error("sockets for a worker", errno);
+  return {first.release(), second.release()};
 }
 
 }  // namespace heddle::engine

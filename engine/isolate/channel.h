@@ -63,6 +63,10 @@ class Channel {
   std::deque<FileDescriptor> descriptors_;  // of messages in buffer_
 };
 
+// The descriptor under a number above those of input, output and errors, into which whoever writes
+// to these would write; below 0, with errno, where there is none. Takes it.
+int above_standard(int descriptor);
+
 // Two ends, neither of which a program that is started gets. Throws io.
 std::pair<int, int> socket_pair();
 

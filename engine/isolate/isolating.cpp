@@ -1,9 +1,12 @@
 #include "engine/isolate/isolating.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <set>
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/isolate/isolated_plugin.h"
 #include "engine/isolate/python_packs.h"
@@ -27,14 +30,33 @@ struct Isolating {
   std::shared_ptr<Spawner> spawner = std::make_shared<Spawner>();
   std::vector<fs::path> named;
   std::map<fs::path, std::shared_ptr<IsolatedPlugin>> opened;
+  std::set<std::string> classes;  // of the nodes of plugins, which packs do not replace
 };
 
+std::string class_of(const void* node) { return static_cast<const heddle_node_desc*>(node)->type; }
+
 std::shared_ptr<const Plugin> as_plugin(const std::shared_ptr<IsolatedPlugin>& isolated,
-                                        const fs::path& file) {
+                                        const fs::path& file, std::vector<const void*> nodes) {
   return std::make_shared<const Plugin>(
-      isolated->id(), isolated->version(), file, [isolated](std::string_view kind) {
-        return kind == HEDDLE_NODES ? isolated->nodes() : std::vector<const void*>();
+      isolated->id(), isolated->version(), file,
+      [isolated, nodes = std::move(nodes)](std::string_view kind) {
+        return kind == HEDDLE_NODES ? nodes : std::vector<const void*>();
       });
+}
+
+// A pack's own node with the name of a plugin's is left out, as in ComfyUI, which keeps its own:
+// workflows that were made without the pack mean the plugin's.
+std::vector<const void*> new_nodes(const Isolating& state, const IsolatedPlugin& pack) {
+  std::vector<const void*> nodes = pack.nodes();
+  std::erase_if(nodes, [&](const void* node) {
+    const bool is_known = state.classes.contains(class_of(node));
+    if (is_known)
+      log(Level::warning,
+          cat("the pack ", quote(pack.id()), " brings the node type ", quote(class_of(node)),
+              ", which a plugin has already; the plugin's is used. Give the pack's another name."));
+    return is_known;
+  });
+  return nodes;
 }
 
 // Names that no file has may be ids, which a worker tells.
@@ -85,8 +107,17 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
   if (!ids.empty()) find_by_id(*state, std::move(ids), files);
   return [state](const fs::path& file) {
     const bool is_pack = is_python(file);
+    const auto noted = [&](std::shared_ptr<const Plugin> plugin) {
+      for (const void* node : plugin->provide(HEDDLE_NODES)) {
+        const auto* desc = static_cast<const heddle_node_desc*>(node);
+        // What is wrong with a description is told when it is used.
+        const bool has_type = desc->size >= offsetof(heddle_node_desc, type) + sizeof desc->type;
+        if (has_type && desc->type != nullptr) state->classes.insert(desc->type);
+      }
+      return plugin;
+    };
     if (!is_pack && std::ranges::find(state->named, file) == state->named.end())
-      return load_plugin(file);
+      return noted(load_plugin(file));
     std::shared_ptr<IsolatedPlugin>& plugin = state->opened[file];
     if (plugin == nullptr)
       plugin = std::make_shared<IsolatedPlugin>(
@@ -94,7 +125,8 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
           is_pack ? python_worker(file, state->isolation, state->folders)
                   : native_worker(file, state->isolation),
           state->spawner);
-    return as_plugin(plugin, file);
+    return is_pack ? as_plugin(plugin, file, new_nodes(*state, *plugin))
+                   : noted(as_plugin(plugin, file, plugin->nodes()));
   };
 }
 

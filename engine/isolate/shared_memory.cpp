@@ -9,11 +9,13 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/isolate/channel.h"
 
 namespace heddle::engine {
 
 SharedMemory::SharedMemory(std::uint64_t bytes, Writers writers)
-    : descriptor_(::memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING)), bytes_(bytes) {
+    : descriptor_(above_standard(::memfd_create("heddle", MFD_CLOEXEC | MFD_ALLOW_SEALING))),
+      bytes_(bytes) {
   if (descriptor() < 0) throw system_error("memory shared with a worker", errno);
   if (::ftruncate(descriptor(), off_t(bytes)) != 0 ||
       ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)

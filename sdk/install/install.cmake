@@ -69,7 +69,8 @@ install(DIRECTORY graphs DESTINATION ${HEDDLE_DATA_DIR} COMPONENT library PATTER
 install(FILES sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile
         DESTINATION ${HEDDLE_DATA_DIR}/serve COMPONENT program)
 foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
-                 engine/memory/README.md engine/serve/README.md engine/isolate/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md sdk/python/README.md)
+                 engine/memory/README.md engine/serve/README.md engine/isolate/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md
+                 sdk/guide/family/README.md sdk/guide/steps/README.md sdk/guide/python/README.md sdk/python/README.md)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT program)
 endforeach()

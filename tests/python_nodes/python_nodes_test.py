@@ -54,6 +54,10 @@ class Contract(Flow):
             [("28 4 1 sum", ["sum", 0]), ("20 1 1 sum1", ["sum1", 0]), ("good", ["choose", 0]), ("", ["block", 0]), ("good", ["pass", 0]),
              ("677", ["repeat", 0]), ("3 nodes", ["repeat", 1]), ("3 2 1 0", ["down", 0]), ("good", ["first", 0]), ("['n', 1]", ["link", 0])])
 
+    def test_a_node_that_ships_is_not_replaced(self):
+        told = self.texts({"both": ("StringConcatenate", {"string_a": "a", "string_b": "b", "delimiter": "-"})}, [("a-b", ["both", 0])])
+        self.assertRegex(told, "brings the node type 'StringConcatenate', which a plugin has already")
+
     def test_what_is_shown_and_written(self):
         told = self.run_flow({"show": ("t.Show", {"text": "words"})})
         self.assertIn("WORDS", told)
@@ -126,7 +130,7 @@ class Contract(Flow):
         self.texts({"g": ("t.Good", {})}, [("good", ["g", 0])], packs="broken")
 
     def test_the_guide(self):
-        with open(os.path.join(HERE, "../../sdk/guide/README.md")) as file:
+        with open(os.path.join(HERE, "../../sdk/guide/python/README.md")) as file:
             code, = re.findall(r"```python\n(.*?)```", file.read(), re.S)
         pack = os.path.join(self.folder.name, "guide.py")
         with open(pack, "w") as file:

@@ -1,5 +1,5 @@
-// The guide's page about samplers and model families (sdk/guide/models): its code, run by workflows
-// that ship nodes' own.
+// The guide's pages about samplers and model families (sdk/guide/models, sdk/guide/family): its
+// code, run by workflows that ship nodes' own.
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <fstream>
