@@ -64,6 +64,8 @@ class Worker:
                 node.write(description, version)
         except Refused as error:
             failure = error
+        except Exception as error:
+            failure = Refused(Code.UNSUPPORTED, self.pack.why_not_loaded(error))
         body.status(failure)
         if failure is None:
             body.parts += description.parts

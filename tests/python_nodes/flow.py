@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 def heddle(*arguments, python=sys.executable, code=0):
     done = subprocess.run([HEDDLE, *arguments, "--python", python], capture_output=True, text=True, timeout=300,
-                          env={**os.environ, "VIRTUAL_ENV": ""})
+                          env={**{name: value for name, value in os.environ.items() if not name.startswith("HEDDLE_")}, "VIRTUAL_ENV": ""})
     told = done.stdout + done.stderr
     assert done.returncode == code, f"{arguments}: exit code {done.returncode} instead of {code}\n{told}"
     return told

@@ -99,7 +99,7 @@ class Contract(Flow):
 
     def test_endings(self):
         for how, words in {"raise": ["the pack 'contract'", "ValueError: a node failed on purpose", "contract/basics.py:"],
-                           "exit": ["t.End", "python.contract", "ended with exit code 3"], "sys_exit": ["SystemExit: 4"],
+                           "surrogate": ["ValueError: half a pair: \\ud83d"], "exit": ["t.End", "python.contract", "ended with exit code 3"], "sys_exit": ["SystemExit: 4"],
                            "kill": ["t.End", "signal 9 (SIGKILL)"], "abort": ["signal 6 (SIGABRT)"],
                            "hang": ["has not ended within 1 s"]}.items():
             told = self.run_flow({"e": ("t.End", {"how": how}), "show": ("PreviewAny", {"source": ["e", 0]})},
@@ -125,7 +125,7 @@ class Contract(Flow):
                       "the pack 'missing' imports the module 'a_module_that_nobody_has' (missing.py:1), which is not installed",
                       "-m pip install a_module_that_nobody_has", "the pack 'raises' could not be loaded: RuntimeError: not today (raises.py:1)",
                       "ends.py: the worker that was to load the plugin ended with exit code 7", "the pack 'empty'",
-                      "the pack 'half' loses its node 't.Bad': ZeroDivisionError", "nodes (1): t.Good"]:
+                      "the pack 'half' loses its node 't.Bad': ZeroDivisionError", "loses its node 't.Tip': TypeError", "nodes (1): t.Good"]:
             self.assertIn(words, told)
         self.texts({"g": ("t.Good", {})}, [("good", ["g", 0])], packs="broken")
 

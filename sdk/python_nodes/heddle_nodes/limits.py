@@ -45,6 +45,8 @@ def enter(engine):
     if os.getppid() != engine:
         os._exit(0)  # it has gone meanwhile
     os.closerange(4, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16))
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a list of pictures takes two for each
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     try:
         os.dup2(2, 1)  # what a pack prints is no output of the engine's
@@ -63,4 +65,5 @@ def limit(memory_bytes, sandbox):
         most = pages * resource.getpagesize() + memory_bytes
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
         most = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        if most < 2**63 - 1:  # beyond there is no limit that a system has
+            resource.setrlimit(resource.RLIMIT_AS, (most, most))

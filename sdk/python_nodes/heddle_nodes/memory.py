@@ -3,15 +3,28 @@
 Memory that the engine has sent is mapped privately: a node that writes into a tensor that it was given changes its own
 copy and nobody else's."""
 
+import errno
 import mmap
 import os
 import threading
+
+from .wire import Code, Refused
+
+
+def cannot_map(size, error):
+    code = Code.IO if getattr(error, "errno", None) in (errno.EMFILE, errno.EBADF) else Code.OUT_OF_MEMORY
+    return Refused(code, f"{size} bytes of memory that is shared with the engine cannot be mapped: {error}. Give its processes more memory "
+                         f"(--isolate-memory) or more open files (ulimit -n)")
 
 
 class Mapping(mmap.mmap):
     """A tensor's memory. The engine is told when the last tensor over it has gone."""
 
+    memory, id = None, 0
+
     def __del__(self):
+        if self.memory is None:
+            return  # it could not be mapped
         self.memory.let_go(self.memory.released_memory, self.id, 1)
 
 
@@ -43,7 +56,7 @@ class Memory:
     def __init__(self):
         self.lock = threading.RLock()  # a tensor may go at any time, also within
         self.has_mapped = threading.Condition(self.lock)
-        self.mapped = {}     # id -> (descriptor, bytes, mapping to write or None)
+        self.mapped = {}     # id -> (descriptor, bytes, mapping to write, None, or why there is none)
         self.released_memory, self.released_handles = {}, {}  # id -> count
         self.objects = {}    # id -> [object, count]
         self.ids = {}        # id() of an object -> its id
@@ -52,7 +65,14 @@ class Memory:
     # As the control channel tells.
 
     def map(self, id, descriptor, size, is_writable):
-        shared = mmap.mmap(descriptor, size) if is_writable else None
+        shared = None
+        try:
+            if descriptor < 0:  # the system had no number for it
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+            if is_writable:
+                shared = mmap.mmap(descriptor, size)
+        except (OSError, ValueError, MemoryError) as error:
+            shared = error  # for whoever asks for it
         with self.lock:
             self.mapped[id] = (descriptor, size, shared)
             self.has_mapped.notify_all()
@@ -60,7 +80,7 @@ class Memory:
     def forget(self, id):
         with self.lock:
             gone = self.mapped.pop(id, None)
-        if gone is not None:
+        if gone is not None and gone[0] >= 0:
             os.close(gone[0])
 
     def drop_object(self, id, count):
@@ -81,13 +101,21 @@ class Memory:
 
     def to_read(self, id):
         """A private mapping of memory that has been received once."""
-        descriptor, size, _ = self.wait_for(id)
-        mapping = Mapping(descriptor, size, access=mmap.ACCESS_COPY)
+        descriptor, size, shared = self.wait_for(id)
+        if isinstance(shared, Exception):
+            raise cannot_map(size, shared)
+        try:
+            mapping = Mapping(descriptor, size, access=mmap.ACCESS_COPY)
+        except (OSError, ValueError, MemoryError) as error:
+            raise cannot_map(size, error) from error
         mapping.memory, mapping.id = self, id
         return mapping
 
     def to_write(self, id):
-        return self.wait_for(id)[2]
+        _, size, shared = self.wait_for(id)
+        if isinstance(shared, Exception):
+            raise cannot_map(size, shared)
+        return shared
 
     def let_go(self, counts, id, count):
         with self.lock:

@@ -9,7 +9,7 @@ import sys
 import types
 
 from . import values
-from .wire import Code, Refused
+from .wire import Code, Refused, Writer
 
 # heddle_port and heddle_node_desc
 OPTIONAL, LAZY, HIDDEN, LIST, LINK, PASS = 1, 1 << 1, 1 << 5, 1 << 6, 1 << 10, 1 << 3
@@ -291,7 +291,11 @@ class Pack:
         titles = getattr(module, "NODE_DISPLAY_NAME_MAPPINGS", None) or {}
         for name, cls in mappings.items():
             try:
-                self.nodes.append(Node(name, cls, titles.get(name, name)))
+                node = Node(name, cls, titles.get(name, name))
+                told = Writer()  # what cannot be told is found here, so that it costs this node alone
+                node.write(told, 0)
+                told.bytes()
+                self.nodes.append(node)
             except Exception as error:
                 self.warnings.append(f"the pack {self.name!r} loses its node {name!r}: {type(error).__name__}: {error}"
                                      f"{self.where(error)}")

@@ -51,7 +51,12 @@ class Writer:
         self.parts.append(struct.pack("=" + form, *values))
 
     def text(self, value):
-        data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+        data = value
+        if isinstance(value, str):
+            try:
+                data = value.encode("utf-8", "surrogateescape")
+            except UnicodeEncodeError:  # half of a pair of surrogates
+                data = value.encode("utf-8", "backslashreplace")
         self.parts.append(struct.pack("=Q", len(data)))
         self.parts.append(data)
 

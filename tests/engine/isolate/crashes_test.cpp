@@ -30,7 +30,7 @@ const Way kWays[] = {
     {"kill", "was ended by signal 9 (SIGKILL)"},
     {"exit", "ended with exit code 3"},
 };
-const Way kHang = {"hang", "has not ended within 5 s"};
+const Way kHang = {"hang", "has not ended within 10 s"};
 std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.how; }
 
 // Runs of an engine: each of `threads` threads makes `runs`, and every second one of them crashes.
@@ -70,7 +70,7 @@ void check_many_crashes(int crashes) {
   const std::size_t descriptors = open_descriptors();
   {
     EngineOptions options = isolated_options();
-    options.isolation.call_seconds = 5;
+    options.isolation.call_seconds = 10;
     Engine engine(options);
     crash_beside_others(engine, 8, crashes / 4);
   }
@@ -101,11 +101,11 @@ BOOST_AUTO_TEST_CASE(a_node_that_fails_says_what_it_says) {
 
 BOOST_AUTO_TEST_CASE(a_node_that_hangs_is_ended) {
   EngineOptions options = isolated_options();
-  options.isolation.call_seconds = 2;
+  options.isolation.call_seconds = 5;
   Engine engine(options);
   const std::string error = engine_refusal([&] { run_text(engine, ending_workflow("hang")); });
   BOOST_TEST_CONTEXT(error)
-  BOOST_TEST((error.find("has not ended within 2 s") != std::string::npos));
+  BOOST_TEST((error.find("has not ended within 5 s") != std::string::npos));
   BOOST_TEST(run_text(engine, ending_workflow("", 7)) == "8");
 }
 
@@ -139,12 +139,12 @@ BOOST_AUTO_TEST_CASE(who_ignores_sigchld_runs_isolated_plugins) {
   const auto before = std::signal(SIGCHLD, SIG_IGN);
   {
     EngineOptions options = isolated_options();
-    options.isolation.call_seconds = 1;
+    options.isolation.call_seconds = 5;
     Engine engine(options);
     for (const char* way : {"abort", "exit", "hang"}) {
       const std::string error = engine_refusal([&] { run_text(engine, ending_workflow(way)); });
       const char* const told =
-          way == std::string("hang") ? "has not ended within 1 s" : "somebody else was told how";
+          way == std::string("hang") ? "has not ended within 5 s" : "somebody else was told how";
       BOOST_TEST((error.find(told) != std::string::npos), error);
       BOOST_TEST(run_text(engine, ending_workflow("", 7)) == "8");
     }

@@ -18,4 +18,14 @@ class Bad:
         return ("bad",)
 
 
-NODE_CLASS_MAPPINGS = {"t.Good": Good, "t.Bad": Bad}
+class Tip:
+    @classmethod
+    def INPUT_TYPES(cls):
+        return {"required": {"x": ("INT", {"tooltip": ("a comma too many",)})}}
+    RETURN_TYPES, FUNCTION = ("STRING",), "run"
+
+    def run(self, x):
+        return ("tip",)
+
+
+NODE_CLASS_MAPPINGS = {"t.Good": Good, "t.Bad": Bad, "t.Tip": Tip}

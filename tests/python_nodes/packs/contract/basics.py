@@ -190,10 +190,12 @@ class End:
 
     @classmethod
     def INPUT_TYPES(cls):
-        return {"required": {"how": (["raise", "exit", "sys_exit", "kill", "abort", "hang"],)}}
+        return {"required": {"how": (["raise", "surrogate", "exit", "sys_exit", "kill", "abort", "hang"],)}}
     RETURN_TYPES, FUNCTION = ("STRING",), "run"
 
     def run(self, how):
+        if how == "surrogate":
+            raise ValueError("half a pair: \ud83d")
         if how == "exit":
             os._exit(3)
         if how == "sys_exit":
