@@ -9,7 +9,8 @@ namespace heddle::engine {
 
 void gather(const heddle_tensor_info& info, const std::byte* src, std::byte* dst) {
   if (is_contiguous(info)) {
-    std::memcpy(dst, src, dense_bytes(info));
+    // Of a tensor without elements neither needs to be memory.
+    if (const std::uint64_t bytes = dense_bytes(info); bytes > 0) std::memcpy(dst, src, bytes);
     return;
   }
   const std::size_t element = dtype_size(DType(info.dtype));
