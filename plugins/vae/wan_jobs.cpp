@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <heddle/ops.hpp>
+
 #include "plugins/blocks/wan_latents.h"
 
 namespace heddle::vae {
@@ -30,17 +32,21 @@ Value empty_video(Context& ctx, const Shape& shape) {
   return Record().set("samples", value_of(samples)).value();
 }
 
-Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid) {
+Tensor model_zeros(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid,
+                   std::int64_t latents) {
   const Tensor made =
-      ctx.make_host({1, 2 * grid.channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
+      ctx.make_host({1, latents * grid.channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
   std::vector<double> means(std::size_t(grid.channels), autoencoder.shift);
   const blocks::LatentStatistics known = blocks::published_statistics(grid.channels);
   if (!known.means.empty()) std::ranges::copy(known.means, means.begin());
   float* to = made.data<float>();
-  for (std::int64_t c = 0; c < 2 * grid.channels; ++c)
+  for (std::int64_t c = 0; c < latents * grid.channels; ++c)
     to = std::fill_n(to, grid.frames * grid.height * grid.width,
                      float(means[std::size_t(c % grid.channels)]));
-  return ctx.upload(made.shape(), HEDDLE_F32, made.data<float>());
+  // What is uploaded may lie in host memory, whose readers wait for no op that writes to it.
+  const Tensor all = ctx.make(made.shape(), HEDDLE_F32);
+  ops::copy_into(ctx, ctx.upload(made.shape(), HEDDLE_F32, made.data<float>()), all);
+  return all;
 }
 
 void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {

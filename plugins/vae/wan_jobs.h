@@ -2,6 +2,7 @@
 // conditionings, and the same by shapes before a run. One call's thread.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -22,8 +23,23 @@ Value with_video_fields(const Value& conditioning, const GivenFields& fields);
 // A latent of zeros.
 Value empty_video(Context& ctx, const Shape& shape);
 
-// In the autoencoder's units, what is 0 in the model's: (1, 2 C, frames, h, w) f32, on the device.
-Tensor nothing_twice(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid);
+// In the autoencoder's units, what is 0 in the model's, of n latents: (1, n C, frames, h, w) f32,
+// on the device.
+Tensor model_zeros(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid,
+                   std::int64_t latents);
+
+// (1, channels, frames, h, w): numbers of (frame, channel), 0 where it is given.
+template <class IsGiven>
+Value mask_of_frames(Context& ctx, const VideoGrid& grid, std::int64_t channels,
+                     IsGiven&& is_given) {
+  const Tensor mask =
+      ctx.make_host({1, channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
+  float* to = mask.data<float>();
+  for (std::int64_t c = 0; c < channels; ++c)
+    for (std::int64_t t = 0; t < grid.frames; ++t)
+      to = std::fill_n(to, grid.height * grid.width, is_given(t, c) ? 0.0f : 1.0f);
+  return value_of(mask);
+}
 
 // A node's sizes, and what it says of the frames.
 struct WanJob {

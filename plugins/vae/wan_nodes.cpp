@@ -11,19 +11,6 @@
 namespace heddle::vae {
 namespace {
 
-// (1, channels, frames, h, w): numbers of (frame, channel), 0 where it is given.
-template <class IsGiven>
-Value mask_of_frames(Context& ctx, const VideoGrid& grid, std::int64_t channels,
-                     IsGiven&& is_given) {
-  const Tensor mask =
-      ctx.make_host({1, channels, grid.frames, grid.height, grid.width}, HEDDLE_F32);
-  float* to = mask.data<float>();
-  for (std::int64_t c = 0; c < channels; ++c)
-    for (std::int64_t t = 0; t < grid.frames; ++t)
-      to = std::fill_n(to, grid.height * grid.width, is_given(t, c) ? 0.0f : 1.0f);
-  return value_of(mask);
-}
-
 // Those of two pictures behind each other.
 Value both_seen(Context& ctx, const Value& first, const Value& last) {
   const Tensor a = first.get<Tensor>("penultimate", {}), b = last.get<Tensor>("penultimate", {});
@@ -164,7 +151,7 @@ void WanFunInpaintToVideo::infer(Infer& question) {
 void WanFunControlToVideo::execute(Context& ctx) {
   const WanJob job = wan_job<WanFunControlToVideo>(ctx);
   const VideoGrid& grid = job.grid;
-  const Tensor both = nothing_twice(ctx, Autoencoder(ctx[vae]), grid);
+  const Tensor both = model_zeros(ctx, Autoencoder(ctx[vae]), grid, 2);
   const auto add = [&](const Tensor& pictures, const char* name, std::int64_t channel) {
     const std::int64_t count = std::min(pictures_shape(pictures.shape(), name)[0], ctx[length]),
                        frames = latent_frames_of(count);

@@ -99,7 +99,7 @@ void WanVaceToVideo::execute(Context& ctx) {
   const std::pmr::vector<float> masks = read_masks(ctx, job.pixels, ctx[length], memory);
   WanJob whole = job;
   whole.grid.frames += before;
-  const Tensor frames = nothing_twice(ctx, Autoencoder(ctx[vae]), whole.grid);
+  const Tensor frames = model_zeros(ctx, Autoencoder(ctx[vae]), whole.grid, 2);
   const auto put = [&](const Tensor& part, std::int64_t channel, std::int64_t frame) {
     ops::copy_into(
         ctx, part,
