@@ -41,6 +41,21 @@ struct VaceShapes {
   heddle_tensor_info frames{}, mask{};
 };
 
+// States of a vision tower, of a clip_vision_output: those before its last layer, or, of a tower
+// that gives no such ones (SigLIP), those behind it. `field` is their name.
+struct SeenShapes {
+  heddle_tensor_info states{};
+  std::string field;
+};
+// `told` gives what is known of a field of it, or nothing.
+template <class Told>
+std::optional<SeenShapes> seen_shapes(Told&& told) {
+  for (const char* field : {"penultimate", "last_hidden"})
+    if (const std::optional<heddle_tensor_info> states = told(field))
+      return SeenShapes{*states, field};
+  return {};
+}
+
 // One entry of a CONDITIONING.
 struct EntryShapes {
   heddle_tensor_info text{};                 // of cross_attn
@@ -50,7 +65,7 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> concat_image,
       concat_mask;                                  // of concat_latent_image, concat_mask
   std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
-  std::optional<heddle_tensor_info> vision = {};    // of clip_vision_output, its penultimate states
+  std::optional<SeenShapes> vision = {};            // of clip_vision_output
   std::vector<VaceShapes> vace = {};
 };
 
@@ -130,7 +145,9 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     while (const auto shown = question.tensor(
                input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
       references.push_back(*shown);
-    entries.back().vision = question.tensor(input, at + ".clip_vision_output.penultimate");
+    entries.back().vision = seen_shapes([&](const std::string& field) {
+      return question.tensor(input, at + ".clip_vision_output." + field);
+    });
     std::vector<VaceShapes>& vace = entries.back().vace;
     const auto context = [&](const char* field) {
       return question.tensor(input, at + "." + field + "." + std::to_string(vace.size()));
@@ -156,7 +173,8 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("mask", entry.mask);
     tell("concat_latent_image", entry.concat_image);
     tell("concat_mask", entry.concat_mask);
-    tell("clip_vision_output.penultimate", entry.vision);
+    if (entry.vision)
+      tell(("clip_vision_output." + entry.vision->field).c_str(), entry.vision->states);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     for (std::size_t k = 0; k < entry.vace.size(); ++k) {

@@ -32,10 +32,10 @@ bool tell_references(Constants& constants, const std::string& name, const EntryS
 bool tell_vision(Constants& constants, const std::string& name, const EntryShapes& entry,
                  std::int64_t items) {
   if (!entry.vision) return true;
-  Shape shape = shape_of(*entry.vision);
+  Shape shape = shape_of(entry.vision->states);
   if (shape.empty()) return false;
   shape[0] = fitted_rows(shape[0], items);
-  constants.push_back({name, entry.vision->dtype, shape});
+  constants.push_back({name, entry.vision->states.dtype, shape});
   return true;
 }
 

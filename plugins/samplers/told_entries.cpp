@@ -14,7 +14,8 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
                        entry, info_of(entry.field("concat_latent_image")),
                        info_of(entry.field("concat_mask"))});
-    entries.back().vision = info_of(entry.field("clip_vision_output").field("penultimate"));
+    entries.back().vision = blocks::seen_shapes(
+        [&](const char* field) { return info_of(entry.field("clip_vision_output").field(field)); });
     const Value frames = entry.field("vace_frames"), masks = entry.field("vace_mask");
     for (std::uint32_t k = 0; k < std::min(frames.count(), masks.count()); ++k) {
       const auto video = info_of(frames.item(k)), mask = info_of(masks.item(k));
@@ -38,8 +39,9 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
     if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
     if (entry.vision)
-      record.set("clip_vision_output",
-                 Record().set("penultimate", told_info(*entry.vision)).value());
+      record.set(
+          "clip_vision_output",
+          Record().set(entry.vision->field.c_str(), told_info(entry.vision->states)).value());
     std::vector<Value> shown;
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());

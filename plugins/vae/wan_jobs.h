@@ -62,7 +62,7 @@ void give_wan(Context& ctx, const WanJob& job, const GivenFields& fields) {
 // The same by shapes.
 struct ToldFields {
   std::optional<Shape> image, mask;
-  std::optional<heddle_tensor_info> seen;
+  std::optional<blocks::SeenShapes> seen;
   std::optional<blocks::VaceShapes> vace = {};
 };
 template <class Node>
@@ -103,8 +103,9 @@ void set_seen(Context& ctx, GivenFields& fields) {
     fields.set.emplace_back(kVisionOutput, ctx[Node::clip_vision_output]);
 }
 template <class Node>
-std::optional<heddle_tensor_info> told_seen(const Infer& question) {
-  return question.tensor(Node::clip_vision_output, "penultimate");
+std::optional<blocks::SeenShapes> told_seen(const Infer& question) {
+  return blocks::seen_shapes(
+      [&](const char* field) { return question.tensor(Node::clip_vision_output, field); });
 }
 
 }  // namespace heddle::vae

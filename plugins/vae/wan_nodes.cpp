@@ -124,11 +124,12 @@ void WanFirstLastFrameToVideo::infer(Infer& question) {
   ToldFields told = told_first_and_last<WanFirstLastFrameToVideo>(question, *job);
   told.seen = told_seen<WanFirstLastFrameToVideo>(question);
   const auto last = question.tensor(clip_vision_end, "penultimate");
-  if (told.seen && last && told.seen->rank == 3 && last->rank == 3)
-    told.seen = tensor_info(HEDDLE_F32, {told.seen->shape[0], told.seen->shape[1] + last->shape[1],
-                                         told.seen->shape[2]});
+  if (told.seen && last && told.seen->states.rank == 3 && last->rank == 3)
+    told.seen->states = tensor_info(
+        HEDDLE_F32,
+        {told.seen->states.shape[0], told.seen->states.shape[1] + last->shape[1], last->shape[2]});
   else if (last)
-    told.seen = last;
+    told.seen = blocks::SeenShapes{*last, "penultimate"};
   tell_wan<WanFirstLastFrameToVideo>(question, *job, told);
 }
 

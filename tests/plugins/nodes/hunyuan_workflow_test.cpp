@@ -107,4 +107,28 @@ BOOST_FIXTURE_TEST_CASE(given_frames_are_encoded_and_all_others_are_zeros, Hunyu
   BOOST_TEST(told("5.frames", 0, "concat_mask") == (std::vector<float>{0, 0, 0, 0, 1, 1}));
 }
 
+// SigLIP's tower gives no states before its last layer: those behind it are told.
+BOOST_FIXTURE_TEST_CASE(what_the_node_tells_is_known_before_a_run, Hunyuan15Frames) {
+  add("clip_vision/sigclip_vision_patch14_384", seeded_model("siglip", false, "redux"));
+  heddle::EngineOptions options = engine_options();
+  options.compute[heddle::test::test_device_kind()] = "f32";
+  options.model_dirs = {folder / "models"};
+  heddle::Engine::Data told(options);
+  std::string one = text("two", texts);
+  one.replace(one.find("test.conditioning"), 17, "test.given_conditioning");
+  check_inference(
+      told,
+      cat(R"({"vae": {"class_type": "VAELoader",
+        "inputs": {"vae_name": "hunyuanvideo15_vae_fp16.safetensors"}},
+      "tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "sigclip_vision_patch14_384.safetensors"}},
+      "picture": {"class_type": "EmptyImage", "inputs": {"width": 48, "height": 32, "batch_size": 1, "color": 8421504}},
+      "seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["tower", 0], "image": ["picture", 0], "crop": "center"}},
+      "one": )",
+          one,
+          R"(, "node": {"class_type": "HunyuanVideo15ImageToVideo", "inputs": {"positive": ["one", 0],
+        "negative": ["one", 0], "vae": ["vae", 0], "width": 32, "height": 16, "length": 9,
+        "batch_size": 1, "start_image": ["picture", 0], "clip_vision_output": ["seen", 0]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["node", 0]}}})"));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
