@@ -4,6 +4,7 @@
 #include <yaml-cpp/yaml.h>
 #endif
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 
@@ -15,6 +16,8 @@ namespace heddle::loaders {
 
 namespace {
 
+// Beyond the first layer of any CLIP: what lies there is taken for the last one, as in ComfyUI.
+constexpr std::int64_t kFirstLayer = -1000;
 constexpr std::size_t kMostConfigBytes = 1 << 20;  // published ones have 2 KiB
 
 class ConfigReader {
@@ -72,7 +75,7 @@ class ConfigReader {
                   at(node.Mark()) + ": layer_idx is '" + (node.IsScalar() ? node.Scalar() : "...") +
                       "', which is no number below 0. Write -1 for the last layer of CLIP, -2 for "
                       "the one before it.");
-    return layer;
+    return std::max(layer, kFirstLayer);
   }
 
   std::string name_;

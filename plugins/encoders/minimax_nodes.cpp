@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "encode.h"
@@ -72,7 +73,8 @@ std::optional<Shape> infer_shown(Infer& question, const Value& vae, std::int64_t
 // Bytes of pictures (F, H, W, C) that are scaled one by one and kept.
 std::uint64_t shown_bytes(const Shape& image, std::int64_t pictures, const GridSize& to) {
   return 2 * scaling_bytes({1, image[1], image[2], image[3]}, to) +
-         sizeof(float) * std::uint64_t(pictures * to.height * to.width * kColoursShown);
+         sizeof(float) * std::uint64_t(checked_product(
+                             {pictures, to.height, to.width, kColoursShown}, "a picture's size"));
 }
 
 // Behind what the conditioning carries already.
@@ -112,7 +114,7 @@ struct GuidedVideo {
   // Where so many pictures begin; negative ones count from the end. Throws beyond the video.
   std::int64_t begin(std::int64_t index, std::int64_t count) const {
     const std::int64_t first = index < 0 ? pictures + index : index;
-    if (first >= 0 && first + count <= pictures) return first;
+    if (first >= 0 && count <= pictures && first <= pictures - count) return first;
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "frame_idx: " + std::to_string(count) + " pictures from " + std::to_string(index) +
                     " on are not within the " + std::to_string(pictures) +

@@ -25,6 +25,12 @@ class Hunyuan15Builder {
     for (const Hunyuan15Step& step : steps_) {
       if (step.kind == Hunyuan15Part::resample) ++resamples_;
     }
+    constexpr int kMostResamples = 16;
+    if (resamples_ > kMostResamples)
+      throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": " + std::to_string(resamples_) +
+                                               " levels change the pictures' sides, of at most " +
+                                               std::to_string(kMostResamples) +
+                                               ". The file is damaged or of another model.");
   }
 
   int stages() const { return steps_.back().stage + 1; }

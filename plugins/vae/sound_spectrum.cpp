@@ -50,13 +50,18 @@ void transform(std::vector<std::complex<double>>& x) {
 }  // namespace
 
 SoundSpectrum::SoundSpectrum(const SpectrumNumbers& numbers) : n_(numbers) {
+  constexpr std::int64_t kMostPoints = 1 << 16;  // a file's numbers take no more memory than this
   const bool is_power = n_.window >= 2 && (n_.window & (n_.window - 1)) == 0;
-  if (n_.rate < 1 || n_.hop < 1 || n_.bands < 1 || !is_power)
-    throw Error(HEDDLE_UNSUPPORTED,
-                "audio_vae: its spectra have sampling_rate " + std::to_string(n_.rate) +
-                    ", hop_length " + std::to_string(n_.hop) + ", mel_bins " +
-                    std::to_string(n_.bands) + " and filter_length " + std::to_string(n_.window) +
-                    ". They have to be 1 or more, the last a power of two.");
+  if (n_.rate < 2 || n_.hop < 1 || n_.bands < 1 || !is_power || n_.window > kMostPoints ||
+      n_.bands > n_.window / 2)
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "audio_vae: its spectra have sampling_rate " + std::to_string(n_.rate) + ", hop_length " +
+            std::to_string(n_.hop) + ", mel_bins " + std::to_string(n_.bands) +
+            " and filter_length " + std::to_string(n_.window) +
+            ". The rate has to be 2 or more, the others 1 or more, filter_length a power of "
+            "two up to " +
+            std::to_string(kMostPoints) + ", and mel_bins at most half of it.");
   for (std::int64_t i = 0; i < n_.window; ++i)
     window_.push_back(0.5 - 0.5 * std::cos(2 * std::numbers::pi * double(i) / double(n_.window)));
   const double end = double(n_.rate / 2), step = mel_of(end) / double(n_.bands + 1),

@@ -14,7 +14,7 @@ struct SpectrumNumbers {
   std::int64_t rate = 16000;   // points a second
   std::int64_t window = 1024;  // points of a frame, a power of two
   std::int64_t hop = 160;      // points from one frame to the next
-  std::int64_t bands = 64;     // up to half the rate
+  std::int64_t bands = 64;     // up to half the rate; at most half the window
 };
 
 // Frames of so many points.
@@ -25,7 +25,8 @@ inline std::int64_t spectrum_frames(std::int64_t points, const SpectrumNumbers& 
 // At work on sounds with these numbers.
 class SoundSpectrum {
  public:
-  // Throws where a number is below 1, or the window no power of two.
+  // Throws where a number is below 1 (the rate: 2), the window is no power of two or beyond 65,536,
+  // or there are more bands than half of it.
   explicit SoundSpectrum(const SpectrumNumbers& numbers);
   // One channel, (frames, bands), at least ln 1e-5 each. Throws where the sound is so short that
   // its ends cannot be mirrored.

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/checked.hpp>
+
 #include "plugins/blocks/config_inside.h"
 #include "plugins/blocks/slots.h"
 #include "vocoder_stages.h"
@@ -88,7 +90,7 @@ class VocoderBuilder {
     for (int level = 0; level < levels; ++level) {
       const std::int64_t factor = n_.factors[std::size_t(level)];
       hidden = add_upsample(level, hidden, factor);
-      samples *= factor;
+      samples = checked_product({samples, factor}, "the vocoder's upsampling");
       hidden = add_level(level, resnets / levels, hidden);
     }
     hidden = add_conv("last", names_.last, hidden, {.slope = kVocoderLastSlope});

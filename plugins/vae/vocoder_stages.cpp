@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/checked.hpp>
+
 #include "h3_sound_blocks.h"
 #include "plugins/blocks/config_inside.h"
 #include "plugins/blocks/slots.h"
@@ -14,6 +16,7 @@ namespace heddle::vae {
 namespace {
 
 constexpr std::int64_t kStageTaps = 12;  // of the filters around an activation
+constexpr std::int64_t kMostDilation = 1 << 16;
 constexpr const char* kStageBands = "mel_stft.mel_basis";
 
 // What is called differently in the publishers' files and in those of diffusers, within a stage.
@@ -95,19 +98,20 @@ class StagesBuilder {
     slots.fill(VocoderMel::bands, bands, {file_.size(bands, 0), count});
     std::int64_t more = 1;
     const Source high = add_stage("second", "bwe_generator.", second, mel[VocoderMel::out], more);
-    const std::int64_t ratio = n.to / n.from;
-    if (more != n.hop * ratio)
+    const std::int64_t ratio = n.to / n.from,
+                       wanted = checked_product({n.hop, ratio}, "the vocoder's upsampling");
+    if (more != wanted)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   file_.path() + ": the second stage makes " + std::to_string(more) +
                       " points of one frame, where " + std::to_string(n.hop) + " at " +
-                      std::to_string(n.from) + " Hz become " + std::to_string(n.hop * ratio) +
-                      " at " + std::to_string(n.to) +
+                      std::to_string(n.from) + " Hz become " + std::to_string(wanted) + " at " +
+                      std::to_string(n.to) +
                       " Hz. Check hop_length and the sampling rates in the vocoder's config.");
     Block out = graph_.add<VocoderWiden>("out");
     out.link(VocoderWiden::sound, mel[VocoderMel::sound]).link(VocoderWiden::hidden, high);
     out.set(VocoderWiden::ratio, ratio);
     graph_.output("waveform", out[VocoderWiden::waveform]);
-    return points * ratio;
+    return checked_product({points, ratio}, "the vocoder's upsampling");
   }
 
  private:
@@ -137,7 +141,7 @@ class StagesBuilder {
       const std::string up = path + ".up." + std::to_string(level);
       const std::int64_t factor = numbers.factors[std::size_t(level)];
       hidden = add_up(up, names_.upsampling + std::to_string(level), hidden, factor);
-      points *= factor;
+      points = checked_product({points, factor}, "the vocoder's upsampling");
       const int each = resnets / levels;
       filters = add_filters(up + ".filters", level * each, hidden);
       hidden = add_level(up, level * each, each, numbers, hidden, filters);
@@ -258,12 +262,16 @@ void build_vocoder_of_stages(const Checkpoint& file, const Value& config, Blocks
                       number("output_sampling_rate", 48000)};
   bool is_sound =
       n.hop >= 1 && n.from >= 1 && n.to >= n.from && n.to % n.from == 0 && second.act.empty();
-  for (const StageNumbers* stage : {&first, &second})
-    for (const std::int64_t apart : stage->dilations) is_sound = is_sound && apart >= 1;
+  for (const StageNumbers* stage : {&first, &second}) {
+    is_sound = is_sound && !stage->dilations.empty();
+    for (const std::int64_t apart : stage->dilations)
+      is_sound = is_sound && apart >= 1 && apart <= kMostDilation;
+  }
   if (!is_sound)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": in the vocoder's config hop_length " + std::to_string(n.hop) +
-                    " and resblock_dilation_sizes have to be 1 or more, output_sampling_rate " +
+                    " has to be 1 or more, resblock_dilation_sizes lists of numbers from 1 to " +
+                    std::to_string(kMostDilation) + ", output_sampling_rate " +
                     std::to_string(n.to) + " a multiple of input_sampling_rate " +
                     std::to_string(n.from) +
                     ", and the second stage has to be without a last activation.");

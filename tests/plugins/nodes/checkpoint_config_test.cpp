@@ -64,6 +64,10 @@ BOOST_AUTO_TEST_CASE(the_layer_of_clip_is_that_of_the_node) {
                                               R"("clip": ["model", 1], "stop_at_clip_layer": -2)");
   BOOST_TEST((told == drawn(by_node, R"(["stopped", 0])")));
   BOOST_TEST((told != drawn(loader())));
+  // Beyond the first layer: the last one.
+  write_config(config(
+      "", "      params:\n        layer: hidden\n        layer_idx: -9223372036854775808\n"));
+  BOOST_TEST((drawn(with_config()) == drawn(loader())));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_config_is_refused_with_its_line) {

@@ -129,6 +129,30 @@ BOOST_AUTO_TEST_CASE(a_sound_too_short_to_be_mirrored_is_refused) {
   BOOST_TEST(text.find("more than 128") != std::string::npos, text);
 }
 
+// A file of a few kilobytes asks for no memory without bounds, and numbers do not wrap around.
+BOOST_AUTO_TEST_CASE(numbers_of_metadata_are_bounded) {
+  const auto refused = [&](const std::string& from, const std::string& to, const char* part,
+                           bool is_vocoder) {
+    std::string config = cat("{", kAutoencoder, ", ", kStages, "}");
+    const std::size_t at = config.find(from);
+    BOOST_TEST_REQUIRE((at != std::string::npos));
+    config.replace(at, from.size(), to);
+    write(is_vocoder ? "ltx23" : "ltx2", "stages", config);
+    const std::string text = engine_refusal([&] {
+      is_vocoder ? run_whole(decoded(given("latent"), "ltx23"), {"out.Audio"})
+                 : run_whole(heard("voice.waveform"), {"out.Audio Latent"});
+    });
+    BOOST_TEST(text.find(part) != std::string::npos, to << ": " << text);
+  };
+  refused("256", "1099511627776", "filter_length", false);
+  refused(R"("mel_bins": 16)", R"("mel_bins": 1125899906842624)", "mel_bins", false);
+  refused("[[1, 3], [1, 3]]", "[[1, 4611686018427387904]]", "resblock_dilation_sizes", true);
+  refused("[[1, 3], [1, 3]]", "[[]]", "resblock_dilation_sizes", true);
+  refused(R"("input_sampling_rate": 16000, "output_sampling_rate": 48000)",
+          R"("input_sampling_rate": 1, "output_sampling_rate": 4611686018427387904)",
+          "the vocoder's upsampling", true);
+}
+
 BOOST_AUTO_TEST_CASE(what_is_no_sound_is_refused) {
   const std::string text = engine_refusal([&] {
     run_whole(
