@@ -116,8 +116,9 @@ struct SweepFixture {
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
     if (port.name == std::string_view("attention_mask")) return std::nullopt;  // refused
-    if (port.type == std::string_view("IMAGE") && refuses_pictures(type.name()))
-      return std::nullopt;
+    const bool is_shown =
+        port.type == std::string_view("IMAGE") || port.type == std::string_view("AUDIO");
+    if (is_shown && refuses_what_is_shown(type.name())) return std::nullopt;
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) {
         const heddle_widget& widget = *port.widget;

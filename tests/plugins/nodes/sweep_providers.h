@@ -88,10 +88,10 @@ inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 // Those of them that change a latent of this autoencoder.
 inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 
-// Classes that change nothing but MiniMax H3; and what takes pictures and refuses them.
+// Classes that change nothing but MiniMax H3; and what takes pictures and sounds and refuses them.
 inline bool takes_minimax(std::string_view type) { return type == "MiniMaxH3SigmaShift"; }
 inline constexpr const char* kMinimaxModel = R"(["minimax", 0])";
-inline bool refuses_pictures(std::string_view type) {
+inline bool refuses_what_is_shown(std::string_view type) {
   return type == "MiniMaxH3ImageToVideo" || type == "MiniMaxH3AddGuide";
 }
 
