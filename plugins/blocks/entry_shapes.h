@@ -56,7 +56,8 @@ std::optional<SeenShapes> seen_shapes(Told&& told) {
   return {};
 }
 
-// One entry of a CONDITIONING.
+// One entry of a CONDITIONING. Over 15 members: what any model family reads of one, each by a name
+// of its own.
 struct EntryShapes {
   heddle_tensor_info text{};                 // of cross_attn
   std::optional<heddle_tensor_info> pooled;  // of pooled_output
@@ -67,6 +68,15 @@ struct EntryShapes {
   std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
   std::optional<SeenShapes> vision = {};            // of clip_vision_output
   std::vector<VaceShapes> vace = {};
+  std::optional<heddle_tensor_info> camera = {};     // of camera_conditions
+  std::optional<heddle_tensor_info> glyphs = {};     // of conditioning_byt5small
+  std::optional<heddle_tensor_info> pose = {};       // of pose_video_latent
+  std::optional<heddle_tensor_info> face = {};       // of face_video_pixels
+  std::optional<heddle_tensor_info> pose_text = {};  // of pose_cross_attn
+  std::optional<SeenShapes> pose_seen = {};          // of pose_clip_vision_output
+  std::optional<heddle_tensor_info> heard = {};      // of audio_embed
+  std::optional<heddle_tensor_info> motion = {};     // of reference_motion
+  std::optional<heddle_tensor_info> followed = {};   // of control_video
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -145,9 +155,20 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     while (const auto shown = question.tensor(
                input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
       references.push_back(*shown);
+    entries.back().glyphs = question.tensor(input, at + ".conditioning_byt5small");
     entries.back().vision = seen_shapes([&](const std::string& field) {
       return question.tensor(input, at + ".clip_vision_output." + field);
     });
+    entries.back().camera = question.tensor(input, at + ".camera_conditions");
+    entries.back().pose = question.tensor(input, at + ".pose_video_latent");
+    entries.back().face = question.tensor(input, at + ".face_video_pixels");
+    entries.back().pose_text = question.tensor(input, at + ".pose_cross_attn");
+    entries.back().pose_seen = seen_shapes([&](const std::string& field) {
+      return question.tensor(input, at + ".pose_clip_vision_output." + field);
+    });
+    entries.back().heard = question.tensor(input, at + ".audio_embed");
+    entries.back().motion = question.tensor(input, at + ".reference_motion");
+    entries.back().followed = question.tensor(input, at + ".control_video");
     std::vector<VaceShapes>& vace = entries.back().vace;
     const auto context = [&](const char* field) {
       return question.tensor(input, at + "." + field + "." + std::to_string(vace.size()));
@@ -173,8 +194,18 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("mask", entry.mask);
     tell("concat_latent_image", entry.concat_image);
     tell("concat_mask", entry.concat_mask);
+    tell("conditioning_byt5small", entry.glyphs);
     if (entry.vision)
       tell(("clip_vision_output." + entry.vision->field).c_str(), entry.vision->states);
+    tell("camera_conditions", entry.camera);
+    tell("pose_video_latent", entry.pose);
+    tell("face_video_pixels", entry.face);
+    tell("pose_cross_attn", entry.pose_text);
+    if (entry.pose_seen)
+      tell(("pose_clip_vision_output." + entry.pose_seen->field).c_str(), entry.pose_seen->states);
+    tell("audio_embed", entry.heard);
+    tell("reference_motion", entry.motion);
+    tell("control_video", entry.followed);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     for (std::size_t k = 0; k < entry.vace.size(); ++k) {

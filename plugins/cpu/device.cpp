@@ -5,6 +5,7 @@
 #include "heddle/control_groups.hpp"
 #include "heddle/device.hpp"
 #include "machine.h"
+#include "plugins/blocks/attention_fp8.h"
 #if defined(HEDDLE_WITH_ONEDNN)
 #include "onednn_primitives.h"
 #endif
@@ -31,7 +32,7 @@ std::int64_t share_of_cores(const device::Options& options) {
 }
 
 Settings read_settings(const device::Options& options) {
-  options.only({"threads", "share_index", "share_count", "compute", "kernels"});
+  options.only({"threads", "share_index", "share_count", "compute", "kernels", "attention_dtype"});
   Settings settings;
 
   const std::int64_t threads = options.integer("threads", share_of_cores(options));
@@ -51,6 +52,7 @@ Settings read_settings(const device::Options& options) {
     device::fail(HEDDLE_INVALID_ARGUMENT, "option 'kernels' is '", kernels,
                  "', has to be all or reference");
   settings.reference_only = kernels == "reference";
+  settings.attention_fp8 = blocks::asks_for_fp8_attention(options);
   return settings;
 }
 

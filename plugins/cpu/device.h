@@ -22,13 +22,15 @@ struct Settings {
   heddle_dtype compute = HEDDLE_F32;
   bool reference_only =
       false;  // plain loops and plain weights: for sanitizers and as the oracle of tests
+  bool attention_fp8 = false;  // plugins/blocks/attention_fp8.h
 };
 
 class Device {
  public:
   // options: NULL or {"threads": 4, "share_index": 0, "share_count": 2, "compute": "f32" | "bf16",
-  // "kernels": "reference" | "all"}; absent: this share of the cores, of which there is one, bf16
-  // where the processor multiplies it in tiles (AMX), all kernels.
+  // "kernels": "reference" | "all", "attention_dtype": "default" | "fp8_e4m3fn"}; absent: this
+  // share of the cores, of which there is one, bf16 where the processor multiplies it in tiles
+  // (AMX), all kernels, attention in the compute type.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;

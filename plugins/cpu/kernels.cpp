@@ -48,6 +48,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastNormRope,
     &kFastGroupNorm,
     &kFastAttention,
+    &kFp8Attention,
     &kFastLinear,
     &kFastBatchedProduct,
     &kFastConv2d,

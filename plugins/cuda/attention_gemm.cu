@@ -127,7 +127,7 @@ void set_queries(Way& way, std::int64_t count) { way.scores.m = way.sums.m = cou
 bool plan(Device& device, const heddle_op_call& call, Way& way) {
   const heddle_tensor_info &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info,
                            &whole = call.out[0]->info;
-  if (device.matmul() == nullptr || device::operand(call, 3) != nullptr ||
+  if (!device.multiplies() || device::operand(call, 3) != nullptr ||
       attrs<heddle_attention_attrs>(call).causal != 0 ||
       attrs<heddle_attention_attrs>(call).cap != 0 ||
       !(attrs<heddle_attention_attrs>(call).scale > 0))
@@ -199,7 +199,8 @@ struct GemmAttention {
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(in(call, 0).info));
     for (const void* at : {in(call, 0).data, in(call, 1).data, in(call, 2).data})
       if (!lies_at_16(at)) return launch_other(kAttention, stream, call);
-    if (!has_algorithms(*stream.device().matmul(), way))
+    Matmul* const library = stream.device().matmul();
+    if (library == nullptr || !has_algorithms(*library, way))
       return launch_other(kAttention, stream, call);
     for (std::int64_t item = 0; item < way.items; ++item)
       for (std::int64_t head = 0; head < way.heads; ++head)

@@ -64,6 +64,18 @@ std::string architecture_of(const Card& card) {
   return device::cat("compute capability ", card.major, ".", card.minor);
 }
 
+bool has_hopper_kernels(const Card& card) {
+  return capability(card) == 90 && std::ranges::find(kBuiltFor, 90) != kBuiltFor.end();
+}
+
+std::string no_fp8_attention(const Card& card) {
+  return device::cat("no attention in 8 bits (attention_dtype fp8_e4m3fn) ",
+                     capability(card) == 90 ? "in this build, which has no machine code for 9.0"
+                                            : device::cat("for capability ", card.major, ".",
+                                                          card.minor, ", only for 9.0"),
+                     ": it is done in the compute type");
+}
+
 std::string fallbacks_of(const Card& card) {
   const std::string who = device::cat("capability ", card.major, ".", card.minor);
   if (capability(card) < 80)
@@ -82,6 +94,7 @@ std::string fallbacks_of(const Card& card) {
     lines +=
         "fp8 products (kernel \"cublaslt f8\") only where cuBLASLt has them with scales by row; "
         "else weights are widened (\"cublaslt widened\")\n";
+  if (!has_hopper_kernels(card)) lines += no_fp8_attention(card) + "\n";
   if (card.major < 9)
     lines +=
         "attention and convolutions for which cuDNN has no kernel here run on two products "

@@ -47,6 +47,11 @@ double bytes_per_second(const Card& card);
 // "compute capability 9.0"
 std::string architecture_of(const Card& card);
 
+// Whether kernels for Hopper alone run on it: attention_fp8.cu, conv_hopper.cu; what to say where
+// the first does not.
+bool has_hopper_kernels(const Card& card);
+std::string no_fp8_attention(const Card& card);
+
 // What the card, or this build for it, lacks and what is done instead: a sentence a line.
 std::string fallbacks_of(const Card& card);
 

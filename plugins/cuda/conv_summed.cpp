@@ -27,10 +27,11 @@ constexpr const heddle_kernel* kFlatKernels[] = {
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnConv2d,
 #endif
-    &kFewConv2d, &kPointConv2d, &kUnfoldedConv2d, &kConv2d};
+    &kHopperConv2d, &kFewConv2d, &kPointConv2d, &kUnfoldedConv2d, &kConv2d};
 
 constexpr const heddle_kernel* kBetterKernels[] = {
     &kFewConv3d,
+    &kHopperConv3d,
 #if defined(HEDDLE_WITH_CUDNN)
     &kCudnnConv3d,
 #endif

@@ -134,9 +134,10 @@ struct CudnnConv3d {
   static constexpr const char* name = "cudnn";
   static void check(const heddle_op_call& call) { cpu::check_conv3d(call); }
 
-  // No plan is made where the kernel for few channels is the one that is chosen.
+  // No plan is made where one of our own kernels is the one that is chosen.
   static const CudnnPlan* plan(Device& device, const heddle_op_call& call) {
-    const bool is_ours = sums_frames() || kFewConv3d.fits(handle(&device), &call) > kFits;
+    const bool is_ours = sums_frames() || kFewConv3d.fits(handle(&device), &call) > kFits ||
+                         kHopperConv3d.fits(handle(&device), &call) > kFits;
     const Cudnn::Key key =
         device.cudnn() != nullptr && !is_ours ? key_of(device, call) : Cudnn::Key();
     return key.empty() ? nullptr : device.cudnn()->plan(key, describe);

@@ -13,17 +13,18 @@ namespace {
 
 constexpr std::size_t kMostWorkspace = std::size_t{256} << 20;  // bytes
 
-// All that a plan depends on besides its key, as one line.
+// All that a plan depends on besides its key, as one line. Found out without a context.
 std::string domain_of(const Device& device, std::size_t version) {
-  cudaDeviceProp card{};
-  check(cudaGetDeviceProperties(&card, device.ordinal()), "cudaGetDeviceProperties");
-  int cuda = 0;
-  check(cudaDriverGetVersion(&cuda), "cudaDriverGetVersion");
-  std::string driver = "?";  // the module's version; without it the driver's CUDA version has to do
-  std::getline(std::ifstream("/sys/module/nvidia/version"), driver);
-  return device::cat("cudnn ", version, ", driver ", driver, " (CUDA ", cuda, "), ", card.name, " ",
-                     card.major, ".", card.minor, ", ", card.multiProcessorCount,
-                     " multiprocessors, workspace ", kMostWorkspace);
+  const Card& card = device.card();
+  std::string driver;  // the module's version; without it the driver's CUDA version has to do
+  if (!std::getline(std::ifstream("/sys/module/nvidia/version"), driver)) {
+    int cuda = 0;
+    check(cudaDriverGetVersion(&cuda), "cudaDriverGetVersion");
+    driver = device::cat("of CUDA ", cuda);
+  }
+  return device::cat("cudnn ", version, ", driver ", driver, ", ", card.name, " ", card.major, ".",
+                     card.minor, ", ", card.multiprocessors, " multiprocessors, workspace ",
+                     kMostWorkspace);
 }
 
 // Sums that are added up where they meet give other bytes on every run; the others are less exact
@@ -156,7 +157,9 @@ const CudnnPlan* Cudnn::plan(const Key& key, Describe describe) {
   Slot& slot = plans_.at(key);
   slot = {true, std::move(made)};
   changed_.notify_all();
-  if (slot.plan != nullptr && !slot.plan->is_ready_) make_ready_soon(*slot.plan);
+  // Of a plan that somebody only looks at nothing is launched.
+  if (slot.plan != nullptr && !slot.plan->is_ready_ && device_.is_for_work())
+    make_ready_soon(*slot.plan);
   return slot.plan.get();
 }
 

@@ -7,11 +7,13 @@
 #include <system_error>
 #include <vector>
 
+#include "device_memory.h"
 #include "driver.h"
 #include "heddle/device.hpp"
 #include "matmul.h"
 #include "nvml.h"
 #include "plan_store.h"
+#include "plugins/blocks/attention_fp8.h"
 #if defined(HEDDLE_WITH_CUDNN)
 #include "cudnn_plan.h"
 #endif
@@ -22,7 +24,7 @@ namespace {
 
 Settings read_settings(const device::Options& options) {
   options.only({"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops",
-                "plans", "behave_as"});
+                "hopper_percent", "plans", "behave_as", "attention_dtype"});
   Settings settings;
   const std::string compute = options.text("compute", "bf16");
   if (compute == "bf16")
@@ -40,10 +42,12 @@ Settings read_settings(const device::Options& options) {
                  "', has to be all or reference");
   settings.reference_only = kernels == "reference";
   settings.cudnn_flops = static_cast<double>(options.integer("cudnn_flops", 1 << 30));
+  settings.hopper_percent = static_cast<int>(options.integer("hopper_percent", 75));
   const std::string plans = options.text("plans", "");
   if (plans != "none")
     settings.plans = plans.empty() ? PlanStore::default_folder() : std::filesystem::path(plans);
   settings.behave_as = static_cast<int>(options.integer("behave_as", 0));
+  settings.attention_fp8 = blocks::asks_for_fp8_attention(options);
   return settings;
 }
 
@@ -66,6 +70,7 @@ void open_way(const Device& from, const Device& to) {
     cudaGetLastError();
   else
     check(error, "cudaDeviceEnablePeerAccess");
+  check(share_device_memory(to.ordinal(), from.ordinal()), "cuMemSetAccess");
 }
 
 Card find_card(std::uint32_t index, const Settings& settings) {
@@ -88,10 +93,14 @@ Device::Device(const heddle_host* host, std::uint32_t index, const heddle_value*
     : host_(host),
       name_(device::cat("cuda:", index)),
       settings_(read_settings(device::Options(host, options))),
-      card_(find_card(index, settings_)) {}
+      card_(find_card(index, settings_)) {
+  if (settings_.attention_fp8 && !has_hopper_kernels(card_))
+    host_->log(host_, HEDDLE_WARN, device::cat(name_, ": ", no_fp8_attention(card_)).c_str());
+  make_libraries();
+}
 
 Device::~Device() {
-  for (std::thread* thread : {&opening_, &opening_ahead_})
+  for (std::thread* thread : {&context_ahead_, &opening_, &opening_ahead_})
     if (thread->joinable()) thread->join();
   const std::lock_guard lock(peers().mutex);
   std::erase(peers().devices, this);
@@ -127,11 +136,33 @@ void Device::make_context() {
     peers().devices.push_back(this);
   }
   cuda::check(cudaSetDevice(ordinal), "cudaSetDevice");
+  has_context_.store(true, std::memory_order_release);
+  begin_opening();
+}
+
+// Its handles need a context, what it is asked before does not.
+void Device::make_libraries() {
 #if defined(HEDDLE_WITH_CUDNN)
   if (!settings_.reference_only) cudnn_ = std::make_shared<Cudnn>(*this);
 #endif
-  has_context_.store(true, std::memory_order_release);
-  begin_opening();
+}
+
+void Device::expect_work() noexcept {
+  if (is_for_work()) return;
+  const std::lock_guard lock(mutex_);
+  if (is_for_work()) return;
+  expects_work_ = true;
+  try {
+    context_ahead_ = std::thread([this] {
+      try {
+        use();
+      } catch (const std::exception&) {
+        // The first work says so.
+      }
+    });
+  } catch (const std::system_error&) {
+    // No thread is to be had: it is made by the first work.
+  }
 }
 
 // cuBLASLt is half a gigabyte, and takes a tenth of a second to open: beside the driver, which
@@ -139,7 +170,7 @@ void Device::make_context() {
 void Device::begin_opening_library() {
   if (settings_.reference_only || opening_ahead_.joinable()) return;
   try {
-    opening_ahead_ = std::thread([] { Matmul::open_library_ahead(); });
+    opening_ahead_ = std::thread([] { Matmul::is_there(); });
   } catch (const std::system_error&) {
     // No thread is to be had: it is opened at its first use.
   }
@@ -174,13 +205,9 @@ bool Device::has_matmul() noexcept {
 
 Matmul* Device::matmul() noexcept { return has_matmul() ? matmul_.get() : nullptr; }
 
-Cudnn* Device::cudnn() noexcept {
-  try {
-    if (!has_context()) use();
-    return cudnn_.get();
-  } catch (const std::exception&) {
-    return nullptr;
-  }
+bool Device::multiplies() noexcept {
+  if (has_matmul_.load(std::memory_order_acquire)) return matmul_ != nullptr;
+  return !settings_.reference_only && Matmul::is_there();
 }
 
 void Device::leave([[maybe_unused]] cudaStream_t stream) noexcept {
@@ -190,14 +217,17 @@ void Device::leave([[maybe_unused]] cudaStream_t stream) noexcept {
 }
 
 void Device::release_context() {
-  if (opening_.joinable()) opening_.join();
+  for (std::thread* thread : {&context_ahead_, &opening_})
+    if (thread->joinable()) thread->join();
   const std::lock_guard lock(mutex_);
+  expects_work_ = false;
   if (!has_context()) return;
   if (const std::int64_t left = things_.load(); left > 0)
     device::fail(HEDDLE_INVALID_ARGUMENT, "the context is asked for while ", left,
                  " pieces of memory, streams and events are left");
   matmul_.reset();
   cudnn_.reset();
+  make_libraries();
   has_matmul_ = false;
   const std::lock_guard peers_lock(peers().mutex);
   std::erase(peers().devices, this);
@@ -211,6 +241,7 @@ void Device::release_context() {
       if (cudaDeviceDisablePeerAccess(ordinal()) != cudaSuccess) cudaGetLastError();
     }
     cuda::check(cudaSetDevice(ordinal()), "cudaSetDevice");
+    unshare_device_memory(ordinal());
     cuda::check(cudaDeviceReset(), "cudaDeviceReset");
   }
   has_context_ = false;
@@ -227,7 +258,9 @@ void Device::require_current() const {
 }
 
 void Device::describe(heddle_device_info& info) {
-  write_text(info.name, card_.name);
+  write_text(info.name, card_.name + (settings_.attention_fp8 && has_hopper_kernels(card_)
+                                          ? blocks::kFp8AttentionModel
+                                          : ""));
   write_text(info.location, card_.uuid);
   info.memory_total = info.memory_free = card_.memory_bytes;
   if (const auto memory = nvml::memory(card_.uuid)) {

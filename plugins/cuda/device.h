@@ -28,19 +28,26 @@ class Cudnn;   // cudnn_plan.h; in builds with cuDNN only
 struct Settings {
   heddle_dtype compute = HEDDLE_BF16;  // of matrix products: bf16, f16 or f32
   bool reference_only = false;         // our own plain kernels
+  bool attention_fp8 = false;          // plugins/blocks/attention_fp8.h
   // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare
   // a shape, in which our own kernels do some 10^11: small models are done before it has begun.
   double cudnn_flops = 1 << 30;
+  // How much of the card, in percent, conv_hopper.cu must use; below it cuDNN is faster, which
+  // divides sums among multiprocessors.
+  int hopper_percent = 75;
   std::filesystem::path plans;  // where they are kept for later processes; empty: nowhere
   // Compute capability times ten: do what is done on such a card, to test fall-backs. 0: as it is.
   int behave_as = 0;
 };
 
+// Over 15 members: what is made at the first work has an owner, a flag that is read without a lock,
+// and a thread each.
 class Device {
  public:
   // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference",
-  // "cudnn_flops": 1073741824, "plans": DIR | "none", "behave_as": 86}; "threads", "share_index"
-  // and "share_count", which every device is told, have no meaning here. Throws device::Error.
+  // "cudnn_flops": 1073741824, "hopper_percent": 75, "plans": DIR | "none", "behave_as": 86,
+  // "attention_dtype": "default" | "fp8_e4m3fn"}; "threads", "share_index" and "share_count", which
+  // every device is told, have no meaning here. Throws device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;
@@ -54,11 +61,15 @@ class Device {
   const Settings& settings() const { return settings_; }
   int multiprocessors() const { return card_.multiprocessors; }
   Health& health() { return health_; }
-  // Both make the context when there is none; nullptr also where that fails.
-  // nullptr: not found. Opened on a thread of its own from the moment on that the device has a
-  // context; waits for it.
+  // Makes the context when there is none; nullptr: not found, or that fails. Opened on a thread of
+  // its own from the moment on that the device has a context; waits for it.
   Matmul* matmul() noexcept;
-  Cudnn* cudnn() noexcept;  // nullptr: only our own kernels are wanted, or this build is without it
+  // Whether it is there, which needs no context: for whoever only asks which kernels fit.
+  bool multiplies() noexcept;
+  // nullptr: only our own kernels are wanted, or this build is without it.
+  Cudnn* cudnn() noexcept { return cudnn_.get(); }
+  // Begins to make the context, on a thread of its own.
+  void expect_work() noexcept;
   // Before a stream goes: no library knows it behind this. REQUIRES: its work is done, and this is
   // the thread's device.
   void leave(cudaStream_t stream) noexcept;
@@ -72,6 +83,8 @@ class Device {
     health_.check(error, call);
   }
 
+  // Whether there is a context, or is soon.
+  bool is_for_work() const { return expects_work_ || has_context(); }
   bool has_context() const { return has_context_.load(std::memory_order_acquire); }
   // Throws when something that was made on the card is left.
   void release_context();
@@ -84,6 +97,7 @@ class Device {
 
  private:
   void make_context();
+  void make_libraries();
   void begin_opening_library();  // REQUIRES: mutex_
   void begin_opening();
   bool has_matmul() noexcept;  // or has found that there is none
@@ -102,7 +116,8 @@ class Device {
   std::unique_ptr<Matmul> matmul_;
   std::shared_ptr<Cudnn>
       cudnn_;  // shared: knows how to destroy what builds without cuDNN do not know
-  std::thread opening_, opening_ahead_;
+  std::atomic<bool> expects_work_{false};
+  std::thread opening_, opening_ahead_, context_ahead_;  // mutex_, but for their ends
 };
 
 // Into a field of the ABI, as much as it takes.

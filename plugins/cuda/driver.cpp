@@ -26,7 +26,8 @@ struct Library {
   decltype(&::cuDeviceGetP2PAttribute) p2p_attribute = nullptr;
   decltype(&::cuDevicePrimaryCtxGetState) primary_state = nullptr;
   decltype(&::cuGetErrorString) error_string = nullptr;
-  std::string trouble;  // empty: the driver can be used
+  decltype(&::cuTensorMapEncodeTiled) encode = nullptr;  // from CUDA 12 on
+  std::string trouble;                                   // empty: the driver can be used
 
   Library() {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -52,6 +53,7 @@ struct Library {
     find(p2p_attribute, "cuDeviceGetP2PAttribute");
     find(primary_state, "cuDevicePrimaryCtxGetState");
     find(error_string, "cuGetErrorString");
+    encode = reinterpret_cast<decltype(encode)>(dlsym(library, "cuTensorMapEncodeTiled"));
     if (!trouble.empty()) return;
     if (const CUresult error = init(0); error != CUDA_SUCCESS) trouble = text_of("cuInit", error);
   }
@@ -156,6 +158,18 @@ PeerWay peer_way(const Card& from, const Card& to) {
   // NVLink lets one GPU work atomically in the other's memory, PCIe does not.
   library().p2p_attribute(&atomics, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, here, there);
   return {forth != 0 && back != 0, atomics != 0};
+}
+
+bool can_encode() { return library().encode != nullptr; }
+
+void encode(CUtensorMap& map, CUtensorMapDataType type, unsigned rank, void* data,
+            const cuuint64_t* sizes, const cuuint64_t* steps, const cuuint32_t* box,
+            const cuuint32_t* element_steps, CUtensorMapSwizzle swizzle) {
+  const CUresult error = library().encode(
+      &map, type, rank, data, sizes, steps, box, element_steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      swizzle, CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  if (error != CUDA_SUCCESS)
+    device::fail(HEDDLE_INTERNAL, library().text_of("cuTensorMapEncodeTiled", error));
 }
 
 bool has_primary_context(int ordinal) {

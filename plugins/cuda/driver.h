@@ -22,6 +22,14 @@ int ordinal_of(const std::string& uuid);
 // other's memory, as over NVLink.
 PeerWay peer_way(const Card& from, const Card& to);
 
+// Whether this driver makes descriptions of tensors that cards from Hopper on copy boxes by, and
+// one of them; throws device::Error with what the driver says. Without a context. Sizes, and steps
+// of all axes but the innermost in bytes, the innermost axis first.
+bool can_encode();
+void encode(CUtensorMap& map, CUtensorMapDataType type, unsigned rank, void* data,
+            const cuuint64_t* sizes, const cuuint64_t* steps, const cuuint32_t* box,
+            const cuuint32_t* element_steps, CUtensorMapSwizzle swizzle);
+
 // Whether the card has a primary context now, made by anybody in this process.
 bool has_primary_context(int ordinal);
 

@@ -10,6 +10,7 @@ namespace heddle::cuda {
 
 extern const heddle_kernel kConv3d;        // gemm.cu
 extern const heddle_kernel kFewConv3d;     // conv_few.cu
+extern const heddle_kernel kHopperConv3d;  // conv_hopper.cu: Hopper alone
 extern const heddle_kernel kSummedConv3d;  // conv_summed.cpp: kernels of conv2d/1
 extern const heddle_kernel kCudnnConv3d;   // in builds with cuDNN only: cudnn_frames.cpp
 

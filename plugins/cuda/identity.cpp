@@ -30,6 +30,8 @@ heddle_status* release_context(heddle_device* device) {
   return device::guard(self.host(), self.name(), [&] { self.release_context(); });
 }
 
+void expect_work(heddle_device* device) { as_device(device).expect_work(); }
+
 }  // namespace
 
 const heddle_device_identity* identity_table() {
@@ -40,6 +42,11 @@ const heddle_device_identity* identity_table() {
 const heddle_device_context* context_table() {
   static constexpr heddle_device_context table = {.is_made = has_context,
                                                   .release = release_context};
+  return &table;
+}
+
+const heddle_device_ahead* ahead_table() {
+  static constexpr heddle_device_ahead table = {.expect_work = expect_work};
   return &table;
 }
 

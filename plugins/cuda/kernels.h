@@ -15,6 +15,7 @@ extern const heddle_kernel kMatchRows, kMergeRows;              // rows.cu
 extern const heddle_kernel kBatchedProduct;                     // batched_product.cu
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
+extern const heddle_kernel kFp8Attention;                       // attention_fp8.cu: Hopper alone
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
 extern const heddle_kernel kMatmulLinear, kWidenedLinear;       // linear.cu: cuBLASLt
 extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
@@ -27,6 +28,7 @@ extern const heddle_kernel kFewConv2d;              // conv_few.cu
 extern const heddle_kernel kPointConv2d;            // conv_point.cpp: cuBLASLt
 extern const heddle_kernel kUnfoldedConv2d;         // conv_unfold.cu: cuBLASLt
 extern const heddle_kernel kDepthwiseConv2d;        // conv_depthwise.cu
+extern const heddle_kernel kHopperConv2d;           // conv_hopper.cu: Hopper alone
 // In builds with cuDNN only: cudnn_attention.cpp, cudnn_conv.cpp
 extern const heddle_kernel kCudnnAttention, kCudnnConv2d;
 

@@ -100,13 +100,14 @@ struct MatmulLinear {
 
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     Way way;
-    return device.matmul() != nullptr && plan(device, call, way) && way.widens == kWidens ? 20 : 0;
+    return device.multiplies() && plan(device, call, way) && way.widens == kWidens ? 20 : 0;
   }
 
   static std::size_t workspace(Device& device, const heddle_op_call& call) {
     Way way;
     if (!plan(device, call, way)) return 0;
-    if (Matmul* const library = device.matmul()) library->expect(way.gemm);
+    if (Matmul* const library = device.has_context() ? device.matmul() : nullptr)
+      library->expect(way.gemm);
     return way.bytes;
   }
 

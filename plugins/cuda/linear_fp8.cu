@@ -34,10 +34,11 @@ bool plan(Device& device, const heddle_op_call& call, Way& way) {
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
   // Scales by row came with Hopper; later cards are asked, earlier ones have no use for a context.
   if (device.card().major < 9) return false;
-  Matmul* const library = device.matmul();
   const bool is_small =
       device.settings().compute != HEDDLE_F32 && (x.dtype == HEDDLE_BF16 || x.dtype == HEDDLE_F16);
-  if (library == nullptr || weight.layout != kFp8Rows || !is_small) return false;
+  if (weight.layout != kFp8Rows || !is_small) return false;
+  Matmul* const library = device.matmul();  // it alone knows
+  if (library == nullptr) return false;
   const std::int64_t n = weight.shape[0], k = weight.shape[1];
   if (n == 0 || k == 0 || !divides(k, weight.dtype) || !divides(n, weight.dtype)) return false;
   constexpr std::int64_t kMostItems = 64;  // which are products one after the other

@@ -110,11 +110,11 @@ const Matmul::Library& Matmul::library() {
   return library;
 }
 
-void Matmul::open_library_ahead() noexcept {
+bool Matmul::is_there() noexcept {
   try {
-    library();
+    return library().usable;
   } catch (const std::exception&) {
-    // Whoever opens it next is told.
+    return false;  // whoever opens it next is told
   }
 }
 

@@ -53,8 +53,8 @@ class Matmul {
   // What a product's bias has to be: its result's type, but bf16 where 8 bits are summed to f32.
   static heddle_dtype bias_dtype(const Gemm& gemm);
 
-  // Opens the library, which needs no context; for a thread beside the one that makes it.
-  static void open_library_ahead() noexcept;
+  // Opens the library, which needs no context. False: it is not there.
+  static bool is_there() noexcept;
   // nullptr, with a word in the log, when the library is not found or is of another major version.
   static std::unique_ptr<Matmul> open(Device& device);
   ~Matmul();

@@ -10,11 +10,13 @@
 #include <vector>
 
 #include "device.h"
+#include "device_memory.h"
 #include "heddle/device.hpp"
 #include "identity.h"
 #include "kernels.h"
 #include "nvml.h"
 #include "pinned.h"
+#include "sharing.h"
 #include "stream.h"
 #include "weight.h"
 
@@ -93,15 +95,15 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
     // Beyond any card; sizes near the end of the number range would wrap when they are rounded up.
     if (bytes > std::numeric_limits<std::size_t>::max() / 4)
       device::fail(HEDDLE_OUT_OF_MEMORY, bytes, " bytes were asked for. Lower the budget");
-    const cudaError_t error = cudaMalloc(out, std::max<std::size_t>(bytes, 1));
+    const cudaError_t error = allocate_device_memory(self.ordinal(), bytes, out);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
       std::size_t free = 0, total = 0;
       cudaMemGetInfo(&free, &total);
-      device::fail(HEDDLE_OUT_OF_MEMORY, "cudaMalloc: ", bytes, " bytes were asked for, ", free,
-                   " of ", total, " are free. Lower the budget");
+      device::fail(HEDDLE_OUT_OF_MEMORY, "the driver has no room: ", bytes,
+                   " bytes were asked for, ", free, " of ", total, " are free. Lower the budget");
     }
-    self.check(error, "cudaMalloc");
+    self.check(error, "memory of the device");
     self.add_thing();
   });
 }
@@ -109,7 +111,7 @@ heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
 void free_memory(heddle_device* device, void* memory) {
   if (memory == nullptr) return;
   cudaSetDevice(as_device(device).ordinal());
-  cudaFree(memory);
+  free_device_memory(memory);
   as_device(device).remove_thing();
 }
 
@@ -236,6 +238,8 @@ heddle_status* copy(heddle_stream* stream, heddle_device* to, void* dst, heddle_
       self.check(cudaMemcpyPeerAsync(dst, as_device(to).ordinal(), src, as_device(from).ordinal(),
                                      bytes, raw),
                  "cudaMemcpyPeerAsync");
+    else if (to == nullptr && from != nullptr)
+      as_stream(stream).copy_to_host(dst, src, bytes);
     else
       self.check(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDefault, raw), "cudaMemcpyAsync");
   });
@@ -340,6 +344,8 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
   if (asked == HEDDLE_DEVICE_IDENTITY) return identity_table();
   if (asked == HEDDLE_DEVICE_CONTEXT) return context_table();
+  if (asked == HEDDLE_DEVICE_AHEAD) return ahead_table();
+  if (asked == HEDDLE_DEVICE_SHARING) return sharing_table();
   return nullptr;
 }
 
@@ -382,7 +388,6 @@ const heddle_list* provide(const char* kind) {
 }
 
 }  // namespace
-
 }  // namespace heddle::cuda
 
 const heddle_plugin heddle_entry = {

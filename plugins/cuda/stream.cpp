@@ -123,6 +123,13 @@ cudaGraph_t Stream::end_capture() {
   return graph;
 }
 
+void Stream::copy_to_host(void* dst, const void* src, std::size_t bytes) {
+  cudaError_t error = cudaSuccess;
+  if (!is_unpinned(dst) || is_capturing() || !read_back_.enqueue(raw_, dst, src, bytes, error))
+    error = cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, raw_);
+  device_.check(error, "cudaMemcpyAsync");
+}
+
 void Stream::record(Event& event) {
   device_.check(cudaEventRecord(event.raw, raw_), "cudaEventRecord");
   event.recorded = true;

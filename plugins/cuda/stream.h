@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "device.h"
+#include "read_back.h"
 
 namespace heddle::cuda {
 
@@ -91,11 +92,15 @@ class Stream {
   void record(Event& event);
   void wait_for(const Event& event);
 
+  // Enqueues a copy of this device's memory to the host's, pinned or not.
+  void copy_to_host(void* dst, const void* src, std::size_t bytes);
+
  private:
   Device& device_;
   cudaStream_t raw_ = nullptr;
   std::shared_ptr<Failures> failures_;
   std::vector<Before> others_;
+  ReadBack read_back_;
 };
 
 // Blocks until the event is reached. Throws the first failure before it.

@@ -3,6 +3,8 @@
 #include <heddle/abi/batch_ops.h>
 #include <heddle/abi/call.h>
 #include <heddle/abi/device.h>
+#include <heddle/abi/device_ahead.h>
+#include <heddle/abi/device_sharing.h>
 #include <heddle/abi/files.h>
 #include <heddle/abi/frame_ops.h>
 #include <heddle/abi/infer.h>

@@ -3,6 +3,8 @@
 #include <cstddef>
 
 #include <heddle/abi/device.h>
+#include <heddle/abi/device_ahead.h>
+#include <heddle/abi/device_sharing.h>
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
@@ -302,9 +304,20 @@ AT(heddle_device_identity_info, architecture, 104);
 AT(heddle_device_identity_info, fallbacks, 168);
 SIZE(heddle_device_context, 16);
 AT(heddle_device_context, release, 8);
+SIZE(heddle_device_ahead, 8);
+SIZE(heddle_shared_memory, 152);
+AT(heddle_shared_memory, descriptor, 4);
+AT(heddle_shared_memory, bytes, 8);
+AT(heddle_shared_memory, token_bytes, 16);
+AT(heddle_shared_memory, token, 24);
+SIZE(heddle_device_sharing, 40);
+AT(heddle_device_sharing, alloc, 8);
+AT(heddle_device_sharing, share, 16);
+AT(heddle_device_sharing, map, 24);
+AT(heddle_device_sharing, unmap, 32);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 328);
+SIZE(heddle_engine_options, 336);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -323,6 +336,7 @@ AT(heddle_engine_options, isolate_memory, 288);
 AT(heddle_engine_options, isolate_sandbox, 296);
 AT(heddle_engine_options, python_nodes, 304);
 AT(heddle_engine_options, python, 320);
+AT(heddle_engine_options, attention_dtype, 328);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&

@@ -307,13 +307,20 @@ class Bench:
         self.timeline(trace)
 
     def timeline(self, path):
-        """Of the trace: each row's spans by kind, first begin to last end."""
+        """Of the trace: each row's spans by kind, first begin to last end; then those of the decode alone."""
+        every = spans(path)
+        self.print_rows("trace", every)
+        decode = min(s[4] for s in every if s[2] == "node" and "VAEDecode" in s[3])
+        self.print_rows("decode", [(*s[:4], s[4] - decode, s[5] - decode) for s in every if s[4] >= decode])
+
+    def print_rows(self, title, every):
         rows = {}
-        for process, thread, kind, _, begin, end in spans(path):
+        for process, thread, kind, _, begin, end in every:
+            thread = thread.rstrip("0123456789 ")
             old = rows.get((process, thread, kind), (1e9, 0, 0, 0))
             rows[process, thread, kind] = (min(old[0], begin), max(old[1], end), old[2] + end - begin, old[3] + 1)
         for row, (begin, end, busy, count) in sorted(rows.items(), key=lambda r: str(r[0])):
-            print(f"   trace {' / '.join(map(str, row)):50} from {begin:.3f} to {end:.3f} s, busy {busy:.3f}, {count} spans")
+            print(f"   {title} {' / '.join(map(str, row)):50} from {begin:.3f} to {end:.3f} s, busy {busy:.3f}, {count} spans")
 
 
 def main():

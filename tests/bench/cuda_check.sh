@@ -58,6 +58,7 @@ export CODE=90
 compile() {
   local object=$objects/$(echo "$1" | tr / _).o gencode=-gencode=arch=compute_80,code=compute_80
   [ "$CODE" = 0 ] || case $1 in
+    */attention_fp8.cu | */conv_hopper.cu) gencode="-gencode=arch=compute_90a,code=sm_90a" ;;
     */scaled_fp8.cu | */widen.cu | */weight.cu | */copy.cu) gencode="$gencode -gencode=arch=compute_$CODE,code=sm_$CODE" ;;
     *) gencode="-gencode=arch=compute_80,code=[compute_80,sm_$CODE]" ;;
   esac
@@ -101,6 +102,9 @@ if wanted conformance; then
   part conformance_f32 "${check[@]}" --option compute=f32 -- "--run_test=$promised"
   part conformance_cudnn_bf16 "${check[@]}" --option cudnn_flops=0 -- "--run_test=$promised:$rounded"
   part conformance_cudnn_fp16 "${check[@]}" --option cudnn_flops=0 --option compute=fp16 -- "--run_test=$promised:$rounded"
+  for type in bf16 fp16; do # our own product for all convolutions that it can do, however small
+    part "conformance_hopper_$type" "${check[@]}" --option cudnn_flops=0 --option hopper_percent=0 --option compute=$type --only conv -- "--run_test=$promised:$rounded"
+  done
   part conformance_plain "${check[@]}" --option compute=f32 --option kernels=reference -- "--run_test=$promised"
   part support "$bundle/conformance" support --plugin "$bundle/plugins/cuda.so"
   part 'batch_bytes?' "${check[@]}" -- '--run_test=cases/bytes_of_an_item*'
@@ -240,7 +244,7 @@ fi
 
 # ---- a card that has nothing to do ----
 if wanted idle_card; then
-  (cd "$work" && part idle_card python3 "$root/tests/bench/idle_card.py" "$bundle/lib/libheddle.so" "$bundle/plugins" graphs/scene.json "$work/graphs/models")
+  part idle_card env -C "$work" python3 "$root/tests/bench/idle_card.py" "$bundle/lib/libheddle.so" "$bundle/plugins" graphs/scene.json "$work/graphs/models"
   cat "$results/idle_card.log"
 fi
 

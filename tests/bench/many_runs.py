@@ -1,6 +1,6 @@
 """Sixteen runs of FLUX.1 at once on two cards, beside one run alone on one card.
 
-    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...] [--previews] [--traces DIR]
+    python3 tests/bench/many_runs.py BUNDLE WORKFLOW [--folder DIR] [--runs 16] [--steps 8] [--budget SIZE ...] [--host-budget SIZE] [--previews] [--traces DIR]
 
 BUNDLE: from cuda_bundle.sh. WORKFLOW: ComfyUI's official flux_dev.json. Files of FLUX.1's true size are filled with random
 numbers in DIR (default: a folder in memory where that has room), 34 GB of them. One process of heddle serve has cuda:0 and
@@ -55,6 +55,8 @@ class Server:
                    "--queue", str(bench.work / f"queue-{port}.db"), "--user", str(bench.work / f"user-{port}")]
         if budget != "all":
             command += ["--budget", f"cuda={budget}"]
+        if getattr(bench, "host_budget", None):
+            command += ["--host-budget", bench.host_budget]
         if traces:
             command += ["--traces", str(traces)]
         environment = {**os.environ, "LD_LIBRARY_PATH": f"{bench.bundle / 'lib'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
@@ -208,11 +210,13 @@ def main():
     parser.add_argument("--runs", type=int, default=16)
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--budget", nargs="+", default=["all", "12GiB"])
+    parser.add_argument("--host-budget")
     parser.add_argument("--previews", action="store_true")
     parser.add_argument("--traces")
     parser.add_argument("--only-traces", action="store_true")
     arguments = parser.parse_args()
     bench = Bench(arguments)
+    bench.host_budget = arguments.host_budget
     try:
         if arguments.traces and not all(overlap(bench, budget, arguments.runs, arguments.traces) for budget in arguments.budget):
             sys.exit(1)

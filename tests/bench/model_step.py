@@ -1,7 +1,7 @@
 """A step of a published transformer, or a picture of an autoencoder or an upscaler: heddle beside diffusers, on the same GPU, one after the other.
 
     python3 tests/bench/model_step.py HEDDLE [--model NAME] [--size WxH] [--steps N] [--device cuda:0]
-                                      [--weight-dtype TYPE] [--no-compile] [--products]
+                                      [--weight-dtype TYPE] [--attention-dtype TYPE] [--no-compile] [--products]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
 with random weights and inputs of the same shapes; heddle's weights loaded as TYPE
@@ -81,6 +81,8 @@ def run_heddle(arguments):
     command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--devices", arguments.device, "--json"]
     if arguments.model not in ONE_STEP:
         command += ["--steps", str(arguments.steps), "--weight-dtype", arguments.weight_dtype]
+    if arguments.attention_dtype != "default":
+        command += ["--attention-dtype", arguments.attention_dtype]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}")
@@ -258,6 +260,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--weight-dtype", default="default")
+    parser.add_argument("--attention-dtype", default="default")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--products", action="store_true")
     arguments = parser.parse_args()

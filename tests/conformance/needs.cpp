@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/abi/device_sharing.h"
 #include "heddle/device.hpp"
 #include "settings.h"
 #include "test_device.h"
@@ -43,6 +44,15 @@ boost::unit_test::precondition needs_elapsed() { return needs_extension(HEDDLE_D
 boost::unit_test::precondition needs_cancel() { return needs_extension(HEDDLE_DEVICE_CANCEL); }
 boost::unit_test::precondition needs_identity() { return needs_extension(HEDDLE_DEVICE_IDENTITY); }
 boost::unit_test::precondition needs_context() { return needs_extension(HEDDLE_DEVICE_CONTEXT); }
+boost::unit_test::precondition needs_sharing() {
+  return needs(HEDDLE_DEVICE_SHARING, [](const Plugin& plugin) {
+    const auto* sharing =
+        static_cast<const heddle_device_sharing*>(plugin.extension(HEDDLE_DEVICE_SHARING));
+    if (sharing == nullptr) return false;
+    const TestDevice device(plugin, settings().options);
+    return sharing->is_possible(device.raw()) != 0;
+  });
+}
 boost::unit_test::precondition needs_ops(std::vector<std::string> ops) {
   std::string names;
   for (const std::string& op : ops) names += (names.empty() ? "kernels of " : ", ") + op;

@@ -16,6 +16,7 @@ boost::unit_test::precondition needs_elapsed();  // between events
 boost::unit_test::precondition needs_cancel();   // of work in streams
 boost::unit_test::precondition needs_identity();
 boost::unit_test::precondition needs_context();  // that it tells of and gives back
+boost::unit_test::precondition needs_sharing();  // of memory, with other processes
 boost::unit_test::precondition needs_threads();  // which its devices share
 boost::unit_test::precondition needs_ops(std::vector<std::string> ops);  // a kernel of each
 boost::unit_test::precondition needs_weights(heddle_use use);            // also in block formats

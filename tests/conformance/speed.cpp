@@ -177,6 +177,12 @@ std::vector<Speed> make_speeds() {
   speeds.conv(1024, 128, 3);
   speeds.all.back().op_case.out = {HostTensor(HEDDLE_F32, {1, 1024, 1024, 3})};
   speeds.all.back().op_case.in[2] = HostTensor(HEDDLE_F32, {3});
+  // Of SDXL's UNet.
+  speeds.conv(128, 320, 320);
+  speeds.conv(128, 960, 320);
+  speeds.conv(64, 640, 640);
+  speeds.conv(64, 1920, 640);
+  speeds.conv(32, 1280, 1280);
   speeds.conv_frames(1, 384, 384);
   speeds.conv_frames(2, 384, 384);
   speeds.conv_frames(4, 192, 192);

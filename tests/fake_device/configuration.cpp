@@ -185,6 +185,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       result.peer_copies = value.flag();
     } else if (key == "peer_reads") {
       result.peer_reads = value.flag();
+    } else if (key == "shares") {
+      result.shares = value.flag();
     } else if (key == "integrated") {
       result.integrated = value.of_device(index).flag();
     } else if (key == "kernels") {
@@ -201,7 +203,7 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       device::fail(HEDDLE_INVALID_ARGUMENT, "unknown option '", key,
                    "'. Known options: bandwidth, compute, count, flops, integrated, kernels, "
                    "launch_seconds, links, memory, name, op_seconds, "
-                   "pace, peer, peer_reads, shuffle, threads");
+                   "pace, peer, peer_reads, shares, shuffle, threads");
     }
   });
   if (speeds_differ && !is_named)

@@ -26,6 +26,7 @@
 //   "peer_reads"      true: kernels read the memory of other fakes, over the link between them
 //                     (false)
 //   "kernels", "compute", "threads"  as of the cpu device that computes ("all", its choice, 1)
+//   "shares"          false: it shares no memory with other processes (true)
 //   "integrated"      true: it says that it is part of the host's processor (false). What is told
 //                     before a device is opened comes from the environment's options only
 //   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
@@ -62,7 +63,7 @@ struct Configuration {
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};
   std::map<LinkKey, LinkSpeed> pairs;
   std::optional<LinkSpeed> pageable;  // what differs from `host`
-  bool peer_copies = true, peer_reads = false, integrated = false;
+  bool peer_copies = true, peer_reads = false, integrated = false, shares = true;
   std::string kernels = "all", compute;  // compute empty: the cpu device's choice
   std::int64_t threads = 1;
   std::optional<std::uint64_t> shuffle;

@@ -94,14 +94,14 @@ void Device::revive() {
 
 // ---- memory ----
 
-void* Device::allocate(std::size_t bytes) {
+void* Device::allocate(std::size_t bytes, bool is_shared) {
   require_alive();
   if (counters_.alloc_fault.strikes())
     device::fail(HEDDLE_OUT_OF_MEMORY, "wanted ", bytes, " bytes; used ", memory_.use().used,
                  ", capacity ", memory_.capacity(),
                  ": this allocation fails because a test asked for it");
   context_.make();
-  void* address = memory_.allocate(bytes, counters_.foreign_bytes.load());
+  void* address = memory_.allocate(bytes, counters_.foreign_bytes.load(), is_shared);
   ++counters_.allocations;
   counters_.raise_peak(memory_.use().used);
   return address;

@@ -51,7 +51,7 @@ class Device {
   // Streams, events and memory of any kind make it.
   Context& context() { return context_; }
 
-  void* allocate(std::size_t bytes);
+  void* allocate(std::size_t bytes, bool is_shared = false);
   void free(void* address);
   // Real addresses, which the host may touch. They count for nothing of the device's capacity.
   void* allocate_pinned(std::size_t bytes);

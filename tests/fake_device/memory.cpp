@@ -1,6 +1,12 @@
 #include "memory.h"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
@@ -32,11 +38,54 @@ Allocation::Allocation(std::size_t bytes)
   poison();
 }
 
-Allocation::~Allocation() { std::free(data_); }
+Allocation::Allocation(std::size_t bytes, Shared)
+    : bytes_(bytes), descriptor_(::memfd_create("fake device", MFD_CLOEXEC | MFD_ALLOW_SEALING)) {
+  if (descriptor_ < 0 || ::ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0 ||
+      ::fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    device::fail(HEDDLE_IO, "memory that is shared: ", std::strerror(errno));
+  map(true);
+  poison();
+}
+
+Allocation::Allocation(int descriptor, std::size_t bytes, bool is_writable)
+    : bytes_(bytes), descriptor_(::fcntl(descriptor, F_DUPFD_CLOEXEC, 3)), is_of_another_(true) {
+  struct stat about {};
+  const int seals = ::fcntl(descriptor_, F_GET_SEALS);
+  if (descriptor_ < 0 || ::fstat(descriptor_, &about) != 0 || seals < 0 ||
+      (seals & F_SEAL_SHRINK) == 0 || bytes == 0 ||
+      static_cast<std::uint64_t>(about.st_size) != bytes) {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    device::fail(HEDDLE_INVALID_ARGUMENT, "what is to be mapped is no memory of ", bytes,
+                 " bytes that a fake device has shared");
+  }
+  map(is_writable);
+}
+
+void Allocation::map(bool is_writable) {
+  void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | (is_writable ? PROT_WRITE : 0),
+                              MAP_SHARED, descriptor_, 0);
+  if (mapped == MAP_FAILED) {
+    const int error = errno;
+    ::close(descriptor_);
+    device::fail(error == ENOMEM ? HEDDLE_OUT_OF_MEMORY : HEDDLE_IO,
+                 "memory that is shared: ", std::strerror(error));
+  }
+  data_ = static_cast<std::byte*>(mapped);
+}
+
+Allocation::~Allocation() {
+  if (descriptor_ < 0) {
+    std::free(data_);
+  } else {
+    ::munmap(data_, bytes_);
+    ::close(descriptor_);
+  }
+}
 
 // What is poisoned is copied, ever twice as much: a sanitizer looks at every call, however few its
 // bytes.
 void Allocation::poison() {
+  if (is_of_another_) return;
   std::size_t done = std::min(sizeof kPoison, bytes_);
   std::memcpy(data_, &kPoison, done);
   for (std::size_t more; done < bytes_; done += more) {
@@ -45,7 +94,7 @@ void Allocation::poison() {
   }
 }
 
-void* Memory::allocate(std::size_t bytes, std::uint64_t foreign) {
+void* Memory::allocate(std::size_t bytes, std::uint64_t foreign, bool is_shared) {
   {
     const std::lock_guard lock(mutex_);
     const std::uint64_t taken = use_.used + foreign;
@@ -58,7 +107,8 @@ void* Memory::allocate(std::size_t bytes, std::uint64_t foreign) {
   }
   std::shared_ptr<Allocation> made;
   try {
-    made = std::make_shared<Allocation>(bytes);
+    made = is_shared ? std::make_shared<Allocation>(bytes, Allocation::Shared())
+                     : std::make_shared<Allocation>(bytes);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     use_.used -= bytes;
@@ -80,11 +130,24 @@ bool Memory::free(void* address) {
                    " has not allocated, or has freed already");
     gone = std::move(found->second);
     allocations_.erase(found);
-    use_.used -= gone->bytes();
+    if (!gone->is_of_another()) use_.used -= gone->bytes();
   }
   const bool unused = gone.use_count() == 1;
   gone->poison();
   return unused;
+}
+
+void* Memory::adopt(std::shared_ptr<Allocation> shared) {
+  const auto real = reinterpret_cast<std::uintptr_t>(shared->data());
+  const std::lock_guard lock(mutex_);
+  allocations_[real] = std::move(shared);
+  return reinterpret_cast<void*>(real ^ kTurned);
+}
+
+std::shared_ptr<const Allocation> Memory::find(const void* address) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = allocations_.find(turn(address));
+  return found == allocations_.end() ? nullptr : found->second;
 }
 
 void Memory::poison_all() {

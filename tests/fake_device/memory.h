@@ -20,15 +20,26 @@ inline constexpr std::uint32_t kPoison = 0x7fff7fff;
 class Allocation {
  public:
   explicit Allocation(std::size_t bytes);  // throws std::bad_alloc
+  // In memory that other processes map, too: of this one, or of another that has shared it. Throw
+  // device::Error. Those of another are neither poisoned nor counted here.
+  struct Shared {};
+  Allocation(std::size_t bytes, Shared);
+  Allocation(int descriptor, std::size_t bytes, bool is_writable);
   ~Allocation();
   Allocation(const Allocation&) = delete;
   void poison();
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return descriptor_; }  // below 0: it is not shared
+  bool is_of_another() const { return is_of_another_; }
 
  private:
+  void map(bool is_writable);
+
   std::size_t bytes_;
   std::byte* data_;
+  int descriptor_ = -1;
+  bool is_of_another_ = false;
 };
 
 // Where bytes of a device really are.
@@ -49,7 +60,11 @@ class Memory {
   // A device address, aligned to kAlignment. Throws device::Error(HEDDLE_OUT_OF_MEMORY) with
   // wanted, used and capacity. foreign: bytes that others have.
   static constexpr std::size_t kAlignment = 256;
-  void* allocate(std::size_t bytes, std::uint64_t foreign);
+  void* allocate(std::size_t bytes, std::uint64_t foreign, bool is_shared = false);
+  // What another process has shared, which counts it.
+  void* adopt(std::shared_ptr<Allocation> shared);
+  // The one that begins there; nullptr: none does.
+  std::shared_ptr<const Allocation> find(const void* address) const;
   // False when work that is enqueued still refers to it. Throws when the address is none of
   // allocate()'s.
   bool free(void* address);

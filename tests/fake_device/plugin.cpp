@@ -290,6 +290,7 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_PINNED) return &kPinned;
   if (asked == HEDDLE_DEVICE_CAPTURE) return &capture_extension();
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
+  if (asked == HEDDLE_DEVICE_SHARING) return &sharing_extension();
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
   if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;
   if (asked == HEDDLE_DEVICE_IDENTITY) return &kIdentity;

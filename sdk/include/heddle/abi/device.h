@@ -124,7 +124,7 @@ typedef struct heddle_device_desc {
 
   /* Memory. The engine calls these rarely: it pools. [any] */
   heddle_status* (*alloc)(heddle_device*, size_t bytes, void** out);
-  void (*free)(heddle_device*, void*);
+  void (*free)(heddle_device*, void*); /* after the work that uses it is done */
 
   /* Order. A stream runs what it is given in order; an event is one point in it. [any] */
   heddle_status* (*stream_make)(heddle_device*, heddle_stream**);
