@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "engine/cli/crash_report.h"
 #include "engine/cli/interrupt.h"
 #include "engine/cli/program.h"
 
@@ -24,6 +25,7 @@ static void fill_standard_descriptors() {
 int main(int argc, char** argv) {
   fill_standard_descriptors();
   heddle::cli::handle_signals();
+  heddle::cli::report_crashes();
 #if !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)
   heddle::cli::end_when_done();  // sanitizers look at what is left
 #endif

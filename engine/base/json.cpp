@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/json_memory.h"
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -354,13 +355,12 @@ Json parse_json(std::string_view text, std::string_view name_for_errors, const J
     throw Error(Code::unsupported, cat(name_for_errors, ": ", format_bytes(text.size()),
                                        " of JSON are too much; the limit is 4.0 GiB"));
   }
-  if (const std::optional<std::size_t> invalid = find_invalid_utf8(text)) {
+  if (const std::optional<std::size_t> invalid = find_invalid_utf8(text))
     refuse(name_for_errors, Places(text).of(*invalid),
            explain(rapidjson::kParseErrorStringInvalidEncoding));
-  }
   TextStream stream(text);
   Builder builder(text, stream, take);
-  rapidjson::Reader reader;
+  rapidjson::GenericReader<rapidjson::UTF8<>, rapidjson::UTF8<>, JsonMemory> reader;
   constexpr unsigned kFlags = rapidjson::kParseIterativeFlag |
                               rapidjson::kParseNumbersAsStringsFlag |
                               rapidjson::kParseNanAndInfFlag;
@@ -383,12 +383,14 @@ Json parse_json(std::string_view text, std::string_view name_for_errors, const J
 }
 
 std::string write_json(const Json& json, int indent) {
-  rapidjson::StringBuffer buffer;
+  using Text = rapidjson::UTF8<>;
+  using Buffer = rapidjson::GenericStringBuffer<Text, JsonMemory>;
+  Buffer buffer;
   if (indent <= 0) {
-    rapidjson::Writer writer(buffer);
+    rapidjson::Writer<Buffer, Text, Text, JsonMemory> writer(buffer);
     write_value(writer, json);
   } else {
-    rapidjson::PrettyWriter writer(buffer);
+    rapidjson::PrettyWriter<Buffer, Text, Text, JsonMemory> writer(buffer);
     writer.SetIndent(' ', static_cast<unsigned>(indent));
     write_value(writer, json);
   }

@@ -146,6 +146,7 @@ int check_model(const Request& request, const BenchOptions& bench,
   plain.devices = {"cpu"};
   plain.compute = {{"cpu", "f32"}};
   plain.reference_kernels = true;
+  plain.attention_dtype.clear();
   plain.budgets.clear();
   plain.reserves.clear();
   plain.host_budget.reset();
@@ -154,7 +155,9 @@ int check_model(const Request& request, const BenchOptions& bench,
   alone.parallel.clear();
   alone.weight_dtype.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, progress).result);
-  const bool as_drawn = bench.weight_dtype.empty() || bench.weight_dtype == "default";
+  const std::string& attention = request.settings.engine.attention_dtype;
+  const bool as_drawn = (bench.weight_dtype.empty() || bench.weight_dtype == "default") &&
+                        (attention.empty() || attention == "default");
   const double bound = !as_drawn                 ? kCloseIn8Bits
                        : report.compute == "f32" ? kCloseInF32
                                                  : kCloseIn16Bits;

@@ -69,6 +69,7 @@ constexpr CommandSpec kCommands[] = {
 constexpr const char* kFooter =
     "Every option is also a key of heddle.json beside the workflow, or of\n"
     "$XDG_CONFIG_HOME/heddle/config.json, and a variable HEDDLE_OPTION.\n"
+    "How to write plugins: sdk/guide/README.md, installed in share/doc/heddle.\n"
     "Exit codes: 0 done, 1 the run failed, 2 the workflow or the usage is wrong, 130 interrupted.";
 
 void add_option(CLI::App& app, const OptionSpec& spec, Layer& layer) {

@@ -10,7 +10,7 @@ namespace {
 
 using engine::Json;
 
-constexpr std::string_view kOfOneCall[] = {"trace", "json", "quiet", "checkpoint"};
+constexpr std::string_view kOfOneCall[] = {"trace", "json", "quiet", "log-level", "checkpoint"};
 
 std::string kept_text(const OptionSpec& option, const Given& given) {
   const bool is_path = option.kind == OptionKind::path || option.kind == OptionKind::paths;

@@ -123,6 +123,7 @@ void read_settings_of(const CommandLine& line, const std::filesystem::path& work
   Settings& settings = request.settings;
   const Layer options = options_for(line, lay_over(layers));
   settings = read_settings(options);
+  if (settings.log_level) engine::set_log_level(*settings.log_level);
   if (line.command == Command::run || line.command == Command::resume)
     settings.checkpoints.options = kept_options(options);
   if (line.command == Command::run && settings.checkpoints.file.empty())

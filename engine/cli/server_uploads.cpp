@@ -10,6 +10,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/cli/variants.h"
 
 namespace heddle::cli {
 namespace {
@@ -216,14 +217,11 @@ void upload_inputs(Json& body, const Settings& settings, const ServerClient& ser
     Json renamed = Json::object();
     for (const Json::Member& member : given.members()) {
       Json value = member.value;
-      const std::size_t dot = member.key.rfind('.');
-      const auto node = dot == std::string::npos ? std::optional<Workflow::Node>()
-                                                 : flow.find(member.key.substr(0, dot));
-      if (node)
+      const InputName name = split_input_name(member.key, flow);
+      if (const auto node = flow.find(name.node))
         rename_in(value, [&](const std::string& text) {
-          return uploads.may_be_file(node->class_type, member.key.substr(dot + 1), text)
-                     ? uploads.named(text)
-                     : std::nullopt;
+          return uploads.may_be_file(node->class_type, name.input, text) ? uploads.named(text)
+                                                                         : std::nullopt;
         });
       renamed.set(member.key, std::move(value));
     }
@@ -231,9 +229,9 @@ void upload_inputs(Json& body, const Settings& settings, const ServerClient& ser
   };
   const auto is_given = [&](const std::string& id, const std::string& input) {
     const auto names_it = [&](const Json::Member& member) {
-      const std::size_t dot = member.key.rfind('.');
-      if (dot == std::string::npos || member.key.substr(dot + 1) != input) return false;
-      const auto node = flow.find(member.key.substr(0, dot));
+      const InputName name = split_input_name(member.key, flow);
+      if (name.input != input) return false;
+      const auto node = flow.find(name.node);
       return node && node->id == id;
     };
     return std::ranges::any_of(sets.members(), names_it) ||

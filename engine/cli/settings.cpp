@@ -115,8 +115,22 @@ std::map<std::string, std::string> read_compute(const Layer& layer) {
   return compute;
 }
 
+std::string read_attention_dtype(const Layer& layer) {
+  static constexpr std::array<std::string_view, 2> kTypes = {"default", "fp8_e4m3fn"};
+  std::string type;
+  for (const Given& given : layer.of("attention-dtype")) {
+    if (std::ranges::find(kTypes, given.text) == kTypes.end())
+      refuse(given, cat("expected default or fp8_e4m3fn, got ", quote(given.text), ".",
+                        engine::did_you_mean(given.text, kTypes)));
+    type = given.text;
+  }
+  return type;
+}
+
 std::map<std::string, std::string> places_of(const Layer& layer) {
   std::map<std::string, std::string> places;
+  for (const Given& given : layer.of("attention-dtype"))
+    places[engine::option_frame("attention_dtype")] = given.where;
   for (const Given& given : layer.of("threads"))
     places[engine::option_frame("threads")] = given.where;
   for (const Given& given : layer.of("costs")) places[engine::option_frame("costs")] = given.where;
@@ -153,6 +167,19 @@ Fidelity read_fidelity(const Layer& layer) {
     fidelity = given.text == "rounding" ? Fidelity::rounding : Fidelity::exact;
   }
   return fidelity;
+}
+
+std::optional<engine::Level> read_log_level(const Layer& layer) {
+  static constexpr std::array<std::string_view, 4> kNames = {"debug", "info", "warning", "error"};
+  std::optional<engine::Level> level;
+  for (const Given& given : layer.of("log-level")) {
+    const auto name = std::ranges::find(kNames, given.text);
+    if (name == kNames.end())
+      refuse(given, cat("expected debug, info, warning or error, got ", quote(given.text), ".",
+                        engine::did_you_mean(given.text, kNames)));
+    level = engine::Level(name - kNames.begin());
+  }
+  return level;
 }
 
 void read_isolation(const Layer& layer, Isolation& isolation) {
@@ -230,6 +257,7 @@ Settings read_settings(const Layer& layer) {
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
+  settings.engine.attention_dtype = read_attention_dtype(layer);
   for (const char* option : {"budget", "host-budget"}) refuse_nothing(layer, option);
   read_budgets(layer, settings);
   settings.engine.reserves = read_sizes(layer, "reserve");
@@ -269,6 +297,7 @@ Settings read_settings(const Layer& layer) {
   settings.json = read_flag(layer, "json");
   settings.min_memory = read_flag(layer, "min-memory");
   settings.quiet = read_flag(layer, "quiet");
+  settings.log_level = read_log_level(layer);
   return settings;
 }
 

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/base/log.h"
 #include "engine/cli/layer.h"
 
 namespace heddle::cli {
@@ -102,6 +103,7 @@ struct Settings {
   bool json = false;
   bool min_memory = false;  // plan: the least memory instead
   bool quiet = false;
+  std::optional<engine::Level> log_level;  // of the process; not given: it stays
 };
 
 // Throws engine::Error(invalid_argument) that names the option and where it was given.

@@ -19,8 +19,12 @@ struct Call {
 }  // namespace
 
 int with_enough_stack(const std::function<int()>& program) {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_STACK, &limit) != 0 || limit.rlim_cur >= kEnough) return program();
+  rlimit limit{}, space{};
+  if (::getrlimit(RLIMIT_STACK, &limit) != 0) return program();
+  // The stack of the calling thread is mapped as it grows. Where address space is short that may
+  // fail at any call, by SIGSEGV; that of another thread is there as a whole or refused.
+  const bool is_short = ::getrlimit(RLIMIT_AS, &space) == 0 && space.rlim_cur != RLIM_INFINITY;
+  if (limit.rlim_cur >= kEnough && !is_short) return program();
   // The default is for the threads of libraries, too.
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
@@ -41,9 +45,13 @@ int with_enough_stack(const std::function<int()>& program) {
   if (failure != 0)
     throw engine::Error(
         engine::Code::out_of_memory,
-        engine::cat("the stack of ", engine::format_bytes(limit.rlim_cur),
-                    " is too small, and the system gives no thread with one of ",
-                    engine::format_bytes(kEnough), ". Raise the limit, as with `ulimit -s 8192`."));
+        is_short
+            ? engine::cat("no address space is left for a stack of ", engine::format_bytes(kEnough),
+                          ". Raise the limit, as with `ulimit -v unlimited`.")
+            : engine::cat("the stack of ", engine::format_bytes(limit.rlim_cur),
+                          " is too small, and the system gives no thread with one of ",
+                          engine::format_bytes(kEnough),
+                          ". Raise the limit, as with `ulimit -s 8192`."));
   ::pthread_join(thread, nullptr);
   return call.code;
 }

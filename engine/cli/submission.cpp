@@ -36,10 +36,14 @@ class InputTypes {
   InputTypes(const Json& workflow, const ServerClient& server)
       : workflow_(workflow), server_(server) {}
 
-  bool has_node(const std::string& name) { return prompt().find(name).has_value(); }
+  // Of NODE.INPUT.
+  bool has_node(const std::string& input) {
+    return prompt().find(split_input_name(input, prompt()).node).has_value();
+  }
 
   // `other` also where there is no such node or input: the server refuses it.
-  InputKind kind_of(const InputName& name) {
+  InputKind kind_of(const std::string& asked) {
+    const InputName name = split_input_name(asked, prompt());
     const std::optional<Workflow::Node> node = prompt().find(name.node);
     if (!node) return InputKind::other;
     const auto [at, is_new] = classes_.try_emplace(node->class_type);
@@ -79,7 +83,7 @@ class InputTypes {
 std::vector<std::string> values_for(const Pair& set, InputTypes& types) {
   if (!may_be_several(set.value)) return {set.value};
   try {
-    return values_of(set.value, types.kind_of(split_input_name(set.key)));
+    return values_of(set.value, types.kind_of(set.key));
   } catch (const Error& error) {
     throw Error(error.code(), cat(set.where, " ", set.key, ": ", error.what()));
   }
@@ -128,8 +132,7 @@ Submission submission_of(const Workflow& flow, const std::string& where, const S
   InputTypes types(workflow, server);
   for (const Pair& pair : settings.sets) {
     // A configuration file serves workflows of all sorts.
-    if (pair.origin == Origin::configuration && !types.has_node(split_input_name(pair.key).node))
-      continue;
+    if (pair.origin == Origin::configuration && !types.has_node(pair.key)) continue;
     std::vector<std::string> values = values_for(pair, types);
     made.sweep.remove(pair.key);
     if (values.size() > 1)

@@ -49,6 +49,14 @@ InputName split_input_name(std::string_view name) {
   return {std::string(name.substr(0, point)), std::string(name.substr(point + 1))};
 }
 
+InputName split_input_name(std::string_view name, const Workflow& flow) {
+  for (std::size_t point = name.rfind('.'); point != name.npos && point > 0;
+       point = name.rfind('.', point - 1))
+    if (point + 1 < name.size() && flow.find(name.substr(0, point)))
+      return {std::string(name.substr(0, point)), std::string(name.substr(point + 1))};
+  return split_input_name(name);
+}
+
 Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings,
                    const std::function<void(const std::string&)>& warn)
     : flow_(std::move(flow)) {
@@ -78,7 +86,7 @@ Variants::Variants(const Engine& engine, Workflow flow, const Settings& settings
   }
   std::vector<Assignment> assignments;
   for (const Pair& set : settings.sets) {
-    const InputName name = split_input_name(set.key);
+    const InputName name = split_input_name(set.key, given);
     const std::optional<Workflow::Node> node = given.find(name.node);
     if (!passes_over(set, node.has_value(),
                      node && std::ranges::find(node->inputs, name.input) != node->inputs.end()))

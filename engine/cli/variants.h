@@ -19,6 +19,9 @@ struct InputName {
   std::string node, input;
 };
 InputName split_input_name(std::string_view name);
+// The same, but names of inputs may hold dots, too ("resize_type.width"): the longest node that
+// the workflow has is meant.
+InputName split_input_name(std::string_view name, const Workflow& flow);
 
 class Variants {
  public:

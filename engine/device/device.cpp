@@ -84,12 +84,13 @@ void* Stream::native() const {
 }
 
 Device::Device(DeviceIdentity identity, const heddle_device_desc& desc, heddle_device* raw,
-               std::shared_ptr<const void> owner)
+               std::shared_ptr<const void> owner, DeviceSource source)
     : identity_(std::move(identity)),
       desc_(whole_desc(desc)),
       extensions_(extensions_of(desc_)),
       raw_(raw),
-      owner_(std::move(owner)) {
+      owner_(std::move(owner)),
+      source_(std::move(source)) {
   info_ = info();
   info_.name[sizeof info_.name - 1] = 0;
   model_ = info_.name;

@@ -16,7 +16,7 @@
 #include "engine/device/cancel_flag.h"
 #include "engine/device/device_desc.h"
 #include "engine/device/identity.h"
-#include "engine/tensor/tensor.h"
+#include "engine/tensor/value.h"
 #include "heddle/abi/device.h"
 
 namespace heddle::engine {
@@ -124,11 +124,18 @@ struct TransferCount {
   std::uint64_t copies = 0, bytes = 0;
 };
 
+// How a device was opened: what another process needs to open the same one.
+struct DeviceSource {
+  std::vector<std::string> plugins;  // files that bring devices or kernels, as they were loaded
+  std::uint32_t index = 0;           // of its kind
+  Value options;                     // a record
+};
+
 class Device {
  public:
   // Takes an opened device. `owner` keeps the plugin's library loaded.
   Device(DeviceIdentity identity, const heddle_device_desc& desc, heddle_device* raw,
-         std::shared_ptr<const void> owner);
+         std::shared_ptr<const void> owner, DeviceSource source = {});
   Device(const Device&) = delete;
   ~Device();
 
@@ -136,6 +143,7 @@ class Device {
   const std::string& kind() const { return identity_.names.kind; }  // "cpu"
   const DeviceNames& names() const { return identity_.names; }
   const DeviceIdentity& identity() const { return identity_; }
+  const DeviceSource& source() const { return source_; }
   const std::string& model() const { return model_; }
   const heddle_device_info& opening_info() const { return info_; }  // as it was when opened
   heddle_device_info info() const;  // asked now: free memory changes
@@ -216,6 +224,7 @@ class Device {
   mutable Guarded<Faults> faults_;
   mutable std::atomic<std::uint64_t> failed_waits_{0};
   mutable Guarded<std::vector<TransferCount>> transfers_;
+  const DeviceSource source_;
 };
 
 }  // namespace heddle::engine

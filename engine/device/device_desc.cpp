@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/device/sharing.h"
 
 namespace heddle::engine {
 
@@ -67,6 +68,23 @@ std::pair<std::string_view, std::string_view> missing_function(const DeviceExten
   return {};
 }
 
+// The same of the extension that is looked up where it is needed.
+std::pair<std::string_view, std::string_view> missing_function_to_share(
+    const heddle_device_desc& desc) {
+  const heddle_device_sharing* const sharing = sharing_of(desc);
+  if (sharing == nullptr) return {};
+  const std::pair<std::string_view, bool> functions[] = {
+      {"is_possible", sharing->is_possible != nullptr},
+      {"alloc", sharing->alloc != nullptr},
+      {"share", sharing->share != nullptr},
+      {"map", sharing->map != nullptr},
+      {"unmap", sharing->unmap != nullptr},
+  };
+  for (const auto& [function, is_there] : functions)
+    if (!is_there) return {HEDDLE_DEVICE_SHARING, function};
+  return {};
+}
+
 }  // namespace
 
 heddle_device_desc whole_desc(const heddle_device_desc& given) {
@@ -105,7 +123,9 @@ void check_device_desc(const heddle_device_desc& given, std::string_view plugin)
   const std::string kind = cat("the device kind ", quote(desc.kind));
   if (const std::string_view function = missing_function(desc); !function.empty())
     fail(cat(kind, " lacks the function ", quote(function), ", which every device needs"));
-  if (const auto [extension, function] = missing_function(extensions_of(desc)); !function.empty())
+  auto [extension, function] = missing_function(extensions_of(desc));
+  if (function.empty()) std::tie(extension, function) = missing_function_to_share(desc);
+  if (!function.empty())
     fail(cat(kind, " has the extension ", quote(extension), " without its function ",
              quote(function)));
 }

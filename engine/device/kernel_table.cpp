@@ -1,6 +1,7 @@
 #include "engine/device/kernel_table.h"
 
 #include "engine/base/error.h"
+#include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/tensor/call.h"
 
@@ -59,6 +60,9 @@ const heddle_kernel& KernelTable::choose(const Device& device, const heddle_op_c
     throw Error(Code::unsupported,
                 cat("no kernel of ", device.name(), " fits ", describe(call),
                     ". A plugin that provides one, or another device for this node, would help"));
+  if (log_level() <= Level::debug)
+    log(Level::debug,
+        cat(device.name(), " runs ", describe(call), ", by its kernel ", quote(best->name)));
   return *best;
 }
 

@@ -88,9 +88,11 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
                 options.compute,
                 options.threads,
                 options.reference_kernels,
+                options.attention_dtype,
                 options.device_options,
                 {options.degrade_after, options.degraded_seconds, options.clock},
                 memory});
+  engine::place_isolated_nodes(*plugins.catalog, environment->devices);
   environment->device_service.set_count(environment->devices.size());
   environment->host_ledger = engine::host_ledger_of(environment->devices, memory);
   environment->pinned_bytes = memory.pinned ? memory.pinned->of(environment->host_ledger->budget())
@@ -239,6 +241,40 @@ std::string Engine::convert(const Workflow& flow,
   });
 }
 
+namespace {
+
+// What infer() of the nodes refuses. Of files only what their headers say is looked at, and what
+// cannot be read is left to the run: it may be there by then. So is a workflow of which an earlier
+// process may have kept results: nodes before these are not asked in a run.
+std::optional<std::string> find_refusal(const engine::Graph& graph,
+                                        const engine::Environment& environment) {
+  const auto may_be_kept = [&](engine::NodeIndex n) {
+    return graph.nodes[n].type->has(HEDDLE_NODE_CACHE_ON_DISK);
+  };
+  if (environment.persistent_cache != nullptr && std::ranges::any_of(graph.order, may_be_kept))
+    return std::nullopt;
+  try {
+    engine::infer(graph, environment.host, {}, environment.catalog.get());
+    return std::nullopt;
+  } catch (const engine::Error& error) {
+    if (error.code() != engine::Code::invalid_argument) return std::nullopt;
+    return error.full();
+  }
+}
+
+// Such a workflow does not begin, for none of its outputs.
+void add_refusal(std::string refusal, engine::Json& answer, Engine::Problems& problems) {
+  answer.set("error", engine::Json(engine::Json::object()
+                                       .set("type", "prompt_outputs_failed_validation")
+                                       .set("message", "Prompt outputs failed validation")
+                                       .set("details", refusal)
+                                       .set("extra_info", engine::Json::object())));
+  problems.errors.push_back(std::move(refusal));
+  problems.outputs.clear();
+}
+
+}  // namespace
+
 Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
   return translate_errors([&] {
     const TakenInputs taken = take_inputs(std::move(inputs));
@@ -253,6 +289,9 @@ Engine::Problems Engine::check(const Workflow& flow, Inputs inputs) const {
     if (bound.can_run)
       for (const engine::NodeIndex sink : bound.graph.sinks)
         problems.outputs.push_back(bound.graph.nodes[sink].id);
+    if (bound.can_run)
+      if (std::optional<std::string> refusal = find_refusal(bound.graph, *data_->environment))
+        add_refusal(std::move(*refusal), bound.answer, problems);
     problems.answer = engine::write_json(bound.answer);
     return problems;
   });

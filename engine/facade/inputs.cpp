@@ -28,7 +28,7 @@ struct Target {
 };
 
 Target find_target(const Workflow::Data& flow, const std::string& name) {
-  const std::size_t dot = name.rfind('.');
+  const std::size_t dot = input_dot(flow.workflow, name);
   if (dot == std::string::npos)
     throw engine::Error(engine::Code::invalid_argument,
                         cat(quote(name), " does not name an input: say NODE.INPUT"));
@@ -90,6 +90,18 @@ engine::Value tensor_value(const TakenTensor& taken) {
 }
 
 }  // namespace
+
+std::size_t input_dot(const engine::Workflow& workflow, std::string_view name) {
+  const auto is_there = [&](std::string_view node) {
+    return std::ranges::any_of(workflow.nodes, [&](const engine::WorkflowNode& one) {
+      return one.id == node || one.title == node || one.class_type == node;
+    });
+  };
+  const std::size_t last = name.rfind('.');
+  for (std::size_t dot = last; dot != name.npos && dot > 0; dot = name.rfind('.', dot - 1))
+    if (is_there(name.substr(0, dot))) return dot;
+  return last;
+}
 
 TakenInputs take_inputs(Inputs inputs) {
   TakenInputs taken;

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <variant>
 
 #include "engine/graph/bind.h"
@@ -12,6 +13,11 @@
 #include "heddle/engine.hpp"
 
 namespace heddle {
+
+// The dot that divides NODE.INPUT; npos where there is none. Both may hold dots ("v1.5 model",
+// "resize_type.width"): the longest NODE that is there is meant, and without one what stands before
+// the last dot.
+std::size_t input_dot(const engine::Workflow& workflow, std::string_view name);
 
 struct TakenTensor {
   engine::ManagedTensor bare;                           // or

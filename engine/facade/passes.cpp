@@ -10,6 +10,7 @@
 #include "engine/resources/device_recovery.h"
 #include "engine/run/made_of.h"
 #include "engine/session/memory_requirement.h"
+#include "heddle/abi/device_ahead.h"
 
 namespace heddle {
 
@@ -179,6 +180,32 @@ engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& bu
   }
 }
 
+void expect_work(const engine::Device& device) {
+  if (device.desc().extension == nullptr) return;
+  const auto* const ahead =
+      static_cast<const heddle_device_ahead*>(device.desc().extension(HEDDLE_DEVICE_AHEAD));
+  if (ahead != nullptr && ahead->expect_work != nullptr) ahead->expect_work(device.raw());
+}
+
+// Where there is but one card a model goes to it, so it need not wait until that is planned.
+void expect_models(const engine::Inferred& inferred, const engine::Environment& environment) {
+  const auto& devices = environment.devices;
+  const auto is_card = [](const engine::RunDevice& device) {
+    return !device.state->device().host_visible();
+  };
+  const bool has_models =
+      std::ranges::any_of(inferred.nodes, [](const auto& node) { return !node.calls.empty(); });
+  if (has_models && std::ranges::count_if(devices, is_card) == 1)
+    expect_work(std::ranges::find_if(devices, is_card)->state->device());
+}
+
+void expect_planned(const engine::Plan& plan, const engine::Environment& environment) {
+  for (const engine::Assignment& assignment : plan.assignments)
+    if (!assignment.on_host && !assignment.calls.empty())
+      for (const std::uint32_t device : assignment.devices)
+        expect_work(environment.devices[device].state->device());
+}
+
 // "NODE.OUTPUT" of which nothing is known before the run.
 std::vector<std::string> find_pending(const engine::Graph& graph, const engine::Inferred& inferred,
                                       const engine::Described& described) {
@@ -240,6 +267,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
   check_prompts(graph, facts, options.prompt_limit);
   engine::Inferred inferred =
       engine::infer(graph, environment.host, facts, environment.catalog.get());
+  if (!to_show) expect_models(inferred, environment);
   const engine::PlaceRequest request{
       .graph = graph,
       .inferred = inferred,
@@ -251,6 +279,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
                       : engine::Fidelity::exact};
   engine::Plan plan =
       to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  if (!to_show) expect_planned(plan, environment);
   for (engine::Assignment& assignment : plan.assignments)
     assignment.borrows_memory = topology.lends_memory;
   engine::check_places(asked.saved, graph, plan, topology);

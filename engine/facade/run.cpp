@@ -11,6 +11,7 @@
 #include "engine/facade/data.h"
 #include "engine/facade/inputs.h"
 #include "engine/facade/run_admission.h"
+#include "engine/facade/told_outputs.h"
 #include "engine/resources/available_memory.h"
 #include "engine/resources/timeline.h"
 #include "engine/run/called_back.h"
@@ -213,12 +214,15 @@ std::shared_ptr<Results::Data> carry_out(Run::Data& run, Engine::Data& engine) {
   if (!run.options.checkpoint.empty()) request.checkpoints = &checkpoints.emplace(run, engine);
   if (asks_for(run.ready.graph, "PROMPT"))
     request.prompt_json = engine::write_json(engine::nodes_to_json(run.flow->workflow));
+  std::optional<ToldOutputs> told;
+  if (checks_infer()) request.steps = &told.emplace(run.ready.graph, run.ready.inferred);
   const std::vector<engine::Ledger::Cap> caps =
       Budgets(engine.options, run.flow->workflow.devices).caps(*engine.environment);
   if (run.so_far.results == nullptr) run.so_far.results = std::make_shared<Results::Data>();
   const bool goes_on = !run.so_far.saved.is_empty();
   const auto began = std::chrono::steady_clock::now();
   engine::RunResult result = execute_traced(request, *engine.environment, teller, run);
+  if (told) told->check();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - began;
   for (const auto& [node, outputs] : result.to_cache_on_disk)
     engine::write_disk_cached(run.ready.disk_cached.at(node), outputs, *engine.environment);

@@ -3,6 +3,7 @@
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
+#include "engine/facade/inputs.h"
 #include "engine/facade/saved_workflow.h"
 #include "engine/graph/parallel_names.h"
 #include "engine/graph/run_targets.h"
@@ -75,13 +76,12 @@ std::map<std::string, std::uint64_t> Workflow::budgets() const {
 
 void Workflow::set(std::string_view input, std::string_view value, std::string_view from) {
   said_by(from, [&] {
-    // The last dot divides: ids and titles may hold dots, names of inputs may not.
-    const std::size_t dot = input.rfind('.');
+    auto changed = copy_of(data_);
+    const std::size_t dot = input_dot(changed->workflow, input);
     if (dot == std::string_view::npos)
       throw engine::Error(
           engine::Code::invalid_argument,
           engine::cat(engine::quote(input), " does not name an input: say NODE.INPUT"));
-    auto changed = copy_of(data_);
     const std::size_t node = engine::find_node(changed->workflow, input.substr(0, dot));
     const std::string_view name = input.substr(dot + 1);
     const engine::WorkflowNode& target = changed->workflow.nodes[node];

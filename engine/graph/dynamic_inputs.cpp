@@ -15,7 +15,7 @@ namespace heddle::engine {
 namespace {
 
 constexpr std::string_view kVariant = "COMFY_DYNAMICCOMBO_V3", kGrowing = "COMFY_AUTOGROW_V3",
-                           kGroup = "COMFY_DYNAMICGROUP_V3";
+                           kGroup = "COMFY_DYNAMICGROUP_V3", kSlot = "COMFY_DYNAMICSLOT_V3";
 constexpr std::int64_t kMostSockets = 100, kMostRows = 20;  // ComfyUI's
 
 // Json that is not there counts as empty.
@@ -107,12 +107,13 @@ class Checker {
 
  private:
   static bool is_dynamic(std::string_view type) {
-    return type == kVariant || type == kGrowing || type == kGroup;
+    return type == kVariant || type == kGrowing || type == kGroup || type == kSlot;
   }
   void check_kind(std::string_view type, const std::string& name, const Json& options) {
     if (type == kVariant) check_variant(name, options);
     if (type == kGrowing) check_growing(name, member(options, "template"));
     if (type == kGroup) check_group(name, options);
+    if (type == kSlot) check_slot(name, options);
   }
 
   const WorkflowInput* given(std::string_view name) const {
@@ -189,6 +190,17 @@ class Checker {
     }
     for (const std::int64_t row : rows)
       check_inputs(cat(name, ".", row), member(options, "template"));
+  }
+
+  // What comes with it exists once it is given.
+  void check_slot(const std::string& name, const Json& options) {
+    const WorkflowInput* const input = given(name);
+    const Json* const literal = literal_of(input);
+    if (input == nullptr || (literal != nullptr && literal->is_null())) return;
+    const std::string type = text_at(options, "slotType");
+    heddle_port port{sizeof port, 0, name.c_str(), type.empty() ? "*" : type.c_str()};
+    if (literal == nullptr && !input->is_bad_link) check_link(*input, port);
+    check_inputs(name, member(options, "inputs"));
   }
 
   // Of "3.strength"; -1: there is no number, or one with zeros in front, or no name behind it.

@@ -28,8 +28,9 @@ using ReceivedType = std::function<std::optional<std::string_view>(const Link&)>
 
 // What is wrong with them: a required one that is missing and has no default, a literal that is no
 // number, out of range or none of the choices, a link from another type; in a group rows with
-// other numbers than there are, or too few. Inputs of variants that are not chosen, sockets that do
-// not exist and an unknown variant are left to the node, as ComfyUI does.
+// other numbers than there are, or too few. Inputs of variants that are not chosen and of slots
+// that are not given, sockets that do not exist and an unknown variant are left to the node, as
+// ComfyUI does.
 std::vector<DynamicFault> dynamic_faults(const NodeType& type, const WorkflowNode& node,
                                          const ReceivedType& received, const Catalog& catalog);
 

@@ -50,6 +50,8 @@ bool chooses(const heddle_port& input) {
 }
 
 bool accepts(const heddle_port& input, std::string_view received) {
+  // What may be linked to it stands in its options (dynamic_inputs.h).
+  if (input.type == std::string_view("COMFY_DYNAMICSLOT_V3")) return true;
   return types_match(received, chooses(input) ? "COMBO" : input.type);
 }
 

@@ -4,9 +4,11 @@
 #include "engine/base/text.h"
 #include "engine/isolate/remote_call.h"
 #include "engine/isolate/worker_memory.h"
+#include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/gather.h"
 #include "engine/tensor/shape.h"
+#include "heddle/abi/ops.h"
 
 namespace heddle::engine {
 
@@ -116,12 +118,60 @@ void EngineEnd::take_back() noexcept {
   has_sent();
 }
 
+std::uint64_t EngineEnd::make_device_memory(std::uint64_t bytes, std::string_view what) {
+  if (device_ == nullptr)
+    throw Error(Code::unsupported, "the node is not placed on a device, and asks for memory there");
+  if (bytes > std::uint64_t(kMostTensorBytes))
+    throw Error(Code::out_of_memory, cat(bytes, " bytes of memory shared with a worker"));
+  const auto memory = std::make_shared<SharedDeviceMemory>(
+      *device_, DeviceBuffer::make(*device_, bytes, what, claim_));
+  make_room(unsent_memory_);
+  worker_->lend(memory);
+  unsent_memory_.push_back(memory->buffer().id());
+  return memory->buffer().id();
+}
+
+bool EngineEnd::is_on_device(const Tensor& tensor) const {
+  const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
+  return device_ != nullptr && memory != nullptr && &memory->state() == device_ &&
+         tensor->info.layout == 0;
+}
+
+void EngineEnd::write_on_device(BytesWriter& to, const Tensor& tensor) {
+  auto memory = std::dynamic_pointer_cast<SharedDeviceMemory>(tensor->storage);
+  heddle_tensor_info info = tensor->info;
+  std::uint64_t offset = tensor->offset_bytes;
+  if (memory == nullptr) {  // memory of the pools has others beside it: once for a call
+    info = make_info(info.dtype, std::span(info.shape, info.rank));
+    offset = 0;
+    memory = std::make_shared<SharedDeviceMemory>(
+        *device_, DeviceBuffer::make(*device_, span_bytes(info), describe(info)));
+    const Tensor copy = make_tensor(info, memory);
+    heddle_tensor* const in[] = {tensor.get()};
+    heddle_tensor* const out[] = {copy.get()};
+    device_->op(op_id(HEDDLE_OP_COPY), in, out, {});
+  }
+  make_room(unsent_memory_);
+  worker_->lend(memory);
+  unsent_memory_.push_back(memory->buffer().id());
+  has_lent_of_device_ = true;
+  to.number(std::uint8_t(TensorPlace::device));
+  write_info(to, info);
+  to.number(memory->buffer().id());
+  to.number(offset);
+}
+
+void EngineEnd::finish_device_work() {
+  if (std::exchange(has_lent_of_device_, false)) device_->synchronize();
+}
+
 void EngineEnd::write_tensor(BytesWriter& to, const Tensor& tensor) {
   if (tensors_stay_) {
     to.number(std::uint8_t(TensorPlace::engine));
     write_info(to, tensor->info);
     return write_lent(to, make_value(Tensor(tensor)));
   }
+  if (is_on_device(tensor) && dense_bytes(tensor->info) > 0) return write_on_device(to, tensor);
   if (auto shared = std::dynamic_pointer_cast<SharedStorage>(tensor->storage)) {
     lend(shared);
     return write_shared(to, tensor->info, shared->buffer().id(), tensor->offset_bytes);
@@ -166,6 +216,17 @@ Tensor EngineEnd::read_tensor(BytesReader& from) {
     const auto offset = from.number<std::uint64_t>();
     check_within(info, offset, storage->bytes());
     return make_tensor(info, storage, offset);
+  }
+  if (place == TensorPlace::device) {
+    std::shared_ptr<SharedDeviceMemory> memory =
+        worker_->lent_device_memory(from.number<std::uint64_t>());
+    const auto offset = from.number<std::uint64_t>();
+    check_within(info, offset, memory->bytes());
+    // A kernel that reads an element across its bounds may end the device's context.
+    const DTypeBlock block = dtype_block(DType(info.dtype));
+    if (block.elements == 1 && offset % std::uint64_t(block.bytes) != 0)
+      throw Error(Code::internal, cat("a worker gives ", describe(info), " at byte ", offset));
+    return make_tensor(info, std::move(memory), offset);
   }
   if (place != TensorPlace::message)
     throw Error(Code::internal, cat("a worker gives a tensor at the unknown place ", int(place)));

@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
+#include "engine/isolate/isolating.h"
 #include "engine/isolate/node_slots.h"
 #include "engine/isolate/remote_call.h"
 
@@ -27,6 +28,10 @@ class IsolatedNode final : public NodeProxy {
     if (!has.fingerprints) desc.fingerprint = nullptr;
     if (!has.infers) desc.infer = nullptr;
     desc.validator = has.validates ? &node_.validator : nullptr;
+    desc.flags &= ~kNodeMayUseDevices;  // the engine's own
+    // Which devices there are, and whether they share memory, is known later.
+    if (plugin_.may_use_devices() && (desc.flags & HEDDLE_NODE_HOST) == 0)
+      desc.flags |= kNodeMayUseDevices;
     desc.flags |= HEDDLE_NODE_HOST;
   }
   const heddle_node_desc* desc() const { return &node_.desc; }
@@ -93,7 +98,7 @@ class IsolatedNode final : public NodeProxy {
     return std::make_unique<RemoteCall>(
         worker,
         RemoteCall::Of{plugin_.id(), &node_, type_, instance == nullptr ? 0 : instance->id,
-                       plugin_.most_seconds()},
+                       plugin_.most_seconds(), plugin_.may_use_devices()},
         ctx);
   }
 
@@ -123,6 +128,7 @@ WorkerKind native_worker(const std::filesystem::path& plugin, const Isolation& i
   kind.settings.memory_bytes = isolation.memory_bytes;
   kind.settings.sandbox = isolation.sandbox;
   kind.call_seconds = isolation.call_seconds;
+  kind.may_use_devices = isolation.memory_bytes == 0;
   return kind;
 }
 

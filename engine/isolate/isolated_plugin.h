@@ -19,6 +19,8 @@ class IsolatedNode;
 struct WorkerKind {
   WorkerSettings settings;  // but for what is told when one starts: log level and engine
   double call_seconds = 0;  // see heddle::Isolation
+  // Drivers reserve more addresses than limits of a worker's memory leave.
+  bool may_use_devices = false;
 };
 // heddle_worker. Throws not_found where that is not there.
 WorkerKind native_worker(const std::filesystem::path& plugin, const Isolation& isolation);
@@ -33,6 +35,7 @@ class IsolatedPlugin {
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
   double most_seconds() const { return kind_.call_seconds; }
+  bool may_use_devices() const { return kind_.may_use_devices; }
   std::vector<const void*> nodes() const;  // of heddle_node_desc; as long as this
 
   // A worker for a call, whose count of calls it raises: `wanted`, or that of the run, or one that

@@ -1,13 +1,13 @@
 #include "engine/isolate/isolating.h"
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <set>
 
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/device/sharing.h"
 #include "engine/isolate/isolated_plugin.h"
 #include "engine/isolate/python_packs.h"
 
@@ -30,7 +30,7 @@ struct Isolating {
   std::shared_ptr<Spawner> spawner = std::make_shared<Spawner>();
   std::vector<fs::path> named;
   std::map<fs::path, std::shared_ptr<IsolatedPlugin>> opened;
-  std::set<std::string> classes;  // of the nodes of plugins, which packs do not replace
+  std::set<std::string> packs;  // ids
 };
 
 std::string class_of(const void* node) { return static_cast<const heddle_node_desc*>(node)->type; }
@@ -45,11 +45,14 @@ std::shared_ptr<const Plugin> as_plugin(const std::shared_ptr<IsolatedPlugin>& i
 }
 
 // A pack's own node with the name of a plugin's is left out, as in ComfyUI, which keeps its own:
-// workflows that were made without the pack mean the plugin's.
-std::vector<const void*> new_nodes(const Isolating& state, const IsolatedPlugin& pack) {
+// workflows that were made without the pack mean the plugin's. `so_far` has nothing of plugins that
+// were refused, so that a pack can stand in for one.
+std::vector<const void*> new_nodes(const Isolating& state, const IsolatedPlugin& pack,
+                                   const Catalog& so_far) {
   std::vector<const void*> nodes = pack.nodes();
   std::erase_if(nodes, [&](const void* node) {
-    const bool is_known = state.classes.contains(class_of(node));
+    const NodeTypeRef known = so_far.find(class_of(node));
+    const bool is_known = known != nullptr && !state.packs.contains(known->plugin());
     if (is_known)
       log(Level::warning,
           cat("the pack ", quote(pack.id()), " brings the node type ", quote(class_of(node)),
@@ -105,19 +108,10 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
     if (!is_file) ids.push_back(name);
   }
   if (!ids.empty()) find_by_id(*state, std::move(ids), files);
-  return [state](const fs::path& file) {
+  return [state](const fs::path& file, const Catalog& so_far) {
     const bool is_pack = is_python(file);
-    const auto noted = [&](std::shared_ptr<const Plugin> plugin) {
-      for (const void* node : plugin->provide(HEDDLE_NODES)) {
-        const auto* desc = static_cast<const heddle_node_desc*>(node);
-        // What is wrong with a description is told when it is used.
-        const bool has_type = desc->size >= offsetof(heddle_node_desc, type) + sizeof desc->type;
-        if (has_type && desc->type != nullptr) state->classes.insert(desc->type);
-      }
-      return plugin;
-    };
     if (!is_pack && std::ranges::find(state->named, file) == state->named.end())
-      return noted(load_plugin(file));
+      return load_plugin(file);
     std::shared_ptr<IsolatedPlugin>& plugin = state->opened[file];
     if (plugin == nullptr)
       plugin = std::make_shared<IsolatedPlugin>(
@@ -125,9 +119,26 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
           is_pack ? python_worker(file, state->isolation, state->folders)
                   : native_worker(file, state->isolation),
           state->spawner);
-    return is_pack ? as_plugin(plugin, file, new_nodes(*state, *plugin))
-                   : noted(as_plugin(plugin, file, plugin->nodes()));
+    if (!is_pack) return as_plugin(plugin, file, plugin->nodes());
+    std::vector<const void*> nodes = new_nodes(*state, *plugin, so_far);
+    state->packs.insert(plugin->id());
+    return as_plugin(plugin, file, std::move(nodes));
   };
+}
+
+void place_isolated_nodes(const Catalog& catalog, const std::vector<RunDevice>& devices) {
+  std::vector<NodeTypeRef> types;
+  for (const std::string_view name : catalog.type_names())
+    if (NodeTypeRef type = catalog.find(name); type->has(kNodeMayUseDevices))
+      types.push_back(std::move(type));
+  // Before any device is asked: a driver takes its time, and memory of the card, to answer.
+  if (types.empty() || devices.empty()) return;
+  // A node placed on another would find no ops, and have all its values brought there, and back.
+  for (const RunDevice& device : devices)
+    if (!can_share(device.state->device())) return;
+  // The catalogue is not in use yet, and nothing that it has was made const.
+  for (const NodeTypeRef& type : types)
+    const_cast<heddle_node_desc&>(type->desc()).flags &= ~std::uint32_t{HEDDLE_NODE_HOST};
 }
 
 }  // namespace heddle::engine

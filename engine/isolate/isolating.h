@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/plugin/loader.h"
+#include "engine/resources/environment.h"
 #include "engine/resources/folders.h"
 #include "heddle/isolation.hpp"
 
@@ -18,5 +19,13 @@ namespace heddle::engine {
 // or ends.
 OpenPlugin isolating(const Isolation& isolation, const std::vector<std::filesystem::path>& files,
                      const FolderLayout& folders);
+
+// In the flags of a node of an isolated plugin that does not want the host: it has it until its
+// devices are found to share memory with workers.
+inline constexpr std::uint32_t kNodeMayUseDevices = 1u << 31;
+
+// When the devices are open, and before anything is bound: where each of them shares its memory
+// with workers, such nodes are placed as any others.
+void place_isolated_nodes(const Catalog& catalog, const std::vector<RunDevice>& devices);
 
 }  // namespace heddle::engine

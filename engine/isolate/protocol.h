@@ -14,12 +14,13 @@ namespace heddle::engine {
 
 // On the control channel.
 enum class ControlMessage : std::uint32_t {
-  described,  // worker: id, version, descriptions of nodes; or a failure
-  lane,       // engine: with the socket of a new lane
-  flags,      // engine: with the memory of LaneFlags, behind its lane
-  map,        // engine: id, bytes, whether writable; with the memory
-  forget,     // engine: id of memory that is no more
-  drop,       // engine: DropKind, id, count
+  described,   // worker: id, version, descriptions of nodes; or a failure
+  lane,        // engine: with the socket of a new lane
+  flags,       // engine: with the memory of LaneFlags, behind its lane
+  map,         // engine: id, bytes, whether writable; with the memory
+  forget,      // engine: id of memory that is no more
+  drop,        // engine: DropKind, id, count
+  map_device,  // engine: id, heddle_shared_memory; with its descriptor, where it has one
 };
 enum class DropKind : std::uint8_t { object, instance };
 
@@ -42,6 +43,7 @@ enum class LaneMessage : std::uint32_t {
   host_scratch,
   // These are answered.
   make_host,
+  make_device,
   find_file,
   folder_places,
   output_folder,
@@ -66,9 +68,9 @@ enum class CallKind : std::uint8_t { execute, need, fingerprint, infer, validate
 // Of what crosses by its handle: who has the thing itself.
 enum class HandleOwner : std::uint8_t { engine, worker };
 
-// Where the elements of a tensor are: in the message, in shared memory, or with the engine, as the
-// worker does not look at them.
-enum class TensorPlace : std::uint8_t { message, shared, engine };
+// Where the elements of a tensor are: in the message, in shared memory, with the engine, as the
+// worker does not look at them, or in shared memory of the device that the call is placed on.
+enum class TensorPlace : std::uint8_t { message, shared, engine, device };
 // Less than this costs less in the message than in memory of its own.
 inline constexpr std::uint64_t kLeastShared = 16 << 10;
 

@@ -82,6 +82,7 @@ void RemoteCall::answer(LaneMessage kind, BytesReader& from) {
       throw Error(Code::unsupported, "a node may ask that while it runs, and not before");
     else
       answer_call(kind, from, content);
+    end_.finish_device_work();
     if (content.bytes().size() >= kMostMessageBytes)
       throw Error(Code::unsupported, cat("an answer of ", content.bytes().size(),
                                          " bytes is too long for a worker; at most ",
@@ -106,6 +107,10 @@ void RemoteCall::answer_call(LaneMessage kind, BytesReader& from, BytesWriter& t
       return to.number(worker_->make_shared_memory(bytes, end_.counter(std::string(from.text())))
                            ->buffer()
                            .id());
+    }
+    case LaneMessage::make_device: {
+      const auto bytes = from.number<std::uint64_t>();
+      return to.number(end_.make_device_memory(bytes, from.text()));
     }
     case LaneMessage::find_file: {
       const std::string_view folder = from.text();

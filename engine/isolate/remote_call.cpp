@@ -21,17 +21,30 @@ RemoteCall::RemoteCall(std::shared_ptr<WorkerProcess> worker, Of of, heddle_ctx*
     : worker_(std::move(worker)),
       of_(std::move(of)),
       ctx_(ctx),
-      node_call_(dynamic_cast<const NodeCall*>(ctx)),
-      end_(worker_, of_.plugin, ctx) {}
+      node_call_(dynamic_cast<NodeCall*>(ctx)),
+      end_(worker_, of_.plugin, ctx) {
+  try {
+    number_ = worker_->begin_call();
+  } catch (...) {
+    --worker_->calls;
+    throw;
+  }
+}
 
 // The worker's count went up when it was chosen.
-RemoteCall::~RemoteCall() { --worker_->calls; }
+RemoteCall::~RemoteCall() {
+  worker_->end_call(number_);
+  --worker_->calls;
+}
 
-void RemoteCall::write_inputs(BytesWriter& to) {
+void RemoteCall::write_inputs(CallKind kind, BytesWriter& to) {
   to.text(ctx_->node());
   to.number(ctx_->compute());
   to.number(ctx_->preview_method());
   to.number(std::uint64_t(ctx_->element()));
+  DeviceState* const device = kind == CallKind::execute ? device_of_call() : nullptr;
+  end_.use_device(device, device == nullptr ? nullptr : node_call_->device_claim());
+  to.text(device == nullptr ? "" : describe_for_worker(device->device()));
   const heddle_node_desc& desc = of_.node->desc;
   to.number(desc.input_count);
   for (std::uint32_t i = 0; i < desc.input_count; ++i) {
@@ -46,6 +59,14 @@ void RemoteCall::write_inputs(BytesWriter& to) {
     write_value(to, value.get(), end_);
   }
   end_.keep_tensors(false);
+  end_.finish_device_work();
+}
+
+// The device that the worker works on, too; nullptr: values cross by host memory.
+DeviceState* RemoteCall::device_of_call() const {
+  if (!of_.may_use_devices || node_call_ == nullptr) return nullptr;
+  DeviceState* const device = node_call_->placed_on();
+  return device != nullptr && can_share(device->device()) ? device : nullptr;
 }
 
 void RemoteCall::begin(CallKind kind) {
@@ -54,7 +75,7 @@ void RemoteCall::begin(CallKind kind) {
   body.number(of_.type);
   body.number(of_.instance);
   try {
-    if (ctx_ != nullptr) write_inputs(body);
+    if (ctx_ != nullptr) write_inputs(kind, body);
     if (body.bytes().size() > kMostMessageBytes)
       throw Error(Code::unsupported,
                   cat("the inputs have ", body.bytes().size(),
@@ -69,7 +90,7 @@ void RemoteCall::begin(CallKind kind) {
   end_.has_sent();
   try {
     lane_->flags().is_cancelled = 0;
-    lane_->channel.while_waiting([this] { check_time(); });
+    lane_->channel.while_waiting([this] { check_while_waiting(); });
     lane_->channel.send(std::uint32_t(LaneMessage::call), body.bytes());
   } catch (const ChannelClosed&) {
     lost(false);
@@ -82,27 +103,45 @@ void RemoteCall::check_time() {
   if (node_call_ != nullptr && node_call_->is_run_cancelled()) lane_->flags().is_cancelled = 1;
   const std::chrono::duration<double> worked = Clock::now() - begun_ - served_;
   if (of_.most_seconds > 0 && worked.count() > of_.most_seconds) throw TimeIsUp();
-  // Another process may hold its sockets open.
-  if (!worker_->is_alive() || worker_->has_ended_unseen()) throw ChannelClosed();
+}
+
+// Another process may hold the worker's sockets open. What it said before its end is heard: it may
+// have come since the wait began.
+void RemoteCall::check_while_waiting() {
+  check_time();
+  const bool has_ended = !worker_->is_alive() || worker_->has_ended_unseen();
+  if (has_ended && std::exchange(knows_end_, true)) throw ChannelClosed();
+}
+
+std::string RemoteCall::whose() const {
+  return cat("the node type ", quote(of_.node->desc.type), " of the plugin ", quote(of_.plugin),
+             ", which runs isolated, ");
 }
 
 void RemoteCall::gone_wild(const Error& what) {
-  worker_->end(true);
-  throw Error(
-      Code::internal,
-      cat("the node type ", quote(of_.node->desc.type), " of the plugin ", quote(of_.plugin),
-          ", which runs isolated, is broken, so its worker was ended: ", what.what()));
+  const Error error(Code::internal,
+                    cat(whose(), "is broken, so its worker was ended: ", what.what()));
+  const WorkerProcess::Ending ending = worker_->end(true, error);
+  // What the worker had was taken from it as another call failed: then this is no fault of its own.
+  if (ending.because && ending.because->what() != std::string_view(error.what())) lost(false);
+  throw error;
 }
 
 void RemoteCall::lost(bool hangs) {
-  const std::string how = worker_->end(hangs);
-  const std::string whose = cat("the node type ", quote(of_.node->desc.type), " of the plugin ",
-                                quote(of_.plugin), ", which runs isolated, ");
-  if (hangs)
-    throw Error(Code::internal,
-                cat(whose, "has not ended within ", of_.most_seconds,
-                    " s (--isolate-timeout), so its worker was ended. Other runs go on"));
-  throw Error(Code::internal, cat(whose, "crashed: its worker ", how,
+  if (hangs) {
+    const Error error(Code::internal,
+                      cat(whose(), "has not ended within ", of_.most_seconds,
+                          " s (--isolate-timeout), so its worker was ended. Other runs go on"));
+    worker_->end(true, error);
+    throw error;
+  }
+  const WorkerProcess::Ending ending = worker_->end(false);
+  // Whichever of the calls the run hears of first: it is told what has failed, in the same code.
+  if (ending.because)
+    throw Error(
+        ending.because->code(),
+        cat(whose(), "lost its worker, as another call there failed: ", ending.because->what()));
+  throw Error(Code::internal, cat(whose(), "crashed: its worker ", ending.how,
                                   ". Other runs go on, and the next call starts another worker"));
 }
 
@@ -153,7 +192,14 @@ void RemoteCall::finish(const std::string& result, F&& take) {
   } catch (const Error& error) {
     gone_wild(error);
   }
-  worker_->give_back(std::move(lane_));
+  // A context does not recover from a fault of its device, and what a worker could not read of a
+  // call it holds: the next call gets another worker.
+  if (failure != nullptr && end_.uses_device() && failure->error.code() != Code::cancelled)
+    (void)worker_->end(
+        true, Error(failure->error.code(), cat("the node type ", quote(of_.node->desc.type), ": ",
+                                               failure->error.what())));
+  else
+    worker_->give_back(std::move(lane_));
   throw_status(failure.release(), "");
 }
 

@@ -11,11 +11,6 @@ namespace heddle::engine {
 
 namespace {
 
-std::uint64_t next_buffer() {
-  static std::atomic<std::uint64_t> last{0};
-  return ++last;
-}
-
 // Equal sizes find each other again: steps of an eighth.
 std::uint64_t rounded(std::uint64_t bytes) {
   std::uint64_t step = 4096;
@@ -24,6 +19,11 @@ std::uint64_t rounded(std::uint64_t bytes) {
 }
 
 }  // namespace
+
+std::uint64_t next_shared_id() {
+  static std::atomic<std::uint64_t> last{0};
+  return ++last;
+}
 
 void WorkerControl::have_patience() {
   channel_.while_waiting([this] {
@@ -41,7 +41,7 @@ void WorkerControl::send(ControlMessage kind, const BytesWriter& body, int descr
 }
 
 SharedBuffer::SharedBuffer(std::uint64_t bytes, SharedMemory::Writers writers)
-    : memory_(bytes, writers), id_(next_buffer()) {}
+    : memory_(bytes, writers), id_(next_shared_id()) {}
 
 SharedBuffer::~SharedBuffer() {
   BytesWriter body;

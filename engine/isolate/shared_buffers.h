@@ -35,6 +35,9 @@ class WorkerControl {
   std::atomic<int> ticks_{0};  // that it has not listened to the latest message
 };
 
+// Of memory that is shared with workers: no other in the process has it.
+std::uint64_t next_shared_id();
+
 class SharedBuffer {
  public:
   SharedBuffer(std::uint64_t bytes, SharedMemory::Writers writers);

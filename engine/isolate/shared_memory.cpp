@@ -20,7 +20,7 @@ SharedMemory::SharedMemory(std::uint64_t bytes, Writers writers)
   if (::ftruncate(descriptor(), off_t(bytes)) != 0 ||
       ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
     throw system_error(cat(bytes, " bytes of memory shared with a worker"), errno);
-  map(true);
+  map(true, writers == Writers::owner);
   // A descriptor to read can be opened again to write, unless this seal is there. EINVAL: it is not
   // known here.
   if (writers == Writers::owner && ::fcntl(descriptor(), F_ADD_SEALS, F_SEAL_FUTURE_WRITE) != 0 &&
@@ -31,7 +31,7 @@ SharedMemory::SharedMemory(std::uint64_t bytes, Writers writers)
 
 SharedMemory::SharedMemory(int descriptor, std::uint64_t bytes, bool is_writable)
     : descriptor_(descriptor), bytes_(bytes) {
-  map(is_writable);
+  map(is_writable, true);
   descriptor_.close();
 }
 
@@ -39,7 +39,7 @@ SharedMemory::~SharedMemory() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }
 
-void SharedMemory::map(bool is_writable) {
+void SharedMemory::map(bool is_writable, bool has_pages) {
   void* const mapped = ::mmap(nullptr, bytes_, PROT_READ | (is_writable ? PROT_WRITE : 0),
                               MAP_SHARED, descriptor(), 0);
   if (mapped == MAP_FAILED)
@@ -48,7 +48,7 @@ void SharedMemory::map(bool is_writable) {
   // All pages at once: one by one, as they are touched, takes several times as long. Older kernels
   // do not know it.
   constexpr std::uint64_t kFewPages = 64 << 10;
-  if (bytes_ > kFewPages &&
+  if (has_pages && bytes_ > kFewPages &&
       ::madvise(mapped, bytes_, is_writable ? MADV_POPULATE_WRITE : MADV_POPULATE_READ) != 0 &&
       errno != EINVAL) {
     const int error = errno == EFAULT ? ENOMEM : errno;

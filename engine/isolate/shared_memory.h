@@ -14,7 +14,8 @@ class SharedMemory {
   // Who may map it to write: this mapping alone, whatever a process does with its descriptor (as
   // far as the kernel knows how, from 5.1), or whoever has the descriptor of the owner.
   enum class Writers { owner, others };
-  // Zeros. Throws out_of_memory, io.
+  // Zeros. Throws out_of_memory, io. What others write has no pages before they do: whoever writes
+  // first makes them, which costs more than the writing.
   SharedMemory(std::uint64_t bytes, Writers writers);
   // What another process has made; takes the descriptor, and closes it. Writing to what is not
   // writable ends the process.
@@ -30,7 +31,7 @@ class SharedMemory {
   int read_only_descriptor() const;
 
  private:
-  void map(bool is_writable);
+  void map(bool is_writable, bool has_pages);
 
   FileDescriptor descriptor_;
   const std::uint64_t bytes_;

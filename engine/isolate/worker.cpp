@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <iostream>
 #include <set>
 #include <thread>
@@ -157,6 +158,14 @@ int Worker::run() {
         memory_.map(id, std::make_shared<SharedMemory>(message.descriptor, bytes, from.flag()));
         break;
       }
+      case ControlMessage::map_device: {
+        const auto id = from.number<std::uint64_t>();
+        heddle_shared_memory told{};
+        const std::string_view bytes = from.text();
+        std::memcpy(&told, bytes.data(), std::min(bytes.size(), sizeof told));
+        memory_.map_device(id, told, message.descriptor);
+        break;
+      }
       case ControlMessage::forget:
         memory_.forget(from.number<std::uint64_t>());
         break;
@@ -258,6 +267,12 @@ void Worker::call_node(WorkerLane& lane, CallKind kind, const heddle_node_desc& 
     lane.tell(LaneMessage::deferred, {});
     status = call->wait_until_complete();
   }
+  // What has failed as well: the engine gets back what this work reads and writes.
+  heddle_status* const late = call->finish_device_work();
+  if (status == nullptr)
+    status = late;
+  else
+    free_status(late);
   throw_status(status, "");
   call->write_outputs(to);
 }

@@ -10,9 +10,7 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view what) {
   throw Error(Code::unsupported,
-              cat(what,
-                  ", which a node in a worker cannot do: it has host memory alone. Leave its "
-                  "plugin out of --isolate"));
+              cat(what, ", which a node in a worker cannot do. Leave its plugin out of --isolate"));
 }
 
 }  // namespace
@@ -23,6 +21,10 @@ WorkerCall::WorkerCall(WorkerLane& lane, const heddle_node_desc& desc, BytesRead
   about_.compute = from.number<heddle_dtype>();
   about_.preview = from.number<std::int32_t>();
   about_.element = from.number<std::uint64_t>();
+  if (const std::string_view device = from.text(); !device.empty())
+    device_ = &lane.memory().devices().open(device);
+  end_.use_device(device_);
+  if (device_ != nullptr) about_.failed_waits = device_->device().failed_waits();
   for (std::uint32_t left = from.count(); left > 0; --left)
     inputs_.push_back(read_value(from, end_));
   for (std::uint32_t left = from.count(); left > 0; --left) {
@@ -131,10 +133,35 @@ Tensor WorkerCall::make_host(const heddle_tensor_info& given) {
   return lane_.memory().tensor(BytesReader(answer).number<std::uint64_t>(), 0, info);
 }
 
+// In memory of the engine, which counts it.
+Tensor WorkerCall::make(const heddle_tensor_info& given) {
+  if (device_ == nullptr) return make_host(given);
+  const heddle_tensor_info info = checked_info(given, "tensor");
+  BytesWriter body;
+  body.number(std::uint64_t(span_bytes(info)));
+  body.text(describe(info));
+  const std::string answer = lane_.ask(LaneMessage::make_device, body);
+  return lane_.memory().device_tensor(BytesReader(answer).number<std::uint64_t>(), 0, info,
+                                      *device_);
+}
+
 Tensor WorkerCall::upload(const heddle_tensor_info& given, const void* src) {
-  Tensor tensor = make_host(make_info(given.dtype, std::span(given.shape, given.rank)));
-  if (const std::uint64_t bytes = dense_bytes(tensor->info); bytes > 0)
+  Tensor tensor = make(make_info(given.dtype, std::span(given.shape, given.rank)));
+  const std::uint64_t bytes = dense_bytes(tensor->info);
+  if (bytes == 0) return tensor;
+  if (device_ == nullptr) {
     std::memcpy(tensor->data(), src, bytes);
+    return tensor;
+  }
+  try {
+    device_->with_stream([&](Stream& stream) {
+      device_->device().copy(stream, &device_->device(), tensor->data(), nullptr, src, bytes);
+    });
+    device_->synchronize();  // the node may change what is at `src`
+  } catch (...) {
+    device_->settle();  // or free it
+    throw;
+  }
   return tensor;
 }
 
@@ -142,12 +169,34 @@ void WorkerCall::read(heddle_tensor* tensor, void* dst, std::size_t bytes) {
   if (bytes != dense_bytes(tensor->info))
     throw Error(Code::invalid_argument, cat("reading ", describe(tensor->info), " into ", bytes,
                                             " bytes; it has ", dense_bytes(tensor->info)));
-  if (bytes > 0) gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
+  if (bytes == 0) return;
+  if (device_ != nullptr) return device_->read(Tensor::share(tensor), dst, bytes);
+  gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
 }
 
-void WorkerCall::op(std::uint32_t op, std::span<heddle_tensor* const>,
-                    std::span<heddle_tensor* const>, std::span<const std::byte>) {
-  refuse(cat(desc_.type, " runs the op ", quote(op_name(op)), " on a device"));
+void WorkerCall::op(std::uint32_t op, std::span<heddle_tensor* const> in,
+                    std::span<heddle_tensor* const> out, std::span<const std::byte> attrs) {
+  if (device_ == nullptr)
+    refuse(cat(desc_.type,
+               " is not placed on a device that shares its memory with workers, and runs the op ",
+               quote(op_name(op)), " there"));
+  device_->op(op, in, out, attrs);
+}
+
+heddle_status* WorkerCall::finish_device_work() {
+  if (device_ == nullptr) return nullptr;
+  heddle_status* const failure = to_status([&] {
+    device_->synchronize();
+    // All calls of a worker share a stream, and a failure is told once: maybe to another call.
+    const Device& its = device_->device();
+    if (its.failed_waits() != about_.failed_waits)
+      throw Error(
+          Code::io,
+          cat(its.name(), ": the device failed while the node used it: ", its.last_failure()));
+  });
+  if (failure != nullptr) device_->settle();
+  device_->trim_quietly();
+  return failure;
 }
 
 Value WorkerCall::build_model(std::string_view, const Checkpoint&, const heddle_value*) {
@@ -203,6 +252,7 @@ bool WorkerCall::at_boundary() {
 }
 
 void WorkerCall::save_state(Value state) {
+  if (device_ != nullptr) device_->synchronize();  // the engine reads it at once
   BytesWriter body;
   write_value(body, state.get(), end_);
   (void)lane_.ask(LaneMessage::save_state, body);

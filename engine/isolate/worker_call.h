@@ -25,6 +25,9 @@ class WorkerCall final : public heddle_ctx {
   void write_outputs(BytesWriter& to);
   void write_wanted(BytesWriter& to) const;
   bool is_deferred() const { return completion_ != nullptr; }
+  // Waits for what the node has enqueued on its device, and gives back what kernels have worked in.
+  // Gives what failed.
+  heddle_status* finish_device_work();
   heddle_status* wait_until_complete();
 
   const heddle_value* input(std::uint32_t index) override;
@@ -41,10 +44,12 @@ class WorkerCall final : public heddle_ctx {
   void send_picture(std::string_view png) override;
   void do_not_cache() override;
   const char* node() const override { return about_.node.c_str(); }
-  const char* device() const override { return "host"; }
+  const char* device() const override {
+    return device_ == nullptr ? "host" : device_->device().name().c_str();
+  }
   heddle_dtype compute() const override { return about_.compute; }
-  void* stream() override { return nullptr; }
-  Tensor make(const heddle_tensor_info& info) override { return make_host(info); }
+  void* stream() override { return device_ == nullptr ? nullptr : device_->native_stream(); }
+  Tensor make(const heddle_tensor_info& info) override;
   Tensor make_host(const heddle_tensor_info& info) override;
   Tensor upload(const heddle_tensor_info& info, const void* src) override;
   void read(heddle_tensor* tensor, void* dst, std::size_t bytes) override;
@@ -76,11 +81,13 @@ class WorkerCall final : public heddle_ctx {
   WorkerLane& lane_;
   WorkerEnd end_;
   const heddle_node_desc& desc_;
+  DeviceState* device_ = nullptr;  // that the call is placed on; nullptr: in host memory
   struct About {
     std::string node;
     heddle_dtype compute = 0;
     std::int32_t preview = 0;
     std::uint64_t element = 0;
+    std::uint64_t failed_waits = 0;  // on its device, when the call began
   } about_;
   mutable std::atomic<bool> has_heard_cancelled_{false};
   std::vector<Value> inputs_, outputs_;

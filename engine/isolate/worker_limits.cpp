@@ -124,7 +124,9 @@ void enter_worker(const WorkerSettings& settings) {
   fill_standard_descriptors();
   close_others();
   ::signal(SIGPIPE, SIG_IGN);  // whoever reads the log may go: an error of write(), as in heddle
-  const rlimit none{0, 0};
+  // One byte, which is less than any dump. With 0 the kernel would still start the program that
+  // core_pattern may name (core(5)).
+  const rlimit none{1, 1};
   ::setrlimit(RLIMIT_CORE, &none);
 }
 

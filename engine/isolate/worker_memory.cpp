@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/text.h"
+#include "engine/device/sharing.h"
 #include "engine/tensor/shape.h"
 
 namespace heddle::engine {
@@ -29,6 +30,21 @@ class MappedStorage final : public Storage {
 
  private:
   const std::shared_ptr<SharedMemory> memory_;
+  const std::shared_ptr<ReleasedCounts> released_;
+};
+
+// Those of one on a device.
+class MappedDeviceMemory final : public DeviceMemory {
+ public:
+  MappedDeviceMemory(DeviceState& state, std::uint64_t id, std::byte* data, std::uint64_t bytes,
+                     std::shared_ptr<ReleasedCounts> released)
+      : DeviceMemory(state, data, bytes), id(id), released_(std::move(released)) {}
+  ~MappedDeviceMemory() override { released_->lock()->memory[id] += received; }
+
+  const std::uint64_t id;
+  std::uint64_t received = 1;  // guarded by the lock of all of devices
+
+ private:
   const std::shared_ptr<ReleasedCounts> released_;
 };
 
@@ -77,6 +93,45 @@ void WorkerMemory::map(std::uint64_t id, std::shared_ptr<SharedMemory> memory) {
 void WorkerMemory::forget(std::uint64_t id) {
   mapped_.lock()->erase(id);
   storages_.lock()->erase(id);
+  of_devices_.lock()->erase(id);
+}
+
+WorkerMemory::OfDevice::~OfDevice() {
+  if (data != nullptr) unmap_shared(device->device(), data);
+}
+
+void WorkerMemory::map_device(std::uint64_t id, const heddle_shared_memory& told, int descriptor) {
+  of_devices_.lock()->emplace(id, std::make_unique<OfDevice>(told, descriptor));
+  has_told_.notify_all();
+}
+
+Tensor WorkerMemory::device_tensor(std::uint64_t id, std::uint64_t offset_bytes,
+                                   const heddle_tensor_info& info, DeviceState& device) {
+  auto all = of_devices_.lock();
+  all.wait(has_told_, [&](const AllOfDevices& told) { return told.contains(id); });
+  OfDevice& its = *all->at(id);
+  if (its.data == nullptr) {
+    heddle_shared_memory told = its.told;
+    told.descriptor = its.descriptor.number();
+    its.data = map_shared(device.device(), told, true);
+    its.device = &device;
+    (void)its.descriptor.close();  // a process has not many
+  }
+  std::shared_ptr<Storage> storage = its.storage.lock();
+  if (storage != nullptr) {
+    ++static_cast<MappedDeviceMemory&>(*storage).received;
+  } else {
+    storage =
+        std::make_shared<MappedDeviceMemory>(*its.device, id, its.data, its.told.bytes, released_);
+    its.storage = storage;
+  }
+  return make_tensor(info, std::move(storage), offset_bytes);
+}
+
+bool WorkerMemory::find_on_device(const Tensor& tensor, std::uint64_t& id) {
+  const auto* mapped = dynamic_cast<const MappedDeviceMemory*>(tensor->storage.get());
+  if (mapped != nullptr) id = mapped->id;
+  return mapped != nullptr;
 }
 
 std::shared_ptr<SharedMemory> WorkerMemory::wait_for(std::uint64_t id) {
@@ -154,6 +209,8 @@ void WorkerMemory::drop_object(std::uint64_t id, std::uint64_t count) {
 
 void WorkerMemory::write_released(BytesWriter& to) {
   const Released released = std::exchange(*released_->lock(), {});
+  // A node may have let memory go with work on it under way, in another call, too. In this order.
+  if (!released.memory.empty()) devices_.settle();
   for (const auto* counts : {&released.memory, &released.handles}) {
     to.number(std::uint32_t(counts->size()));
     for (const auto& [id, count] : *counts) {
@@ -188,6 +245,18 @@ void WorkerEnd::write_tensor(BytesWriter& to, const Tensor& tensor) {
     return to.number(lent->id);
   }
   std::uint64_t id = 0;
+  if (WorkerMemory::find_on_device(tensor, id)) {
+    to.number(std::uint8_t(TensorPlace::device));
+    write_info(to, tensor->info);
+    to.number(id);
+    return to.number(tensor->offset_bytes);
+  }
+  if (const auto* own = dynamic_cast<const DeviceMemory*>(tensor->storage.get())) {
+    const Tensor host = make_host_tensor(
+        make_info(tensor->info.dtype, std::span(tensor->info.shape, tensor->info.rank)));
+    own->state().read(tensor, host->data(), dense_bytes(host->info));
+    return write_message_tensor(to, host);
+  }
   if (!WorkerMemory::find(tensor, id)) return write_message_tensor(to, tensor);
   to.number(std::uint8_t(TensorPlace::shared));
   write_info(to, tensor->info);
@@ -202,6 +271,12 @@ Tensor WorkerEnd::read_tensor(BytesReader& from) {
   if (place == TensorPlace::shared) {
     const auto id = from.number<std::uint64_t>();
     return memory_.tensor(id, from.number<std::uint64_t>(), info);
+  }
+  if (place == TensorPlace::device) {
+    if (device_ == nullptr)
+      throw Error(Code::internal, "the engine sends a tensor of a device, and names none");
+    const auto id = from.number<std::uint64_t>();
+    return memory_.device_tensor(id, from.number<std::uint64_t>(), info, *device_);
   }
   return read_elements(from, info, [&] { return make_host_tensor(info); });
 }

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <new>
 
-#include "engine/base/error.h"
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -38,7 +37,7 @@ WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesy
     described_ = control_->receive().body;
   } catch (const ChannelClosed&) {
     throw Error(Code::io, cat(settings.plugin, ": the worker that was to load the plugin ",
-                              end(is_slow), " before it had"));
+                              end(is_slow).how, " before it had"));
   } catch (...) {
     end(true);
     throw;
@@ -48,10 +47,10 @@ WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesy
 
 WorkerProcess::~WorkerProcess() { end(false); }
 
-std::string WorkerProcess::end(bool hangs) {
+WorkerProcess::Ending WorkerProcess::end(bool hangs, const std::optional<Error>& because) {
   Lent lent;  // goes without the locks
   const auto ended = end_.lock();
-  if (!ended->empty()) return *ended;
+  if (*ended) return **ended;
   is_alive_ = false;
   control_->shut_down();  // first: nothing of what follows waits until the worker listens
   memory_.written->close();
@@ -60,11 +59,11 @@ std::string WorkerProcess::end(bool hangs) {
   std::swap(lent, *lent_.lock());
   if (hangs) {
     kill_process(process_);
-    *ended = "was ended";
+    *ended = Ending{"was ended", because};
   } else {
-    *ended = end_process(process_);
+    *ended = Ending{end_process(process_), because};
   }
-  return *ended;
+  return **ended;
 }
 
 std::unique_ptr<Lane> WorkerProcess::take_lane() {
@@ -117,7 +116,7 @@ void WorkerProcess::lend(const std::shared_ptr<SharedStorage>& storage, bool is_
   storage->buffer().map_in(control_, is_writable);
   const auto lent = lent_.lock();
   if (!is_alive_) return;  // nobody would give it back
-  LentMemory& memory = lent->memory[storage->buffer().id()];
+  LentMemory& memory = lent->memory.by_id[storage->buffer().id()];
   memory.storage = storage;
   ++memory.count;
   if (!is_writable || memory.is_written) return;
@@ -125,10 +124,28 @@ void WorkerProcess::lend(const std::shared_ptr<SharedStorage>& storage, bool is_
   lent->written_bytes += storage->bytes();
 }
 
+void WorkerProcess::lend(const std::shared_ptr<SharedDeviceMemory>& memory) {
+  memory->buffer().map_in(control_);
+  const auto lent = lent_.lock();
+  if (!is_alive_) return;
+  LentMemory& its = lent->memory.by_id[memory->buffer().id()];
+  its.device = memory;
+  ++its.count;
+}
+
+std::shared_ptr<SharedDeviceMemory> WorkerProcess::lent_device_memory(std::uint64_t id) const {
+  const auto lent = lent_.lock();
+  const auto found = lent->memory.by_id.find(id);
+  if (found == lent->memory.by_id.end() || found->second.device == nullptr)
+    throw Error(Code::internal,
+                cat("a worker gives memory ", id, " of a device, which it does not have"));
+  return found->second.device;
+}
+
 std::shared_ptr<SharedStorage> WorkerProcess::lent_memory(std::uint64_t id) const {
   const auto lent = lent_.lock();
-  const auto found = lent->memory.find(id);
-  if (found == lent->memory.end())
+  const auto found = lent->memory.by_id.find(id);
+  if (found == lent->memory.by_id.end() || found->second.storage == nullptr)
     throw Error(Code::internal, cat("a worker gives memory ", id, ", which it does not have"));
   return found->second.storage;
 }
@@ -136,55 +153,92 @@ std::shared_ptr<SharedStorage> WorkerProcess::lent_memory(std::uint64_t id) cons
 std::uint64_t WorkerProcess::lend(Value value) {
   const auto lent = lent_.lock();
   const std::uint64_t id = ++lent->last_value;
-  if (is_alive_) lent->values[id] = {std::move(value), 1};
+  if (is_alive_) lent->values.by_id[id] = {std::move(value), 1};
   return id;
 }
 
 Value WorkerProcess::lent_value(std::uint64_t id) const {
   const auto lent = lent_.lock();
-  const auto found = lent->values.find(id);
-  if (found == lent->values.end())
+  const auto found = lent->values.by_id.find(id);
+  if (found == lent->values.by_id.end())
     throw Error(Code::internal, cat("a worker gives the value ", id, ", which it does not have"));
   return found->second.value;
 }
 
-template <class All, class Gone>
-void WorkerProcess::let_go(Lent& lent, All& all, std::uint64_t id, std::uint64_t count,
-                           Gone& gone) {
-  const auto found = all.find(id);
-  if (found == all.end()) return;
+template <class T>
+void WorkerProcess::let_go(const Lent& lent, LentThings<T>& things, std::uint64_t id,
+                           std::uint64_t count) {
+  const auto found = things.by_id.find(id);
+  if (found == things.by_id.end() || found->second.count == 0) return;
+  if (count >= found->second.count) things.unused.push_back(id);
   found->second.count -= std::min(count, found->second.count);
-  if (found->second.count > 0) return;
-  if constexpr (requires { found->second.is_written; })
-    if (found->second.is_written) lent.written_bytes -= found->second.storage->bytes();
-  gone.push_back(std::move(found->second));
-  all.erase(found);
+  found->second.last_call = lent.last_call;
+}
+
+template <class T>
+void WorkerProcess::take_unused(Lent& lent, LentThings<T>& things, std::vector<T>& gone) {
+  gone.reserve(things.unused.size());
+  std::erase_if(things.unused, [&](std::uint64_t id) {
+    const auto found = things.by_id.find(id);
+    if (found == things.by_id.end() || found->second.count > 0) return true;  // it came again
+    if (!lent.calls.empty() && *lent.calls.begin() <= found->second.last_call) return false;
+    if constexpr (requires { found->second.is_written; })
+      if (found->second.is_written) lent.written_bytes -= found->second.storage->bytes();
+    gone.push_back(std::move(found->second));
+    things.by_id.erase(found);
+    return true;
+  });
+}
+
+std::uint64_t WorkerProcess::begin_call() {
+  const auto lent = lent_.lock();
+  const std::uint64_t call = ++lent->last_call;
+  lent->calls.insert(call);
+  return call;
+}
+
+void WorkerProcess::end_call(std::uint64_t call) noexcept {
+  Gone gone;  // goes without the lock
+  const auto lent = lent_.lock();
+  lent->calls.erase(call);
+  try {
+    take_unused(*lent, gone);
+  } catch (const std::bad_alloc&) {
+    // The end of the next call takes them.
+  }
+}
+
+void WorkerProcess::take_unused(Lent& lent, Gone& gone) {
+  take_unused(lent, lent.memory, gone.memory);
+  take_unused(lent, lent.values, gone.values);
 }
 
 void WorkerProcess::release(BytesReader& from) {
-  std::vector<LentMemory> memory;  // go without the lock
-  std::vector<LentValue> values;
+  Gone gone;
   const auto lent = lent_.lock();
-  const auto read = [&](auto& all, auto& gone) {
+  const auto read = [&](auto& things) {
     for (std::uint32_t left = from.count(); left > 0; --left) {
       const auto id = from.number<std::uint64_t>();
-      let_go(*lent, all, id, from.number<std::uint64_t>(), gone);
+      let_go(*lent, things, id, from.number<std::uint64_t>());
     }
   };
-  read(lent->memory, memory);
-  read(lent->values, values);
+  read(lent->memory);
+  read(lent->values);
+  take_unused(*lent, gone);
 }
 
 void WorkerProcess::take_back_memory(std::uint64_t id) {
-  std::vector<LentMemory> gone;
+  Gone gone;
   const auto lent = lent_.lock();
-  let_go(*lent, lent->memory, id, 1, gone);
+  let_go(*lent, lent->memory, id, 1);
+  take_unused(*lent, gone);
 }
 
 void WorkerProcess::take_back_value(std::uint64_t id) {
-  std::vector<LentValue> gone;
+  Gone gone;
   const auto lent = lent_.lock();
-  let_go(*lent, lent->values, id, 1, gone);
+  let_go(*lent, lent->values, id, 1);
+  take_unused(*lent, gone);
 }
 
 void WorkerProcess::drop(DropKind kind, std::uint64_t id) {

@@ -4,9 +4,13 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "engine/base/error.h"
+#include "engine/isolate/device_buffers.h"
 #include "engine/isolate/shared_buffers.h"
 #include "engine/isolate/spawner.h"
 #include "engine/isolate/values.h"
@@ -38,9 +42,14 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   const std::string& described() const { return described_; }
   bool is_alive() const { return is_alive_; }
   bool has_ended_unseen() const { return is_alive_ && has_ended(process_); }
+  struct Ending {
+    std::string how;
+    std::optional<Error> because;  // the failure that the engine has ended it for
+  };
   // Ends it, unless that is done, with what it has started, and tells how it ended, the same to
-  // all. It holds nothing of the engine's any more. `hangs`: it is not waited for.
-  std::string end(bool hangs);
+  // all. It holds nothing of the engine's any more. `hangs`: it is not waited for. `because`: what
+  // other calls that were under way there are told.
+  Ending end(bool hangs, const std::optional<Error>& because = std::nullopt);
 
   // Throws io.
   std::unique_ptr<Lane> take_lane();
@@ -54,8 +63,16 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
   // Sends it, and keeps it as long as the worker has it.
   void lend(const std::shared_ptr<SharedStorage>& storage, bool is_writable);
   std::shared_ptr<SharedStorage> lent_memory(std::uint64_t id) const;  // throws internal
+  // The same with memory of a device, which it may write.
+  void lend(const std::shared_ptr<SharedDeviceMemory>& memory);
+  std::shared_ptr<SharedDeviceMemory> lent_device_memory(std::uint64_t id) const;
   std::uint64_t lend(Value value);
   Value lent_value(std::uint64_t id) const;  // throws internal
+  // A call is under way from one to the other, which takes what the first gave. What the worker
+  // lets go stays known until all calls that are under way then have ended: one of them may have
+  // given it just before, in a message that is read later.
+  std::uint64_t begin_call();
+  void end_call(std::uint64_t call) noexcept;
   // What a worker has let go, as it tells at the end of a call.
   void release(BytesReader& from);
   // The same of one thing, which it has not been told of.
@@ -73,17 +90,27 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
 
  private:
   struct LentMemory {
-    std::shared_ptr<SharedStorage> storage;
+    std::shared_ptr<SharedStorage> storage;      // or
+    std::shared_ptr<SharedDeviceMemory> device;  // this
     std::uint64_t count = 0;
+    std::uint64_t last_call = 0;  // the last one that had begun when the count came to 0
     bool is_written = false;
   };
   struct LentValue {
     Value value;
     std::uint64_t count = 0;
+    std::uint64_t last_call = 0;
+  };
+  template <class T>
+  struct LentThings {
+    std::map<std::uint64_t, T> by_id;
+    std::vector<std::uint64_t> unused;  // ids whose count has come to 0
   };
   struct Lent {
-    std::map<std::uint64_t, LentMemory> memory;
-    std::map<std::uint64_t, LentValue> values;
+    LentThings<LentMemory> memory;
+    LentThings<LentValue> values;
+    std::set<std::uint64_t> calls;  // those under way
+    std::uint64_t last_call = 0;
     std::uint64_t last_value = 0;
     std::uint64_t written_bytes = 0;  // of memory that it may write
   };
@@ -95,15 +122,24 @@ class WorkerProcess : public std::enable_shared_from_this<WorkerProcess> {
     std::shared_ptr<SharedBuffers> read =
         std::make_shared<SharedBuffers>(SharedMemory::Writers::owner);
   };
-  template <class All, class Gone>
-  static void let_go(Lent& lent, All& all, std::uint64_t id, std::uint64_t count, Gone& gone);
+  template <class T>
+  static void let_go(const Lent& lent, LentThings<T>& things, std::uint64_t id,
+                     std::uint64_t count);
+  // Moves what no call can name any more to `gone`.
+  struct Gone {
+    std::vector<LentMemory> memory;
+    std::vector<LentValue> values;
+  };
+  static void take_unused(Lent& lent, Gone& gone);
+  template <class T>
+  static void take_unused(Lent& lent, LentThings<T>& things, std::vector<T>& gone);
 
   const std::shared_ptr<Spawner> spawner_;
   pid_t process_ = 0;
   std::shared_ptr<WorkerControl> control_;
   std::string described_;
   std::atomic<bool> is_alive_{true};
-  Guarded<std::string> end_;  // empty: it has not ended
+  Guarded<std::optional<Ending>> end_;  // nothing: it has not ended
   Guarded<std::vector<std::unique_ptr<Lane>>> lanes_;
   const Memory memory_;
   Guarded<Lent> lent_;

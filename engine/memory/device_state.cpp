@@ -33,7 +33,7 @@ DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse us
 DeviceMemory::~DeviceMemory() {
   if (use_ == MemoryUse::local)
     state_.pool().free(data_);
-  else
+  else if (use_ == MemoryUse::inbound)
     state_.retire_inbound(data_);
 }
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
@@ -53,6 +53,8 @@ DeviceState::DeviceState(std::shared_ptr<const Device> device,
 }
 
 DeviceState::~DeviceState() {
+  for (const auto& weak : std::exchange(*guests_.lock(), {}))
+    if (const auto guest = weak.lock()) guest->leave();
   for (Ledger* each = ledger_.get(); each != nullptr; each = each->parent())
     each->remove_evict_callback(this);
   release_all();
@@ -68,7 +70,7 @@ std::byte* DeviceState::allocate_inbound(std::uint64_t bytes, const PieceUse& us
 void DeviceState::trim() {
   reclaim_inbound();
   inbound_.trim();  // what was retired is passed when it is given back
-  if (!pool_.has_free_chunks()) return;
+  if (!pool_.has_free_chunks() && !has_guests()) return;
   const std::uint64_t until = pool_.now();
   const Event reached(*device_);
   record(reached);
@@ -260,10 +262,15 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
     heddle_tensor* const to[] = {dense.get()};
     op(op_id(HEDDLE_OP_COPY), from, to, {});
   }
-  with_stream([&](Stream& stream) {
-    device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes);
-  });
-  synchronize();
+  try {
+    with_stream([&](Stream& stream) {
+      device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes);
+    });
+    synchronize();
+  } catch (...) {
+    settle();  // what was enqueued writes to `dst`, which the caller frees
+    throw;
+  }
 }
 
 void DeviceState::follow(DeviceState& other) {
@@ -341,7 +348,7 @@ bool DeviceState::close() {
     fence_.reset();
   }
   trim_quietly();
-  if (memory_use().reserved > 0) return false;
+  if (memory_use().reserved > 0 || has_guests()) return false;
   for (Copies& copies : copies_) {
     const std::lock_guard lock(copies.mutex);
     copies.stream.reset();
@@ -352,6 +359,16 @@ bool DeviceState::close() {
   }
   if (device_->has_context().value_or(false)) device_->release_context();
   return true;
+}
+
+void DeviceState::add_guest(std::weak_ptr<DeviceGuest> guest) {
+  const auto guests = guests_.lock();
+  std::erase_if(*guests, [](const auto& other) { return other.expired(); });
+  guests->push_back(std::move(guest));
+}
+
+bool DeviceState::has_guests() {
+  return std::ranges::any_of(*guests_.lock(), [](const auto& guest) { return !guest.expired(); });
 }
 
 void DeviceState::record(const Event& event) {

@@ -26,10 +26,11 @@ class HostWeights;
 // Which pool memory is of. local: written and freed in the main stream's order. inbound: written by
 // copy streams while the main stream goes on, so that a freed piece waits until the main stream is
 // past its last reader.
-enum class MemoryUse { local, inbound };
+// beside: none: whoever has taken it of the device frees it.
+enum class MemoryUse { local, inbound, beside };
 
-// Pool memory with an owner.
-class DeviceMemory final : public Storage {
+// Memory of a device with an owner: of its pools, or beside them.
+class DeviceMemory : public Storage {
  public:
   DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse use = MemoryUse::local,
                const PieceUse& piece = {});
@@ -41,6 +42,11 @@ class DeviceMemory final : public Storage {
   void wait() const override;
   DeviceState& state() const { return state_; }
 
+ protected:
+  // Beside the pools. Work on it is enqueued as on memory of theirs.
+  DeviceMemory(DeviceState& state, std::byte* data, std::uint64_t bytes)
+      : state_(state), use_(MemoryUse::beside), data_(data), bytes_(bytes) {}
+
  private:
   DeviceState& state_;
   const MemoryUse use_;
@@ -48,10 +54,21 @@ class DeviceMemory final : public Storage {
   std::uint64_t bytes_;
 };
 
+// Who has taken memory of a device beside its pools, and may be there longer than the device's
+// state.
+class DeviceGuest {
+ public:
+  virtual ~DeviceGuest() = default;
+  // The state goes: gives the memory back, now.
+  virtual void leave() noexcept = 0;
+};
+
 // Copies from other devices and to them have streams of their own, so that they overlap with
 // computing and with each other.
 enum class CopyStream { in = 0, out = 1 };
 
+// Over 15 members: all that the engine has of a device while it is open, much of it with a lock of
+// its own.
 class DeviceState {
  public:
   // `ledger`: of this device; outlives it. nullptr: one without a budget.
@@ -113,6 +130,10 @@ class DeviceState {
 
   // What is enqueued here from now on runs after what is enqueued on `other` so far.
   void follow(DeviceState& other);
+
+  // From now on it is told before the state goes. close() gives nothing back while it is there.
+  void add_guest(std::weak_ptr<DeviceGuest> guest);
+  const std::shared_ptr<Ledger>& share_ledger() const { return ledger_; }  // for guests
 
   // A wait for all that is enqueued so far; throws what failed.
   void synchronize();
@@ -205,6 +226,8 @@ class DeviceState {
   std::optional<Fence> fence_;  // guarded by fence_mutex_
   std::mutex retired_mutex_;
   std::deque<Retired> retired_;  // guarded by retired_mutex_
+  bool has_guests();
+  Guarded<std::vector<std::weak_ptr<DeviceGuest>>> guests_;
 };
 
 }  // namespace heddle::engine

@@ -182,6 +182,15 @@ std::string compute_of(const DeviceSelection& selection, const DeviceNames& devi
   return *found;
 }
 
+// Those that another process loads to open one of the devices.
+std::vector<std::string> files_of_devices(const LoadedPlugins& plugins) {
+  std::vector<std::string> files;
+  for (const auto& plugin : plugins.plugins)
+    if (!plugin->provide(HEDDLE_DEVICES).empty() || !plugin->provide(HEDDLE_KERNELS).empty())
+      files.push_back(plugin->path().string());
+  return files;
+}
+
 std::vector<std::string> names_of(const std::vector<Wanted>& wanted) {
   std::vector<std::string> names;
   for (const Wanted& w : wanted) names.push_back(w.name());
@@ -202,6 +211,8 @@ void add_option_frame(Error& error, const DeviceSelection& selection, const Want
     error.at(option_frame("device_options", kind));
   else if (is_about("threads") && selection.threads > 0)
     error.at(option_frame("threads"));
+  else if (is_about("attention_dtype") && !selection.attention_dtype.empty())
+    error.at(option_frame("attention_dtype"));
   else if (is_about("compute") && compute != nullptr)
     error.at(option_frame("compute", by->first));
 }
@@ -220,6 +231,7 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
                   cat("a compute type is given for ", quote(name),
                       ", which is not among the devices used: ", join(names_of(wanted), ", ")))
           .at(option_frame("compute", name));
+  const std::vector<std::string> device_plugins = files_of_devices(plugins);
   std::map<const DeviceKind*, std::int64_t> opened_of, wanted_of;
   for (const Wanted& w : wanted) ++wanted_of[w.kind];
   std::vector<std::shared_ptr<const Device>> opened;
@@ -240,6 +252,8 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
     if (const std::string compute = compute_of(selection, w.identity.names); !compute.empty())
       add("compute", make_value(compute));
     if (selection.reference_kernels) add("kernels", make_value("reference"));
+    if (!selection.attention_dtype.empty() && selection.attention_dtype != "default")
+      add("attention_dtype", make_value(selection.attention_dtype));
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
     try {
@@ -250,8 +264,8 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
         add_option_frame(error, selection, w);
       throw;
     }
-    opened.push_back(
-        std::make_shared<const Device>(w.identity, *w.kind->desc, raw, w.kind->plugin));
+    opened.push_back(std::make_shared<const Device>(w.identity, *w.kind->desc, raw, w.kind->plugin,
+                                                    DeviceSource{device_plugins, w.index, record}));
   }
   const std::vector<std::shared_ptr<Ledger>> ledgers = make_ledgers(opened, selection.memory);
   std::vector<RunDevice> devices;

@@ -18,6 +18,7 @@ struct DeviceSelection {
   std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;
+  std::string attention_dtype = {};  // "fp8_e4m3fn"; empty, "default": every device's own
   std::map<std::string, std::string>
       options;  // device kind -> JSON object: what its plugin is opened with, besides the above
   HealthPolicy health;  // of every device

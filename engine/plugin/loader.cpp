@@ -10,6 +10,7 @@
 #include "engine/base/text.h"
 #include "engine/device/device_desc.h"
 #include "engine/device/status.h"
+#include "engine/graph/literal.h"
 #include "engine/plugin/host.h"
 #include "engine/plugin/library.h"
 #include "heddle/abi/device.h"
@@ -75,12 +76,25 @@ void check_model(const heddle_model_desc& model, std::string_view plugin) {
   if (model.build == nullptr) fail(which + "the function 'build'");
 }
 
+// Of two things of one name that one plugin brings, the second would quietly stand for the first.
+void check_names(std::vector<std::string_view> names, std::string_view what,
+                 std::string_view plugin) {
+  std::ranges::sort(names);
+  if (const auto twice = std::ranges::adjacent_find(names); twice != names.end())
+    throw Error(Code::invalid_argument, cat("plugin ", quote(plugin), " brings the ", what, " ",
+                                            quote(*twice), " twice. Rename one of them"));
+}
+
 // What a plugin brings, checked.
 struct Brought {
   explicit Brought(const std::shared_ptr<const Plugin>& plugin) {
-    for (const void* desc : plugin->provide(HEDDLE_NODES))
+    std::vector<std::string_view> types, kinds;
+    for (const void* desc : plugin->provide(HEDDLE_NODES)) {
       nodes.push_back(std::make_shared<NodeType>(static_cast<const heddle_node_desc*>(desc),
                                                  plugin->id(), plugin));
+      types.push_back(nodes.back()->name());
+    }
+    check_names(std::move(types), "node type", plugin->id());
     for (const void* desc : plugin->provide(HEDDLE_MODELS)) {
       models.push_back(static_cast<const heddle_model_desc*>(desc));
       check_model(*models.back(), plugin->id());
@@ -88,10 +102,12 @@ struct Brought {
     for (const void* desc : plugin->provide(HEDDLE_DEVICES)) {
       devices.push_back(static_cast<const heddle_device_desc*>(desc));
       check_device_desc(*devices.back(), plugin->id());
+      kinds.emplace_back(devices.back()->kind);
       for (const heddle_kernel* const* k = devices.back()->kernels; k != nullptr && *k != nullptr;
            ++k)
         kernels.push_back(*k);
     }
+    check_names(std::move(kinds), "device kind", plugin->id());
     for (const void* desc : plugin->provide(HEDDLE_KERNELS))
       kernels.push_back(static_cast<const heddle_kernel*>(desc));
     for (const heddle_kernel* kernel : kernels) KernelTable::check(kernel, plugin->id());
@@ -102,6 +118,23 @@ struct Brought {
   std::vector<const heddle_kernel*> kernels;
 };
 
+// Whose kernels of an op run is decided call by call: a plugin that quietly takes over the work of
+// a device would be looked for in vain when its results differ.
+void tell_of_shared_ops(const KernelTable& table, const std::vector<const heddle_kernel*>& brought,
+                        const std::string& plugin) {
+  std::map<std::pair<std::string_view, std::string_view>, const std::string*> others;
+  for (const KernelTable::Entry& there : table.all())
+    others.try_emplace({there.kernel->device_kind, there.kernel->op}, &there.plugin);
+  std::map<std::pair<std::string_view, const std::string*>, std::set<std::string>> shared;
+  for (const heddle_kernel* kernel : brought)
+    if (const auto other = others.find({kernel->device_kind, kernel->op}); other != others.end())
+      shared[{kernel->device_kind, other->second}].emplace(kernel->op);
+  for (const auto& [with, ops] : shared)
+    log(Level::info, cat("plugin ", quote(plugin), " has kernels for ", with.first,
+                         " beside those of plugin ", quote(*with.second), ": ", join(ops, ", "),
+                         ". Of each call that one runs it that says it fits better"));
+}
+
 // All of it or nothing: of a plugin that is refused nothing is used.
 void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   const Brought brought(plugin);
@@ -109,8 +142,26 @@ void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   for (const heddle_model_desc* model : brought.models)
     all.catalog->add(ModelFamily{model, plugin->id(), plugin});
   for (const heddle_device_desc* device : brought.devices) all.devices.push_back({device, plugin});
+  tell_of_shared_ops(*all.kernels, brought.kernels, plugin->id());
   for (const heddle_kernel* kernel : brought.kernels)
     all.kernels->add(kernel, plugin->id(), plugin);
+}
+
+// A default that its own input does not take is no reason to refuse a plugin: a workflow that gives
+// a value runs. When all choices are there.
+void warn_of_defaults(const Catalog& catalog) {
+  LiteralReader literals(catalog);
+  for (const std::string_view name : catalog.type_names()) {
+    const NodeTypeRef type = catalog.find(name);
+    for (std::uint32_t i = 0; i < type->input_count(); ++i) {
+      const std::optional<Literal>& value = literals.default_of(type->input(i), type->check(i));
+      if (const auto* fault = value ? std::get_if<LiteralFault>(&*value) : nullptr)
+        log(Level::warning,
+            cat("plugin ", quote(type->plugin()), ", node type ", quote(name), ": input ",
+                quote(type->input(i).name), " does not take its own default: ", fault->text,
+                " A workflow has to give a value"));
+    }
+  }
 }
 
 std::vector<std::filesystem::path> shared_objects(const std::filesystem::path& folder) {
@@ -302,7 +353,7 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
     }
     for (const std::filesystem::path& file : files) {
       try {
-        const auto plugin = open(file);
+        const auto plugin = open ? open(file, *all.catalog) : load_plugin(file);
         if (std::ranges::find(all.plugins, plugin) != all.plugins.end()) continue;
         add_to(all, plugin);
         all.plugins.push_back(plugin);
@@ -312,6 +363,7 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
     }
   }
   add_choices(all);
+  warn_of_defaults(*all.catalog);
   std::vector<std::string> names;
   for (const auto& folder : folders) names.push_back(folder.string());
   all.catalog->set_plugin_folders(std::move(names));

@@ -77,10 +77,12 @@ std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& c
 
 // Loads every *.so of the folders, in the order of the folders and of the names in them; a path may
 // also be one file. Node types of a later folder replace those of an earlier one. A folder that
-// does not exist is refused like a plugin. `open` loads a file; load_plugin() does it here.
-using OpenPlugin = std::function<std::shared_ptr<const Plugin>(const std::filesystem::path&)>;
+// does not exist is refused like a plugin. `open` loads a file, and is shown what the plugins
+// before it have brought, without those that were refused; none: load_plugin() does it here.
+using OpenPlugin = std::function<std::shared_ptr<const Plugin>(const std::filesystem::path& file,
+                                                               const Catalog& so_far)>;
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
-                           const OpenPlugin& open = &load_plugin);
+                           const OpenPlugin& open = nullptr);
 
 // The files that it would load, in its order, but those of folders that cannot be read.
 std::vector<std::filesystem::path> plugin_files(const std::vector<std::filesystem::path>& folders);

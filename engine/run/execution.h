@@ -19,6 +19,7 @@
 #include <variant>
 
 #include "engine/base/error.h"
+#include "engine/base/running_node.h"
 #include "engine/resources/single_flight.h"
 #include "engine/run/executor.h"
 #include "engine/run/expander.h"
@@ -30,6 +31,11 @@
 #include "engine/run/uncached_nodes.h"
 
 namespace heddle::engine {
+
+// What is told of a node that ends the process.
+inline RunningNode told_of(const Node& node) {
+  return {node.id.c_str(), node.type->desc().type, node.type->plugin().c_str()};
+}
 
 // Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
 // because finishing a node changes all of it in one step. What has rules of its own stands apart:
@@ -69,6 +75,8 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
     bool has(const NodeCall* one) const;
     // Takes what a deferred call says in the end. True: none of the node's calls is left.
     bool complete(heddle_status* status);
+    // Takes it; the first failure counts. NULL: none.
+    void keep_failure(heddle_status* status);
   };
   // A node that has asked for others and waits for what they make: for each of its calls the
   // outputs, as values or as links to where they come from.

@@ -29,6 +29,11 @@ bool Execution::Running::has(const NodeCall* one) const {
 
 bool Execution::Running::complete(heddle_status* status) {
   if (open > 0) --open;
+  keep_failure(status);
+  return open == 0;
+}
+
+void Execution::Running::keep_failure(heddle_status* status) {
   if (failure != nullptr) {
     free_status(status);  // the first counts
   } else if (status != nullptr) {
@@ -38,7 +43,6 @@ bool Execution::Running::complete(heddle_status* status) {
       failure = std::current_exception();
     }
   }
-  return open == 0;
 }
 
 // Lazy inputs but for those of `lazy` are not there yet, and so not given.
@@ -102,8 +106,9 @@ template <class Given>
 void give(NodeCall& call, const Given& one, Value item) {
   if (one.is_link && is_blocker(*item)) return call.block(*item);
   if (one.extra != nullptr) return call.add_extra(*one.extra, std::move(item));
-  if (one.is_link) call.take_input(one.input, item.get());
+  const heddle_value* const value = item.get();
   call.set_own_input(one.input, std::move(item));
+  if (one.is_link) call.take_input(one.input, value);
 }
 
 template <class Given>
@@ -163,22 +168,24 @@ void Execution::give_lists(Running& running, const std::vector<std::uint32_t>& l
 
 // Deferred calls go on beside each other; the node is done when all of them are.
 void Execution::execute_elements(Running& running) {
-  const heddle_node_desc& desc = run_.node(running.node).type->desc();
+  const Node& node = run_.node(running.node);
+  const heddle_node_desc& desc = node.type->desc();
   const std::size_t count = running.elements.size();
   for (std::size_t e = 0; e < count && running.failure == nullptr; ++e) {
     NodeCall& call = *running.elements[e];
     if (call.is_blocked() || take_element(running.node, e, call)) continue;
     try {
       if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
+      const InNode in_node(told_of(node));
       heddle_status* const status = desc.execute(running.instance.self(), &call);
       if (call.is_suspended()) {
         free_status(status);
         running.is_suspended = true;
         return keep_elements(running, e);
       }
+      if (call.deferred()) ++running.open;  // also where it has failed meanwhile
       throw_status(status, "");
       if (request_.checkpoints != nullptr) keep_elements(running, e + 1);
-      if (call.deferred()) ++running.open;
     } catch (Error& error) {
       error.at(place_of(e, count));
       running.failure = std::current_exception();

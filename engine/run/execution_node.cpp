@@ -69,14 +69,15 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   heddle_status* status = nullptr;
   if (running.is_mapped) [[unlikely]]
     execute_elements(running);
-  else if (!running.call->is_blocked())
+  else if (const InNode in_node(told_of(node)); !running.call->is_blocked())
     status = desc.execute(running.instance.self(), running.call.get());
   if (running.is_suspended || running.call->is_suspended()) [[unlikely]] {
     free_status(status);
     if (!running.is_deferred()) return suspend(running, lock);
     status = nullptr;
   }
-  if (status == nullptr && running.is_deferred()) [[unlikely]] {
+  if (running.is_deferred()) [[unlikely]] {
+    running.keep_failure(status);  // who was to complete it may still do so
     enter(lock);
     worker.place.front() = std::move(running);
     deferred_.splice(deferred_.end(), worker.place);
@@ -306,8 +307,7 @@ void Execution::cache(const Made& made, std::span<const Value> values, Worker& w
     worker.adding.add(key, values, made.seconds, work_so_far());
 }
 
-// With what the node shows and the messages of the blockers that it has met: they stand in the
-// cache behind its outputs, and are reported again. Called without the lock, as the next.
+// What the node shows and its blockers' messages stand in the cache behind its outputs. No lock.
 void Execution::show(const Made& made, Worker& worker, Lock& lock) {
   const Node& node = run_.node(made.node);
   const std::string ui = made.has_ui() ? write_json(made.for_user->ui) : std::string();

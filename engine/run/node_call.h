@@ -79,6 +79,7 @@ class NodeCall final : public heddle_ctx {
   // The same of its device, of which make() and op() take first; room is made before the node
   // begins. Where there is none it goes without: it may need less than it told.
   void reserve_device(std::uint64_t bytes);
+  Reservation* device_claim() { return &device_claim_; }
   void release_claim() {  // what is left of both
     claim_.release();
     device_claim_.release();
@@ -88,9 +89,13 @@ class NodeCall final : public heddle_ctx {
 
   // Borrowed until the call ends. A literal, which was checked when the workflow was bound.
   void set_input(std::uint32_t index, const heddle_value* value) { inputs_[index] = value; }
-  // What came through a link, whoever made it. Throws RefusedValue for what the port does not take.
+  // What came through a link, whoever made it: nothing, as a switch gives where nothing is linked
+  // to it, counts as not linked where the port is optional. Throws RefusedValue for what the port
+  // does not take.
   void take_input(std::uint32_t index, const heddle_value* value) {
     if (value != nullptr && is_blocker(*value)) return block(*value);
+    if (value != nullptr && std::holds_alternative<None>(value->content) && takes_no_none(index))
+      value = nullptr;
     const PortCheck& check = node_->type->check(index);
     if (value != nullptr && check.is_needed())
       check.check(*value, shared_.environment.catalog.get());
@@ -127,6 +132,8 @@ class NodeCall final : public heddle_ctx {
   // Takes over what the call of an element has made for the user, and what it has used.
   void absorb(NodeCall& element);
   bool deferred() const { return completion_ != nullptr; }
+  // Where it is placed, for whoever works in its name; nullptr: in host memory.
+  DeviceState* placed_on() { return on_host_ ? nullptr : &work_device(); }
   bool used_device() const { return used_device_; }  // it may have enqueued something there
   bool has_called_model() const { return calls_ > 0; }
   // It has been stopped, and goes on in another call: what it says in the end is no failure.
@@ -189,6 +196,10 @@ class NodeCall final : public heddle_ctx {
   std::unique_ptr<ForUser> take_made();
   [[noreturn]] void suspend();
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
+  bool takes_no_none(std::uint32_t index) const {
+    const heddle_port& port = node_->type->input(index);
+    return (port.flags & HEDDLE_PORT_OPTIONAL) != 0 && port.type != std::string_view("*");
+  }
   DeviceState& work_device() {
     used_device_ = true;
     if (shared_.use != nullptr) shared_.use->mark(assignment_->device, *node_);

@@ -122,6 +122,7 @@ void KernelsAhead::ask_all() {
   std::vector<std::thread> others;
   try {
     ops_ = ops_ahead(graph_, plan_, inferred_, topology_, environment_);
+    open_devices();
     const std::size_t most = std::min<std::size_t>(
         {ops_.size(), kMostThreads, std::max(2u, std::thread::hardware_concurrency())});
     for (std::size_t t = 1; t < most; ++t) others.emplace_back([this] { ask_next(); });
@@ -130,6 +131,15 @@ void KernelsAhead::ask_all() {
   }
   ask_next();
   for (std::thread& other : others) other.join();
+}
+
+// A device that has not worked yet has nothing to ask its libraries with. An event is the least
+// that there is to be made on one.
+void KernelsAhead::open_devices() const {
+  std::set<std::uint32_t> devices;
+  for (const OpToAsk& op : ops_) devices.insert(op.device);
+  for (const std::uint32_t device : devices)
+    const Event opened(environment_.devices[device].state->device());
 }
 
 void KernelsAhead::ask_next() {

@@ -48,6 +48,7 @@ class KernelsAhead {
 
  private:
   void ask_all();
+  void open_devices() const;
   void ask_next();
 
   const Graph& graph_;

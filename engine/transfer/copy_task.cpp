@@ -79,7 +79,12 @@ void CopyTask::start(const WorkWatch& watch) {
       enter(nullptr, src_, ready_);
       break;
     case Route::to_host:
-      leave(dst_, *done_);
+      try {
+        leave(dst_, *done_);
+      } catch (...) {
+        from_.settle();  // what was enqueued writes to memory that goes now
+        throw;
+      }
       break;
     case Route::staged:
       leave(staging_.get(), *staged_);

@@ -69,7 +69,8 @@ Transfer::~Transfer() {
     if (source_) to_->retain(source_->storage);
     to_->retain(std::shared_ptr<const void>(std::move(copy_task_)));
   } catch (...) {
-    to_->settle();  // who waits for that work is told there; here nothing may be running any more
+    if (to_ != nullptr)
+      to_->settle();  // who waits for that work is told there; here nothing may be running any more
   }
 }
 

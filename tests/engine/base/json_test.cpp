@@ -1,11 +1,17 @@
 #include "engine/base/json.h"
 
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <bit>
 #include <boost/test/unit_test.hpp>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
+#include <new>
 #include <string>
 #include <string_view>
 
@@ -34,6 +40,33 @@ Json goldens() {
   const MappedFile file(path);
   return parse_json({reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()},
                     path.native());
+}
+
+// The child's exit code where `call` meets a process without memory: 0 when it says so, 1 when it
+// ends well, 128 and the signal when it is killed.
+template <typename Call>
+int without_memory(const Call& call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit nothing_more{1, 1}, no_core{0, 0};
+    ::setrlimit(RLIMIT_CORE, &no_core);
+    ::setrlimit(RLIMIT_AS, &nothing_more);
+    // What is left are a few of the smallest blocks, as any process has them.
+    void* small[8];
+    for (void*& block : small) block = std::malloc(24);
+    for (std::size_t size = std::size_t{1} << 20; size >= 64; size -= size > 2048 ? size / 2 : 16)
+      for (void* volatile taken = &small; taken != nullptr;) taken = std::malloc(size - 8);
+    for (void* block : small) std::free(block);
+    try {
+      call();
+    } catch (const std::bad_alloc&) {
+      ::_exit(0);
+    }
+    ::_exit(1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 }  // namespace
@@ -340,5 +373,14 @@ BOOST_AUTO_TEST_CASE(integers_beyond_64_bits_keep_their_digits) {
   BOOST_TEST(parse_json("18446744073709551615", "text").is_integer());
   BOOST_TEST(parse_json("1e20", "text").wide_digits() == nullptr);
 }
+
+#if !defined(HEDDLE_ADDRESS_SANITIZER) && !defined(HEDDLE_THREAD_SANITIZER)  // their own memory
+BOOST_AUTO_TEST_CASE(no_memory_is_an_exception) {
+  const Json json = parse(R"({"a": [1, "text", {"b": 2.5}]})");
+  BOOST_TEST(without_memory([] { (void)parse(R"({"a": 1})"); }) == 0);
+  BOOST_TEST(without_memory([&] { (void)write_json(json); }) == 0);
+  BOOST_TEST(without_memory([&] { (void)write_json(json, 2); }) == 0);
+}
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -30,6 +30,7 @@ BOOST_AUTO_TEST_CASE(nothing_given_leaves_the_defaults_of_the_engine) {
   BOOST_TEST(settings.engine.output_dir.empty());
   BOOST_TEST(settings.engine.comfyui_dir.empty());
   BOOST_TEST(!settings.json);
+  BOOST_TEST(!settings.log_level.has_value());
   BOOST_TEST(settings.sets.empty());
 }
 
@@ -38,6 +39,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   const Settings settings = read_settings(given({{"threads", "3"},
                                                  {"devices", "cpu:0,cpu:1"},
                                                  {"compute", "cpu=bf16"},
+                                                 {"attention-dtype", "fp8_e4m3fn"},
                                                  {"models", folder.path().string()},
                                                  {"output", "pictures"},
                                                  {"json", "true"},
@@ -47,10 +49,12 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"parallel", "a node=layers"},
                                                  {"only", "save,the end"},
                                                  {"fidelity", "rounding"},
+                                                 {"log-level", "warning"},
                                                  {"costs", "costs.json"}}));
   BOOST_TEST(settings.engine.threads == 3u);
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
   BOOST_TEST(settings.engine.compute.at("cpu") == "bf16");
+  BOOST_TEST(settings.engine.attention_dtype == "fp8_e4m3fn");
   BOOST_TEST(settings.engine.device_options.at("cpu") == R"({"threads": 2})");
   BOOST_TEST(settings.engine.model_dirs.at(0) == folder.path());
   BOOST_TEST(settings.engine.output_dir == "pictures");
@@ -65,6 +69,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.only[1].where == "--only");
   BOOST_TEST((settings.engine.fidelity == heddle::Fidelity::rounding));
   BOOST_TEST(settings.costs_file == "costs.json");
+  BOOST_TEST((settings.log_level == engine::Level::warning));
 }
 
 BOOST_AUTO_TEST_CASE(a_server_listens_for_this_machine_unless_told_otherwise) {
@@ -166,12 +171,18 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
   for (const char* threads : {"x", "-1", "1.5", "", "4097", "99999999999", "2 "})
     BOOST_TEST(refusal("threads", threads).find("--threads: expected a number of threads") == 0u);
   BOOST_TEST(refusal("compute", "cpu=fp32").find("Did you mean 'f32'") != std::string::npos);
+  BOOST_TEST(refusal("attention-dtype", "fp8_e4m3") ==
+             "--attention-dtype: expected default or fp8_e4m3fn, got 'fp8_e4m3'. Did you mean "
+             "'fp8_e4m3fn'?");
   BOOST_TEST(refusal("devices", "cpu,,cuda").find("names with commas") != std::string::npos);
   BOOST_TEST(refusal("models", "/no/such/folder") ==
              "--models: there is no folder '/no/such/folder'.");
   BOOST_TEST(refusal("output", "").find("expected a path") != std::string::npos);
   BOOST_TEST(refusal("fidelity", "roundin") ==
              "--fidelity: expected exact or rounding, got 'roundin'. Did you mean 'rounding'?");
+  BOOST_TEST(refusal("log-level", "warnin") ==
+             "--log-level: expected debug, info, warning or error, got 'warnin'. Did you mean "
+             "'warning'?");
   BOOST_TEST(refusal("json", "perhaps").find("expected true or false") != std::string::npos);
 }
 

@@ -71,18 +71,21 @@ BOOST_AUTO_TEST_CASE(a_plugin_named_later_replaces_a_class) {
              "Go away, world.");
 }
 
-#ifdef HEDDLE_CLANG_PLUGIN
+#ifdef HEDDLE_CLANG_PLUGINS
 BOOST_AUTO_TEST_CASE(a_plugin_built_by_clang_runs_beside_the_others) {
-  const Folder first{"cpu", "sample_hello", "sample_arithmetic"};
-  EngineOptions options = first.options();
-  options.plugin_dirs = {fs::path(HEDDLE_CLANG_PLUGIN)};
-  Engine engine(options);
-  const std::string flow =
-      workflow({{"1", R"({"class_type": "demo.hello", "inputs": {"name": "clang"}})"},
-                {"2", R"({"class_type": "demo.shout", "inputs": {"text": ["1", 0]}})"},
-                {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
-  BOOST_TEST(engine.start(engine.parse(flow), {{}, {"3.out"}}).wait().text("3.out") ==
-             "HELLO, CLANG! ");
+  for (const char* plugin : {HEDDLE_CLANG_PLUGINS}) {
+    const Folder first{"cpu", "sample_hello", "sample_arithmetic"};
+    EngineOptions options = first.options();
+    options.plugin_dirs = {fs::path(plugin)};
+    Engine engine(options);
+    const std::string flow =
+        workflow({{"1", R"({"class_type": "demo.hello", "inputs": {"name": "clang"}})"},
+                  {"2", R"({"class_type": "demo.shout", "inputs": {"text": ["1", 0]}})"},
+                  {"3", R"({"class_type": "test.keep", "inputs": {"value": ["2", 0]}})"}});
+    BOOST_TEST(
+        engine.start(engine.parse(flow), {{}, {"3.out"}}).wait().text("3.out") == "HELLO, CLANG! ",
+        plugin);
+  }
 }
 #endif
 

@@ -99,6 +99,33 @@ BOOST_AUTO_TEST_CASE(a_deferred_node_finishes_from_another_thread) {
   BOOST_TEST(number(flow, "2.out") == 42);
 }
 
+BOOST_AUTO_TEST_CASE(a_deferred_node_that_fails_is_named_whatever_it_does) {
+  for (const auto& [how, text] : {std::pair("fail", "it was asked to fail later"),
+                                  {"throw", "it was asked to throw later"},
+                                  {"drop", "the node has let go of a call unfinished"},
+                                  {"now", "it was asked to throw at once"}}) {
+    const std::string later =
+        R"({"class_type": "test.later", "inputs": {"how": ")" + std::string(how) + R"("}})";
+    const std::string flow =
+        workflow({{"1", later.c_str()},
+                  {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+    BOOST_TEST(engine_refusal([&] { engine.start(engine.parse(flow)).wait(); }) ==
+               "node '1' (test.later): " + std::string(text));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_node_knows_its_device_and_what_it_has_not_declared) {
+  const std::string flow =
+      workflow({{"1", R"({"class_type": "test.where", "inputs": {"b": 2, "a": 1}})"},
+                {"2", R"({"class_type": "test.keep", "inputs": {"value": ["1", 0]}})"}});
+  const Results results =
+      engine.start(engine.parse(flow), {{}, {"1.device", "1.has_stream", "1.extra"}}).wait();
+  BOOST_TEST(results.text("1.device") == test::test_device());
+  BOOST_TEST(results.text("1.has_stream") ==
+             (test::test_device_kind() == "cpu" ? "false" : "true"));
+  BOOST_TEST(results.text("1.extra") == "b=2 a=1 ");
+}
+
 BOOST_AUTO_TEST_CASE(a_failing_node_ends_the_run_and_is_named) {
   for (const auto& [how, text] : {std::pair("error", "it was asked to fail"),
                                   {"exception", "a foreign exception"},

@@ -27,6 +27,26 @@ BOOST_AUTO_TEST_CASE(a_node_is_found_by_id_title_or_a_class_used_once) {
   for (const char* name : {"test.add", "nobody", ""}) BOOST_TEST(!flow.find(name), name);
 }
 
+BOOST_AUTO_TEST_CASE(the_longest_node_that_is_there_divides_the_name_of_an_input) {
+  const auto inputs_of = [](std::string_view name, std::string_view node) {
+    Workflow flow = Workflow::parse(R"({"3": {"class_type": "Load"}, "v1": {"class_type": "A"},
+      "v1.5": {"class_type": "B", "_meta": {"title": "a.b"}}})");
+    flow.set(name, "1");
+    return flow.find(node)->inputs;
+  };
+  using Names = std::vector<std::string>;
+  BOOST_TEST((inputs_of("3.size.width", "3") == Names{"size.width"}));
+  BOOST_TEST((inputs_of("Load.size.width", "3") == Names{"size.width"}));
+  BOOST_TEST((inputs_of("v1.5.seed", "v1.5") == Names{"seed"}));
+  BOOST_TEST((inputs_of("v1.6.seed", "v1") == Names{"6.seed"}));
+  BOOST_TEST((inputs_of("a.b.size.width", "v1.5") == Names{"size.width"}));
+  BOOST_TEST(engine_refusal([&] {
+               inputs_of("nobody.size.width", "3");
+             }).find("no node 'nobody.size'") != std::string::npos);
+  BOOST_TEST(engine_refusal([&] { inputs_of("3", "3"); }).find("say NODE.INPUT") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(it_says_what_the_workflow_gives_itself) {
   const Workflow flow = Workflow::parse(
       "{\"devices\": {\"cpu:0\": {\"budget\": \"1MiB\"}, \"cpu:2\": {\"budget\": 5}, \"gpu:1\": "

@@ -52,6 +52,8 @@ const Way kWrong[] = {
     {"elements missing", "0 bytes for f32 (268435456)"},
     {"outside of memory", "at byte 4096 of memory of 32768 bytes"},
     {"foreign memory", "memory 123456, which it does not have"},
+    {"memory of a device", "memory 123456 of a device, which it does not have"},
+    {"host memory as a device's", "of a device, which it does not have"},
     {"many outputs", "gives 3 outputs"},
     {"cut off", "is cut off"},
     {"preview", "is to have three for each pixel"},

@@ -12,7 +12,7 @@
 
 using namespace heddle;
 
-BOOST_AUTO_TEST_SUITE(golden_plans)
+BOOST_AUTO_TEST_SUITE(golden_plans, *boost::unit_test::label("long"))
 
 BOOST_AUTO_TEST_CASE(every_case_is_planned_as_it_is_written_down) {
   const engine::LoadedPlugins plugins =

@@ -73,7 +73,7 @@ double planned(const Measured& m, const engine::Catalog& catalog) {
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(estimates_of_a_published_model)
+BOOST_AUTO_TEST_SUITE(estimates_of_a_published_model, *boost::unit_test::label("long"))
 
 BOOST_AUTO_TEST_CASE(are_near_what_was_measured) {
   const engine::LoadedPlugins plugins =

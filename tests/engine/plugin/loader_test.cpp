@@ -10,6 +10,7 @@
 #include <iterator>
 #include <set>
 
+#include "engine/base/log.h"
 #include "engine/plugin/host.h"
 #include "tests/support/temporary_folder.h"
 
@@ -30,6 +31,19 @@ std::string reason_for(const fs::path& file) {
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// What is logged while these are loaded, none of which is refused: a line each.
+std::vector<std::string> said_of(const std::vector<fs::path>& files) {
+  std::vector<std::string> said;
+  heddle::engine::set_log_sink([&](heddle::engine::Level level, std::string_view message) {
+    said.push_back(std::string(heddle::engine::level_name(level)) + ": " + std::string(message));
+  });
+  const LoadedPlugins loaded = load_plugins(files);
+  heddle::engine::set_log_sink({});
+  BOOST_TEST(loaded.refused.empty());
+  BOOST_TEST(loaded.plugins.size() == files.size());
+  return said;
 }
 
 }  // namespace
@@ -154,6 +168,42 @@ BOOST_AUTO_TEST_CASE(an_entry_of_an_impossible_size_is_refused) {
 BOOST_AUTO_TEST_CASE(a_node_without_a_type_is_refused) {
   const std::string reason = reason_for(kSamples / "bad/bad_bad_node.so");
   BOOST_TEST(contains(reason, "bad.node"), reason);
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_that_brings_a_class_twice_is_refused_with_the_name) {
+  BOOST_TEST(reason_for(kSamples / "bad/bad_twice.so") ==
+             "plugin 'bad.twice' brings the node type 'bad.twin' twice. Rename one of them");
+}
+
+BOOST_AUTO_TEST_CASE(defaults_that_their_own_inputs_do_not_take_are_told) {
+  const std::string where = "warning: plugin 'bad.defaults', node type 'bad.beyond': input ";
+  const std::string end = " A workflow has to give a value";
+  BOOST_TEST(said_of({kSamples / "bad/bad_defaults.so"}) ==
+                 (std::vector<std::string>{
+                     where +
+                         "'steps' does not take its own default: 200 is above the greatest "
+                         "value 100. Give a number from 1 to 100." +
+                         end,
+                     where +
+                         "'scale' does not take its own default: -0.5 is below the least "
+                         "value 0. Give a number from 0 to 1." +
+                         end,
+                     where +
+                         "'method' does not take its own default: 'best' is not one of the "
+                         "choices. Choices: 'good', 'better'." +
+                         end}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_plugin_whose_kernels_stand_beside_those_of_another_is_told) {
+  const fs::path cpu = fs::path(HEDDLE_PLUGINS_DIR) / "cpu.so",
+                 other = kSamples / "bad/bad_takes_over.so";
+  BOOST_TEST(said_of({cpu, other}) ==
+                 (std::vector<std::string>{
+                     "info: plugin 'bad.takes_over' has kernels for cpu beside those of plugin "
+                     "'org.heddle.cpu': fill/1. Of each call that one runs it that says it fits "
+                     "better"}),
+             boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_text_file_is_no_plugin) {
