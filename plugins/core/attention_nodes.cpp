@@ -49,4 +49,17 @@ void UNetCrossAttentionMultiply::execute(Context& ctx) {
   ctx[out] = unet_attention<UNetCrossAttentionMultiply>(ctx, "attn2");
 }
 
+void UNetTemporalAttentionMultiply::execute(Context& ctx) {
+  std::vector<Factor> wanted;
+  const auto add = [&](const char* attention, bool is_of_frames, double factor) {
+    for (const char* kind : {".weight", ".bias"})
+      wanted.push_back({std::string(attention) + ".to_out.0" + kind, factor, is_of_frames});
+  };
+  add("attn1", false, ctx[self_structural]);
+  add("attn1", true, ctx[self_temporal]);
+  add("attn2", false, ctx[cross_structural]);
+  add("attn2", true, ctx[cross_temporal]);
+  ctx[out] = multiplied(ctx[model], wanted);
+}
+
 }  // namespace heddle::loaders

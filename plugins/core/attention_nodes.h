@@ -66,4 +66,24 @@ struct UNetCrossAttentionMultiply {
   static void execute(Context& ctx);
 };
 
+// "structural": over the picture of a frame; "temporal": over frames.
+struct UNetTemporalAttentionMultiply {
+  static constexpr Info info{"UNetTemporalAttentionMultiply",
+                             1,
+                             "",
+                             kAttentionCategory,
+                             "What a video UNet's attentions make, over pictures and over frames, "
+                             "times a number each.",
+                             kAttentionFlags};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<double> self_structural{"self_structural", kAttentionFactor};
+  static constexpr Input<double> self_temporal{"self_temporal", kAttentionFactor};
+  static constexpr Input<double> cross_structural{"cross_structural", kAttentionFactor};
+  static constexpr Input<double> cross_temporal{"cross_temporal", kAttentionFactor};
+  static constexpr Output<Value> out{"MODEL", 0, "", "MODEL"};
+  static constexpr auto ports =
+      heddle::ports(model, self_structural, self_temporal, cross_structural, cross_temporal, out);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::loaders

@@ -55,6 +55,16 @@ std::uint64_t LTXVAudioVAELoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, ckpt_name);
 }
 
+void AudioEncoderLoader::execute(Context& ctx) {
+  const Checkpoint file = Checkpoint::open(
+      find_file(ctx, audio_encoder_name.widget.source, ctx[audio_encoder_name]).string());
+  ctx[audio_encoder] =
+      Record().set("model", build_for(ctx, "audio_encoder", file, Value())).value();
+}
+std::uint64_t AudioEncoderLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, audio_encoder_name);
+}
+
 void LatentUpscaleModelLoader::execute(Context& ctx) {
   const Checkpoint file =
       Checkpoint::open(find_file(ctx, model_name.widget.source, ctx[model_name]).string());

@@ -32,6 +32,21 @@ struct LTXVAudioVAELoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct AudioEncoderLoader {
+  static constexpr Info info{"AudioEncoderLoader",
+                             1,
+                             "",
+                             "loaders",
+                             "An encoder of sound: wav2vec 2.0 or Whisper.",
+                             kLoader};
+  static constexpr Input<std::string> audio_encoder_name{
+      "audio_encoder_name", Widget{.source = "audio_encoders", .type = "COMBO"}};
+  static constexpr Output<Value> audio_encoder{"AUDIO_ENCODER", 0, "", "AUDIO_ENCODER"};
+  static constexpr auto ports = heddle::ports(audio_encoder_name, audio_encoder);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct LatentUpscaleModelLoader {
   static constexpr Info info{"LatentUpscaleModelLoader",
                              1,

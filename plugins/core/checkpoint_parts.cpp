@@ -1,5 +1,7 @@
 #include "checkpoint_parts.h"
 
+#include <heddle/joined_model.hpp>
+
 namespace heddle::loaders {
 
 Checkpoint denoiser_part(const Checkpoint& file) {
@@ -20,7 +22,10 @@ std::vector<Checkpoint> classic_encoder_parts(const Checkpoint& file) {
   for (const char* prefix : {"cond_stage_model.transformer.", "cond_stage_model.model.",
                              "conditioner.embedders.0.transformer.",
                              "conditioner.embedders.0.model.", "conditioner.embedders.1.model."})
-    if (const Checkpoint part = file.sub(prefix); part.size() > kFewTensors) parts.push_back(part);
+    if (const Checkpoint part = file.sub(prefix); part.size() > kFewTensors) {
+      const bool sees_pictures = part.sub("visual.").size() == part.size();  // Stable Zero123's
+      if (!sees_pictures) parts.push_back(part);
+    }
   return parts;
 }
 
@@ -38,6 +43,13 @@ Value training_marks(const Checkpoint& file) {
       is_marked = true;
     }
   return is_marked ? marks.value() : Value();
+}
+
+Value with_view_projection(const Value& denoiser, const Checkpoint& file) {
+  const Checkpoint part = file.sub(kViewProjection);
+  const Value built_of = model_settings(denoiser).field("patched_config");
+  if (part.size() == 0 || !built_of || model_family(denoiser) != "unet") return denoiser;
+  return joined_model(denoiser, part, kViewProjection, built_of);
 }
 
 }  // namespace heddle::loaders

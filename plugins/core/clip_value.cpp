@@ -30,8 +30,10 @@ struct Kind {
 Kind kind_of(const Value& model, const std::string& where) {
   const Value settings = model_settings(model);
   const std::string family = settings.get<std::string>("family", "");
-  if (family == "t5")
-    return {settings.get<std::string>("kind", "") == "umt5" ? "umt5xxl" : "t5xxl", family};
+  if (family == "t5") {
+    const auto kind = settings.get<std::string>("kind", "");
+    return {kind == "umt5" ? "umt5xxl" : kind == "byt5" ? "byt5" : "t5xxl", family};
+  }
   if (is_language_model(model)) return {language_name(model), family};
   if (family == "clip") {
     const std::int64_t layers = settings.get<std::int64_t>("layers", 0);
@@ -97,6 +99,7 @@ std::string advice(const std::string& name) {
       : name == "umt5xxl" ? "spiece.model (or tokenizer.json) of google/umt5-xxl"
       : name == "clip_l"  ? "tokenizer.json (or vocab.json and merges.txt) of "
                             "openai/clip-vit-large-patch14"
+      : name == "llama3"  ? "tokenizer.json of the text encoder of HunyuanVideo 1.0"
                           : "tokenizer.json of the model it was published with";
   return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
 }
@@ -325,39 +328,6 @@ Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
       .set("type", value_of(use.clip_type))
       .set("encoders", list_of({record.value()}))
       .value();
-}
-
-Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other) {
-  // In either order, as ComfyUI's loader for two files takes them.
-  const auto has_projection = [](const Checkpoint& file) {
-    constexpr std::string_view kBegin = "text_embedding_projection.";
-    for (std::uint32_t i = 0; i < file.size(); ++i)
-      if (file.name(i).starts_with(kBegin)) return true;
-    return false;
-  };
-  const bool is_swapped = has_projection(one) && !has_projection(other);
-  const Checkpoint &language = is_swapped ? other : one, &beside = is_swapped ? one : other;
-  const Value encoder = single_file_encoder(ctx, language, &beside);
-  const std::string name = encoder.get<std::string>("name", "");
-  if (name != "gemma3")
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                language.path() + ": this is the text encoder " + name +
-                    ", and LTX 2 reads Gemma 3 12B, such as gemma_3_12B_it.safetensors. Name that "
-                    "file.");
-  const Value clip = language_clip(ctx, encoder, "ltxv", language.path());
-  Record record(clip.field("encoders").item(0));
-  const Value settings = model_settings(record.value().field("model"));
-  const auto layers = settings.get<std::int64_t>("layers", 0),
-             makes = settings.get<std::int64_t>("width", 0);
-  const Value projection = build_for(ctx, "text_projection", beside,
-                                     Record().set("states", value_of(layers + 1)).value());
-  if (const auto reads = model_settings(projection).get<std::int64_t>("reads", 0); reads != makes)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                beside.path() + ": its projection reads " + std::to_string(reads) +
-                    " numbers of a token, the text encoder in " + language.path() + " makes " +
-                    std::to_string(makes) + ". LTX 2 reads Gemma 3 12B; name that file.");
-  record.set("projection", projection);
-  return Record(clip).set("encoders", list_of({record.value()})).value();
 }
 
 Value no_clip(const std::string& reason) {

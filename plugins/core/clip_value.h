@@ -2,6 +2,7 @@
 // is, and how long its texts are. One call's thread.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -38,6 +39,11 @@ std::string clip_type(const std::vector<Value>& encoders, const std::string& whe
 bool is_language_encoder(const Value& encoder);
 Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
                     const std::string& where);
+// HunyuanVideo's, of type "hunyuan_video_15" (Qwen2.5-VL, and byT5 for what is written in a video)
+// or "hunyuan_video" (Llama 3, and CLIP-L), in either order. Throws naming both where one is
+// another.
+Value hunyuan_clip(Context& ctx, const std::string& type, const std::array<Value, 2>& encoders,
+                   const std::string& where);
 // LTX 2's: Gemma 3 with its vocabulary, and the projection of its layers, out of these two files in
 // either order. Throws where one is missing, or reads another number of layers or another width.
 Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other);

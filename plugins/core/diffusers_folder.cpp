@@ -66,6 +66,10 @@ Value read_clip(Context& ctx, const fs::path& folder, const Value& index) {
     if (has_part(index, part))
       encoders.push_back(folder_encoder(ctx, {folder, part, std::string("tokenizer") + suffix}));
   }
+  if (encoders.empty())
+    return no_clip(folder.string() +
+                   ": this folder has no text encoder. Load one from a file of its own, for "
+                   "instance with CLIPLoader, or what sees pictures with CLIPVisionLoader.");
   if (encoders.size() == 1 && is_language_encoder(encoders[0]))
     return language_clip(ctx, encoders[0], pipeline_type(index), folder.string());
   const std::string where = folder.string(), type = pipeline_type(index);

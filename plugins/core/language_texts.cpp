@@ -26,6 +26,26 @@ constexpr const char* kQwenImage21Template =
     "<|im_start|>system\nComprehend and analyze the provided "
     "prompt.<|im_end|>\n<|im_start|>user\n{}"
     "<|im_end|>\n<|im_start|>assistant\n";
+// Of HunyuanVideo 1.5 and 1.0; the gaps are the publisher's.
+constexpr const char* kHunyuan15Template =
+    "<|im_start|>system\nYou are a helpful assistant. Describe the video by detailing the "
+    "following "
+    "aspects:         1. The main content and theme of the video.         2. The color, shape, "
+    "size, "
+    "texture, quantity, text, and spatial relationships of the objects.         3. Actions, "
+    "events, "
+    "behaviors temporal relationships, physical movement changes of the objects.         4. "
+    "background environment, light, style and atmosphere.         5. camera angles, movements, and "
+    "transitions used in the video.<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n"
+    "<|im_start|>assistant\n";
+constexpr const char* kHunyuanTemplate =
+    "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nDescribe the video by "
+    "detailing "
+    "the following aspects: 1. The main content and theme of the video.2. The color, shape, size, "
+    "texture, quantity, text, and spatial relationships of the objects.3. Actions, events, "
+    "behaviors temporal relationships, physical movement changes of the objects.4. background "
+    "environment, light, style and atmosphere.5. camera angles, movements, and transitions used in "
+    "the video:<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|>";
 constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
 
 constexpr const char* kKleinTemplate =
@@ -53,6 +73,7 @@ struct Recipe {
   bool keeps_turn = false;          // what is left out ends before the second turn
   bool has_weights = false;         // whether weights of a prompt's parts count
   bool all_states = false;          // of every layer, for a projection
+  const char* empty_text = "";      // in the place of an empty prompt
 };
 constexpr Recipe kQwenImage{.clip_type = "qwen_image",
                             .text_template = kQwenImageTemplate,
@@ -154,6 +175,25 @@ constexpr Recipe kLtx2{.clip_type = "ltx2",
                        .layers_left = 0,
                        .all_states = true};
 
+// What is read is two layers before the last, as published. What precedes the prompt is left out.
+constexpr Recipe kHunyuan15{.clip_type = "hunyuan_video_15",
+                            .text_template = kHunyuan15Template,
+                            .picture_template = "",
+                            .unless = "<|im_start|>",
+                            .turn = "<|im_start|>",
+                            .turn_role = "user\n",
+                            .picture_token = "",
+                            .layers_left = 2,
+                            .empty_text = " "};
+constexpr Recipe kHunyuan{.clip_type = "hunyuan_video",
+                          .text_template = kHunyuanTemplate,
+                          .picture_template = "",
+                          .unless = "",
+                          .turn = "<|start_header_id|>",
+                          .turn_role = "user<|end_header_id|>\n\n",
+                          .picture_token = "",
+                          .layers_left = 2};
+
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
 struct EncoderChoice {
@@ -166,7 +206,10 @@ struct EncoderChoice {
 constexpr EncoderChoice kChoices[] = {
     {"qwen2.5", 0, "hunyuan_image", nullptr, "HunyuanImage"},
     {"qwen2.5", 0, "longcat_image", nullptr, "LongCat-Image"},
+    {"qwen2.5", 0, "hunyuan_video_15", &kHunyuan15, nullptr},
     {"qwen2.5", 0, "", &kQwenImage, nullptr},
+    {"llama3", 0, "hunyuan_video", &kHunyuan, nullptr},
+    {"llama3", 0, "hidream", nullptr, "HiDream"},
     {"qwen3", 1024, "", nullptr, "Anima"},
     {"qwen3", 4096, "ideogram4", nullptr, "Ideogram 4"},
     {"qwen3", 4096, "", &kKlein, nullptr},
@@ -231,7 +274,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
                     "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
                     "(FLUX 3), qwen_image (Qwen-Image 2.1) and minimax (MiniMax H3), gemma3 with "
-                    "type ltxv (LTX 2).");
+                    "type ltxv (LTX 2), and with DualCLIPLoader qwen2.5 with type "
+                    "hunyuan_video_15 and llama3 with type hunyuan_video (HunyuanVideo).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);
@@ -270,6 +314,7 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
       .set("template_unless", value_of(std::string(recipe.unless)))
       .set("turn", value_of(std::string(recipe.turn)))
       .set("turn_role", value_of(std::string(recipe.turn_role)))
+      .set("empty_text", value_of(std::string(recipe.empty_text)))
       .set("keeps_turn", value_of(recipe.keeps_turn))
       .set("weights", value_of(recipe.has_weights))
       .set("least_length", value_of(recipe.least_length))

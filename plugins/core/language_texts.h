@@ -11,11 +11,11 @@ namespace heddle::loaders {
 
 // Whether the loaders take this model, as its family built it, for a language model.
 bool is_language_model(const Value& model);
-// Its name: "qwen2.5", "qwen3", "qwen3vl", "mistral3", "gemma3".
+// Its name: "qwen2.5", "qwen3", "qwen3vl", "mistral3", "gemma3", "llama3".
 std::string language_name(const Value& model);
 
 struct LanguageUse {
-  std::string clip_type;  // "qwen_image", "z_image", "flux2", "flux3", "krea2", "ltx2"
+  std::string clip_type;  // "qwen_image", "z_image", "flux2", "krea2", "hunyuan_video" or another
   Record encoder;         // fields of the encoder's record besides those that all have
 };
 

@@ -30,7 +30,12 @@ Checkpoint open(Context& ctx, const Input<std::string>& input) {
 
 // The autoencoder's part: whatever is under one of the prefixes of whole checkpoints; empty when
 // nothing is.
-std::optional<Checkpoint> autoencoder_part(const Checkpoint& file) {
+std::optional<Checkpoint> autoencoder_part(const Checkpoint& file, const Value& denoiser = {}) {
+  if (denoiser) {  // files of some have two
+    const auto prefix = model_settings(denoiser).get<std::string>("autoencoder_prefix", "");
+    if (!prefix.empty())
+      if (Checkpoint part = file.sub(prefix); part.size() > 0) return part;
+  }
   for (const char* prefix : {"vae.", "first_stage_model."})
     if (Checkpoint part = file.sub(prefix); part.size() > 0) return part;
   return std::nullopt;
@@ -107,14 +112,19 @@ Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type)
 
 Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std::string& type) {
   if (type == "ltxv") return projected_clip(ctx, files[0], files[1]);
+  const std::string where = files[0].path() + " and " + files[1].path();
+  if (type == "hunyuan_video" || type == "hunyuan_video_15")
+    return hunyuan_clip(
+        ctx, type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])}, where);
   if (type != "flux" && type != "sdxl" && type != "sd3")
     throw Error(HEDDLE_UNSUPPORTED,
                 "type '" + type +
                     "' is not known yet. Known: flux (clip_l and t5xxl), sdxl (clip_l and clip_g), "
                     "sd3 (two of clip_l, "
-                    "clip_g and t5xxl), ltxv (gemma3 and the projection of LTX 2).");
+                    "clip_g and t5xxl), ltxv (gemma3 and the projection of LTX 2), "
+                    "hunyuan_video_15 (qwen2.5 and byt5), hunyuan_video (llama3 and clip_l).");
   return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
-                    files[0].path() + " and " + files[1].path());
+                    where);
 }
 
 // The type is what the encoders make up.
@@ -212,22 +222,35 @@ Value with_velocities(const Value& denoiser) {
                            .value());
 }
 
-template <class Loader>
-void load_checkpoint(Context& ctx, const Checkpoint& file, const CheckpointConfig& told = {}) {
-  Value denoiser = build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file));
+struct Drawing {
+  Value denoiser, autoencoder;
+};
+Drawing load_drawing(Context& ctx, const Checkpoint& file, const CheckpointConfig& told = {}) {
+  Value denoiser = with_view_projection(
+      build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file)), file);
   if (told.predicts_velocity) denoiser = with_velocities(denoiser);
   Value autoencoder = Record().value();
-  if (const std::optional<Checkpoint> part = autoencoder_part(file)) {
+  if (const std::optional<Checkpoint> part = autoencoder_part(file, denoiser)) {
     autoencoder = with_statistics_of(vae_value(ctx, *part, latents_told_by(denoiser)), denoiser);
     denoiser = with_latents_of(denoiser, autoencoder);
   }
-  ctx[Loader::model] = denoiser;
+  return {denoiser, autoencoder};
+}
+
+template <class Loader>
+void load_checkpoint(Context& ctx, const Checkpoint& file, const CheckpointConfig& told = {}) {
+  const Drawing made = load_drawing(ctx, file, told);
+  ctx[Loader::model] = made.denoiser;
   const Value clip =
-      checkpoint_clip(ctx, file, model_settings(denoiser).get<std::string>("family", ""));
+      checkpoint_clip(ctx, file, model_settings(made.denoiser).get<std::string>("family", ""));
   ctx[Loader::clip] = told.stop_at_layer && clip.has("encoders")
                           ? blocks::stopped_clip(ctx, clip, *told.stop_at_layer)
                           : clip;
-  ctx[Loader::vae] = autoencoder;
+  ctx[Loader::vae] = made.autoencoder;
+}
+
+Value tower_in(Context& ctx, const Checkpoint& part) {
+  return Record().set("model", build_for(ctx, "vision_encoder", part, Value())).value();
 }
 
 }  // namespace
@@ -249,19 +272,38 @@ std::uint64_t CheckpointLoader::fingerprint(Context& ctx) {
 }
 
 void unCLIPCheckpointLoader::execute(Context& ctx) {
-  constexpr const char* kTower = "embedder.model.visual.";
   const Checkpoint file = open(ctx, ckpt_name);
-  const Checkpoint tower = file.sub(kTower);
+  const Checkpoint tower = file.sub(kUnclipTower);
   if (tower.size() == 0)
     throw Error(HEDDLE_UNSUPPORTED,
                 file.path() + ": none of its " + std::to_string(file.size()) +
-                    " tensors begins with '" + kTower +
+                    " tensors begins with '" + kUnclipTower +
                     "', so it is no unCLIP checkpoint. Load it with CheckpointLoaderSimple.");
   load_checkpoint<unCLIPCheckpointLoader>(ctx, file);
-  ctx[clip_vision] =
-      Record().set("model", build_for(ctx, "vision_encoder", tower, Value())).value();
+  ctx[clip_vision] = tower_in(ctx, tower);
 }
 std::uint64_t unCLIPCheckpointLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_inputs(ctx, {&ckpt_name});
+}
+
+void ImageOnlyCheckpointLoader::execute(Context& ctx) {
+  const Checkpoint file = open(ctx, ckpt_name);
+  const Drawing made = load_drawing(ctx, file);
+  ctx[model] = made.denoiser;
+  ctx[vae] = made.autoencoder;
+  for (const char* prefix : {kVideoTower, kUnclipTower, kViewTower})
+    if (const Checkpoint tower = file.sub(prefix); tower.size() > 0) {
+      ctx[clip_vision] = tower_in(ctx, tower);
+      return;
+    }
+  throw Error(HEDDLE_UNSUPPORTED,
+              file.path() + ": none of its " + std::to_string(file.size()) +
+                  " tensors begins with '" + kVideoTower + "', '" + kUnclipTower + "' or '" +
+                  kViewTower +
+                  "', so it holds no vision tower. Load it with CheckpointLoaderSimple, and the "
+                  "tower with CLIPVisionLoader.");
+}
+std::uint64_t ImageOnlyCheckpointLoader::fingerprint(Context& ctx) {
   return fingerprint_of_inputs(ctx, {&ckpt_name});
 }
 

@@ -83,6 +83,22 @@ struct unCLIPCheckpointLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct ImageOnlyCheckpointLoader {
+  static constexpr Info info{"ImageOnlyCheckpointLoader",
+                             1,
+                             "Image Only Checkpoint Loader (img2vid model)",
+                             "loaders/video_models",
+                             "Diffusion model, vision tower and autoencoder out of one file.",
+                             kLoader};
+  static constexpr Input<std::string> ckpt_name{"ckpt_name", Widget{.source = "checkpoints"}};
+  static constexpr Output<Value> model{"MODEL", 0, "", "MODEL"};
+  static constexpr Output<Value> clip_vision{"CLIP_VISION", 0, "", "CLIP_VISION"};
+  static constexpr Output<Value> vae{"VAE", 0, "", "VAE"};
+  static constexpr auto ports = heddle::ports(ckpt_name, model, clip_vision, vae);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct UNETLoader {
   static constexpr const char* kTypes[] = {"default", "fp8_e4m3fn", "fp8_e4m3fn_fast", "fp8_e5m2",
                                            nullptr};

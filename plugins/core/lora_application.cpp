@@ -12,7 +12,8 @@ namespace {
 
 constexpr const char* kSchemes =
     "diffusers ('transformer.<module>.lora_A.weight', 'text_encoder.'), PEFT "
-    "('base_model.model.<module>.lora_A.default.weight') and kohya "
+    "('base_model.model.<module>.lora_A.default.weight'), ComfyUI ('diffusion_model.<module>', "
+    "'text_encoders.<name>.transformer.<module>') and kohya "
     "('lora_unet_<module>.lora_down.weight', 'lora_te1_', 'lora_te2_'), each with the names of "
     "modules that the original files and diffusers use";
 

@@ -1,7 +1,7 @@
 #include "lora_extract.h"
 
 #include <Spectra/SymEigsSolver.h>
-#include <Eigen/SVD>
+#include <Eigen/Eigenvalues>
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -39,15 +39,18 @@ class Gram {
   mutable Eigen::VectorXd product_;
 };
 
-// Vectors at right angles to these and to each other, until there are `count`. Of what is
-// multiplied by nothing any will do, but the same ones each time.
-Columns filled_up(const Columns& found, Index count) {
-  Columns all(found.rows(), count);
-  all.leftCols(found.cols()) = found;
+// `given` at right angles to each other, in their order and of length 1, and behind them others,
+// until there are `count`. Of what is multiplied by nothing any will do, but the same ones each
+// time.
+Columns at_right_angles(const Columns& given, Index count) {
+  Columns all(given.rows(), count);
   std::mt19937_64 numbers(1);
-  for (Index k = found.cols(); k < count; ++k) {
-    Eigen::VectorXd one(found.rows());
-    for (double& number : one) number = double(numbers() >> 11) * 0x1p-52 - 1.0;
+  for (Index k = 0; k < count; ++k) {
+    Eigen::VectorXd one(given.rows());
+    if (k < given.cols() && given.col(k).squaredNorm() > 0.0)
+      one = given.col(k).normalized();
+    else
+      for (double& number : one) number = double(numbers() >> 11) * 0x1p-52 - 1.0;
     for (int twice = 0; twice < 2; ++twice) {
       one -= all.leftCols(k) * (all.leftCols(k).transpose() * one);
       one.normalize();
@@ -68,15 +71,30 @@ std::optional<Columns> by_iteration(const Matrix& a, Index rank) {
   if (found.cols() == rank) return found;
   const double all = a.squaredNorm(), kept = found.cols() == 0 ? 0.0 : (a * found).squaredNorm();
   if (all - kept > kNothingLeft * all) return std::nullopt;
-  return filled_up(found, rank);
+  return at_right_angles(found, rank);
+}
+
+// By the products of all rows, or all columns, with each other: of those of the shorter side, which
+// are the fewer. What these lose of small singular values lies under 1e-8 of the largest, which the
+// factors' single precision does not know.
+Columns by_products(const Matrix& a, Index rank) {
+  const bool is_wide = a.rows() < a.cols();
+  const Index side = std::min(a.rows(), a.cols());
+  Columns products = Columns::Zero(side, side);
+  if (is_wide)
+    products.selfadjointView<Eigen::Lower>().rankUpdate(a);
+  else
+    products.selfadjointView<Eigen::Lower>().rankUpdate(a.transpose());
+  const Eigen::SelfAdjointEigenSolver<Columns> solver(products);
+  const Columns largest = solver.eigenvectors().rightCols(rank).rowwise().reverse();
+  return is_wide ? at_right_angles(a.transpose() * largest, rank) : largest;
 }
 
 Columns right_vectors(const Matrix& a, Index rank) {
   const Index side = std::min(a.rows(), a.cols());
   if (side > kSmallSide && rank <= side / 4)
     if (std::optional<Columns> found = by_iteration(a, rank)) return *std::move(found);
-  const Eigen::BDCSVD<Columns> all(a, Eigen::ComputeThinV);
-  return all.matrixV().leftCols(rank);
+  return by_products(a, rank);
 }
 
 void fix_signs(Columns& vectors) {

@@ -82,8 +82,6 @@ struct Prefix {
 };
 constexpr Prefix kPrefixes[] = {
     {"base_model.model.", std::nullopt},
-    {"text_encoders.clip_l.transformer.", LoraPlace::first_encoder},
-    {"text_encoders.t5xxl.transformer.", LoraPlace::second_encoder},
     {"text_encoder.", LoraPlace::first_encoder},
     {"text_encoder_2.", LoraPlace::second_encoder},
     {"lora_te_", LoraPlace::first_encoder},
@@ -177,11 +175,27 @@ std::string without_processor(std::string_view module) {
   return plain.ends_with(kList) ? plain + ".0" : plain;
 }
 
+// ComfyUI's own names of text encoders: "text_encoders.gemma3_12b.transformer.<module>", also
+// without the encoder's. What is left is the module.
+std::optional<LoraPlace> comfyui_encoder(std::string_view& left) {
+  constexpr std::string_view kAll = "text_encoders.", kInner = "transformer.";
+  if (!left.starts_with(kAll)) return {};
+  std::string_view rest = left.substr(kAll.size()), name;
+  if (!rest.starts_with(kInner)) {
+    name = rest.substr(0, rest.find('.'));
+    rest.remove_prefix(std::min(rest.size(), name.size() + 1));
+    if (!rest.starts_with(kInner)) return {};
+  }
+  left = rest.substr(kInner.size());
+  const bool is_second = name == "clip_g" || name.find("t5") != name.npos;
+  return is_second ? LoraPlace::second_encoder : LoraPlace::first_encoder;
+}
+
 }  // namespace
 
 LoraAddress lora_address(const std::string& module) {
   std::string_view left = module;
-  std::optional<LoraPlace> place;
+  std::optional<LoraPlace> place = comfyui_encoder(left);
   for (bool more = true; more;) {
     more = false;
     for (const Prefix& prefix : kPrefixes) {

@@ -178,13 +178,24 @@ Value merged_clips(const Value& first, const Value& second, const Share& share) 
   return Record(first).set("encoders", list_of(encoders)).value();
 }
 
+namespace {
+
+// By the original names and by those of diffusers.
+bool is_of_frames(const std::string& name) {
+  return name.find(".time_stack.") != name.npos ||
+         name.find(".temporal_transformer_blocks.") != name.npos;
+}
+
+}  // namespace
+
 Value multiplied(const Value& model, const std::vector<Factor>& factors) {
   const Checkpoint file = model_checkpoint(model);
   std::vector<Patch> patches;
   for (std::uint32_t i = 0; i < file.size(); ++i)
     for (const Factor& factor : factors)
       if (const std::string name = file.name(i);
-          name.ends_with(factor.ending) && factor.factor != 1)
+          name.ends_with(factor.ending) && factor.factor != 1 &&
+          factor.is_of_frames.value_or(is_of_frames(name)) == is_of_frames(name))
         patches.push_back({"", "", 0, {{name}}, factor.factor});
   return patches.empty() ? model : with_patches(model, file, patches);
 }

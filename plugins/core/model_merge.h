@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,7 @@ Value merged_clips(const Value& first, const Value& second, const Share& share);
 struct Factor {
   std::string ending;  // "self_attn.q_proj.weight"
   double factor = 1;
+  std::optional<bool> is_of_frames = {};  // of Stable Video Diffusion's blocks over frames, or not
 };
 Value multiplied(const Value& model, const std::vector<Factor>& factors);
 

@@ -21,6 +21,7 @@ constexpr RoleNames kRoles[] = {
     {"control_net", "a ControlNet", "ControlNetLoader"},
     {"model_patch", "a model patch", "ModelPatchLoader"},
     {"style_model", "a style model", "StyleModelLoader"},
+    {"audio_encoder", "an encoder of sound", "AudioEncoderLoader"},
     {"upscaler", "an upscaler", "UpscaleModelLoader"},
     {"ip_adapter", "an IP-Adapter", "IPAdapterModelLoader"},
     {"text_projection", "a projection of texts", "LTXAVTextEncoderLoader"},
@@ -30,6 +31,7 @@ constexpr RoleNames kRoles[] = {
     {"latent_upscaler", "a model that makes latents larger", "LatentUpscaleModelLoader"},
     {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
     {"gligen", "a GLIGEN model", "GLIGENLoader"},
+    {"photo_maker", "PhotoMaker", "PhotoMakerLoader"},
 };
 
 // Files that are no models: a part of a name tells.

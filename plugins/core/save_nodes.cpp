@@ -67,4 +67,12 @@ void CheckpointSave::execute(Context& ctx) {
   save<CheckpointSave>(ctx, ctx[filename_prefix], tensors);
 }
 
+void ImageOnlyCheckpointSave::execute(Context& ctx) {
+  std::vector<SavedTensor> tensors;
+  add_denoiser(ctx, ctx[model], tensors);
+  add_tower_beside(ctx[model], ctx[clip_vision], tensors);
+  add_vae_beside(ctx[model], ctx[vae], tensors);
+  save<ImageOnlyCheckpointSave>(ctx, ctx[filename_prefix], tensors);
+}
+
 }  // namespace heddle::loaders

@@ -1,6 +1,7 @@
-// ModelSave, CLIPSave, VAESave and CheckpointSave: models as safetensors files in the output
-// folder, with what is merged and added, under the names that ComfyUI gives tensors and with the
-// workflow. A tensor keeps the type that it has in its own file. On the host; stateless.
+// ModelSave, CLIPSave, VAESave, CheckpointSave and ImageOnlyCheckpointSave: models as safetensors
+// files in the output folder, with what is merged and added, under the names that ComfyUI gives
+// tensors and with the workflow. A tensor keeps the type that it has in its own file. On the host;
+// stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -80,6 +81,28 @@ struct CheckpointSave {
                                                     "EXTRA_PNGINFO"};
   static constexpr auto ports =
       heddle::ports(model, clip, vae, filename_prefix, prompt, extra_pnginfo);
+  static void execute(Context& ctx);
+};
+
+// Of the tower every tensor keeps the name that it has in its own file; ComfyUI writes the names of
+// transformers, and reads both.
+struct ImageOnlyCheckpointSave {
+  static constexpr Info info{"ImageOnlyCheckpointSave",
+                             1,
+                             "ImageOnlyCheckpointSave",
+                             kMergingCategory,
+                             "Saves diffusion model, vision tower and autoencoder in one file.",
+                             kSaver};
+  static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
+  static constexpr Input<Value> clip_vision{"clip_vision", HEDDLE_PORT_PASS, "", "CLIP_VISION"};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "", "VAE"};
+  static constexpr Input<std::string> filename_prefix{"filename_prefix",
+                                                      {.text = "checkpoints/ComfyUI"}};
+  static constexpr Input<std::string> prompt{"prompt", kSaverHidden, "", "PROMPT"};
+  static constexpr Input<std::string> extra_pnginfo{"extra_pnginfo", kSaverHidden, "",
+                                                    "EXTRA_PNGINFO"};
+  static constexpr auto ports =
+      heddle::ports(model, clip_vision, vae, filename_prefix, prompt, extra_pnginfo);
   static void execute(Context& ctx);
 };
 

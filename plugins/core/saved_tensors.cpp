@@ -1,5 +1,6 @@
 #include "saved_tensors.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <set>
@@ -7,6 +8,8 @@
 
 #include <heddle/diffusion/module_names.h>
 #include <heddle/weight_change.hpp>
+
+#include "checkpoint_parts.h"
 
 namespace heddle::loaders {
 namespace {
@@ -101,7 +104,8 @@ void add_tensors(const Value& model, const std::string& prefix, std::vector<Save
   }
   for (std::uint32_t i = 0; i < file.size(); ++i)
     if (const std::string name = file.name(i); taken.count(name) == 0 && is_of_model(name))
-      all.push_back({prefix + name, model, {{name}}, {}});
+      all.push_back(
+          {name.starts_with(kViewProjection) ? name : prefix + name, model, {{name}}, {}});
 }
 
 void add_vae(const Value& vae, const std::string& prefix, std::vector<SavedTensor>& all) {
@@ -145,9 +149,47 @@ void add_encoders_beside(const Value& model, const Value& clip, std::vector<Save
   }
 }
 
+void add_tower_beside(const Value& model, const Value& tower, std::vector<SavedTensor>& all) {
+  const Value settings = model_settings(model);
+  const bool is_unclip = settings.has("picture_width") && !settings.has("size_numbers"),
+             is_video = model_family(model) == "svd", is_view = settings.has("view_context_width");
+  if (!is_video && !is_unclip && !is_view)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "model: a checkpoint of the family '" + model_family(model) +
+                    "' has no place for a vision tower. Save it with CheckpointSave.");
+  const Value seeing = tower.field("model");
+  if (!seeing.is(HEDDLE_KIND_MODEL))
+    throw Error(HEDDLE_INVALID_ARGUMENT, "clip_vision: it holds no model. Link a loader.");
+  const Checkpoint file = model_checkpoint(seeing);
+  const auto starts = [](const std::string& name, std::initializer_list<const char*> begins) {
+    return std::any_of(begins.begin(), begins.end(),
+                       [&](const char* begin) { return name.starts_with(begin); });
+  };
+  // A file of a whole CLIP has a text encoder beside, and OpenCLIP's tower a name there.
+  constexpr std::string_view kVisual = "visual.";
+  bool is_named = false, is_whole = false;
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    is_named |= file.name(i).starts_with(kVisual);
+    is_whole |= file.name(i).starts_with("vision_model.");
+  }
+  const std::string prefix = is_video ? kVideoTower : is_view ? kViewTower : kUnclipTower;
+  for (std::uint32_t i = 0; i < file.size(); ++i) {
+    const std::string name = file.name(i);
+    const bool is_taken = is_named   ? name.starts_with(kVisual)
+                          : is_whole ? starts(name, {"vision_model.", "visual_projection."})
+                                     : true;
+    if (!is_taken || name.ends_with(".position_ids")) continue;
+    all.push_back({prefix + (is_named ? name.substr(kVisual.size()) : name), seeing, {{name}}, {}});
+  }
+}
+
 void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all) {
-  const std::string family = model_family(model);
-  add_vae(vae, family == "unet" || family == "sd3" ? "first_stage_model." : "vae.", all);
+  const std::string family = model_family(model),
+                    own = model_settings(model).get<std::string>("autoencoder_prefix", "");
+  if (!own.empty()) return add_vae(vae, own, all);
+  add_vae(vae,
+          family == "unet" || family == "sd3" || family == "svd" ? "first_stage_model." : "vae.",
+          all);
 }
 
 namespace {

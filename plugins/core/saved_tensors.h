@@ -26,6 +26,9 @@ void add_encoders(const Value& clip, const std::string& before, const std::strin
 // A checkpoint's text encoders and its autoencoder, where files with this diffusion model have
 // them.
 void add_encoders_beside(const Value& model, const Value& clip, std::vector<SavedTensor>& all);
+// Its vision tower, by the names of its own file; unsupported where files with this model have
+// none.
+void add_tower_beside(const Value& model, const Value& tower, std::vector<SavedTensor>& all);
 void add_vae_beside(const Value& model, const Value& vae, std::vector<SavedTensor>& all);
 
 // What tells ComfyUI and CheckpointLoaderSimple how an SDXL is to be sampled: empty tensors beside

@@ -23,6 +23,21 @@ void add_chunks(Context& ctx, const Value& model, const char* key, Record& vae) 
   vae.set(key, chunks.value());
 }
 
+// The models of a side's stages for pieces of videos.
+void add_pieces(Context& ctx, const Value& model, const char* key, Record& vae) {
+  const Value configs = model_settings(model).field("piece_configs");
+  if (!configs) return;
+  std::vector<Value> stages;
+  for (std::uint32_t i = 0; i < configs.count(); ++i) {
+    Record kinds;
+    const Value told = configs.item(i);
+    for (std::uint32_t k = 0; k < told.count(); ++k)
+      kinds.set(told.key(k), rebuilt_model(ctx, model, told.item(k)));
+    stages.push_back(kinds.value());
+  }
+  vae.set(key, list_of(stages));
+}
+
 Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
   const Value settings = model_settings(decoder);
   Record vae;
@@ -30,6 +45,8 @@ Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
   if (encoder) vae.set("encoder", encoder);
   add_chunks(ctx, decoder, "decoder_chunks", vae);
   if (encoder) add_chunks(ctx, encoder, "encoder_chunks", vae);
+  add_pieces(ctx, decoder, "decoder_pieces", vae);
+  if (encoder) add_pieces(ctx, encoder, "encoder_pieces", vae);
   if (settings.has("frame_downscale"))
     vae.set("frame_downscale", settings.field("frame_downscale"));
   vae.set("scale", value_of(settings.get<double>("scaling_factor", HEDDLE_FLUX_LATENT_SCALE)))

@@ -171,6 +171,14 @@ std::uint64_t GLIGENLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, gligen_name);
 }
 
+void PhotoMakerLoader::execute(Context& ctx) {
+  const Checkpoint file = open_named(ctx, photomaker_model_name), part = file.sub("id_encoder.");
+  ctx[photomaker] = loaded(ctx, "photo_maker", part.size() > 0 ? part : file);
+}
+std::uint64_t PhotoMakerLoader::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, photomaker_model_name);
+}
+
 void ModelPatchLoader::execute(Context& ctx) {
   ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
 }

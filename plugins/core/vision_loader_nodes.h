@@ -109,6 +109,21 @@ struct GLIGENLoader {
   std::uint64_t fingerprint(Context& ctx);
 };
 
+struct PhotoMakerLoader {
+  static constexpr Info info{"PhotoMakerLoader",
+                             1,
+                             "",
+                             "_for_testing/photomaker",
+                             "PhotoMaker, version 1: persons of pictures, for SDXL.",
+                             kLoader | HEDDLE_NODE_EXPERIMENTAL};
+  static constexpr Input<std::string> photomaker_model_name{
+      "photomaker_model_name", Widget{.source = "photomaker", .type = "COMBO"}};
+  static constexpr Output<Value> photomaker{"PHOTOMAKER", 0, "", "PHOTOMAKER"};
+  static constexpr auto ports = heddle::ports(photomaker_model_name, photomaker);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
 struct ModelPatchLoader {
   static constexpr Info info{
       "ModelPatchLoader",

@@ -12,13 +12,15 @@
 namespace heddle::denoisers {
 
 // This device's tokens, from `begin` on, of `total` in all; `frames` rows of numbers, or one for
-// all tokens.
+// all tokens. `lead` above 0: of two rows the first is of so many tokens, the second of the others.
 struct FrameRows {
-  std::int64_t begin, total, frames;
+  std::int64_t begin, total, frames, lead = 0;
 
   // rows: (1, frames, D). Throws where the tokens are not those of so many frames.
-  static FrameRows of(const Tensor& rows, std::int64_t begin, std::int64_t total) {
+  static FrameRows of(const Tensor& rows, std::int64_t begin, std::int64_t total,
+                      std::int64_t lead = 0) {
     const std::int64_t frames = rows.size(1);
+    if (lead > 0) return {begin, total, frames, lead};
     if (total % frames != 0)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "the noise of " + std::to_string(frames) +
@@ -32,8 +34,9 @@ struct FrameRows {
   void each(std::int64_t count, Of&& of) const {
     const std::int64_t size = total / frames;
     for (std::int64_t frame = 0; frame < frames; ++frame) {
-      const Range here{std::max(frame * size - begin, std::int64_t{0}),
-                       std::min((frame + 1) * size - begin, count)};
+      const std::int64_t from = lead > 0 ? frame * lead : frame * size,
+                         to = lead > 0 && frame > 0 ? total : from + (lead > 0 ? lead : size);
+      const Range here{std::max(from - begin, std::int64_t{0}), std::min(to - begin, count)};
       if (here.begin < here.end) of(here, frame);
     }
   }

@@ -94,6 +94,7 @@ class Ltx2Builder {
     if (Ltx2ConnectorNames::find(file_, "video"))
       connected_ = add_ltx2_connectors(file_, o_.connectors, context_, graph_);
     frame_time_ = graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT);
+    guides_ = graph_.input("guide_frames", kMaybe);
     video_.noise = graph_.input("frame_noise", kMaybe);
     audio_.noise = graph_.input("audio_noise", kMaybe);
     video_.most = graph_.input("frame_most", kMaybe);
@@ -173,7 +174,8 @@ class Ltx2Builder {
     block.set(B::most_height, o_.most[1]).set(B::most_width, o_.most[2]);
     if (&s == &video_) {
       // A frame stands for 8 pictures, the first one for one.
-      block.link(B::frame_time, frame_time_).set(B::step, 8.0).set(B::offset, -3.0);
+      block.link(B::frame_time, frame_time_).link(B::guide_frames, guides_);
+      block.set(B::step, 8.0).set(B::offset, -3.0);
     } else {
       // A frame stands for 4 rows of the spectrogram, the first one for one, of 10 ms each.
       block.set(B::step, 4.0).set(B::offset, -1.0).set(B::unit, 0.01);
@@ -357,7 +359,7 @@ class Ltx2Builder {
   Blocks& graph_;
   Ltx2Stream video_{"video", ""}, audio_{"audio", "audio_"};
   std::int64_t between_ = 0, waves_ = 0;
-  Source timestep_, context_, frame_time_;
+  Source timestep_, context_, frame_time_, guides_;
   std::optional<Ltx2Contexts> connected_;  // by the file's connectors
 };
 

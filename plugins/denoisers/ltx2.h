@@ -8,6 +8,9 @@
 //                                                         those for the sound, as the connectors
 //                                                         (diffusers' LTX2TextConnectors) make them
 //          frame_time   (1)               loop-invariant  seconds between two pictures, f32
+//          guide_frames (K, 2)            loop-invariant  optional: the pictures at which the last
+//          K
+//                                                         frames begin and end (LTXVAddGuide), f32
 //          frame_noise  (F), audio_noise (L)  loop-invariant  optional: what each frame of the
 //          video
 //                                                         and of the sound has of the level;

@@ -9,6 +9,7 @@
 #include <heddle/ops.hpp>
 
 #include "ltx2_stream.h"
+#include "ltxv_guides.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
@@ -131,6 +132,7 @@ void Ltx2Rope::execute(Context& ctx) {
       ltx2_scale_into(ctx, at, ctx[side_pixels], ctx[side_pixels] / 2, 0);
     } else {
       ltx2_scale_into(ctx, at, ctx[step], ctx[offset], ctx[least]);
+      if (ctx.has(guide_frames)) put_guides(ctx, ctx[guide_frames], ids, frames, true);
       if (ctx.has(frame_time))
         ops::mul_into(ctx, at, ctx[frame_time].reshape({1, 1}), at);
       else

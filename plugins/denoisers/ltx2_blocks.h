@@ -61,12 +61,14 @@ struct Ltx2AudioFinal {
 // and columns in pixels, as parts p of most_time seconds and most_height, most_width pixels. Of
 // `axes` of them (1: time alone) each of n = width / (2 axes) frequencies pi / 2 theta^(i / (n -
 // 1)) turns a pair by (2 p - 1) times itself, in this order; the pairs that are left stand before
-// all others and do not turn.
+// all others and do not turn. guide_frames (K, 2) f32: the pictures at which the last K frames of a
+// video begin and end, between which they stand instead.
 struct Ltx2Rope {
-  static constexpr Info info{"ltx2.rope",   1,  "LTX 2 rotary table",
+  static constexpr Info info{"ltx2.rope",   2,  "LTX 2 rotary table",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> latent{"latent", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> frame_time{"frame_time", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> guide_frames{"guide_frames", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> width{"width", Widget{.number = 4096}};
   static constexpr Input<std::int64_t> axes{"axes", Widget{.number = 3}};
   static constexpr Input<double> step{"step", Widget{.number = 8}};
@@ -81,8 +83,8 @@ struct Ltx2Rope {
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
-      heddle::ports(latent, frame_time, width, axes, step, offset, least, unit, side_pixels,
-                    most_time, most_height, most_width, theta, cos, sin);
+      heddle::ports(latent, frame_time, guide_frames, width, axes, step, offset, least, unit,
+                    side_pixels, most_time, most_height, most_width, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -10,6 +10,7 @@
 
 #include "embed_number.h"
 #include "joint_attention.h"
+#include "ltxv_guides.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::denoisers {
@@ -116,23 +117,6 @@ void ltxv_scale_into(Context& ctx, const Tensor& ids, double factor, double adde
          heddle_scale_clamp_attrs{factor, addend, least, kLtxvUnbound});
 }
 
-// Puts where each of the last frames begins (K, 2) into the first column of ids (L, 3), those of
-// `frames` frames.
-void ltxv_put_guides(Context& ctx, const Tensor& guides, const Tensor& ids, std::int64_t frames) {
-  const std::int64_t count = guides.size(0), each = ids.size(0) / frames;
-  if (count > frames)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "the conditioning tells of " + std::to_string(count) +
-                                             " frames of guides, the latent has " +
-                                             std::to_string(frames) +
-                                             " in all. Link the latent of LTXVAddGuide.");
-  for (std::int64_t k = 0; k < count; ++k) {
-    const std::int64_t begin = (frames - count + k) * each;
-    const Tensor at = ids.slice(0, begin, begin + each).slice(1, 0, 1);
-    ltxv_scale_into(ctx, at, 0, 0, 0);
-    ops::add_into(ctx, at, guides.slice(0, k, k + 1).slice(1, 0, 1), at);
-  }
-}
-
 }  // namespace
 
 void LtxvVector::execute(Context& ctx) {
@@ -194,7 +178,7 @@ void LtxvRope::execute(Context& ctx) {
     if (axis == 0) {
       const double step = ctx[frame_pictures];
       ltxv_scale_into(ctx, at, step, ctx[causal] ? 1 - step : 0, 0);
-      if (ctx.has(guide_frames)) ltxv_put_guides(ctx, ctx[guide_frames], ids, frames);
+      if (ctx.has(guide_frames)) put_guides(ctx, ctx[guide_frames], ids, frames, false);
       ops::mul_into(ctx, at, ctx[frame_time].reshape({1, 1}), at);
     } else {
       ltxv_scale_into(ctx, at, ctx[side_pixels], 0, 0);

@@ -87,6 +87,10 @@ constexpr heddle_module_names_desc kUnet{sizeof(heddle_module_names_desc), "unet
                                          "by the original names and by those of diffusers",
                                          &list_modules<UnetNames>, &list_originals<UnetNames>};
 
+constexpr heddle_module_names_desc kSvd{sizeof(heddle_module_names_desc), "svd",
+                                        "by the original names and by those of diffusers",
+                                        &list_modules<UnetNames>, &list_originals<UnetNames>};
+
 constexpr heddle_module_names_desc kWan{sizeof(heddle_module_names_desc), "wan",
                                         "by the original names and by those of diffusers",
                                         &list_modules<WanNames>, &list_originals<WanNames>};
@@ -113,7 +117,7 @@ constexpr heddle_module_names_desc kHunyuan{
 
 const heddle_list* Modules::list() {
   return descs<kFlux, kFlux2, kFlux3, kChroma, kQwen, kZImage, kLumina2, kSd3, kKrea2, kQwen21,
-               kUnet, kWan, kLtxv, kLtx2, kMinimax, kHunyuan>();
+               kUnet, kSvd, kWan, kLtxv, kLtx2, kMinimax, kHunyuan>();
 }
 
 }  // namespace heddle::denoisers

@@ -29,7 +29,14 @@
 #include "unet_lora_control.h"
 #include "unet_self.h"
 #include "unet_union.h"
+#include "unet_video.h"
+#include "unet_view.h"
 #include "wan.h"
+#include "wan_animate_blocks.h"
+#include "wan_fun_blocks.h"
+#include "wan_motion_block.h"
+#include "wan_pose_blocks.h"
+#include "wan_sound_blocks.h"
 #include "wan_vace_blocks.h"
 #include "zimage.h"
 #include "zimage_patch.h"
@@ -57,16 +64,20 @@ HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxT
               UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
               UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
               UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetGligenFile, UnetGligenObjects,
-              UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, Wan,
-              WanVector, WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys,
-              WanLatentIn, WanRope, WanLayer, WanFinal, WanVaceIn, WanVaceStart, WanVaceAdd, Ltxv,
-              LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2,
-              Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys,
-              Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope,
-              Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
-              MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn,
-              MinimaxJoin, MinimaxRope, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan,
-              HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
-              HunyuanRope, Modules, BenchShapes)
+              UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, UnetView,
+              UnetVideo, VideoResnet, VideoPlaces, VideoContext, VideoTransformer, Wan, WanVector,
+              WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn,
+              WanRope, WanLayer, WanFinal, WanCameraIn, WanReferenceIn, WanFunJoin, WanVaceIn,
+              WanVaceStart, WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn, WanPoseRope,
+              WanPoseLayer, WanPosedLayer, WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd,
+              WanSoundIn, WanSoundShift, WanSoundAdd, WanSoundTokens, WanSoundMotion, WanSoundJoin,
+              WanSoundRope, WanSoundLayer, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope,
+              LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope,
+              Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors,
+              Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector,
+              MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn,
+              MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxLayer, MinimaxVideoFinal,
+              MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner,
+              HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -18,6 +18,7 @@
 #include "unet_self.h"
 #include "unet_settings.h"
 #include "unet_vector.h"
+#include "unet_view.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -92,7 +93,8 @@ class UnetBuilder {
   void begin(const UnetControlBuilder* control = nullptr) {
     x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
-    if (d_.context > 0) context_ = graph_.input("context", kConstant);
+    if (d_.context > 0)
+      context_ = add_view(file_, graph_.input("context", kConstant), d_.context, graph_);
     vector_ = add_vector({file_, names_, d_}, timestep,
                          control ? control->add_kinds(d_.vector) : std::nullopt, graph_);
   }
@@ -365,6 +367,8 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   graph.setting("patched_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());
   UnetAdapters::add_settings(*names, sizes.context, graph);
   add_unet_settings(file, config, *names, sizes, graph);
+  if (const std::int64_t width = view_width(file); width > 0)
+    graph.setting("view_context_width", width);
 }
 
 int UnetControl::match(const Checkpoint& file, const Value&) {

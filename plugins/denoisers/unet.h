@@ -4,7 +4,8 @@
 //
 // Inputs   x         (B, 4, H, W)      per step        the latent, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 999], f32
-//          context   (1|B, T, 768...)  loop-invariant  the text's states
+//          context   (1|B, T, 768...)  loop-invariant  the text's states; Stable Zero123: those of
+//                                      a picture, with four numbers about a view, or without
 //          y         (1|B, 1280)       loop-invariant  SDXL: the pooled text; unCLIP: a picture's
 //                                      embedding, and as many numbers about its noise; Lotus: 4
 //                                      numbers about what it is to show

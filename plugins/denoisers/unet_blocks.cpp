@@ -28,13 +28,14 @@ void spread(Context& ctx, const Tensor& from, const Tensor& to) {
     ops::copy_into(ctx, from, to.slice(0, item, item + 1));
 }
 
-// The pooled text (1|B, P) with what its numbers (1|B, n) become behind it.
+// The pooled text (1|B, P), if any, with what its numbers (1|B, n) become behind it.
 Tensor label(Context& ctx, const Tensor& text, const Tensor& numbers, std::int64_t waves,
              const heddle_timestep_embedding_attrs& attrs) {
-  const std::int64_t items = std::max(text.size(0), numbers.size(0)), count = numbers.size(1),
-                     width = text.size(1);
+  const std::int64_t items = text ? std::max(text.size(0), numbers.size(0)) : numbers.size(0),
+                     count = numbers.size(1), width = text ? text.size(1) : 0;
   const Tensor embedded = ctx.make({numbers.size(0) * count, waves}, HEDDLE_F32);
   ops::timestep_embedding_into(ctx, numbers.reshape({numbers.size(0) * count}), attrs, embedded);
+  if (!text) return embedded.reshape({items, count * waves});
   const Tensor both = ctx.make({items, width + count * waves}, HEDDLE_F32);
   spread(ctx, text, both.slice(1, 0, width));
   spread(ctx, embedded.reshape({numbers.size(0), count * waves}),
@@ -87,9 +88,10 @@ void UnetVector::execute(Context& ctx) {
   const Tensor time =
       embed_number(ctx, ctx[timestep], waves, {time_in, time_in_bias, time_out, time_out_bias});
   Tensor sum = time.reshape({time.size(0), 1, time.size(1)});
-  if (ctx.has(y)) {
-    const Tensor told =
-        ctx.has(sizes) ? label(ctx, ctx[y], ctx[sizes], ctx[size_waves], waves) : ctx[y];
+  if (ctx.has(y) || ctx.has(sizes)) {
+    const Tensor pooled = ctx.has(y) ? ctx[y] : Tensor(),
+                 told = ctx.has(sizes) ? label(ctx, pooled, ctx[sizes], ctx[size_waves], waves)
+                                       : pooled;
     const Tensor inner =
         blocks::wide_linear(ctx, told, ctx[label_in], ctx[label_in_bias], HEDDLE_ACT_SILU);
     const Tensor text = blocks::wide_linear(ctx, inner, ctx[label_out], ctx[label_out_bias]);

@@ -12,7 +12,7 @@
 
 namespace heddle::denoisers {
 
-// timestep (N) [, y (1|B, P), sizes (1|B, n)] [, level (1|B) i32] [, more (1, D)] -> vector (N,
+// timestep (N) [, y (1|B, P)] [, sizes (1|B, n)] [, level (1|B) i32] [, more (1, D)] -> vector (N,
 // 1|B, D) f32, with SiLU already, as all that read it want it: the timestep's embedding plus that
 // of the pooled text with n numbers behind it (sides of the picture and the like), each as
 // `size_waves` waves, plus the row of `levels` that `level` names. `more` is added to them.

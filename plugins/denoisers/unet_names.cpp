@@ -46,8 +46,27 @@ std::string numbered(const char* name, int number) {
   return std::string(name) + "." + std::to_string(number);
 }
 
+// What diffusers calls the part of a residual block that sees a single frame.
+constexpr std::string_view kSpatial = ".spatial_res_block";
+
+// The name in diffusers of a module that mixes frames.
+std::string diffusers_time_module(const UnetPart& part, std::string_view module) {
+  std::string parent = part.diffusers;
+  if (parent.ends_with(kSpatial)) parent.resize(parent.size() - kSpatial.size());
+  constexpr std::string_view kStack = "time_stack.", kPlaces = "time_pos_embed.";
+  std::string name(module);
+  if (name.starts_with(kPlaces))
+    name.replace(kPlaces.size(), name.npos, module.ends_with('0') ? "linear_1" : "linear_2");
+  if (!name.starts_with(kStack)) return parent + "." + name;
+  const std::string_view inner = module.substr(kStack.size());
+  if (part.kind == UnetPart::Kind::transformer)
+    return parent + ".temporal_transformer_blocks." + std::string(inner);
+  return parent + ".temporal_res_block." + std::string(look_up(kUnetResnet, inner).parts[0]);
+}
+
 // The name in diffusers of a part's module.
 std::string diffusers_module(const UnetPart& part, std::string_view module) {
+  if (module.starts_with("time_")) return diffusers_time_module(part, module);
   const std::span<const Module> table = table_of(part.kind);
   return part.diffusers + "." +
          (table.empty() ? std::string(module) : std::string(look_up(table, module).parts[0]));
@@ -79,9 +98,10 @@ std::optional<UnetNames> UnetNames::find(const Checkpoint& file) {
                 {"time_embed.0.weight", "out.2.weight", "output_blocks.0.0.in_layers.2.weight"}))
       return UnetNames(file, false, *prefix);
   if (const auto prefix = blocks::prefix_before(file, "time_embedding.linear_1.weight"))
-    if (has_all(file, *prefix,
-                {"conv_in.weight", "conv_out.weight", "up_blocks.0.resnets.0.conv1.weight"}))
-      return UnetNames(file, true, *prefix);
+    for (const char* first : {"up_blocks.0.resnets.0.conv1.weight",
+                              "up_blocks.0.resnets.0.spatial_res_block.conv1.weight"})
+      if (has_all(file, *prefix, {"conv_in.weight", "conv_out.weight", first}))
+        return UnetNames(file, true, *prefix);
   return std::nullopt;
 }
 
@@ -98,6 +118,9 @@ std::optional<UnetNames> UnetNames::find_control(const Checkpoint& file) {
 
 UnetNames::UnetNames(const Checkpoint& file, bool is_diffusers, std::string prefix)
     : file_(file), is_diffusers_(is_diffusers), prefix_(std::move(prefix)) {
+  mixes_frames_ =
+      file_.has(prefix_ + (is_diffusers_ ? "down_blocks.0.resnets.0" : "input_blocks.1.0") +
+                ".time_mixer.mix_factor");
   if (is_diffusers_)
     read_diffusers();
   else
@@ -128,12 +151,17 @@ int UnetNames::depth_of(const UnetPart& part) const {
 // "down_blocks.1", in which it is the one with this index.
 UnetStage UnetNames::stage(const std::string& original, const std::string& block, int index) const {
   using Kind = UnetPart::Kind;
-  UnetStage parts{{Kind::resnet, original + ".0", block + "." + numbered("resnets", index)}};
+  UnetStage parts{
+      {Kind::resnet, original + ".0", resnet_name(block + "." + numbered("resnets", index))}};
   UnetPart transformer{Kind::transformer, original + ".1",
                        block + "." + numbered("attentions", index)};
   transformer.depth = depth_of(transformer);
   if (transformer.depth > 0) parts.push_back(transformer);
   return parts;
+}
+
+std::string UnetNames::resnet_name(std::string module) const {
+  return mixes_frames_ ? module + std::string(kSpatial) : module;
 }
 
 // Behind a stage that is absent no other is read: filling this one says what is missing.
@@ -145,13 +173,13 @@ bool UnetNames::is_there(const UnetStage& stage) const {
 UnetStage UnetNames::middle_stage() const {
   using Kind = UnetPart::Kind;
   UnetStage parts;
-  const UnetPart first{Kind::resnet, "middle_block.0", "mid_block.resnets.0"};
+  const UnetPart first{Kind::resnet, "middle_block.0", resnet_name("mid_block.resnets.0")};
   if (has_module(first.original + ".in_layers.0", first.diffusers + ".norm1", ".weight"))
     parts.push_back(first);
   UnetPart transformer{Kind::transformer, "middle_block.1", "mid_block.attentions.0"};
   transformer.depth = depth_of(transformer);
   if (transformer.depth > 0) parts.push_back(transformer);
-  const UnetPart last{Kind::resnet, "middle_block.2", "mid_block.resnets.1"};
+  const UnetPart last{Kind::resnet, "middle_block.2", resnet_name("mid_block.resnets.1")};
   if (has_module(last.original + ".in_layers.0", last.diffusers + ".norm1", ".weight"))
     parts.push_back(last);
   return parts;
@@ -259,11 +287,26 @@ void UnetNames::each(Each&& visit) const {
     for (const UnetPart& part : stage) {
       for (const Module& module : table_of(part.kind))
         visit_part(part, std::string(module.original));
-      if (part.kind != UnetPart::Kind::transformer) continue;
+      if (mixes_frames_ && part.kind == UnetPart::Kind::resnet)
+        for (const Module& module : kUnetResnet)
+          visit_part(part, "time_stack." + std::string(module.original));
+      const bool is_transformer = part.kind == UnetPart::Kind::transformer;
+      if (mixes_frames_ && (is_transformer || part.kind == UnetPart::Kind::resnet))
+        visit_part(part, "time_mixer");
+      if (!is_transformer) continue;
+      if (mixes_frames_)
+        for (const char* module : {"time_pos_embed.0", "time_pos_embed.2"})
+          visit_part(part, module);
       for (const char* module : kUnetTransformer) visit_part(part, module);
-      for (int i = 0; i < part.depth; ++i)
+      for (int i = 0; i < part.depth; ++i) {
         for (const char* module : kUnetTransformerBlock)
           visit_part(part, numbered("transformer_blocks", i) + "." + module);
+        if (!mixes_frames_) continue;
+        for (const char* module : kUnetTransformerBlock)
+          visit_part(part, numbered("time_stack", i) + "." + module);
+        for (const char* module : {"norm_in", "ff_in.net.0.proj", "ff_in.net.2"})
+          visit_part(part, numbered("time_stack", i) + "." + module);
+      }
     }
   };
   for (const UnetStage& stage : inputs_) visit_stage(stage);
@@ -284,7 +327,7 @@ void UnetNames::each_module(const Visit& visit) const {
 
 void UnetNames::each_original(const VisitTensor& visit) const {
   each([&](const std::string& original, const std::string& diffusers) {
-    for (const char* kind : {".weight", ".bias"}) {
+    for (const char* kind : {".weight", ".bias", ".mix_factor"}) {
       const std::string tensor = stored(original, diffusers) + kind;
       if (file_.has(tensor)) visit(original + kind, {{tensor}});
     }

@@ -1,5 +1,6 @@
 // plugins/denoisers/unet_names.h - where the weights of Stable Diffusion's UNets are in a
-// checkpoint, and which stages they make up. Two layouts are read: the original one
+// checkpoint, and which stages they make up, also those of Stable Video Diffusion. Two layouts are
+// read: the original one
 // ("input_blocks.1.0.in_layers.0.weight", single files, with or without a prefix) and that of
 // diffusers ("down_blocks.0.resnets.0.norm1.weight"). The family asks by the original names.
 // Immutable, any thread.
@@ -27,7 +28,8 @@ struct UnetPart {
 // What stands at one number of "input_blocks", "output_blocks", or in the middle.
 using UnetStage = std::vector<UnetPart>;
 
-// Models of videos have the same names, and blocks between frames beside.
+// Models of videos have the same names, and blocks between frames beside: in a part modules whose
+// original names begin with "time_" ("time_stack.in_layers.0").
 bool is_of_videos(const Checkpoint& file);
 
 class UnetNames {
@@ -52,6 +54,8 @@ class UnetNames {
   // From now on tensors that the file has under this prefix by the original names come before.
   void prefer(std::string prefix) { preferred_ = std::move(prefix); }
   bool is_diffusers() const { return is_diffusers_; }
+  // Whether residual blocks mix frames by a learned share, as Stable Video Diffusion's do.
+  bool mixes_frames() const { return mixes_frames_; }
 
   // Every module by each of its names, whichever layout the file has; `kind` is "weight" or "bias".
   using Visit = std::function<void(const std::string& module, const char* kind,
@@ -68,6 +72,7 @@ class UnetNames {
   void read_diffusers();
   UnetStage stage(const std::string& original, const std::string& block, int index) const;
   UnetStage middle_stage() const;
+  std::string resnet_name(std::string module) const;  // in diffusers
   int depth_of(const UnetPart& part) const;
   bool is_there(const UnetStage& stage) const;
   bool has_module(const std::string& original, const std::string& diffusers,
@@ -81,7 +86,7 @@ class UnetNames {
   void each(Each&& visit) const;
 
   Checkpoint file_;
-  bool is_diffusers_;
+  bool is_diffusers_, mixes_frames_ = false;
   std::string prefix_, preferred_;
   std::vector<UnetStage> inputs_, outputs_;
   UnetStage middle_;

@@ -18,9 +18,18 @@ TilesPatch tiles_of(const Value& told) {
           .deepens = told.get<bool>("deepens", false)};
 }
 
+// Outside of what PatchModelAddDownscale takes, a picture would have more cells than any memory.
+double shrink_factor(const Value& told) {
+  constexpr double kLeast = 0.1, kMost = 9.0;
+  const auto factor = told.get<double>("factor", 1.0);
+  if (factor >= kLeast && factor <= kMost) return factor;
+  throw Error(HEDDLE_INVALID_ARGUMENT, "PatchModelAddDownscale: downscale_factor is " +
+                                           std::to_string(factor) + ", expected from 0.1 to 9.");
+}
+
 ShrinkPatch shrink_of(const Value& told) {
   return {.stage = told.get<std::int64_t>("stage", 0),
-          .factor = told.get<double>("factor", 1.0),
+          .factor = shrink_factor(told),
           .is_behind = told.get<bool>("is_behind", true),
           .down = told.get<std::string>("down", "bicubic"),
           .up = told.get<std::string>("up", "bicubic")};

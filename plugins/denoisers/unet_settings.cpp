@@ -14,6 +14,10 @@ constexpr double kX4LatentScale = 0.08333, kX4FirstBeta = 0.0001, kX4LastBeta = 
 constexpr std::int64_t kX4Picture = 3, kX4MostNoise = 350, kX4Downscale = 4;
 constexpr std::int64_t kBaseNumbers = 6, kRefinerNumbers = 5;
 constexpr std::int64_t kLotusNumbers = 4;
+constexpr std::int64_t kVideoNumbers = 3;
+constexpr std::int64_t kCameraLabel = 256 + 512 + 512;  // of SV3D that is told cameras
+// Where files of SV3D have the autoencoder of pictures that draws their frames.
+constexpr const char* kCameraAutoencoder = "conditioner.embedders.1.encoder.";
 // Above this a model of SD 2.x is one that predicts velocities: ComfyUI's rule, by a bias whose
 // numbers are known to spread so.
 constexpr double kVelocitySpread = 0.09;
@@ -123,6 +127,18 @@ UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names) {
   }
   if (!names.has("label_emb.0.0")) return sizes;
   sizes.label = size("label_emb.0.0", 1);
+  if (names.mixes_frames()) {
+    const bool is_told_cameras = sizes.label == kCameraLabel;
+    sizes.numbers = is_told_cameras ? 0 : sizes.label / kUnetSizeWaves;
+    const bool is_known = is_told_cameras || sizes.label == kVideoNumbers * kUnetSizeWaves ||
+                          sizes.label == kUnetSizeWaves;
+    if (is_known && sizes.more == sizes.latent) return sizes;
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() + ": the UNet reads " + std::to_string(sizes.label) +
+                    " numbers about the video and " + std::to_string(sizes.more) +
+                    " channels beside the latent. Of such models Stable Video Diffusion is "
+                    "supported, which reads 768 and 4, and SV3D, which reads 256 or 1280 and 4.");
+  }
   if (sizes.label == kLotusNumbers) {
     sizes.is_lotus = true;
     if (sizes.more > 0)
@@ -165,6 +181,29 @@ void add_text_settings(const UnetSizes& sizes, Blocks& graph) {
   graph.setting("pooled_width", pooled);
   graph.setting("picture_width", sizes.numbers == 0 ? pooled / 2 : pooled);
   if (sizes.numbers > 0) graph.setting("size_numbers", sizes.numbers);
+}
+
+void add_video_settings(const UnetSizes& sizes, Blocks& graph) {
+  graph.setting("family", "svd");
+  graph.setting("latent_channels", sizes.latent);
+  graph.setting("latent_downscale", std::int64_t{8});
+  graph.setting("latent_scale", kSdLatentScale);
+  graph.setting("latent_shift", 0.0);
+  add_preview_factors(LatentKind::sd, sizes.latent, graph);
+  graph.setting("context_width", sizes.context);
+  graph.setting("text_encoder",
+                "the vision tower beside it (ImageOnlyCheckpointLoader, "
+                "SVD_img2vid_Conditioning)");
+  if (sizes.numbers > 0) graph.setting("size_numbers", sizes.numbers);
+  if (sizes.numbers == 0) graph.setting("reads_cameras", true);
+  if (sizes.numbers != kVideoNumbers) graph.setting("autoencoder_prefix", kCameraAutoencoder);
+  graph.setting("guidance_embedded", false);
+  graph.setting("concat_channels", sizes.more);
+  graph.setting("concat_raw", true);
+  graph.setting("sampling", "v_prediction");
+  graph.setting("noise_table", "continuous_edm");
+  graph.setting("noise_lowest", 0.002);
+  graph.setting("noise_highest", 700.0);
 }
 
 void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,

@@ -23,11 +23,11 @@ struct UnetSizes {
   std::int64_t waves = 0, vector = 0, label = 0;
   std::int64_t latent = 0, more = 0;  // channels that it draws, and reads beside them
   std::int64_t context = 0;           // width of the text's states; 0: it reads no text
-  std::int64_t numbers = 0;           // about the picture, behind the pooled text; with a label,
-                                      // but none of these, it is a model of unCLIP, or of Lotus
-  bool is_lotus = false;              // its label says what is to be shown of a picture
-  std::int64_t levels = 0;            // of noise in a picture: it is the x4 upscaler
-  bool is_linear = false;             // of the transformers' projections
+  std::int64_t numbers = 0;  // about the picture or the video, behind the pooled text; with a
+                             // label, but none of these, it is a model of unCLIP, or of Lotus
+  bool is_lotus = false;     // its label says what is to be shown of a picture
+  std::int64_t levels = 0;   // of noise in a picture: it is the x4 upscaler
+  bool is_linear = false;    // of the transformers' projections
 };
 // Waves of each number about the picture.
 inline constexpr std::int64_t kUnetSizeWaves = 256;
@@ -37,6 +37,8 @@ inline constexpr std::int64_t kUnetSizeWaves = 256;
 UnetSizes unet_sizes(const Checkpoint& file, const UnetNames& names);
 // What is read of texts and pictures.
 void add_text_settings(const UnetSizes& sizes, Blocks& graph);
+// All that readers of a model of Stable Video Diffusion are told.
+void add_video_settings(const UnetSizes& sizes, Blocks& graph);
 void add_unet_settings(const Checkpoint& file, const Value& config, const UnetNames& names,
                        const UnetSizes& sizes, Blocks& graph);
 

@@ -1,93 +1,21 @@
 #include "wan.h"
 
 #include <optional>
+#include <tuple>
 
 #include "patches.h"
 #include "plugins/blocks/slots.h"
-#include "preview_factors.h"
-#include "rotary_axes.h"
-#include "wan_latent_settings.h"
+#include "wan_animate.h"
+#include "wan_fun_blocks.h"
 #include "wan_names.h"
+#include "wan_pose_blocks.h"
+#include "wan_sizes.h"
+#include "wan_sound.h"
+#include "wan_sound_blocks.h"
 #include "wan_vace_blocks.h"
 
 namespace heddle::denoisers {
 namespace {
-
-constexpr std::int64_t kChannelsOf22 = 48;  // of the latent of Wan 2.2's 5B
-
-// Of the layers of VACE beside the model's own: none where it has none.
-struct VaceSizes {
-  std::int64_t channels;
-  int layers;
-};
-
-struct WanSizes {
-  std::int64_t width, head, heads, mlp, waves, text, vision, in_channels, channels;
-  int layers;
-  VaceSizes vace;
-  std::array<std::int64_t, 3> axes;
-  bool sees_pictures, has_positions, has_text_norm;
-
-  // How noisy each frame is.
-  bool tells_frames() const { return channels == kChannelsOf22; }
-};
-
-// What a file has besides, by its original name, and what that makes of it.
-struct Kind {
-  const char *tensor, *name;
-};
-constexpr Kind kOthers[] = {
-    {"control_adapter.conv.weight", "Wan with a camera"},
-    {"casual_audio_encoder.weights", "Wan S2V"},
-    {"audio_proj.audio_proj_glob_1.layer.weight", "HuMo"},
-    {"face_adapter.fuser_blocks.0.k_norm.weight", "Wan Animate"},
-    {"ref_conv.weight", "Wan Fun control with a reference picture"},
-};
-
-void refuse_others(const Checkpoint& file, const WanNames& names) {
-  for (const Kind& kind : kOthers)
-    if (names.has(kind.tensor))
-      throw Error(HEDDLE_UNSUPPORTED,
-                  file.path() + ": this is " + kind.name +
-                      ", which is not supported. Use a model of Wan 2.1 or 2.2 for text to video "
-                      "or picture to video.");
-}
-
-WanSizes read_sizes(const Checkpoint& file, const Value& config, const WanNames& names) {
-  const auto size = [&](const char* name, std::uint32_t axis) {
-    return file.size(names.one(name), axis);
-  };
-  WanSizes s{};
-  s.width = size("patch_embedding.weight", 0);
-  s.in_channels = size("patch_embedding.weight", 1);
-  s.channels = size("head.head.weight", 0) / kPatchArea;
-  s.mlp = size("blocks.0.ffn.0.weight", 0);
-  s.waves = size("time_embedding.0.weight", 1);
-  s.text = size("text_embedding.0.weight", 1);
-  s.layers = names.layers();
-  s.vace.layers = names.vace_layers();
-  if (s.vace.layers > s.layers)
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": " + std::to_string(s.vace.layers) +
-                                             " layers of VACE beside " + std::to_string(s.layers) +
-                                             ". The file is damaged or of another model.");
-  if (s.vace.layers > 0) s.vace.channels = size("vace_patch_embedding.weight", 1);
-  s.sees_pictures = names.has("img_emb.proj.1.weight");
-  if (s.sees_pictures) s.vision = size("img_emb.proj.1.weight", 1);
-  s.has_positions = names.has("img_emb.emb_pos");
-  s.has_text_norm = names.has("blocks.0.norm3.weight");
-  constexpr std::int64_t kHead = 128;
-  s.head = config.get<std::int64_t>("attention_head_dim", kHead);
-  if (s.head < 6 || s.width % s.head != 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": a width of " + std::to_string(s.width) +
-                                             " is no multiple of heads of " +
-                                             std::to_string(s.head) +
-                                             " numbers. The file is damaged or of another model.");
-  s.heads = s.width / s.head;
-  // Rows and columns turn a third of a head each, in pairs; frames what is left.
-  const std::int64_t side = s.head / 6 * 2;
-  s.axes = rotary_axes(file, config, s.head, {s.head - 2 * side, side, side});
-  return s;
-}
 
 // Builds the graph of one file.
 class WanBuilder {
@@ -103,23 +31,40 @@ class WanBuilder {
   void run() {
     x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
-    const Source vector = embed_vector(timestep), shared = share_modulation(vector);
-    add_rope();
-    const Source text = embed_text(graph_.input("context", kGiven));
+    const Source vector = embed_vector(timestep),
+                 shared = share_modulation("embed.modulation", vector);
+    std::optional<Source> reference;
+    if (s_.fun.reference > 0) reference = embed_reference();
+    std::optional<WanSound> sound;
+    if (s_.sound.injectors > 0) sound.emplace(file_, names_, s_, eps_, graph_, x_);
+    add_rope(reference, sound ? &*sound : nullptr);
+    const Source text = embed_text("embed.text", graph_.input("context", kGiven));
     std::optional<Source> vision;
-    if (s_.sees_pictures)
-      vision = embed_vision(graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
+    if (s_.sees_pictures())
+      vision = embed_vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
+    if (reference || s_.fun.camera > 0) hidden = join_fun(hidden, reference);
+    if (sound) hidden = sound->begin(hidden);
+    std::optional<WanAnimate> animate;
+    if (s_.animate.adapters > 0) {
+      animate.emplace(file_, names_, s_, eps_, graph_, x_);
+      hidden = animate->begin(hidden);
+    }
     std::optional<VaceStream> vace;
     if (s_.vace.layers > 0) vace = begin_vace(hidden);
+    std::optional<PoseStream> poses;
+    if (s_.animate.follows_poses) poses = begin_poses();
     for (int i = 0; i < s_.layers; ++i) {
-      const std::string number = std::to_string(i);
-      hidden = add_whole_layer("layer." + number, "blocks." + number + ".", hidden, shared, text,
-                               vision);
+      const std::string number = std::to_string(i), at = "blocks." + number + ".";
+      if (poses) pass_poses("pose." + number, at, *poses);
+      hidden = add_whole_layer("layer." + number, at, hidden, shared, text, vision,
+                               poses ? &*poses : nullptr);
       // The layers that hints are added behind are spread evenly.
       const int step = vace ? s_.layers / s_.vace.layers : 1;
       if (vace && i % step == 0 && i / step < s_.vace.layers)
         hidden = add_vace(i / step, *vace, hidden, shared, text);
+      if (animate) hidden = animate->behind(i, hidden);
+      if (sound) hidden = sound->behind(i, hidden);
     }
     graph_.output("out", add_final(hidden, modulate("final", vector, "head.modulation", 2)));
   }
@@ -137,15 +82,108 @@ class WanBuilder {
     slots.fill(weight, names_.one(tensor), {width});
   }
 
+  // A video of poses on its way through the layers, and what the last of them made of it.
+  struct PoseStream {
+    Source hidden, shared, text, vision, cos, sin, kept;
+  };
   // A layer with what it is modulated by and what it looks at.
   Source add_whole_layer(const std::string& path, const std::string& at, const Source& hidden,
                          const Source& shared, const Source& text,
-                         const std::optional<Source>& vision) {
+                         const std::optional<Source>& vision, const PoseStream* poses = nullptr) {
     const Source mod = s_.tells_frames() ? shared : modulate(path, shared, at + "modulation", 6);
     const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
     std::optional<Source> vision_kv;
     if (vision) vision_kv = add_keys(path + ".vision", *vision, at + "cross_attn.", "_img");
-    return add_layer(path + ".block", at, hidden, mod, text_kv, vision_kv);
+    if (s_.sound.injectors > 0)
+      return add_layer<WanSoundLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv)
+          .link(WanSoundLayer::x, x_)[WanLayer::out];
+    if (poses == nullptr)
+      return add_layer<WanLayer>(path + ".block", at, hidden, mod, text_kv,
+                                 vision_kv)[WanLayer::out];
+    Block block = add_layer<WanPosedLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
+    block.link(WanPosedLayer::posed, poses->kept).link(WanPosedLayer::x, x_);
+    return block[WanLayer::out];
+  }
+
+  // Wan Animate 2: poses are seen at one level, so that what layers make of them is made once in a
+  // run.
+  PoseStream begin_poses() {
+    constexpr std::uint32_t kMaybe = kGiven | HEDDLE_INPUT_OPTIONAL;
+    const Source pose = graph_.input("pose", kMaybe);
+    PoseStream poses;
+    poses.shared = share_modulation("embed.pose_modulation", embed_pose_vector());
+    poses.text = embed_text("embed.pose_text", graph_.input("pose_context", kMaybe));
+    poses.vision = embed_vision("embed.pose_vision", graph_.input("pose_vision", kMaybe));
+    Block in = graph_.add<WanPoseIn>("embed.pose");
+    in.link(WanPoseIn::x, x_).link(WanPoseIn::pose, pose);
+    blocks::Slots slots(file_, in, "embed.pose");
+    Part filter{names_.one("patch_embedding.weight")};
+    filter.frame = 1;
+    slots.fill(WanPoseIn::weight, {filter}, {s_.width, s_.in_channels, 1, kPatch, kPatch});
+    vector_of(slots, WanPoseIn::bias, "patch_embedding.bias", s_.width);
+    poses.hidden = in[WanPoseIn::out];
+    using R = WanPoseRope;
+    Block rope = graph_.add<R>("embed.pose_rope");
+    rope.link(R::x, x_).link(R::pose, pose);
+    rope.set(R::axis_0, s_.axes[0]).set(R::axis_1, s_.axes[1]).set(R::axis_2, s_.axes[2]);
+    poses.cos = rope[R::cos], poses.sin = rope[R::sin];
+    return poses;
+  }
+  Source embed_pose_vector() {
+    using B = WanPoseVector;
+    Block block = graph_.add<B>("embed.pose_vector");
+    block.link(B::x, x_);
+    blocks::Slots slots(file_, block, "embed.pose_vector");
+    linear(slots, B::time_in, B::time_in_bias, "time_embedding.0", s_.width, s_.waves);
+    linear(slots, B::time_out, B::time_out_bias, "time_embedding.2", s_.width, s_.width);
+    return block[B::out];
+  }
+  void pass_poses(const std::string& path, const std::string& at, PoseStream& poses) {
+    const Source mod = modulate(path, poses.shared, at + "modulation", 6),
+                 text_kv = add_keys(path + ".text", poses.text, at + "cross_attn.", ""),
+                 vision_kv = add_keys(path + ".vision", poses.vision, at + "cross_attn.", "_img");
+    std::swap(cos_, poses.cos), std::swap(sin_, poses.sin);
+    Block block =
+        add_layer<WanPoseLayer>(path + ".block", at, poses.hidden, mod, text_kv, vision_kv);
+    std::swap(cos_, poses.cos), std::swap(sin_, poses.sin);
+    poses.hidden = block[WanLayer::out], poses.kept = block[WanPoseLayer::kept];
+  }
+
+  // Wan Fun: a picture as the frame before the video's first, and the rays of a camera.
+  Source embed_reference() {
+    using B = WanReferenceIn;
+    Block block = graph_.add<B>("embed.reference");
+    block.link(B::reference, graph_.input("reference", kGiven | HEDDLE_INPUT_OPTIONAL));
+    blocks::Slots slots(file_, block, "embed.reference");
+    slots.fill(B::weight, names_.one("ref_conv.weight"),
+               {s_.width, s_.fun.reference, kPatch, kPatch});
+    vector_of(slots, B::bias, "ref_conv.bias", s_.width);
+    return block[B::out];
+  }
+  Source embed_camera() {
+    using B = WanCameraIn;
+    Block block = graph_.add<B>("embed.camera");
+    block.link(B::camera, graph_.input("camera", kGiven | HEDDLE_INPUT_OPTIONAL));
+    blocks::Slots slots(file_, block, "embed.camera");
+    const std::string at = "control_adapter.";
+    const auto filter = [&](const Weight& weight, const Weight& bias, const std::string& module,
+                            const Shape& shape) {
+      slots.fill(weight, names_.one(at + module + ".weight"), shape);
+      vector_of(slots, bias, at + module + ".bias", s_.width);
+    };
+    const Shape around{s_.width, s_.width, 3, 3};
+    filter(B::weight, B::bias, "conv", {s_.width, s_.fun.camera, kPatch, kPatch});
+    filter(B::first, B::first_bias, "residual_blocks.0.conv1", around);
+    filter(B::second, B::second_bias, "residual_blocks.0.conv2", around);
+    return block[B::out];
+  }
+  Source join_fun(const Source& hidden, const std::optional<Source>& reference) {
+    using B = WanFunJoin;
+    Block block = graph_.add<B>("embed.fun_join");
+    block.link(B::hidden, hidden);
+    if (s_.fun.camera > 0) block.link(B::camera, embed_camera());
+    if (reference) block.link(B::reference, *reference);
+    return block[B::out];
   }
 
   // What VACE's layers hand on, and how much of it counts.
@@ -186,7 +224,7 @@ class WanBuilder {
   Source embed_vector(const Source& timestep) {
     using B = WanVector;
     Block block = graph_.add<B>("embed.vector");
-    block.link(B::timestep, timestep);
+    block.link(B::timestep, timestep).set(B::clean, s_.sound.injectors > 0);
     if (s_.tells_frames())
       block.link(B::frame_noise,
                  graph_.input("frame_noise", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
@@ -196,11 +234,11 @@ class WanBuilder {
     return block[B::out];
   }
 
-  Source share_modulation(const Source& vector) {
+  Source share_modulation(const std::string& path, const Source& vector) {
     using B = WanSharedModulation;
-    Block block = graph_.add<B>("embed.modulation");
+    Block block = graph_.add<B>(path);
     block.link(B::vector, vector);
-    blocks::Slots slots(file_, block, "embed.modulation");
+    blocks::Slots slots(file_, block, path);
     linear(slots, B::weight, B::bias, "time_projection.1", 6 * s_.width, s_.width);
     return block[B::out];
   }
@@ -215,38 +253,44 @@ class WanBuilder {
     return block[B::out];
   }
 
-  void add_rope() {
+  // reference: tokens of the frame before the video's.
+  void add_rope(const std::optional<Source>& reference, WanSound* sound) {
     using B = WanRope;
+    if (sound != nullptr) {
+      std::tie(cos_, sin_) = sound->rope();
+      return;
+    }
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x_);
+    if (reference) block.link(B::before, *reference);
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
     cos_ = block[B::cos], sin_ = block[B::sin];
   }
 
-  Source embed_text(const Source& context) {
+  Source embed_text(const std::string& path, const Source& context) {
     using B = WanTextIn;
-    Block block = graph_.add<B>("embed.text");
+    Block block = graph_.add<B>(path);
     block.link(B::context, context);
-    blocks::Slots slots(file_, block, "embed.text");
+    blocks::Slots slots(file_, block, path);
     linear(slots, B::in, B::in_bias, "text_embedding.0", s_.width, s_.text);
     linear(slots, B::last, B::last_bias, "text_embedding.2", s_.width, s_.width);
     return block[B::out];
   }
 
-  Source embed_vision(const Source& vision) {
+  Source embed_vision(const std::string& path, const Source& vision) {
     using B = WanVisionIn;
-    Block block = graph_.add<B>("embed.vision");
+    Block block = graph_.add<B>(path);
     block.link(B::vision, vision);
-    blocks::Slots slots(file_, block, "embed.vision");
-    vector_of(slots, B::norm1, "img_emb.proj.0.weight", s_.vision);
-    vector_of(slots, B::norm1_bias, "img_emb.proj.0.bias", s_.vision);
-    linear(slots, B::in, B::in_bias, "img_emb.proj.1", s_.vision, s_.vision);
-    linear(slots, B::last, B::last_bias, "img_emb.proj.3", s_.width, s_.vision);
+    blocks::Slots slots(file_, block, path);
+    vector_of(slots, B::norm1, "img_emb.proj.0.weight", s_.vision.width);
+    vector_of(slots, B::norm1_bias, "img_emb.proj.0.bias", s_.vision.width);
+    linear(slots, B::in, B::in_bias, "img_emb.proj.1", s_.vision.width, s_.vision.width);
+    linear(slots, B::last, B::last_bias, "img_emb.proj.3", s_.width, s_.vision.width);
     vector_of(slots, B::norm2, "img_emb.proj.4.weight", s_.width);
     vector_of(slots, B::norm2_bias, "img_emb.proj.4.bias", s_.width);
-    if (s_.has_positions) {
+    if (s_.vision.has_positions) {
       const std::string tensor = names_.one("img_emb.emb_pos");
-      slots.fill(B::positions, tensor, {1, file_.size(tensor, 1), s_.vision});
+      slots.fill(B::positions, tensor, {1, file_.size(tensor, 1), s_.vision.width});
     }
     return block[B::out];
   }
@@ -277,11 +321,12 @@ class WanBuilder {
     return block[B::out];
   }
 
-  Source add_layer(const std::string& path, const std::string& at, const Source& hidden,
-                   const Source& mod, const Source& text_kv,
-                   const std::optional<Source>& vision_kv) {
+  template <class Layer>
+  Block add_layer(const std::string& path, const std::string& at, const Source& hidden,
+                  const Source& mod, const Source& text_kv,
+                  const std::optional<Source>& vision_kv) {
     using B = WanLayer;
-    Block block = graph_.add<B>(path);
+    Block block = graph_.add<Layer>(path);
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::text_kv, text_kv);
     if (vision_kv) block.link(B::vision_kv, *vision_kv);
     block.link(B::cos, cos_).link(B::sin, sin_).set(B::heads, s_.heads).set(B::eps, eps_);
@@ -309,13 +354,14 @@ class WanBuilder {
     linear(slots, B::text_proj, B::text_proj_bias, at + "cross_attn.o", d, d);
     linear(slots, B::up, B::up_bias, at + "ffn.0", s_.mlp, d);
     linear(slots, B::down, B::down_bias, at + "ffn.2", d, s_.mlp);
-    return block[B::out];
+    return block;
   }
 
   Source add_final(const Source& hidden, const Source& mod) {
     using B = WanFinal;
     Block block = graph_.add<B>("final.block");
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x_).set(B::eps, eps_);
+    block.set(B::leads, s_.sound.injectors > 0);
     blocks::Slots slots(file_, block, "final.block");
     linear(slots, B::weight, B::bias, "head.head", s_.channels * kPatchArea, s_.width);
     return block[B::out];
@@ -329,32 +375,6 @@ class WanBuilder {
   Source x_, cos_, sin_;
 };
 
-void add_settings(const WanSizes& s, Blocks& graph) {
-  graph.setting("family", "wan");
-  graph.setting("latent_channels", s.channels);
-  graph.setting("latent_downscale", std::int64_t{s.channels == kChannelsOf22 ? 16 : 8});
-  graph.setting("latent_frames", true);
-  add_preview_factors(LatentKind::wan21, s.channels, graph);
-  graph.setting("patch", kPatch);
-  graph.setting("guidance_embedded", false);
-  graph.setting("context_width", s.text);
-  if (s.in_channels > s.channels) graph.setting("concat_channels", s.in_channels - s.channels);
-  if (s.tells_frames()) {
-    graph.setting("mask_clean", true);
-    graph.setting("frame_noise_is_mean", true);
-  }
-  if (s.sees_pictures) graph.setting("vision_width", s.vision);
-  if (s.vace.channels > 0) graph.setting("vace_channels", s.vace.channels);
-  graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");
-  add_wan_latents(s.channels, graph);
-  // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
-  // output is the velocity of a straight flow.
-  graph.setting("sampling", "flow");
-  graph.setting("noise_table", "discrete_flow");
-  graph.setting("noise_shift", 8.0);
-  graph.setting("noise_multiplier", 1000.0);
-}
-
 }  // namespace
 
 int Wan::match(const Checkpoint& file, const Value&) { return WanNames::find(file) ? 100 : 0; }
@@ -362,10 +382,14 @@ int Wan::match(const Checkpoint& file, const Value&) { return WanNames::find(fil
 void Wan::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<WanNames> names = WanNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of Wan");
-  refuse_others(file, *names);
-  const WanSizes sizes = read_sizes(file, config, *names);
+  refuse_other_wan(file, *names);
+  const WanSizes sizes = read_wan_sizes(file, config, *names);
   WanBuilder(file, *names, sizes, config, graph).run();
-  add_settings(sizes, graph);
+  add_wan_settings(sizes, graph);
+  if (sizes.may_follow_poses())
+    graph.setting("posing_model", (config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record())
+                                      .set(kFollowsPoses, value_of(true))
+                                      .value());
 }
 
 }  // namespace heddle::denoisers

@@ -14,12 +14,38 @@
 //                                                       channels, latents and masks; in the
 //                                                       model's units
 //          vace_strength (n)            loop-invariant  only of VACE: how much each counts, f32
+//          camera    (1|B, K, F, H, W)  loop-invariant  only of Fun camera, optional: of each cell
+//                                                       the rays of its pixels and frames
+//          reference (1|B, C, 1, H, W)  loop-invariant  only of Fun control with a reference
+//                                                       picture, optional: its latent, which is a
+//                                                       frame before the video's
+//          pose      (1|B, C, F - 1, H, W)  loop-invariant  only of Animate, optional: a latent of
+//                                       poses, in the model's units
+//          face      (1|B, 3, S, E, E)  loop-invariant  only of Animate, optional: pictures of a
+//                                       face, from -1 to 1; E is the setting face_side
+//          pose, pose_context, pose_vision  loop-invariant  only where the config says
+//                                       follows_poses (Animate 2), optional: a latent of poses
+//                                       (1|B, C, F', H, W), in the model's units, and what goes
+//                                       with it as context and vision go with x
+//          heard     (1|B, S, K, E)     loop-invariant  only of S2V, optional: states of a
+//                                       sound, S of K numbers, the settings heard_states and
+//                                       heard_width, for each of E moments, four in a frame
+//          reference, motion, followed  loop-invariant  only of S2V, optional, in the model's
+//                                       units: (1|B, C, 1, H, W), a picture; (1|B, C, F', H, W),
+//                                       the frames before the video; (1|B, C, F, H, W), a video
+//                                       that is followed
 // Output   out       (B, C, F, H, W)    velocity (noise - video), in the latent's element type
 //
 // Blocks   embed.vector, embed.modulation, embed.rope, embed.text, embed.vision, embed.latent,
+//          embed.camera, embed.reference, embed.fun_join of Fun;
 //          layer.<i>.modulation, layer.<i>.text, layer.<i>.vision, layer.<i>.block,
 //          final.modulation, final.block; of VACE embed.vace, embed.vace_start,
-//          vace.<k>.modulation, vace.<k>.text, vace.<k>.block, vace.<k>.add
+//          vace.<k>.modulation, vace.<k>.text, vace.<k>.block, vace.<k>.add; of Animate
+//          embed.pose, embed.motion, embed.face, face.<k>.keys, face.<k>.add; of Animate 2
+//          embed.pose_vector, embed.pose_modulation, embed.pose_text, embed.pose_vision,
+//          embed.pose, embed.pose_rope, pose.<i>.modulation, pose.<i>.text, pose.<i>.vision,
+//          pose.<i>.block; of S2V embed.followed, embed.reference, embed.motion, embed.heard,
+//          embed.join, sound.<k>.shift, sound.<k>.keys, sound.<k>.add
 //
 // Every dimension is read off the tensors; heads have 128 numbers, as in all that were published,
 // unless a config says attention_head_dim. Settings: see build(). Stateless, any thread.

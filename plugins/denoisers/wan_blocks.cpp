@@ -71,6 +71,32 @@ Tensor project(Context& ctx, const Tensor& x, const heddle_shard& shard) {
   return all;
 }
 
+// The attention of the video's tokens, `cell` of each frame, to each other, and from the second
+// frame on to those of the poses' frame before: seen (B, L, H, d).
+void attend_with_poses(Context& ctx, const Tensor& own, const WanPoses& poses, const Tensor& seen) {
+  const std::int64_t width = own.size(2) / 3, length = own.size(1), cell = poses.cell,
+                     heads = seen.size(2), count = poses.kept.size(1) / cell;
+  if (length % cell != 0 || poses.kept.size(1) % cell != 0)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "poses of " + std::to_string(poses.kept.size(1)) +
+                                             " tokens beside a latent of frames of " +
+                                             std::to_string(cell) +
+                                             ". Make both of one size, by one WanAnimate2ToVideo.");
+  const double scale = 1 / std::sqrt(double(seen.size(3)));
+  const Tensor q = heads_of(own, 0, 3, heads);
+  const Tensor both = ctx.make({own.size(0), length + cell, 2 * width});
+  ops::copy_into(ctx, own.slice(2, width, 3 * width), tokens(both, {0, length}));
+  for (std::int64_t frame = 0; frame < length / cell; ++frame) {
+    const bool follows = frame > 0 && frame <= count;
+    const Range here{frame * cell, (frame + 1) * cell};
+    if (follows)
+      ops::copy_into(ctx, tokens(poses.kept, {here.begin - cell, here.begin}),
+                     tokens(both, {length, length + cell}));
+    const Tensor kv = tokens(both, {0, follows ? length + cell : length});
+    ops::attention_into(ctx, tokens(q, here), heads_of(kv, 0, 2, heads), heads_of(kv, 1, 2, heads),
+                        {}, scale, ops::Mask::none, tokens(seen, here));
+  }
+}
+
 }  // namespace
 
 void WanVector::execute(Context& ctx) {
@@ -84,6 +110,11 @@ void WanVector::execute(Context& ctx) {
     told = ctx.make({steps, frames}, HEDDLE_F32);
     ops::mul_into(ctx, levels.reshape({steps, 1}), noise.reshape({1, frames}), told);
     told = told.reshape({steps * frames});
+  } else if (ctx[clean]) {
+    const Tensor none = ctx.make({1}, HEDDLE_F32);
+    ops::fill(ctx, none, 0);
+    frames = 2;
+    told = with_reference_level(ctx, levels, none);
   }
   const Tensor time = embed_number(ctx, told, {ctx[time_scale], ctx[max_period], 0, 1, 0},
                                    {time_in, time_in_bias, time_out, time_out_bias});
@@ -107,6 +138,10 @@ void WanModulation::execute(Context& ctx) {
 }
 
 void WanTextIn::execute(Context& ctx) {
+  if (!ctx.has(context)) {
+    ctx[out] = ctx.make({1, 0, ctx[last].size(0)});
+    return;
+  }
   const Tensor raised = ops::linear(ctx, ctx[context], ctx[in], ctx[in_bias], HEDDLE_ACT_GELU_TANH);
   ctx[out] = ops::linear(ctx, raised, ctx[last], ctx[last_bias]);
 }
@@ -186,7 +221,8 @@ void WanLatentIn::execute(Context& ctx) {
 
 void WanRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
-  const std::int64_t frames = latent.size(2), rows = tokens_along(latent.size(3)),
+  const std::int64_t more = ctx.has(before) && ctx[before].size(1) > 0 ? 1 : 0,
+                     frames = latent.size(2) + more, rows = tokens_along(latent.size(3)),
                      columns = tokens_along(latent.size(4));
   const Tensor ids = ctx.make({frames * rows * columns, 3}, HEDDLE_F32);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
@@ -201,16 +237,19 @@ void WanRope::execute(Context& ctx) {
   ctx[sin] = s;
 }
 
-void WanLayer::execute(Context& ctx) {
+void WanLayer::execute(Context& ctx) { run_wan_layer(ctx, {}); }
+
+Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead) {
   using B = WanLayer;
-  const Tensor x = ctx[hidden], given = ctx[mod], added = ctx[table];
+  const Tensor x = ctx[B::hidden], given = ctx[B::mod], added = ctx[B::table];
   const Tensor told = added ? ops::add(ctx, given, added.reshape({1, 1, given.size(2)})) : given;
-  const heddle_shard shard = ctx.shard(hidden);
-  const FrameRows rows = FrameRows::of(told, shard.begin, shard.total);
-  const std::int64_t count = ctx[heads], head = ctx[v].size(0) / count;
+  const heddle_shard shard = ctx.shard(B::hidden);
+  const FrameRows rows = FrameRows::of(told, shard.begin, shard.total, lead);
+  const std::int64_t count = ctx[B::heads], head = ctx[B::v].size(0) / count;
   const auto normed = [&](const Tensor& of, int first) {
     const Tensor made = ctx.make(of.shape());
-    rows.modulate_into(ctx, of, piece(told, first, 6), piece(told, first + 1, 6), ctx[eps], made);
+    rows.modulate_into(ctx, of, piece(told, first, 6), piece(told, first + 1, 6), ctx[B::eps],
+                       made);
     return made;
   };
   const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias,
@@ -218,34 +257,43 @@ void WanLayer::execute(Context& ctx) {
     return ops::linear(ctx, of, ctx[matrix], ctx[bias], f);
   };
   const Tensor own = project(ctx, normed(x, 0), shard);
-  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, count);
-  const Tensor gathered = make_gathered(ctx, own, joint, count);
-  gather_tokens(ctx, own, 0, joint, count, gathered);
   const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
-  attend(ctx, gathered, joint, seen);
+  if (poses.kept) {
+    attend_with_poses(ctx, own, poses, seen);
+  } else {
+    const JointShard joint = joint_shard(ctx, shard.begin, shard.total, count);
+    const Tensor gathered = make_gathered(ctx, own, joint, count);
+    gather_tokens(ctx, own, 0, joint, count, gathered);
+    attend(ctx, gathered, joint, seen);
+  }
   const Tensor first = rows.gated(ctx, x, piece(told, 2, 6),
                                   linear(blocks::join_heads(seen), B::proj, B::proj_bias));
 
   const Tensor asked =
-      ctx[norm] ? ops::layer_norm(ctx, first, ctx[norm], ctx[norm_bias], ctx[eps]) : first;
-  const Tensor q = blocks::split_heads(
-      ops::rms_norm(ctx, linear(asked, B::text_q, B::text_q_bias), ctx[text_q_norm], ctx[eps]),
-      count);
-  Tensor found = look_at(ctx, q, ctx[text_kv]);
-  if (ctx.has(vision_kv) && ctx[vision_kv].size(1) > 0)
-    found = ops::add(ctx, found, look_at(ctx, q, ctx[vision_kv]));
-  const Tensor second = blocks::wide_linear(ctx, blocks::join_heads(found), ctx[text_proj],
-                                            ctx[text_proj_bias], HEDDLE_ACT_NONE, first);
+      ctx[B::norm] ? ops::layer_norm(ctx, first, ctx[B::norm], ctx[B::norm_bias], ctx[B::eps])
+                   : first;
+  const Tensor q = blocks::split_heads(ops::rms_norm(ctx, linear(asked, B::text_q, B::text_q_bias),
+                                                     ctx[B::text_q_norm], ctx[B::eps]),
+                                       count);
+  Tensor found = look_at(ctx, q, ctx[B::text_kv]);
+  if (ctx.has(B::vision_kv) && ctx[B::vision_kv].size(1) > 0)
+    found = ops::add(ctx, found, look_at(ctx, q, ctx[B::vision_kv]));
+  const Tensor second = blocks::wide_linear(ctx, blocks::join_heads(found), ctx[B::text_proj],
+                                            ctx[B::text_proj_bias], HEDDLE_ACT_NONE, first);
 
   const Tensor raised = linear(normed(second, 3), B::up, B::up_bias, HEDDLE_ACT_GELU_TANH);
-  ctx[out] = rows.gated(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));
+  ctx[B::out] = rows.gated(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));
+  return own.slice(2, ctx[B::v].size(0), own.size(2));
 }
 
 void WanFinal::execute(Context& ctx) {
-  const Tensor latent = ctx[x], all = ctx[hidden], told = ctx[mod], matrix = ctx[weight];
-  const std::int64_t batch = all.size(0), frames = latent.size(2), height = latent.size(3),
+  const Tensor latent = ctx[x], matrix = ctx[weight];
+  const Tensor told = ctx[leads] ? ctx[mod].slice(1, 0, 1) : ctx[mod];
+  const std::int64_t batch = latent.size(0), frames = latent.size(2), height = latent.size(3),
                      width = latent.size(4), rows = tokens_along(height),
-                     columns = tokens_along(width), channels = matrix.size(0) / kPatchArea;
+                     columns = tokens_along(width), channels = matrix.size(0) / kPatchArea,
+                     own = frames * rows * columns, end = ctx[leads] ? own : ctx[hidden].size(1);
+  const Tensor all = ctx[hidden].slice(1, end - own, end);
   const Tensor normed = ctx.make(all.shape(), HEDDLE_F32);
   FrameRows::of(told, 0, all.size(1))
       .modulate_into(ctx, all, piece(told, 0, 2), piece(told, 1, 2), ctx[eps], normed);

@@ -14,19 +14,20 @@
 namespace heddle::denoisers {
 
 // timestep (N), a noise level in [0, 1000] -> vector (N, 1, D). With frame_noise (F), what each
-// frame has of the level -> (N, F, D).
+// frame has of the level -> (N, F, D). With `clean` a row of the level 0 behind it -> (N, 2, D).
 struct WanVector {
   static constexpr Info info{"wan.vector", 1, "Wan timestep", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
   static constexpr Input<Tensor> frame_noise{"frame_noise", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> time_scale{"time_scale", Widget{.number = 1}};
   static constexpr Input<double> max_period{"max_period", Widget{.number = 10000}};
+  static constexpr Input<bool> clean{"clean", Widget{.number = 0}};
   static constexpr Weight time_in{"time.in.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_in_bias{"time.in.bias"};
   static constexpr Weight time_out{"time.out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_out_bias{"time.out.bias"};
   static constexpr Output<Tensor> out{"vector"};
-  static constexpr auto ports = heddle::ports(timestep, frame_noise, time_scale, max_period,
+  static constexpr auto ports = heddle::ports(timestep, frame_noise, time_scale, max_period, clean,
                                               time_in, time_in_bias, time_out, time_out_bias, out);
   static void execute(Context& ctx);
 };
@@ -57,10 +58,10 @@ struct WanModulation {
   static void execute(Context& ctx);
 };
 
-// context (B|1, T, W) -> txt (B|1, T, D).
+// context (B|1, T, W) -> txt (B|1, T, D); without it txt (1, 0, D).
 struct WanTextIn {
   static constexpr Info info{"wan.text_in", 1, "Wan text", "blocks/wan", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> context{"context"};
+  static constexpr Input<Tensor> context{"context", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight in{"in.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight in_bias{"in.bias"};
   static constexpr Weight last{"out.weight", HEDDLE_USE_LINEAR};
@@ -123,18 +124,20 @@ struct WanLatentIn {
   static void execute(Context& ctx);
 };
 
-// The rotary table of the latent's tokens at (frame, row, column). cos, sin: (L, d/2) f32.
+// The rotary table of the latent's tokens at (frame, row, column). cos, sin: (L, d/2) f32. With
+// tokens before them (1|B, R, D), of which R is not 0, they are one frame more.
 struct WanRope {
   static constexpr Info info{"wan.rope",   1,  "Wan rotary table",
                              "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, F, H, W)"};
+  static constexpr Input<Tensor> before{"before", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
   static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 44}};
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 42}};
   static constexpr Input<std::int64_t> axis_2{"axis_2", Widget{.number = 42}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports = heddle::ports(x, axis_0, axis_1, axis_2, theta, cos, sin);
+  static constexpr auto ports = heddle::ports(x, before, axis_0, axis_1, axis_2, theta, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -179,17 +182,30 @@ struct WanLayer {
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D), x the latent, for its shape and type -> out (B, C, F, H, W).
+// Poses that a layer's tokens look at besides (wan_pose_blocks.h): keys and values (B, P, 2 D), and
+// how many tokens a frame has; none where there are no poses.
+struct WanPoses {
+  Tensor kept = {};
+  std::int64_t cell = 0;
+};
+// What the block that runs does of WanLayer, whose ports it has; its tokens' keys, rotated, and
+// values (B, l, 2 D) of this device. lead above 0: of the two rows of mod the first is of so many
+// tokens.
+Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead = 0);
+
+// hidden (B, L, D), or behind other tokens, x the latent, for its shape and type -> out (B, C, F,
+// H, W). `leads`: other tokens are behind those of the video, whose row of mod is the first.
 struct WanFinal {
   static constexpr Info info{"wan.final", 1, "Wan output", "blocks/wan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
+  static constexpr Input<bool> leads{"leads", Widget{.number = 0}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, leads, weight, bias, out);
   static void execute(Context& ctx);
 };
 

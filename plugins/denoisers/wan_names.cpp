@@ -1,6 +1,8 @@
 #include "wan_names.h"
 
+#include <charconv>
 #include <string_view>
+#include <utility>
 
 #include "plugins/blocks/slots.h"
 #include "renamed_modules.h"
@@ -44,7 +46,64 @@ constexpr WanRenamed kWanParts[] = {
     {".before_proj.", ".proj_in."},
     {".after_proj.", ".proj_out."},
 };
+// What begins names in Animate.
+constexpr WanRenamed kAnimateBeginnings[] = {
+    {"motion_encoder.dec.direction.weight", "motion_encoder.motion_synthesis_weight"},
+    {"motion_encoder.enc.fc.", "motion_encoder.motion_network."},
+    {"motion_encoder.enc.net_app.convs.0.0.", "motion_encoder.conv_in."},
+    {"motion_encoder.enc.net_app.convs.0.1.", "motion_encoder.conv_in.act_fn."},
+    {"face_encoder.conv1_local.conv.", "face_encoder.conv1_local."},
+    {"face_encoder.conv2.conv.", "face_encoder.conv2."},
+    {"face_encoder.conv3.conv.", "face_encoder.conv3."},
+    {"face_adapter.fuser_blocks.", "face_adapter."},
+};
+// What stands in the names of its adapters and of its motion encoder's blocks, which the original
+// ones count from 1.
+constexpr WanRenamed kAdapterParts[] = {
+    {".q_norm.", ".norm_q."},  {".k_norm.", ".norm_k."},  {".linear1_q.", ".to_q."},
+    {".linear1_k.", ".to_k."}, {".linear1_v.", ".to_v."}, {".linear2.", ".to_out."},
+};
+constexpr WanRenamed kMotionParts[] = {
+    {".conv1.1.", ".conv1.act_fn."}, {".conv1.0.", ".conv1."},    {".conv2.2.", ".conv2.act_fn."},
+    {".conv2.1.", ".conv2."},        {".skip.1.", ".conv_skip."},
+};
+constexpr WanRenamed kMotionBlocks = {"motion_encoder.enc.net_app.convs.",
+                                      "motion_encoder.res_blocks."},
+                     kMotionOut = {"motion_encoder.enc.net_app.convs.8.",
+                                   "motion_encoder.conv_out."};
 constexpr std::string_view kBlocks = "blocks.", kVaceBlocks = "vace_blocks.";
+
+// The first of the parts that stands in a name.
+template <std::size_t count>
+std::string part_renamed(std::string name, const WanRenamed (&parts)[count],
+                         std::string_view WanRenamed::*from, std::string_view WanRenamed::*to) {
+  for (const WanRenamed& part : parts)
+    if (const std::size_t at = name.find(part.*from); at != name.npos)
+      return name.replace(at, (part.*from).size(), part.*to);
+  return name;
+}
+
+std::string animate_renamed(std::string name, std::string_view WanRenamed::*from,
+                            std::string_view WanRenamed::*to) {
+  const bool is_original = from == &WanRenamed::original;
+  for (const WanRenamed& beginning : kAnimateBeginnings)
+    if (name.starts_with(beginning.*from)) {
+      name.replace(0, (beginning.*from).size(), beginning.*to);
+      return name.starts_with("face_adapter.") ? part_renamed(name, kAdapterParts, from, to) : name;
+    }
+  // Filters behind the last block, of as many blocks as published models have.
+  if (!is_original && name.starts_with(kMotionOut.diffusers))
+    return name.replace(0, kMotionOut.diffusers.size(), kMotionOut.original);
+  if (!name.starts_with(kMotionBlocks.*from)) return name;
+  const char* const digits = name.data() + (kMotionBlocks.*from).size();
+  int number = 0;
+  const auto [end, error] = std::from_chars(digits, name.data() + name.size(), number);
+  const std::string tail = name.substr(std::size_t(end - name.data()));
+  if (error != std::errc() || number < (is_original ? 1 : 0)) return name;
+  if (tail == ".weight") return std::string(kMotionOut.diffusers) + "weight";
+  return std::string(kMotionBlocks.*to) + std::to_string(is_original ? number - 1 : number + 1) +
+         part_renamed(tail, kMotionParts, from, to);
+}
 
 std::string wan_renamed(std::string name, std::string_view WanRenamed::*from,
                         std::string_view WanRenamed::*to) {
@@ -52,7 +111,7 @@ std::string wan_renamed(std::string name, std::string_view WanRenamed::*from,
     for (const WanRenamed& beginning : kWanBeginnings)
       if (name.starts_with(beginning.*from))
         return name.replace(0, (beginning.*from).size(), beginning.*to);
-    return name;
+    return animate_renamed(std::move(name), from, to);
   }
   for (const WanRenamed& part : kWanParts)
     if (const std::size_t at = name.find(part.*from); at != name.npos)

@@ -46,6 +46,11 @@ ClipTowerSizes clip_tower_sizes(const Checkpoint& file, const ClipNames& names,
   return s;
 }
 
+// Of the pictures that it sees.
+std::int64_t side_of(const ClipTowerSizes& sizes) {
+  return std::int64_t(std::llround(std::sqrt(double(sizes.positions - 1)))) * sizes.patch;
+}
+
 // Builds the graph of one file.
 class ClipTowerBuilder {
  public:
@@ -61,6 +66,12 @@ class ClipTowerBuilder {
     }
     graph_.output("last_hidden", hidden);
     if (file_.has(names_.tower_projection())) add_projection(hidden);
+  }
+
+  Source run_pooled() {
+    Source hidden = embed();
+    for (int i = 0; i < d_.depth; ++i) hidden = layer(i, hidden);
+    return add_pool(hidden);
   }
 
  private:
@@ -116,15 +127,20 @@ class ClipTowerBuilder {
     return layer[B::out];
   }
 
-  void add_projection(const Source& hidden) {
+  Source add_pool(const Source& hidden) {
     using B = ClipVisionPool;
     Block pool = graph_.add<B>("pool");
     pool.link(B::hidden, hidden).set(B::eps, d_.eps);
     blocks::Slots slots(file_, pool, "pool");
     both(slots, B::norm, B::norm_bias, "post_layernorm", "ln_post");
+    return pool[B::out];
+  }
+
+  void add_projection(const Source& hidden) {
+    const Source pooled = add_pool(hidden);
     const std::string name = names_.tower_projection();
     Block project = graph_.add<ClipProject>("project");
-    project.link(ClipProject::pooled, pool[B::out]);
+    project.link(ClipProject::pooled, pooled);
     blocks::Slots last(file_, project, "project");
     const std::int64_t out = file_.size(name, names_.is_turned() ? 1 : 0);
     if (names_.is_turned())
@@ -178,16 +194,23 @@ int ClipVision::match(const Checkpoint& file, const Value&) {
   return ClipNames::find_tower(file) ? 100 : 0;
 }
 
+ClipTower add_clip_tower(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<ClipNames> names = ClipNames::find_tower(file);
+  if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": it has no CLIP vision tower");
+  const ClipTowerSizes sizes = clip_tower_sizes(file, *names, config);
+  const Source pooled = ClipTowerBuilder(file, *names, sizes, graph).run_pooled();
+  return {pooled, sizes.width, side_of(sizes)};
+}
+
 void ClipVision::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<ClipNames> names = ClipNames::find_tower(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no CLIP vision tower");
   const ClipTowerSizes sizes = clip_tower_sizes(file, *names, config);
   ClipTowerBuilder(file, *names, sizes, graph).run();
-  const auto side = std::int64_t(std::llround(std::sqrt(double(sizes.positions - 1))));
   graph.setting("family", "clip_vision");
   graph.setting("width", sizes.width);
   graph.setting("tokens", sizes.positions);
-  graph.setting("size", config.get<std::int64_t>("image_size", side * sizes.patch));
+  graph.setting("size", config.get<std::int64_t>("image_size", side_of(sizes)));
   graph.setting("sees_layers", true);
 }
 

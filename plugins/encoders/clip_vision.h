@@ -49,6 +49,14 @@ struct ClipVisionPool {
   static void execute(Context& ctx);
 };
 
+// The tower of a file for a family that reads its class token: the blocks and the input "picture".
+struct ClipTower {
+  Source pooled;             // (B, width), normed
+  std::int64_t width, size;  // size: of the pictures' sides
+};
+// Throws where the file holds no such tower.
+ClipTower add_clip_tower(const Checkpoint& file, const Value& config, Blocks& graph);
+
 struct ClipVision {
   static constexpr Family family{"clip_vision", "vision_encoder", 1, "CLIP's vision tower"};
   static int match(const Checkpoint& file, const Value& config);

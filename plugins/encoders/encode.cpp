@@ -225,7 +225,7 @@ Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt
                   encoded.hidden, encoded.pooled});
       continue;
     }
-    if (use.cross_attn) entry.set("cross_attn", value_of(encoded.hidden));
+    if (use.cross_attn) entry.set(use.states_as, value_of(encoded.hidden));
     if (const Value spans = spans_of(asked.windows)) entry.set("image_spans", spans);
     if (const Value slots = slots_of(asked.windows)) entry.set("image_slots", slots);
     if (use.pooled_output) entry.set("pooled_output", value_of(encoded.pooled));

@@ -64,7 +64,7 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
       joined.add(use.encoder.name(), {hidden, pooled});
     } else {
       if (use.pooled_output) told.tensors.emplace_back(at + "pooled_output", pooled);
-      if (use.cross_attn) told.tensors.emplace_back(at + "cross_attn", hidden);
+      if (use.cross_attn) told.tensors.emplace_back(at + use.states_as, hidden);
       if (const Value spans = spans_of(windows)) told.known.emplace_back(at + "image_spans", spans);
       if (const Value slots = slots_of(windows)) told.known.emplace_back(at + "image_slots", slots);
     }

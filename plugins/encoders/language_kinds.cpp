@@ -6,7 +6,7 @@ namespace heddle::encoders {
 namespace {
 
 // From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B,
-// 8B and 32B, Gemma 2 2B, Mistral Small 24B, Gemma 3 270M to 27B.
+// 8B and 32B, Gemma 2 2B, Mistral Small 24B, Llama 3 8B, Gemma 3 270M to 27B.
 constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
                                .head = 128,
@@ -28,6 +28,8 @@ constexpr LanguageKind kMistral{.name = "mistral3",
                                 .theta = 1e9,
                                 .eps = 1e-5,
                                 .may_be_cut = true};
+constexpr LanguageKind kLlama3{
+    .name = "llama3", .types = {"llama", "llava"}, .head = 128, .theta = 5e5, .eps = 1e-5};
 constexpr LanguageKind kGemma2{
     .name = "gemma2",
     .types = {"gemma2", "gemma2"},
@@ -57,10 +59,16 @@ constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double qu
 constexpr LanguageKind kGemma3 = gemma3(1024, 8, 0), kSmallGemma3 = gemma3(512, 1, 0),
                        kLargeGemma3 = gemma3(1024, 8, 168);
 constexpr std::int64_t kSmallGemma3Width = 1152, kLargeGemma3Width = 5376;
-constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25,  &kQwen3,  &kQwen3Vl,
-                                                  &kMistral, &kGemma2, &kGemma3};
+constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3,  &kQwen3Vl, &kMistral,
+                                                  &kGemma2, &kGemma3, &kLlama3};
 
-constexpr std::int64_t kMistralWidth = 5120;
+constexpr std::int64_t kMistralWidth = 5120, kLlama3Width = 4096;
+constexpr int kMistralLayers = 40, kLlama3Layers = 32;
+
+// Llama 2 and Mistral 7B have the tensors and the widths of Mistral Small and Llama 3, and other
+// rotations: what tells them apart is a vocabulary of 32,000 to 32,768 tokens, where these two have
+// over 128,000. Models of tests have smaller ones.
+bool has_older_vocabulary(std::int64_t tokens) { return tokens >= 32000 && tokens < 128000; }
 
 // Its language model has the tensors of Qwen3: what it sees pictures with tells it apart, in a gguf
 // file, which has not that, the architecture.
@@ -83,19 +91,23 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
     return is_qwen3_vl(file, names) ? kQwen3Vl : kQwen3;
   if (!normed_results && !normed_queries && biased) return kQwen25;
   if (normed_results && !normed_queries && !biased) return kGemma2;
-  const std::int64_t width = file.size(names.tokens(), 1);
+  const std::int64_t tokens = file.size(names.tokens(), 0), width = file.size(names.tokens(), 1);
   if (normed_results && normed_queries && !biased)
     return width <= kSmallGemma3Width   ? kSmallGemma3
            : width == kLargeGemma3Width ? kLargeGemma3
                                         : kGemma3;
-  if (!normed_results && !normed_queries && width == kMistralWidth) return kMistral;
+  if (!normed_results && !normed_queries && !biased && !has_older_vocabulary(tokens)) {
+    if (width == kMistralWidth && names.layers() <= kMistralLayers) return kMistral;
+    if (width == kLlama3Width && names.layers() <= kLlama3Layers) return kLlama3;
+  }
   throw Error(HEDDLE_UNSUPPORTED,
-              file.path() + ": a language model of width " + std::to_string(width) +
-                  (normed_results ? ", with norms behind its attentions" : "") +
+              file.path() + ": a language model of width " + std::to_string(width) + " with " +
+                  std::to_string(names.layers()) + " layers and " + std::to_string(tokens) +
+                  " tokens" + (normed_results ? ", with norms behind its attentions" : "") +
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
                   ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
-                  "Mistral Small, Qwen3-VL, Gemma 3.");
+                  "Mistral Small, Qwen3-VL, Gemma 3, Llama 3.");
 }
 
 }  // namespace heddle::encoders

@@ -1,5 +1,6 @@
 // plugins/encoders/plugin.cpp - the plugin of the text encoders: families and their blocks, the
 // tokenizers, and the nodes that encode texts.
+#include "audio_encoder_nodes.h"
 #include "clip.h"
 #include "clip_hooks.h"
 #include "clip_vision.h"
@@ -15,33 +16,43 @@
 #include "language_writing_blocks.h"
 #include "minimax_nodes.h"
 #include "modules.h"
+#include "photo_maker.h"
+#include "photo_maker_nodes.h"
 #include "qwen21_nodes.h"
 #include "sdxl_nodes.h"
 #include "siglip.h"
+#include "sound_blocks.h"
+#include "sound_encoders.h"
 #include "style_nodes.h"
+#include "svd_nodes.h"
 #include "t5.h"
 #include "text_nodes.h"
 #include "text_projection.h"
 #include "tokenizer_kind.h"
 #include "vision_model.h"
+#include "zero123_nodes.h"
 
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
-              ClipVision, ClipVisionEmbed, ClipVisionPool, IpAdapter, IpAdapterTokens, IpAdapterMlp,
-              IpAdapterEnter, IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer,
-              T5Finish, LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
+              ClipVision, ClipVisionEmbed, ClipVisionPool, PhotoMaker, PhotoMakerFuse,
+              PhotoMakerEncode, IpAdapter, IpAdapterTokens, IpAdapterMlp, IpAdapterEnter,
+              IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer, T5Finish,
+              LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
               LanguageJoin, LanguageKeptLayer, LanguageLogits, TextProjection, ProjectionRows,
               ProjectionMatrix, SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens,
               VisionModel, VisionEmbed, VisionRope, VisionLayer, VisionMerge, DeepVisionModel,
-              DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, CLIPTextEncode, CLIPTextEncodeFlux,
-              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
-              CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
-              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
-              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, TextGenerate, TextGenerateLTX2Prompt,
-              CLIPVisionEncode, StyleModelApply, IPAdapter, IPAdapterAdvanced, IPAdapterBatch,
-              IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds,
-              IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules,
-              Tokenizers)
+              DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, Wav2Vec2, Whisper, SoundFilter,
+              SoundProject, SoundPlaces, SpectrumFilters, SoundLayer, SoundFinish,
+              AudioEncoderEncode, CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3,
+              CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2,
+              CLIPTextEncodeControlnet, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, MiniMaxH3ImageToVideo,
+              MiniMaxH3AddGuide, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
+              SVD_img2vid_Conditioning, SV3D_Conditioning, StableZero123_Conditioning,
+              StableZero123_Conditioning_Batched, StyleModelApply, IPAdapter, IPAdapterAdvanced,
+              IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds,
+              IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions,
+              SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

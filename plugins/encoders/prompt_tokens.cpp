@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <heddle/checked.hpp>
 
+#include "glyph_texts.h"
 #include "pictures.h"
 
 namespace heddle::encoders {
@@ -144,7 +145,8 @@ std::string TextEncoder::in_template(const std::string& prompt, const Prompt& gi
   const std::string unless = record_.get<std::string>("template_unless", "");
   const std::size_t at = text.find(kPlace);
   if (at == text.npos || (!unless.empty() && prompt.starts_with(unless))) return prompt;
-  return text.replace(at, kPlace.size(), prompt);
+  return text.replace(at, kPlace.size(),
+                      prompt.empty() ? record_.get<std::string>("empty_text", "") : prompt);
 }
 
 std::vector<std::int32_t> TextEncoder::ids_of(const std::string& text) const {
@@ -226,7 +228,10 @@ Window TextEncoder::empty_window() const {
 }
 
 Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
-  const std::string prompt = in_template(given.of(name_), given);
+  const bool reads_quoted = record_.get<bool>("reads_quoted", false);
+  const std::string own = reads_quoted ? glyph_text(given.of(name_)) : given.of(name_);
+  if (reads_quoted && own.empty()) return {};
+  const std::string prompt = in_template(own, given);
   const bool is_left_out = given.leaves_out_empty && prompt.empty();
   const bool is_masked = record_.get<bool>("masks_padding", false);
   const auto least_length = record_.get<std::int64_t>("least_length", 0);
@@ -323,6 +328,21 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     model.stop_at_layer = -1;  // it ends at the asked for layer already
     return {model};
   }
+  if (type == "hunyuan_video_15") {
+    EncoderUse language = use_of(clip, "language_model", "language model"),
+               glyphs = use_of(clip, "t5", "byT5");
+    language.cross_attn = glyphs.cross_attn = true;
+    language.stop_at_layer = glyphs.stop_at_layer = -1;  // they end at the asked for layer already
+    glyphs.states_as = "conditioning_byt5small";
+    return {language, glyphs};
+  }
+  if (type == "hunyuan_video") {
+    EncoderUse language = use_of(clip, "language_model", "language model"),
+               l = use_of(clip, "clip", "CLIP");
+    language.cross_attn = l.pooled_output = true;
+    language.stop_at_layer = l.stop_at_layer = -1;  // as of flux
+    return {language, l};
+  }
   if (type == "sd3") return joined_encoders(clip, Joining::kSd3);
   if (type == "sdxl") return joined_encoders(clip, Joining::kSdxl);
   if (type == "chroma" || type == "wan" || type == "ltxv") {
@@ -337,12 +357,11 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     l.stop_at_layer = -1;  // its model is built for the asked for layer
     return {l};
   }
-  throw Error(
-      HEDDLE_UNSUPPORTED,
-      "this CLIP is of type '" + type +
-          "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-          "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax and z_image. Load "
-          "it as one of these.");
+  throw Error(HEDDLE_UNSUPPORTED,
+              "this CLIP is of type '" + type +
+                  "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
+                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax, z_image, "
+                  "hunyuan_video and hunyuan_video_15. Load it as one of these.");
 }
 
 }  // namespace heddle::encoders

@@ -55,7 +55,8 @@ class TextEncoder {
   // Throws when it needs one and has none.
   Value projection() const;
   // Tokenises, within the encoder's template where it has one, and makes room for the pictures of
-  // the prompt that the text has places for. Throws when the encoder has no tokenizer, or one that
+  // the prompt that the text has places for. No rows where the encoder reads quoted texts alone
+  // and the prompt has none. Throws when the encoder has no tokenizer, or one that
   // cannot be read, when it is to see a picture and cannot, and HEDDLE_CANCELLED when the call is
   // cancelled meanwhile. `ctx` may be nullptr: nobody cancels.
   Windows windows(const Prompt& prompt, const Context* ctx) const;
@@ -89,7 +90,8 @@ struct EncoderUse {
   TextEncoder encoder;
   bool cross_attn = false, pooled_output = false;
   std::int64_t stop_at_layer = -1;
-  Joining joining = Joining::kNone;  // with what the others make
+  Joining joining = Joining::kNone;      // with what the others make
+  const char* states_as = "cross_attn";  // the field of the entry with its states
 
   bool is_joined() const { return joining != Joining::kNone; }
 };

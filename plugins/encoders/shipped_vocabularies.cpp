@@ -16,6 +16,7 @@ HEDDLE_EMBED(heddle_t5xxl_packed, "t5xxl.bin")
 HEDDLE_EMBED(heddle_qwen25_rules, "qwen2.5.json")
 HEDDLE_EMBED(heddle_qwen25_packed, "qwen2.5.bin")
 HEDDLE_EMBED(heddle_qwen3_rules, "qwen3.json")
+HEDDLE_EMBED(heddle_byt5_rules, "byt5.json")
 
 namespace heddle::encoders {
 namespace {
@@ -23,6 +24,7 @@ namespace {
 constexpr std::string_view kClip[] = {"clip_l", "clip_h", "clip_g"};
 constexpr std::string_view kT5[] = {"t5xxl"};
 constexpr std::string_view kQwen25[] = {"qwen2.5"};
+constexpr std::string_view kByt5[] = {"byt5"};
 constexpr std::string_view kQwen3[] = {"qwen3", "qwen3vl"};
 
 }  // namespace
@@ -32,7 +34,7 @@ std::span<const ShippedVocabulary> shipped_vocabularies() {
     return std::string_view(begin, static_cast<std::size_t>(end - begin));
   };
   // Tables are padded for the sake of matrix products: T5's to 32,128 rows, Qwen's to 151,936 or
-  // 152,064.
+  // 152,064. byT5's of glyphs has rows for colours and fonts behind those of bytes.
   static const ShippedVocabulary all[] = {
       {"clip", between(heddle_clip_rules_begin, heddle_clip_rules_end),
        between(heddle_clip_packed_begin, heddle_clip_packed_end), kClip, 49408, 49408,
@@ -45,7 +47,15 @@ std::span<const ShippedVocabulary> shipped_vocabularies() {
        "<|endoftext|>", 131072},
       {"qwen3", between(heddle_qwen3_rules_begin, heddle_qwen3_rules_end),
        between(heddle_qwen25_packed_begin, heddle_qwen25_packed_end), kQwen3, 151669, 152064,
-       "<|endoftext|>", 131072}};
+       "<|endoftext|>", 131072},
+      {"byt5",
+       between(heddle_byt5_rules_begin, heddle_byt5_rules_end),
+       {},
+       kByt5,
+       384,
+       4096,
+       "<pad>",
+       512}};
   return all;
 }
 

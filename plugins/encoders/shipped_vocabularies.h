@@ -11,9 +11,9 @@
 namespace heddle::encoders {
 
 struct ShippedVocabulary {
-  std::string_view name;                       // "clip", for errors
-  std::string_view rules;                      // a tokenizer.json without its vocabulary
-  std::string_view packed;                     // that, as tokenizer/packed_model.h reads it
+  std::string_view name;    // "clip", for errors
+  std::string_view rules;   // a tokenizer.json without its vocabulary
+  std::string_view packed;  // that, as tokenizer/packed_model.h reads it; empty: the rules have it
   std::span<const std::string_view> encoders;  // that were published with it: "clip_l"
   // Rows of the token tables of these; another table belongs to another vocabulary.
   std::int64_t least_rows, most_rows;

@@ -157,7 +157,7 @@ void T5::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   blocks::Slots(file, finish, "finish").fill(T5Finish::norm, names->final_norm(), {width});
   graph.output("last_hidden", finish[T5Finish::out]);
   graph.setting("family", "t5");
-  graph.setting("kind", names->is_umt5() ? "umt5" : "t5");
+  graph.setting("kind", names->is_umt5() ? "umt5" : names->is_byt5() ? "byt5" : "t5");
   graph.setting("width", width);
   graph.setting("vocabulary", vocabulary);
   graph.setting("layers", std::int64_t(depth));

@@ -71,6 +71,12 @@ int T5Names::layers() const { return blocks::layer_count(file_, layer_prefix());
 
 bool T5Names::is_umt5() const { return file_.has(in_layer(1, "bias")); }
 
+bool T5Names::is_byt5() const {
+  constexpr std::int64_t kAttention = 384, kMostTokens = 4096;
+  return !is_umt5() && file_.size(in_layer(0, "k"), 0) == kAttention &&
+         file_.size(tokens(), 0) <= kMostTokens;
+}
+
 void T5Names::each_module(
     const std::function<void(const std::string&, const std::string&)>& found) const {
   for (const char* name : {"shared", "encoder.embed_tokens"}) found(name, tokens());

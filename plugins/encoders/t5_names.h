@@ -26,6 +26,8 @@ class T5Names {
   int layers() const;
   // Whether each layer has a bias of its own, as in UMT5; T5's first layer has the only one.
   bool is_umt5() const;
+  // Whether its tokens are bytes, told as ComfyUI tells it: byT5 small is the only one so narrow.
+  bool is_byt5() const;
 
   // Every module by its dotted name in transformers, with its tensor.
   void each_module(

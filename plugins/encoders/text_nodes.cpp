@@ -105,7 +105,9 @@ void T5TokenizerOptions::execute(Context& ctx) {
   std::vector<Value> encoders;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value encoder = list.item(i);
-    if (encoder.get<std::string>("family", "") != "t5") {
+    // byT5 reads letters, and no padding.
+    if (encoder.get<std::string>("family", "") != "t5" ||
+        encoder.get<std::string>("name", "") == "byt5") {
       encoders.push_back(encoder);
       continue;
     }

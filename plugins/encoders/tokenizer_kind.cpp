@@ -137,7 +137,7 @@ constexpr heddle_tokenizers_desc kFiles{
     "files",
     "tokenizer.json, spiece.model, or vocab.json with merges.txt; spiece_model or tekken_model in "
     "a model's file; "
-    "the vocabularies of CLIP, T5, Qwen2.5 and Qwen3",
+    "the vocabularies of CLIP, T5, byT5, Qwen2.5 and Qwen3",
     &open,
     &open_inside,
     &open_published};

@@ -44,7 +44,23 @@ std::pmr::vector<float> mask_numbers(Context& ctx, const Tensor& mask, std::int6
   return made;
 }
 
-// Pictures (B, H, W, C) as the tower reads them: (B, size, size, 3) on the call's device.
+// Of the result: what the model calls it, and its name there.
+struct TowerOutput {
+  const char *output, *field;
+  bool is_of_clip = true;
+};
+constexpr TowerOutput kTowerOutputs[] = {{"last_hidden", "last_hidden", false},
+                                         {"penultimate", "penultimate"},
+                                         {"projected", "image_embeds"}};
+
+bool is_made(const TowerOutput& seen, const Value& settings) {
+  if (!seen.is_of_clip) return true;
+  return std::string_view(seen.output) == "projected" ? settings.has("projected_width")
+                                                      : settings.get<bool>("sees_layers", false);
+}
+
+}  // namespace
+
 Tensor tower_pixels(Context& ctx, const Tensor& image, const Value& settings, bool is_cut,
                     const Tensor& mask) {
   const auto size = settings.get<std::int64_t>("size", 0);
@@ -72,22 +88,9 @@ Tensor tower_pixels(Context& ctx, const Tensor& image, const Value& settings, bo
   return ctx.upload({items, size, size, 3}, HEDDLE_F32, pixels.data());
 }
 
-// Of the result: what the model calls it, and its name there.
-struct TowerOutput {
-  const char *output, *field;
-  bool is_of_clip = true;
-};
-constexpr TowerOutput kTowerOutputs[] = {{"last_hidden", "last_hidden", false},
-                                         {"penultimate", "penultimate"},
-                                         {"projected", "image_embeds"}};
-
-bool is_made(const TowerOutput& seen, const Value& settings) {
-  if (!seen.is_of_clip) return true;
-  return std::string_view(seen.output) == "projected" ? settings.has("projected_width")
-                                                      : settings.get<bool>("sees_layers", false);
+std::uint64_t tower_bytes(const Shape& image, std::int64_t size, bool is_cut) {
+  return 2 * scaling_bytes(image, stretched_size(picture_size(image, "image"), size, is_cut));
 }
-
-}  // namespace
 
 Value seen_by_tower(Context& ctx, const Value& tower, const Tensor& image, bool is_cut,
                     const Tensor& mask) {
@@ -107,8 +110,7 @@ std::vector<std::pair<std::string, Shape>> tell_tower(Infer& question, const Val
              tokens = settings.get<std::int64_t>("tokens", 0),
              width = settings.get<std::int64_t>("width", 0);
   const std::int64_t items = image[0];
-  question.host_scratch(
-      2 * scaling_bytes(image, stretched_size(picture_size(image, "image"), size, is_cut)));
+  question.host_scratch(tower_bytes(image, size, is_cut));
   question.call(tower, {{{{"picture", HEDDLE_F32, {items, size, size, 3}}}, {}}});
   std::vector<std::pair<std::string, Shape>> made;
   for (const TowerOutput& seen : kTowerOutputs) {

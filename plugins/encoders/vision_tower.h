@@ -16,6 +16,11 @@ namespace heddle::encoders {
 // of which the first is what the tower sees: the middle of it, in the tower's size.
 Value seen_by_tower(Context& ctx, const Value& tower, const Tensor& image, bool is_cut,
                     const Tensor& mask = {});
+// Pictures as a tower with these settings reads them: (B, size, size, 3) on the call's device.
+Tensor tower_pixels(Context& ctx, const Tensor& image, const Value& settings, bool is_cut,
+                    const Tensor& mask = {});
+// The host memory that this takes.
+std::uint64_t tower_bytes(const Shape& image, std::int64_t size, bool is_cut);
 // Tells of that call before a run. Fields of the result with their shapes, all f32.
 std::vector<std::pair<std::string, Shape>> tell_tower(Infer& question, const Value& tower,
                                                       const Shape& image, bool is_cut);

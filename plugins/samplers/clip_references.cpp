@@ -1,6 +1,7 @@
 // Pictures and clips at pictures of the video that is drawn (reference_input.h).
 #include <cmath>
 
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
@@ -12,12 +13,17 @@ namespace {
 
 constexpr const char* kShownAt = "frame";
 
-// A latent as (1, channels, frames, height, width).
-Shape clip_shape(const Shape& samples, const ReferenceLayout& layout) {
+// A latent as (1, channels, frames, height, width); none where it is no such clip.
+std::optional<Shape> known_clip(const Shape& samples, const ReferenceLayout& layout) {
   Shape shape = samples;
   if (shape.size() == 4) shape.insert(shape.begin() + 2, 1);
   const bool is_clip = shape.size() == 5 && shape[0] == 1 && shape[1] == layout.channels;
   if (is_clip && shape[2] > 0 && shape[3] > 0 && shape[4] > 0) return shape;
+  return {};
+}
+
+Shape clip_shape(const Shape& samples, const ReferenceLayout& layout) {
+  if (std::optional<Shape> shape = known_clip(samples, layout)) return *std::move(shape);
   std::string sides;
   for (const std::int64_t side : samples)
     sides += (sides.empty() ? "" : ", ") + std::to_string(side);
@@ -28,7 +34,8 @@ Shape clip_shape(const Shape& samples, const ReferenceLayout& layout) {
 }
 
 std::int64_t clip_tokens(const Shape& shape, const ReferenceLayout& layout) {
-  return shape[2] * layout.tokens_along(shape[3]) * layout.tokens_along(shape[4]);
+  return checked_product({shape[2], layout.tokens_along(shape[3]), layout.tokens_along(shape[4])},
+                         "the tokens of a clip");
 }
 
 struct ShownClip {
@@ -79,8 +86,11 @@ float* place_clip(const ShownClip& clip, const ReferenceLayout& layout, float* t
 std::optional<ReferenceTokenShapes> clip_reference_shapes(const blocks::EntryShapes& entry,
                                                           const ReferenceLayout& layout) {
   std::int64_t tokens = 0;
-  for (const heddle_tensor_info& info : entry.references)
-    tokens += clip_tokens(clip_shape(blocks::shape_of(info), layout), layout);
+  for (const heddle_tensor_info& info : entry.references) {
+    const std::optional<Shape> shape = known_clip(blocks::shape_of(info), layout);
+    if (!shape) return {};
+    tokens += clip_tokens(*shape, layout);
+  }
   return ReferenceTokenShapes{
       {1, tokens, layout.channels * layout.patch * layout.patch}, {tokens, 3}, false, false};
 }

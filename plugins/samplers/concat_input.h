@@ -45,6 +45,8 @@ struct ConcatPlace {
   Value latent = {};
   std::uint64_t seed = 0;         // of the run
   std::vector<Shape> parts = {};  // before a run, of pictures and their sound
+  // Of a video, with no area of a part of its frames.
+  bool is_of_all_frames() const { return !box || box->size[0] == grid[0]; }
 };
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is
 // first, or where the picture is one of pixels.

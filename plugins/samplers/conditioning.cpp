@@ -6,32 +6,27 @@
 
 #include <heddle/ops.hpp>
 
+#include "animate_input.h"
 #include "boxes.h"
+#include "camera_input.h"
 #include "noised_picture.h"
 #include "pair_latent.h"
 #include "picture_embeddings.h"
+#include "picture_numbers.h"
 #include "sound_levels.h"
 #include "vace_input.h"
+#include "video_inputs.h"
 
 namespace heddle::samplers {
 namespace {
 
-void refuse_references(const Value& entry, const Value& model) {
-  if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)) ||
-      model_takes(model, kHint))  // a ControlNet sees the picture that is drawn alone
-    return;
-  throw Error(
-      HEDDLE_UNSUPPORTED,
-      "the conditioning carries reference pictures ('reference_latents'), which the model '" +
-          model_family(model) + "' is not shown yet. Leave out the node that sets them.");
-}
-
 void refuse_guides(const Value& entry, const Value& model) {
-  if (entry.field(kKeyframes).count() > 0 && latent_format(model_settings(model)).has_sound &&
-      !model_takes(model, kGuideFrames))
-    throw Error(HEDDLE_UNSUPPORTED,
-                "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
-                "yet. Leave that node out.");
+  if (entry.field(kKeyframes).count() == 0 || !latent_format(model_settings(model)).has_sound ||
+      model_takes(model, kGuideFrames))
+    return;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
+              "yet. Leave that node out.");
 }
 
 Tensor tensor_field(const Value& entry, const char* key, const char* input) {
@@ -54,8 +49,10 @@ Tensor positions_of(Context& ctx, const Value& given) {
   return tensor;
 }
 
-// Numbers of the model's settings, as (1, n).
-Tensor task_of(Context& ctx, const Value& numbers) {
+// Numbers of the model's settings, as (1, n), or where a camera stands, for each item.
+Tensor task_of(Context& ctx, const Value& entry, const Value& settings, std::int64_t items) {
+  if (settings.has(kReadsCameras)) return cameras_of(ctx, entry, items);
+  const Value numbers = settings.field("task_numbers");
   const Tensor tensor = ctx.make_host({1, numbers.count()}, HEDDLE_F32);
   for (std::uint32_t i = 0; i < numbers.count(); ++i)
     tensor.data<float>()[i] = float(numbers.item(i).as<double>());
@@ -72,7 +69,11 @@ double frame_time_of(const Value& entry) {
 }
 
 // Pairs of numbers as (K, 2).
-Tensor guide_frames_of(Context& ctx, const Value& pairs) {
+Tensor guide_frames_of(Context& ctx, const Value& pairs, const ConcatPlace& place) {
+  if (place.box && place.box->size[0] != place.grid[0])
+    throw Error(HEDDLE_UNSUPPORTED,
+                "a conditioning has guides (LTXVAddGuide) and an area of a part of the frames. "
+                "Leave one of the two out.");
   const Tensor made = ctx.make_host({pairs.count(), 2}, HEDDLE_F32);
   float* to = made.data<float>();
   for (std::uint32_t k = 0; k < pairs.count(); ++k)
@@ -148,8 +149,7 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
 }
 
 // What a vision tower saw of pictures, before its last layer.
-Tensor vision_states(Context& ctx, const Value& entry, const Value& settings, std::int64_t items) {
-  const Value seen = entry.field(kVisionOutput);
+Tensor vision_states(Context& ctx, const Value& seen, const Value& settings, std::int64_t items) {
   // Of SigLIP the states behind the last norm.
   const bool is_last = settings.get<std::string>("vision_states", "") == "last_hidden";
   const char* const states_of = is_last ? "last_hidden" : "penultimate";
@@ -178,34 +178,12 @@ Tensor vision_states(Context& ctx, const Value& entry, const Value& settings, st
 // What a vision tower saw, or byT5 made of what is written.
 Tensor states_beside_text(Context& ctx, const Value& entry, const Value& settings,
                           std::int64_t items, ConditioningInput::Kind kind) {
-  if (kind == ConditioningInput::Kind::kVision) return vision_states(ctx, entry, settings, items);
+  using Kind = ConditioningInput::Kind;
+  if (kind == Kind::kVision) return vision_states(ctx, entry.field(kVisionOutput), settings, items);
+  if (kind == Kind::kPoseVision) return vision_states(ctx, entry.field(kPoseSeen), settings, items);
   const Tensor written = tensor_field(entry, kGlyphStates, "byt5");
   check_width(written.size(-1), settings, "byt5_width", kGlyphStates);
   return fit_batch(ctx, written, items);
-}
-
-// What SDXL (6) and its refiner (5) are told about the picture, as ComfyUI does: where nothing says
-// it, it is as large as the latent's, whole, and looks good (the negative one: bad).
-Tensor picture_numbers(Context& ctx, const Value& entry, const Value& settings,
-                       const ConcatPlace& place) {
-  const auto count = settings.get<std::int64_t>("size_numbers", 0),
-             downscale = settings.get<std::int64_t>("latent_downscale", 8);
-  const auto number = [&](const char* key, double otherwise) {
-    return entry.get<double>(key, otherwise);
-  };
-  const std::size_t axes = place.grid.size();
-  const double height = number("height", double(place.grid[axes - 2] * downscale)),
-               width = number("width", double(place.grid[axes - 1] * downscale));
-  std::vector<double> numbers{height, width, number("crop_h", 0), number("crop_w", 0)};
-  if (count == 5) {
-    numbers.push_back(number("aesthetic_score", place.is_negative ? 2.5 : 6));
-  } else {
-    numbers.push_back(number("target_height", height));
-    numbers.push_back(number("target_width", width));
-  }
-  const Tensor tensor = ctx.make_host({1, std::int64_t(numbers.size())}, HEDDLE_F32);
-  std::ranges::transform(numbers, tensor.data<float>(), [](double told) { return float(told); });
-  return tensor;
 }
 
 }  // namespace
@@ -228,7 +206,9 @@ Tensor fit_batch(Context& ctx, const Tensor& tensor, std::int64_t items) {
 }
 
 void check_text_width(std::int64_t width, const Value& model) {
-  check_width(width, model_settings(model), "context_width", "cross_attn");
+  const Value settings = model_settings(model);
+  if (settings.get<std::int64_t>("view_context_width", 0) == width) return;
+  check_width(width, settings, "context_width", "cross_attn");
 }
 
 std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
@@ -246,8 +226,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     if (name == "context")
       inputs.push_back({Kind::kText, name});
     else if (name == "y")
-      inputs.push_back(
-          {model_settings(model).has("task_numbers") ? Kind::kTask : Kind::kPooled, name});
+      inputs.push_back({is_told_task(model_settings(model)) ? Kind::kTask : Kind::kPooled, name});
     else if (name == "level" && model_settings(model).has("concat_levels"))
       inputs.push_back({Kind::kLevel, name});
     else if (name == "sizes" && model_settings(model).has("size_numbers"))
@@ -273,6 +252,12 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kVace, name});
     else if (name == "vision" && model_settings(model).has("vision_width"))
       inputs.push_back({Kind::kVision, name});
+    else if (const auto kind = video_input_kind(name, model_settings(model)))
+      inputs.push_back({*kind, name});
+    else if (name == "pose_context")
+      inputs.push_back({Kind::kPoseText, name});
+    else if (name == "pose_vision")
+      inputs.push_back({Kind::kPoseVision, name});
     else if (name == "byt5" && model_settings(model).has("byt5_width"))
       inputs.push_back({Kind::kGlyphs, name});
     else if ((name == "references" || name == "reference.0") &&
@@ -291,7 +276,11 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
   if (kind == Kind::kGuideFrames) return entry.field(kKeyframes).count() > 0;
   if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
-  if (kind == Kind::kReferences) return entry.field("reference_latents").count() > 0;
+  if (const char* const field = video_field(kind)) return entry.has(field);
+  if (kind == Kind::kPoseText) return entry.has(kPoseText);
+  if (kind == Kind::kPoseVision) return entry.has(kPoseSeen);
+  if (kind == Kind::kReferences || kind == Kind::kReferenceFrame)
+    return entry.field("reference_latents").count() > 0;
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
   if (kind == Kind::kGlyphs) return entry.has(kGlyphStates);
   const bool unguided = entry.get<bool>("unguided", false);
@@ -302,6 +291,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   using Kind = ConditioningInput::Kind;
   refuse_references(entry, model);
   refuse_guides(entry, model);
+  refuse_poses(entry, model);
   check_pictures(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
@@ -309,9 +299,10 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   Record constants;
   for (const auto& [kind, name] : conditioning_inputs(model)) {
     if (!is_given(kind, entry, place.latent)) continue;
-    if (kind == Kind::kText) {
-      const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
-      check_width(text.size(-1), settings, "context_width", "cross_attn");
+    if (kind == Kind::kText || kind == Kind::kPoseText) {
+      const char* const field = kind == Kind::kText ? "cross_attn" : kPoseText;
+      const Tensor text = tensor_field(entry, field, name.c_str());
+      check_text_width(text.size(-1), model);
       constants.set(name, value_of(fit_batch(ctx, text, items)));
     } else if (kind == Kind::kPooled && is_of_pictures(entry, pictures)) {
       constants.set(name, value_of(pictures_of(ctx, entry, *pictures, place.seed)));
@@ -320,7 +311,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       check_width(pooled.size(-1), settings, "pooled_width", "pooled_output");
       constants.set(name, value_of(fit_batch(ctx, pooled, items)));
     } else if (kind == Kind::kTask) {
-      constants.set(name, value_of(task_of(ctx, settings.field("task_numbers"))));
+      constants.set(name, value_of(task_of(ctx, entry, settings, items)));
     } else if (kind == Kind::kLevel) {
       const auto level = std::int32_t(noise_level_of(entry, concat_layout(settings)->levels));
       constants.set(name, value_of(ctx.upload({1}, HEDDLE_I32, &level)));
@@ -345,7 +336,9 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kVace) {
       const VaceInput given = vace_of(ctx, entry, settings, place);
       constants.set(name, value_of(given.contexts)).set(kVaceStrength, value_of(given.strength));
-    } else if (kind == Kind::kVision || kind == Kind::kGlyphs) {
+    } else if (is_video_input(kind)) {
+      constants.set(name, value_of(video_input_of(ctx, kind, entry, settings, place)));
+    } else if (kind == Kind::kVision || kind == Kind::kGlyphs || kind == Kind::kPoseVision) {
       constants.set(name, value_of(states_beside_text(ctx, entry, settings, items, kind)));
     } else if (kind == Kind::kFrameNoise) {
       Tensor noise = frame_noise_of(ctx, place.latent.field("noise_mask"), name,
@@ -356,11 +349,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       }
       constants.set(name, value_of(noise));
     } else if (kind == Kind::kGuideFrames) {
-      if (place.box && place.box->size[0] != place.grid[0])
-        throw Error(HEDDLE_UNSUPPORTED,
-                    "a conditioning has guides (LTXVAddGuide) and an area of a part of the frames. "
-                    "Leave one of the two out.");
-      constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes))));
+      constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes), place)));
     } else if (kind == Kind::kPictureRows) {
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       constants.set(name, value_of(picture_rows_of(ctx, entry.field(kImageSpans), text.size(1))));

@@ -53,13 +53,13 @@ void infer_growing(Infer& question, JobShapes job) {
 // The inputs that both samplers have, and the outputs.
 template <class Node>
 void infer_custom(Infer& question, JobShapes job) {
+  const std::optional<Value> choice = question[Node::sampler];
+  if (choice) job.sampler = sampler_choice(*choice);
   const std::optional<Shape> shape = sampled_shape(question, Node::latent_image, job.model);
   if (!shape) return;
   job.latent = *shape;
   tell_latent(question, Node::latent_image, job);
-  const std::optional<Value> choice = question[Node::sampler];
   if (!choice) return;  // the picture may grow
-  job.sampler = sampler_choice(*choice);
   job.sigmas = known_sigmas(question[Node::sigmas]);
   if (job.sampler && job.sampler->growth) return infer_growing<Node>(question, std::move(job));
   infer_latent(question, Node::latent_image, Node::output, *shape, job.parts);

@@ -1,5 +1,6 @@
-// FluxKVCache: a model that looks at reference pictures once in a run (reference_cache.h). On the
-// host; stateless.
+// FluxKVCache: a model that looks at reference pictures once in a run (reference_cache.h).
+// WanAnimate2Cache: a model of Wan that follows poses as Wan Animate 2 does. What its layers make
+// of them is made once in a run, in the compute type. On the host; stateless.
 #pragma once
 
 #include "patch_nodes.h"
@@ -17,6 +18,32 @@ struct FluxKVCache {
   static constexpr Input<Value> model = patch_ports::model();
   static constexpr Output<Value> out = patch_ports::model_out();
   static constexpr auto ports = heddle::ports(model, out);
+  static void execute(Context& ctx);
+};
+
+struct WanAnimate2Cache {
+  static constexpr const char* kDevices[] = {"cpu", "gpu", nullptr};
+  static constexpr const char* kTypes[] = {"default", "int8", "int4", nullptr};
+  static constexpr Widget kDevice{
+      .choices = kDevices, .extra = R"({"default": "cpu", "multiselect": false})", .type = "COMBO"};
+  static constexpr Widget kType{.choices = kTypes,
+                                .extra = R"({"default": "default", "multiselect": false})",
+                                .type = "COMBO"};
+
+  static constexpr Info info{
+      "WanAnimate2Cache",
+      1,
+      "",
+      "model/conditioning/wan/animate",
+      "Has a model of Wan Animate 2 follow the poses of WanAnimate2ToVideo, and keep what it makes "
+      "of them for all steps, on the sampler's device and exactly, whatever is chosen. In ComfyUI "
+      "it says where that is kept, and how exactly.",
+      patch_ports::kExperimental};
+  static constexpr Input<Value> model = patch_ports::model();
+  static constexpr Input<std::string> device{"device", kDevice};
+  static constexpr Input<std::string> dtype{"dtype", kType};
+  static constexpr Output<Value> out = patch_ports::model_out();
+  static constexpr auto ports = heddle::ports(model, device, dtype, out);
   static void execute(Context& ctx);
 };
 

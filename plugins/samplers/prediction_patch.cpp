@@ -49,7 +49,9 @@ void apply_patches(PatchPoint& point, std::span<ActivePatch> patches) {
 void apply_behind(PatchPoint& point, std::span<ActivePatch> patches) {
   ActivePatch* mix = nullptr;
   for (ActivePatch& active : patches)
-    if (active.patch->place == PredictionPatch::Place::kMix) mix = &active;
+    if (active.patch->place == PredictionPatch::Place::kMix &&
+        !(active.patch->of_sound && point.pictures == 0))
+      mix = &active;
   if (mix == nullptr)
     mix_plainly(point);
   else

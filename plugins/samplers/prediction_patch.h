@@ -69,6 +69,7 @@ struct PredictionPatch {
   void (*apply)(PatchPoint& point, const PatchNumbers& numbers, PatchState& state);
   bool looks_again = false;
   bool needs_negative = false;  // also where the guider's cfg is 1
+  bool of_sound = false;        // of kMix: does nothing where there is no sound beside the pictures
 };
 
 // At namespace scope, of static storage.
@@ -88,7 +89,7 @@ struct ActivePatch {
 
 // D_u + cfg (D_c - D_u), in single precision as ComfyUI.
 void mix_plainly(PatchPoint& point);
-// The patches before, the last of those that mix, those behind. `result` is written.
+// The patches before, the last of those that mix such a point, those behind. `result` is written.
 void apply_patches(PatchPoint& point, std::span<ActivePatch> patches);
 // Only those that mix, and those behind.
 void apply_behind(PatchPoint& point, std::span<ActivePatch> patches);

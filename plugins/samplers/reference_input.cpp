@@ -99,6 +99,17 @@ Reference read_reference(Context& ctx, const Value& record, const ReferenceLayou
   return read;
 }
 
+void refuse_references(const Value& entry, const Value& model) {
+  if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)) ||
+      model_settings(model).has("reference_frame") ||
+      model_takes(model, kHint))  // a ControlNet sees the picture that is drawn alone
+    return;
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      "the conditioning carries reference pictures ('reference_latents'), which the model '" +
+          model_family(model) + "' is not shown yet. Leave out the node that sets them.");
+}
+
 std::optional<ReferenceLayout> reference_layout(const Value& settings) {
   const auto has_clips = settings.get<bool>("reference_clips", false);
   if (!settings.has("reference_method") && !settings.has("reference_slots") && !has_clips)

@@ -43,6 +43,9 @@ Reference read_reference(Context& ctx, const Value& record, const ReferenceLayou
 // None: the model is shown no pictures.
 std::optional<ReferenceLayout> reference_layout(const Value& settings);
 
+// Throws where the conditioning carries pictures for a model that is shown none.
+void refuse_references(const Value& entry, const Value& model);
+
 // In latent cells.
 struct ReferenceSize {
   std::int64_t height = 0, width = 0;
@@ -88,7 +91,8 @@ std::vector<PlacedInput> placed_references(Context& ctx, const Value& entry,
                                            const ReferenceLayout& layout,
                                            const LatentFormat& format, std::int64_t items);
 
-// The same of clips: records of reference_latents with "frame". Throws where one has none.
+// The same of clips: records of reference_latents with "frame"; none where one that is told of is
+// no clip of the model's channels. The second throws there, and where one has no frame.
 std::optional<ReferenceTokenShapes> clip_reference_shapes(const blocks::EntryShapes& entry,
                                                           const ReferenceLayout& layout);
 ReferenceTokens clip_reference_tokens(Context& ctx, const Value& entry,

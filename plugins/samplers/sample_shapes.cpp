@@ -20,6 +20,7 @@
 #include "sound_levels.h"
 #include "stretches.h"
 #include "told_controls.h"
+#include "video_inputs.h"
 #include "window_stretches.h"
 #include "window_tensors.h"
 
@@ -125,9 +126,7 @@ std::vector<bool> counting(const std::vector<ScopedEntry>& list,
 double shown_numbers(const Constants& constants) {
   double numbers = 0;
   for (const Infer::Named& one : constants)
-    if (one.name == "concat" || one.name == "vace" || one.name == "references" ||
-        one.name.starts_with("reference."))
-      numbers += 3 * count_of(one.shape);
+    if (is_shown_input(one.name)) numbers += 3 * count_of(one.shape);
   return numbers;
 }
 

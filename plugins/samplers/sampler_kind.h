@@ -34,6 +34,11 @@ struct Growth {
   std::string method;       // of kLatentScaleMethods
 };
 
+// Throws invalid_argument for an option that the sampler says it does not know, or that is out of
+// its range.
+void check_options(const heddle_sampler_desc& sampler,
+                   const std::vector<std::pair<std::string, double>>& options);
+
 // What a workflow chooses: a sampler and its numbers.
 struct SamplerChoice {
   std::string name = "euler";

@@ -29,6 +29,7 @@ SamplerChoice sampler_choice(const Value& sampler) {
   const Value options = sampler.field("options");
   for (std::uint32_t i = 0; i < options.count(); ++i)
     choice.options.emplace_back(options.key(i), options.item(i).as<double>());
+  if (!choice.options.empty()) check_options(sampler_named(choice.name), choice.options);
   return choice;
 }
 

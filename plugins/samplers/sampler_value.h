@@ -8,6 +8,7 @@
 namespace heddle::samplers {
 
 Value sampler_record(const SamplerChoice& choice);
+// Throws as check_options(), and where it gives options to a sampler that is not there.
 SamplerChoice sampler_choice(const Value& sampler);
 
 }  // namespace heddle::samplers

@@ -55,6 +55,11 @@ struct Step {
   double option(std::string_view name, double otherwise) const;
 };
 
+// What Step::option() asks for; the range has both of its ends.
+constexpr heddle_sampler_option_desc sampler_option(const char* name, double least, double most) {
+  return {sizeof(heddle_sampler_option_desc), name, "", least, most};
+}
+
 struct SamplerMethod {
   const char* name;  // as workflows write it
   int place;         // in the list that people choose from: in rising order
@@ -64,6 +69,7 @@ struct SamplerMethod {
   double (*end)(double last) = nullptr;
   // Optional, in the place of step; `first` is step 0.
   std::vector<Evaluation> (*attempt)(const Step& first, heddle_sampler_attempt& state) = nullptr;
+  std::vector<heddle_sampler_option_desc> options = {};
 };
 
 // At namespace scope, of static storage: puts a sampler into the list.

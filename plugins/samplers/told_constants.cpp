@@ -1,8 +1,12 @@
 #include "told_constants.h"
 
+#include "animate_input.h"
 #include "boxes.h"
+#include "camera_input.h"
+#include "fun_input.h"
 #include "picture_embeddings.h"
 #include "sample_shapes.h"
+#include "sound_video_input.h"
 #include "vace_input.h"
 
 namespace heddle::samplers {
@@ -29,14 +33,90 @@ bool tell_references(Constants& constants, const std::string& name, const EntryS
   return true;
 }
 
-bool tell_vision(Constants& constants, const std::string& name, const EntryShapes& entry,
-                 std::int64_t items) {
-  if (!entry.vision) return true;
-  Shape shape = shape_of(entry.vision->states);
+bool tell_states(Constants& constants, const std::string& name,
+                 const std::optional<heddle_tensor_info>& told, std::int64_t items) {
+  if (!told) return true;
+  Shape shape = shape_of(*told);
   if (shape.empty()) return false;
   shape[0] = fitted_rows(shape[0], items);
-  constants.push_back({name, entry.vision->states.dtype, shape});
+  constants.push_back({name, told->dtype, shape});
   return true;
+}
+bool tell_vision(Constants& constants, const std::string& name,
+                 const std::optional<blocks::SeenShapes>& seen, std::int64_t items) {
+  return !seen || tell_states(constants, name, seen->states, items);
+}
+
+// False: a run throws.
+bool tell_fun(Constants& constants, const ConditioningInput& input, const EntryShapes& entry,
+              const Value& model, const ConcatPlace& place) {
+  const bool is_camera = input.kind == ConditioningInput::Kind::kCamera;
+  if (is_camera ? !entry.camera : entry.references.empty()) return true;
+  const auto shape = is_camera ? camera_shape(entry, model_settings(model), place)
+                               : reference_frame_shape(entry, model_settings(model), place);
+  if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
+  return shape.has_value();
+}
+
+// False: a run throws.
+bool tell_animate(Constants& constants, const ConditioningInput& input, const EntryShapes& entry,
+                  const Value& model, const ConcatPlace& place) {
+  const bool is_pose = input.kind == ConditioningInput::Kind::kPose;
+  const std::optional<heddle_tensor_info>& told = is_pose ? entry.pose : entry.face;
+  if (!told) return true;
+  const auto shape = is_pose ? pose_shape(entry, model_settings(model), place)
+                             : face_shape(entry, model_settings(model), place);
+  if (shape) constants.push_back({input.name, is_pose ? HEDDLE_F32 : told->dtype, *shape});
+  return shape.has_value();
+}
+
+// False: a run throws.
+bool tell_sound_video(Constants& constants, const ConditioningInput& input,
+                      const EntryShapes& entry, const Value& model, const ConcatPlace& place) {
+  using Kind = ConditioningInput::Kind;
+  const bool is_sound = input.kind == Kind::kHeard, is_earlier = input.kind == Kind::kMotion;
+  if (!(is_sound ? entry.heard : is_earlier ? entry.motion : entry.followed)) return true;
+  const Value settings = model_settings(model);
+  const auto shape = is_sound     ? heard_shape(entry, settings, place)
+                     : is_earlier ? earlier_frames_shape(entry, settings, place)
+                                  : followed_shape(entry, settings, place);
+  if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
+  return shape.has_value();
+}
+
+// What was seen of pictures, and what goes with a video; none: it is another input. False: it is
+// not known yet, or a run throws.
+std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& input,
+                               const EntryShapes& entry, const Value& model,
+                               const ConcatPlace& place) {
+  using Kind = ConditioningInput::Kind;
+  switch (input.kind) {
+    case Kind::kReferences:
+      return tell_references(constants, input.name, entry, model, place.items);
+    case Kind::kVision:
+      return tell_vision(constants, input.name, entry.vision, place.items);
+    case Kind::kPoseVision:
+      return tell_vision(constants, input.name, entry.pose_seen, place.items);
+    case Kind::kPoseText:
+      return tell_states(constants, input.name, entry.pose_text, place.items);
+    case Kind::kCamera:
+    case Kind::kReferenceFrame:
+      return tell_fun(constants, input, entry, model, place);
+    case Kind::kPose:
+    case Kind::kFace:
+      return tell_animate(constants, input, entry, model, place);
+    case Kind::kHeard:
+    case Kind::kMotion:
+    case Kind::kFollowed:
+      return tell_sound_video(constants, input, entry, model, place);
+    default:
+      return {};
+  }
+}
+
+bool is_told(ConditioningInput::Kind kind, const EntryShapes& entry, const ConcatPlace& place) {
+  if (kind == ConditioningInput::Kind::kGlyphs) return entry.glyphs.has_value();
+  return is_given(kind, entry.scope, place.latent);
 }
 
 }  // namespace
@@ -48,13 +128,8 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
   Constants constants;
   const std::optional<PictureLayout> pictures = picture_layout(model_settings(model));
   for (const auto& [kind, name] : inputs) {
-    if (kind == Kind::kReferences) {
-      if (!tell_references(constants, name, entry, model, place.items)) return {};
-      continue;
-    }
-    if (kind == Kind::kGlyphs) continue;
-    if (kind == Kind::kVision) {
-      if (!tell_vision(constants, name, entry, place.items)) return {};
+    if (const auto is_known = tell_shown(constants, {kind, name}, entry, model, place)) {
+      if (!*is_known) return {};
       continue;
     }
     if (kind == Kind::kVace) {
@@ -64,7 +139,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({kVaceStrength, HEDDLE_F32, given->strength});
       continue;
     }
-    if (!is_given(kind, entry.scope, place.latent)) continue;
+    if (!is_told(kind, entry, place)) continue;
     if (kind == Kind::kFrameNoise) {
       // Of the pictures, or of their sound, each frame or the most of them.
       const std::size_t part = name.starts_with("audio_") ? 1 : 0;
@@ -89,8 +164,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (kind == Kind::kTask) {
-      const auto count = std::int64_t(model_settings(model).field("task_numbers").count());
-      constants.push_back({name, HEDDLE_F32, {1, count}});
+      constants.push_back({name, HEDDLE_F32, task_shape(model_settings(model), place.items)});
       continue;
     }
     if (kind == Kind::kPositions) {
@@ -111,7 +185,9 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       constants.push_back({name, HEDDLE_F32, {1, pictures->pooled}});
       continue;
     }
-    const auto& tensor = kind == Kind::kText ? std::optional(entry.text) : entry.pooled;
+    const auto& tensor = kind == Kind::kText     ? std::optional(entry.text)
+                         : kind == Kind::kGlyphs ? entry.glyphs
+                                                 : entry.pooled;
     if (!tensor || tensor->rank == 0) return {};
     Shape shape = shape_of(*tensor);
     shape[0] = fitted_rows(shape[0], place.items);

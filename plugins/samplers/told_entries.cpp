@@ -1,5 +1,7 @@
 // Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
+#include "conditioning.h"
 #include "sample_shapes.h"
+#include "sound_video_input.h"
 
 #include <algorithm>
 
@@ -14,8 +16,19 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.push_back({*text, info_of(entry.field("pooled_output")), info_of(entry.field("mask")),
                        entry, info_of(entry.field("concat_latent_image")),
                        info_of(entry.field("concat_mask"))});
+    entries.back().glyphs = info_of(entry.field(kGlyphStates));
     entries.back().vision = blocks::seen_shapes(
         [&](const char* field) { return info_of(entry.field("clip_vision_output").field(field)); });
+    entries.back().camera = info_of(entry.field("camera_conditions"));
+    entries.back().pose = info_of(entry.field("pose_video_latent"));
+    entries.back().face = info_of(entry.field("face_video_pixels"));
+    entries.back().pose_text = info_of(entry.field("pose_cross_attn"));
+    entries.back().pose_seen = blocks::seen_shapes([&](const char* field) {
+      return info_of(entry.field("pose_clip_vision_output").field(field));
+    });
+    entries.back().heard = info_of(entry.field(kHeardSound));
+    entries.back().motion = info_of(entry.field(kEarlierLatent));
+    entries.back().followed = info_of(entry.field(kFollowedLatent));
     const Value frames = entry.field("vace_frames"), masks = entry.field("vace_mask");
     for (std::uint32_t k = 0; k < std::min(frames.count(), masks.count()); ++k) {
       const auto video = info_of(frames.item(k)), mask = info_of(masks.item(k));
@@ -38,10 +51,22 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.mask) record.set("mask", told_info(*entry.mask));
     if (entry.concat_image) record.set("concat_latent_image", told_info(*entry.concat_image));
     if (entry.concat_mask) record.set("concat_mask", told_info(*entry.concat_mask));
+    if (entry.glyphs) record.set(kGlyphStates, told_info(*entry.glyphs));
     if (entry.vision)
       record.set(
           "clip_vision_output",
           Record().set(entry.vision->field.c_str(), told_info(entry.vision->states)).value());
+    if (entry.camera) record.set("camera_conditions", told_info(*entry.camera));
+    if (entry.pose) record.set("pose_video_latent", told_info(*entry.pose));
+    if (entry.face) record.set("face_video_pixels", told_info(*entry.face));
+    if (entry.pose_text) record.set("pose_cross_attn", told_info(*entry.pose_text));
+    if (entry.pose_seen)
+      record.set(
+          "pose_clip_vision_output",
+          Record().set(entry.pose_seen->field.c_str(), told_info(entry.pose_seen->states)).value());
+    if (entry.heard) record.set(kHeardSound, told_info(*entry.heard));
+    if (entry.motion) record.set(kEarlierLatent, told_info(*entry.motion));
+    if (entry.followed) record.set(kFollowedLatent, told_info(*entry.followed));
     std::vector<Value> shown;
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());

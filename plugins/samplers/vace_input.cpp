@@ -53,9 +53,25 @@ Tensor by_channel(Context& ctx, std::int64_t channels, Of&& of) {
   return ctx.upload({1, channels, 1, 1, 1}, HEDDLE_F32, numbers.data());
 }
 
-// latents (1, n C, T, h, w) in the model's units.
-void scaled_into(Context& ctx, const Tensor& latents, const LatentFormat& format,
-                 const Tensor& out) {
+VaceInput nothing_given(Context& ctx, std::int64_t channels, const LatentFormat& format,
+                        const ConcatPlace& place) {
+  const Shape part = part_of_grid(place);
+  const Tensor made = ctx.make({1, channels, part[0], part[1], part[2]}, HEDDLE_F32);
+  const std::int64_t latents = std::min(2 * format.channels, channels);
+  // As ComfyUI does: zeros before they are scaled as latents are.
+  const Tensor zeros = ctx.make({1, latents, part[0], part[1], part[2]}, HEDDLE_F32);
+  ops::fill(ctx, zeros, 0);
+  to_model_units(ctx, zeros, format, made.slice(1, 0, latents));
+  ops::fill(ctx, made.slice(1, latents, channels), 1);
+  const Tensor strength = ctx.make_host({1}, HEDDLE_F32);
+  *strength.data<float>() = 1;
+  return {made, strength};
+}
+
+}  // namespace
+
+void to_model_units(Context& ctx, const Tensor& latents, const LatentFormat& format,
+                    const Tensor& out) {
   const std::int64_t channels = latents.size(1), each = std::max<std::int64_t>(format.channels, 1);
   const Tensor shift =
                    by_channel(ctx, channels,
@@ -65,23 +81,6 @@ void scaled_into(Context& ctx, const Tensor& latents, const LatentFormat& format
   ops::add_into(ctx, latents, shift, out);
   ops::mul_into(ctx, out, scale, out);
 }
-
-VaceInput nothing_given(Context& ctx, std::int64_t channels, const LatentFormat& format,
-                        const ConcatPlace& place) {
-  const Shape part = part_of_grid(place);
-  const Tensor made = ctx.make({1, channels, part[0], part[1], part[2]}, HEDDLE_F32);
-  const std::int64_t latents = std::min(2 * format.channels, channels);
-  // As ComfyUI does: zeros before they are scaled as latents are.
-  const Tensor zeros = ctx.make({1, latents, part[0], part[1], part[2]}, HEDDLE_F32);
-  ops::fill(ctx, zeros, 0);
-  scaled_into(ctx, zeros, format, made.slice(1, 0, latents));
-  ops::fill(ctx, made.slice(1, latents, channels), 1);
-  const Tensor strength = ctx.make_host({1}, HEDDLE_F32);
-  *strength.data<float>() = 1;
-  return {made, strength};
-}
-
-}  // namespace
 
 VaceInput vace_of(Context& ctx, const Value& entry, const Value& settings,
                   const ConcatPlace& place) {
@@ -124,7 +123,7 @@ VaceInput vace_of(Context& ctx, const Value& entry, const Value& settings,
         return in_box(of.slice(0, from, from + 1), place);
       };
       const Tensor to = all.slice(0, row, row + 1);
-      scaled_into(ctx, one(video), format, to.slice(1, first, middle));
+      to_model_units(ctx, one(video), format, to.slice(1, first, middle));
       ops::copy_into(ctx, one(mask), to.slice(1, middle, first + channels));
     }
   }

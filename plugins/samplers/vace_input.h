@@ -17,6 +17,10 @@ inline constexpr const char* kVaceStrengths = "vace_strength";
 // The model's second input.
 inline constexpr const char* kVaceStrength = "vace_strength";
 
+// latents (1, n C, T, h, w), in the autoencoder's units, in the model's; C of format.
+void to_model_units(Context& ctx, const Tensor& latents, const LatentFormat& format,
+                    const Tensor& out);
+
 struct VaceInput {
   Tensor contexts;  // (1 or items, k K, frames, height, width) f32, on the device of the call
   Tensor strength;  // (k) f32, in host memory

@@ -4,6 +4,7 @@
 
 #include "concat_input.h"
 #include "conditioning.h"
+#include "sound_video_input.h"
 
 namespace heddle::samplers {
 
@@ -12,6 +13,8 @@ bool reads_by_places(const WindowRule& rule, const GuidePlan& plan) {
          std::ranges::any_of(plan.models(), [&](const AskedModel& asked) {
            const Value settings = model_settings(asked.model);
            return concat_layout(settings).has_value() || settings.has("vace_channels") ||
+                  settings.has("camera_numbers") || settings.has("reference_frame") ||
+                  settings.has("reads_poses") || settings.has(kHeardStates) ||
                   (rule.dim == kFramesAxis && model_takes(asked.model, kFrameNoise));
          });
 }

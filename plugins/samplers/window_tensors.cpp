@@ -10,6 +10,7 @@
 
 #include "conditioning.h"
 #include "sampler_loop.h"
+#include "sound_video_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -41,10 +42,24 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning tells of guides (LTXVAddGuide), which context windows along the "
                 "frames would cut. Use one of the two.");
-  constexpr std::array<std::string_view, 7> kRows = {"context", "y",    "concat", "references",
-                                                     "vision",  "vace", "byt5"};
+  if (rule.dim == kFramesAxis && (name == "pose" || name == "face"))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning has poses or a face (WanAnimateToVideo, WanAnimate2ToVideo), "
+                "which context windows along the frames would cut. Use one of the two.");
+  const bool is_of_sound_video =
+      name == kHeardInput || name == kEarlierInput || name == kFollowedInput;
+  if (rule.dim == kFramesAxis && is_of_sound_video)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning has a sound or frames before a video (WanSoundImageToVideo), "
+                "which context windows along the frames would cut. Use one of the two.");
+  constexpr std::array<std::string_view, 16> kRows = {
+      "context",   "y",           "concat",       "references", "vision", "vace",
+      "byt5",      "camera",      "reference",    "pose",       "face",   "pose_context",
+      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
-  const bool is_beside = name == "concat" || name == "vace";
+  const bool is_beside = name == "concat" || name == "vace" || name == "camera" || name == "pose" ||
+                         name == kEarlierInput || name == kFollowedInput ||
+                         (name == "reference" && rule.dim != kFramesAxis);
   if (rule.dim != 0) return is_beside ? std::optional(std::size_t(rule.dim)) : std::nullopt;
   const bool has_rows = std::ranges::find(kRows, name) != kRows.end() && shape.front() == full;
   return has_rows ? std::optional<std::size_t>(0) : std::nullopt;

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "autoencoder_kl_names.h"
+#include "halvings.h"
 #include "packed_latents.h"
 #include "plugins/blocks/slots.h"
 
@@ -47,7 +48,7 @@ class Builder {
   }
 
   // How many pixels a latent pixel is along each side; known after building.
-  std::int64_t downscale() const { return std::int64_t{1} << resamples_; }
+  std::int64_t downscale() const { return cell_side(file_, resamples_); }
 
   // Both return the number of latent channels.
   std::int64_t decode() {
@@ -55,7 +56,9 @@ class Builder {
     channels_ = file_.size(names_.conv_in() + ".weight", 1);
     const std::int64_t latent = channels_;
     Block in = graph_.add<B>("in");
-    const Source z = graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+    const Source z =
+        graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT |
+                              (names_.mixes_frames() ? 0u : std::uint32_t(HEDDLE_INPUT_BATCH)));
     in.link(B::z, is_packed() ? unpacked(z, latent) : z);
     blocks::Slots slots(file_, in, "in");
     if (has(names_.quant_conv()))
@@ -70,8 +73,10 @@ class Builder {
     using O = VaeImageOut;
     Block out = graph_.add<O>("out");
     blocks::Slots out_slots(file_, out, "out");
-    finish<O>(out, out_slots, file_.size(names_.conv_out() + ".weight", 0));
-    graph_.output("image", out[O::image]);
+    const std::int64_t colours = file_.size(names_.conv_out() + ".weight", 0);
+    finish<O>(out, out_slots, colours);
+    graph_.output("image",
+                  names_.mixes_frames() ? with_frames(out[O::image], colours) : out[O::image]);
     return latent;
   }
 
@@ -170,6 +175,30 @@ class Builder {
       conv(slots, B::shortcut, B::shortcut_bias, shortcut, {out, channels_, 1, 1});
     hidden_ = block[B::out];
     channels_ = out;
+    if (names_.mixes_frames()) add_frames(path + ".frames", names_.frames(module));
+  }
+
+  void add_frames(const std::string& path, const VaeNames::Frames& names) {
+    using B = VaeFrames;
+    Block block = graph_.add<B>(path);
+    block.link(B::hidden, hidden_).set(B::groups, groups_);
+    blocks::Slots slots(file_, block, path);
+    const Shape filter{channels_, channels_, 3, 1, 1};
+    norm(slots, B::norm1, B::norm1_bias, names.norm1, channels_);
+    conv(slots, B::conv1, B::conv1_bias, names.conv1, filter);
+    norm(slots, B::norm2, B::norm2_bias, names.norm2, channels_);
+    conv(slots, B::conv2, B::conv2_bias, names.conv2, filter);
+    slots.fill(B::mix, names.mix, {1});
+    hidden_ = block[B::out];
+  }
+
+  Source with_frames(const Source& image, std::int64_t colours) {
+    using B = VaeFramesOut;
+    Block block = graph_.add<B>("out.frames");
+    block.link(B::image, image);
+    blocks::Slots slots(file_, block, "out.frames");
+    conv(slots, B::conv, B::conv_bias, names_.frames_out(), {colours, colours, 3, 1, 1});
+    return block[B::out];
   }
 
   void add_level(int level, const std::string& path) {

@@ -1,11 +1,13 @@
 // plugins/vae/autoencoder_kl.h - the KL autoencoder of Stable Diffusion, SDXL, SD3, FLUX.1 and
-// FLUX.2 (also with its small decoder): two families, one for each side, because a workflow that
-// draws needs no encoder.
+// FLUX.2 (also with its small decoder), and of Stable Video Diffusion: two families, one for each
+// side, because a workflow that draws needs no encoder.
 //
 // "vae.decoder"  input z (B, C, h, w) loop-invariant, the unscaled latent
 //                -> image (B, 8 h, 8 w, 3) f32, about [-1, 1], not clamped
 // "vae.encoder"  input image (B, H, W, 3) loop-invariant, in [-1, 1]
 //                -> mean, logvar (B, C, H/8, W/8) f32
+// A decoder that mixes frames (Stable Video Diffusion's) takes the B frames of one video, which are
+// then no batch: it is not cut along them.
 // In FLUX.2's, z and mean are packed and normalised: (B, 4 C, H/16, W/16); logvar is not.
 //
 // Settings: family, scaling_factor and shift_factor (latent of the diffusion model = (z - shift) *

@@ -5,6 +5,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/blocks/frame_residual.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::vae {
@@ -56,6 +57,26 @@ void VaeResnet::execute(Context& ctx) {
       ctx[shortcut] ? ops::conv2d(ctx, x, ctx[shortcut], ctx[shortcut_bias], kPoint) : x;
   const Tensor normed = ops::group_norm(ctx, first, ctx[norm2], ctx[norm2_bias], attrs);
   ctx[out] = ops::conv2d(ctx, normed, ctx[conv2], ctx[conv2_bias], kSame, base);
+}
+
+void VaeFrames::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  ctx[out] = blocks::frame_residual(ctx, x,
+                                    {ctx[norm1], ctx[norm1_bias], ctx[conv1], ctx[conv1_bias],
+                                     ctx[norm2], ctx[norm2_bias], ctx[conv2], ctx[conv2_bias]},
+                                    {}, blocks::frame_gate(ctx, ctx[mix], x.size(3), false),
+                                    norm_attrs(ctx[eps], ctx[groups], HEDDLE_ACT_SILU));
+}
+
+void VaeFramesOut::execute(Context& ctx) {
+  constexpr heddle_conv3d_attrs kThree{{1, 1, 1}, {1, 0, 0, 1, 0, 0}};
+  const Tensor frames = ctx[image];
+  Shape video = frames.shape();
+  video.insert(video.begin(), 1);
+  const Tensor made = ctx.make(video, HEDDLE_F32);
+  ops::conv3d_into(ctx, ops::cast(ctx, frames, ctx.compute()).reshape(video), ctx[conv],
+                   ctx[conv_bias], kThree, {}, made);
+  ctx[out] = made.reshape(frames.shape());
 }
 
 void VaeAttention::execute(Context& ctx) {

@@ -59,6 +59,42 @@ struct VaeResnet {
   static void execute(Context& ctx);
 };
 
+// hidden (F, H, W, C), the frames of a video -> the same (plugins/blocks/frame_residual.h). `mix`:
+// the share of what the filters make.
+struct VaeFrames {
+  static constexpr Info info{"vae.frames", 1,  "VAE residual block over frames",
+                             "blocks/vae", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<std::int64_t> groups{"groups", Widget{.number = 32}};
+  static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Weight norm1{"norm1.weight"};
+  static constexpr Weight norm1_bias{"norm1.bias"};
+  static constexpr Weight conv1{"conv1.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv1_bias{"conv1.bias"};
+  static constexpr Weight norm2{"norm2.weight"};
+  static constexpr Weight norm2_bias{"norm2.bias"};
+  static constexpr Weight conv2{"conv2.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv2_bias{"conv2.bias"};
+  static constexpr Weight mix{"mix"};
+  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr auto ports =
+      heddle::ports(hidden, groups, eps, norm1, norm1_bias, conv1, conv1_bias, norm2, norm2_bias,
+                    conv2, conv2_bias, mix, out);
+  static void execute(Context& ctx);
+};
+
+// image (F, H, W, 3) -> the same through a filter of three frames, f32.
+struct VaeFramesOut {
+  static constexpr Info info{"vae.frames_out", 1,  "VAE output over frames",
+                             "blocks/vae",     "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> image{"image"};
+  static constexpr Weight conv{"conv.weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight conv_bias{"conv.bias"};
+  static constexpr Output<Tensor> out{"image"};
+  static constexpr auto ports = heddle::ports(image, conv, conv_bias, out);
+  static void execute(Context& ctx);
+};
+
 // hidden (B, H, W, C) -> the same: all pixels attend to all, one head. Files hold q, k, v and the
 // projection either as matrices or as 1x1 filters; the slots of one of the two forms are filled.
 struct VaeAttention {

@@ -3,15 +3,21 @@
 #include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
+namespace {
+
+// Where a file has the first filter of the middle of one side.
+constexpr const char* kMiddles[] = {"mid_block.resnets.0.conv1.weight", "mid.block_1.conv1.weight",
+                                    "mid_block.resnets.0.spatial_res_block.conv1.weight"};
+
+}  // namespace
 
 std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
   VaeNames names;
   names.decoder_ = side == VaeSide::decoder;
   const std::string name = names.decoder_ ? "decoder." : "encoder.";
-  for (const bool diffusers : {true, false}) {
-    const std::string mid =
-        name + (diffusers ? "mid_block.resnets.0.conv1.weight" : "mid.block_1.conv1.weight");
-    const std::optional<std::string> prefix = blocks::prefix_before(file, mid);
+  for (const std::string middle : kMiddles) {
+    const bool diffusers = middle.starts_with("mid_block.");
+    const std::optional<std::string> prefix = blocks::prefix_before(file, name + middle);
     if (!prefix || !file.has(*prefix + name + "conv_in.weight")) continue;
     // Causal autoencoders have the same names: convolutions over time, or other norms.
     const bool is_causal = file.info(*prefix + name + "conv_in.weight").rank != 4 ||
@@ -20,6 +26,9 @@ std::optional<VaeNames> VaeNames::find(const Checkpoint& file, VaeSide side) {
     names.diffusers_ = diffusers;
     names.prefix_ = *prefix;
     names.side_ = *prefix + name;
+    names.mixes_frames_ =
+        file.has(names.side_ + (diffusers ? "mid_block.resnets.0.time_mixer" : "mid.block_1") +
+                 ".mix_factor");
     names.is_quant_inside_ =
         file.has(names.side_ + (names.decoder_ ? "post_quant_conv" : "quant_conv") + ".weight");
     const char* levels = names.decoder_ ? (diffusers ? "up_blocks." : "up.")
@@ -49,12 +58,24 @@ int VaeNames::depth(const Checkpoint& file, int index) const {
 }
 
 std::string VaeNames::resnet(int index, int resnet) const {
-  return level(index) + (diffusers_ ? ".resnets." : ".block.") + std::to_string(resnet);
+  return level(index) + (diffusers_ ? ".resnets." : ".block.") + std::to_string(resnet) + spatial();
 }
 
 std::string VaeNames::mid_resnet(int index) const {
-  return side_ + (diffusers_ ? "mid_block.resnets." + std::to_string(index)
+  return side_ + (diffusers_ ? "mid_block.resnets." + std::to_string(index) + spatial()
                              : "mid.block_" + std::to_string(index + 1));
+}
+
+VaeNames::Frames VaeNames::frames(const std::string& resnet) const {
+  const std::string parent = resnet.substr(0, resnet.size() - spatial().size());
+  if (!diffusers_) {
+    const std::string at = parent + ".time_stack.";
+    return {at + "in_layers.0", at + "in_layers.2", at + "out_layers.0", at + "out_layers.3",
+            parent + ".mix_factor"};
+  }
+  const std::string at = parent + ".temporal_res_block.";
+  return {at + "norm1", at + "conv1", at + "norm2", at + "conv2",
+          parent + ".time_mixer.mix_factor"};
 }
 
 std::string VaeNames::resample(int index) const {

@@ -30,6 +30,17 @@ class VaeNames {
   std::string norm_out() const { return side_ + (diffusers_ ? "conv_norm_out" : "norm_out"); }
   std::string resnet(int level, int index) const;
   std::string mid_resnet(int index) const;
+  // Whether the decoder mixes frames, as Stable Video Diffusion's does: behind what a residual
+  // block makes of a frame come filters of three frames, and a whole tensor, `mix`.
+  bool mixes_frames() const { return mixes_frames_; }
+  struct Frames {
+    std::string norm1, conv1, norm2, conv2, mix;
+  };
+  Frames frames(const std::string& resnet) const;
+  // The filter of three frames behind the last one.
+  std::string frames_out() const {
+    return side_ + (diffusers_ ? "time_conv_out" : "conv_out.time_mix_conv");
+  }
   // The 1x1 convolution of a residual block that changes the number of channels.
   std::string shortcut(const std::string& resnet) const {
     return resnet + (diffusers_ ? ".conv_shortcut" : ".nin_shortcut");
@@ -53,7 +64,9 @@ class VaeNames {
  private:
   std::string level(int index) const;
 
-  bool diffusers_ = true, decoder_ = true, is_quant_inside_ = false;
+  std::string spatial() const { return diffusers_ && mixes_frames_ ? ".spatial_res_block" : ""; }
+
+  bool diffusers_ = true, decoder_ = true, is_quant_inside_ = false, mixes_frames_ = false;
   int levels_ = 0;
   std::string prefix_, side_;  // "vae.", "vae.decoder."
 };

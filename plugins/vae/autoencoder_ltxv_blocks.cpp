@@ -100,6 +100,55 @@ void LtxvVaeResnet::execute(Context& ctx) {
       scale2);
 }
 
+void LtxvVaeHalf::execute(Context& ctx) {
+  const Tensor x = ctx[hidden], seen = ctx.has(embedding) ? ctx[embedding] : Tensor();
+  LtxvFilter filter{ctx[conv], ctx[bias], true, ctx[mirrors]};
+  filter.has_neighbours = true;
+  Tensor added;
+  if (ctx.has(base)) {
+    const std::int64_t begin = ctx[from];
+    added = ctx[base].slice(1, begin, begin + x.size(1) - 2);
+    if (ctx[shortcut]) {
+      const Tensor normed = ops::layer_norm(ctx, ops::contiguous(ctx, added), ctx[norm],
+                                            ctx[norm_bias], ctx[shortcut_eps]);
+      const Tensor made =
+          ops::conv2d(ctx, ltxv_pictures(normed), ctx[shortcut], ctx[shortcut_bias], kLtxvPoint);
+      added = made.reshape({1, made.size(0), made.size(1), made.size(2), made.size(3)});
+    }
+  }
+  const LtxvModulation by = ltxv_modulation(ctx, seen, ctx[table], ctx[nth]);
+  const Tensor made =
+      ltxv_convolved(ctx, ltxv_activated(ctx, x, ctx[eps], by), filter, ctx.compute(), added);
+  ctx[out] =
+      ctx.has(noise)
+          ? ltxv_with_noise(ctx, made, ctx[noise].slice(0, ctx[plane], ctx[plane] + 1), ctx[scale])
+          : made;
+}
+
+void LtxvVaeFrames::execute(Context& ctx) {
+  const Tensor x = ctx[piece];
+  const auto along = std::uint32_t(ctx[axis]);
+  const Tensor earlier = ctx.has(kept) ? ctx[kept] : Tensor();
+  const std::int64_t count = x.size(along), copies = ctx[behind],
+                     first = earlier ? earlier.size(along) : ctx[before];
+  Shape shape = x.shape();
+  shape[along] = first + count + copies;
+  const Tensor all = ctx.make(shape, x.dtype());
+  const auto put = [&](const Tensor& frames, std::int64_t at) {
+    ops::copy_into(ctx, frames, all.slice(along, at, at + frames.size(along)));
+  };
+  if (earlier)
+    put(earlier, 0);
+  else
+    for (std::int64_t t = 0; t < first; ++t) put(x.slice(along, 0, 1), t);
+  put(x, first);
+  for (std::int64_t t = 0; t < copies; ++t)
+    put(x.slice(along, count - 1, count), first + count + t);
+  ctx[out] = all;
+  const std::int64_t end = shape[along];
+  ctx[keeps] = ops::contiguous(ctx, all.slice(along, end - ctx[keep], end));
+}
+
 void LtxvVaeTime::execute(Context& ctx) {
   const Tensor t = ctx.make({1}, HEDDLE_F32), matrix = ctx[in];
   ops::fill(ctx, t, ctx[level]);
@@ -116,7 +165,7 @@ void LtxvVaeImageOut::execute(Context& ctx) {
   const Tensor cells = ltxv_convolved(
       ctx, ltxv_activated(ctx, x, ctx[eps], ltxv_modulation(ctx, seen, ctx[table], 0)),
       ltxv_filter<LtxvVaeImageOut>(ctx, ctx[causal]), HEDDLE_F32);
-  const std::int64_t frames = x.size(0) * x.size(1), height = x.size(2), width = x.size(3),
+  const std::int64_t frames = cells.size(0) * cells.size(1), height = x.size(2), width = x.size(3),
                      colours = cells.size(4) / (kLtxvSide * kLtxvSide);
   const Tensor made =
       ctx.make({frames, height * kLtxvSide, width * kLtxvSide, colours}, HEDDLE_F32);
@@ -138,7 +187,8 @@ void LtxvVaeLatentOut::execute(Context& ctx) {
                inverse = ops::rsqrt(ctx, ops::mul(ctx, deviations, deviations));
   const Tensor offset =
       ops::scale_clamp(ctx, known, heddle_scale_clamp_attrs{-1, 0, -kLtxvUnbound, kLtxvUnbound});
-  const Tensor moved = ctx.make({x.size(0), x.size(1), x.size(2), x.size(3), channels}, HEDDLE_F32);
+  const Tensor moved =
+      ctx.make({x.size(0), moments.size(1), x.size(2), x.size(3), channels}, HEDDLE_F32);
   ops::add_into(ctx, moments.slice(4, 0, channels), ltxv_by_channel(offset), moved);
   ops::mul_into(ctx, moved, ltxv_by_channel(inverse), moved);
   ctx[out] = ops::contiguous(ctx, moved.permute({0, 4, 1, 2, 3}));

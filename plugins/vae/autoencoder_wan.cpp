@@ -7,6 +7,7 @@
 #include "autoencoder_wan_names.h"
 #include "autoencoder_wan_parts.h"
 #include "autoencoder_wan_video.h"
+#include "halvings.h"
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/slots.h"
 #include "plugins/blocks/wan_latents.h"
@@ -33,7 +34,7 @@ class WanBuilder {
       frames_ = file.size(first, 2);
   }
 
-  std::int64_t downscale() const { return patch_ << resamples_; }
+  std::int64_t downscale() const { return patch_ * cell_side(file_, resamples_); }
   std::int64_t pixel_channels() const { return pixels_ / (patch_ * patch_); }
 
   // Both return the number of latent channels.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "halvings.h"
 #include "plugins/blocks/autoencoder.h"
 
 namespace heddle::vae {
@@ -66,6 +67,7 @@ std::vector<SidePart> parts_of(const Checkpoint& file, const WanNames& names, Va
   }
   if (!is_decoder) append(middle_parts(names));
   parts.push_back({PartKind::out, "out"});
+  cell_side(file, resamples_of(parts));  // no more of them than shapes of chunks can have
   divide_into_stages(parts, is_decoder ? resamples_of(parts) : 0, is_decoder, names.has_levels());
   return parts;
 }

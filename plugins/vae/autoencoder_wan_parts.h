@@ -20,6 +20,7 @@ struct SidePart {
   bool changes_size = false, changes_time = false;  // the level of a shortcut does
   std::size_t stage = 0;
 };
+// Throws where there are more changes of size than any such autoencoder has (halvings.h).
 std::vector<SidePart> parts_of(const Checkpoint& file, const WanNames& names, VaeSide side);
 
 // How often the sides of pictures are halved or doubled.

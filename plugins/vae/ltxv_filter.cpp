@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 
 #include <heddle/frame_ops.hpp>
 
@@ -63,6 +64,7 @@ class LtxvClip {
  private:
   // The frame that is first read for frame t.
   std::int64_t first_of(std::int64_t t) const {
+    if (filter_.has_neighbours) return t * frame_step(filter_);
     return t * frame_step(filter_) - (filter_.is_causal ? kLtxvTaps - 1 : 1);
   }
   bool is_inside(std::int64_t t) const {
@@ -113,7 +115,13 @@ class LtxvClip {
 Tensor ltxv_convolved(Context& ctx, const Tensor& x, const LtxvFilter& filter, heddle_dtype dtype,
                       const Tensor& base) {
   const auto made_of = [](std::int64_t size, std::int64_t step) { return (size - 1) / step + 1; };
-  const std::int64_t frames = made_of(x.size(1), frame_step(filter)),
+  const std::int64_t count = x.size(1) - (filter.has_neighbours ? kLtxvTaps - 1 : 0);
+  if (count < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a piece of " + std::to_string(x.size(1)) +
+                    " frames with their neighbours is too short for a filter of " +
+                    std::to_string(kLtxvTaps));
+  const std::int64_t frames = made_of(count, frame_step(filter)),
                      height = made_of(x.size(2), filter.stride),
                      width = made_of(x.size(3), filter.stride), channels = filter.weight.size(0);
   const Tensor out = ctx.make({x.size(0), frames, height, width, channels}, dtype);

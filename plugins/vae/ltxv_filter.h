@@ -19,12 +19,16 @@ struct LtxvFilter {
   std::int64_t frame_stride = 0;  // of frames; 0: as of rows and columns
   bool begins_empty = false;      // before the first frame there are zeros instead
   bool reads_on_behind = false;   // of mirrors: behind the last row and column alone
+  // The frames that the first and the last one read besides are in x, as of a piece of a video.
+  bool has_neighbours = false;
 };
 
 // That of a block with the weights conv and bias.
 template <class B>
 LtxvFilter ltxv_filter(Context& ctx, bool is_causal, std::int64_t stride = 1) {
-  return {ctx[B::conv], ctx[B::bias], is_causal, ctx[B::mirrors], stride};
+  LtxvFilter filter{ctx[B::conv], ctx[B::bias], is_causal, ctx[B::mirrors], stride};
+  filter.has_neighbours = ctx[B::framed];
+  return filter;
 }
 
 // x (B, T, H, W, C), plus `base` where that is given, -> (B, T', H', W', C') in `dtype`. Sums are

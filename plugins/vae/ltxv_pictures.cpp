@@ -4,6 +4,8 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/vae/video_pieces.h"
+
 namespace heddle::vae {
 namespace {
 
@@ -41,7 +43,7 @@ Record encoded_ltxv_pictures(Context& ctx, const Value& vae, const Tensor& image
   Tensor sized = beginning(ctx, image, which.count, to);
   if (which.repeats_first) sized = with_first_repeated(ctx, sized);
   const Tensor seen = covered_by_cells(ctx, sized, autoencoder);
-  const Tensor mean = mean_of(ctx, model_of(vae, "encoder"), seen);
+  const Tensor mean = mean_of_pictures(ctx, vae, seen, autoencoder);
   if (mean.rank() != 5)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "vae: this autoencoder is of pictures. Link that of LTX-Video.");
@@ -53,8 +55,7 @@ void tell_ltxv_pictures(Infer& question, const Value& vae, const Autoencoder& au
   const Shape picture{count, checked_product({cells.height, autoencoder.downscale}, "the height"),
                       checked_product({cells.width, autoencoder.downscale}, "the width"),
                       autoencoder.colours};
-  if (const Value encoder = vae.field("encoder"); encoder.is(HEDDLE_KIND_MODEL))
-    question.call(encoder, {{.constants = {{"image", HEDDLE_F32, picture}}, .steps = {}}});
+  tell_mean_of_pictures(question, vae, picture, autoencoder);
 }
 
 }  // namespace heddle::vae

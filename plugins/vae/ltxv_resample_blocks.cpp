@@ -63,7 +63,10 @@ void LtxvVaeUpsample::execute(Context& ctx) {
   const LtxvBlocks blocks{ctx[frames], ctx[side]};
   const Tensor cells =
       ltxv_convolved(ctx, x, ltxv_filter<LtxvVaeUpsample>(ctx, ctx[causal]), ctx.compute());
-  const std::int64_t count = blocks.frames * x.size(1), left_out = blocks.frames - 1,
+  // Of a piece, the frame of x that the first one of the convolution's belongs to.
+  const std::int64_t own_from = !ctx[framed] ? 0 : ctx[causal] ? 2 : 1;
+  const std::int64_t count = blocks.frames * cells.size(1),
+                     left_out = ctx[continues] ? 0 : blocks.frames - 1,
                      height = blocks.side * x.size(2), width = blocks.side * x.size(3);
   const Tensor whole = ctx.make(
       {x.size(0), count - left_out, height, width, cells.size(4) / blocks.count()}, ctx.compute());
@@ -74,7 +77,7 @@ void LtxvVaeUpsample::execute(Context& ctx) {
       spread_frame(ctx, ltxv_frame(cells, i, from), frame, blocks, to);
       if (!ctx[residual]) continue;
       const Tensor own = ctx.make({height, width, x.size(4) / blocks.count()}, x.dtype());
-      spread_frame(ctx, ltxv_frame(x, i, from), frame, blocks, own);
+      spread_frame(ctx, ltxv_frame(x, i, own_from + from), frame, blocks, own);
       add_repeated(ctx, own, to);
     }
   ctx[out] = whole;
@@ -88,8 +91,8 @@ void LtxvVaeDownsample::execute(Context& ctx) {
 void LtxvVaeGather::execute(Context& ctx) {
   const Tensor given = ctx[hidden];
   const LtxvBlocks blocks{ctx[frames], ctx[side]};
-  const std::int64_t more = blocks.frames - 1;
-  // The first frame several times, so that it makes a block of its own.
+  // The first frame several times, so that it makes a block of its own; a piece has it so.
+  const std::int64_t more = ctx[framed] ? 0 : blocks.frames - 1;
   Tensor x = given;
   if (more > 0) {
     x = ctx.make({given.size(0), given.size(1) + more, given.size(2), given.size(3), given.size(4)},
@@ -99,7 +102,8 @@ void LtxvVaeGather::execute(Context& ctx) {
     ops::copy_into(ctx, given, x.slice(1, more, x.size(1)));
   }
   const Tensor made = ltxv_convolved(ctx, x, ltxv_filter<LtxvVaeGather>(ctx, true), ctx.compute());
-  const std::int64_t count = x.size(1) / blocks.frames, height = x.size(2) / blocks.side,
+  const std::int64_t own_from = ctx[framed] ? 2 : 0;
+  const std::int64_t count = made.size(1) / blocks.frames, height = x.size(2) / blocks.side,
                      width = x.size(3) / blocks.side, channels = made.size(4) * blocks.count();
   const Tensor whole = ctx.make({x.size(0), count, height, width, channels}, ctx.compute());
   for (std::int64_t i = 0; i < x.size(0); ++i)
@@ -108,7 +112,7 @@ void LtxvVaeGather::execute(Context& ctx) {
                    own = ctx.make({height, width, x.size(4) * blocks.count()}, x.dtype());
       for (std::int64_t k = 0; k < blocks.frames; ++k) {
         gather_frame(ctx, ltxv_frame(made, i, t * blocks.frames + k), k, blocks, cells);
-        gather_frame(ctx, ltxv_frame(x, i, t * blocks.frames + k), k, blocks, own);
+        gather_frame(ctx, ltxv_frame(x, i, own_from + t * blocks.frames + k), k, blocks, own);
       }
       ops::copy_into(ctx, with_group_means(ctx, cells, own), ltxv_frame(whole, i, t));
     }

@@ -1,5 +1,6 @@
 // plugins/vae/plugin.cpp - the plugin of the autoencoders: a list of families and their blocks.
 #include "audio_vae.h"
+#include "autoencoder_hunyuan.h"
 #include "autoencoder_hunyuan15.h"
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
@@ -20,7 +21,11 @@
 #include "plugins/vae/vae_modules.h"
 #include "plugins/vae/vae_nodes.h"
 #include "plugins/vae/wan22_node.h"
+#include "plugins/vae/wan_animate2_node.h"
+#include "plugins/vae/wan_animate_node.h"
+#include "plugins/vae/wan_fun_nodes.h"
 #include "plugins/vae/wan_nodes.h"
+#include "plugins/vae/wan_sound_nodes.h"
 #include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
 #include "vocoder.h"
@@ -29,31 +34,36 @@
 namespace heddle::vae {
 
 HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
-              VaeImageIn, VaeResnet, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
-              VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder,
-              AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut, WanDownShortcut,
-              WanPatchIn, WanPatchOut, WanImageOut, WanLatentOut, AutoencoderLtxvDecoder,
-              AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn, LtxvVaeResnet, LtxvVaeTime,
-              LtxvVaeUpsample, LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut,
-              AudioVaeDecoder, AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet,
-              AudioUpsample, AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn,
-              VocoderConv, VocoderUpsample, VocoderSum, VocoderOut, VocoderMel, VocoderWiden,
-              LatentUpsampler, LatentUpIn, LatentUpResnet, LatentUpGrow, LatentUpFrames,
-              LatentUpOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet, WanTimeBegin,
-              WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
-              AutoencoderH3Decoder, AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut,
-              H3VaeImageIn, H3VaeResnet, H3VaeDownsample, H3VaeLatentOut, H3SoundDecoder,
-              H3SoundEncoder, H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject,
-              H3SoundOut, AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder,
-              Hunyuan15LatentIn, Hunyuan15ImageIn, Hunyuan15Resnet, Hunyuan15Attention,
-              Hunyuan15Upsample, Hunyuan15Downsample, Hunyuan15ImageOut, Hunyuan15LatentOut,
-              TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample,
-              TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled,
-              VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
-              InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide, LTXVCropGuides,
-              LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
-              LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
-              WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo, Wan22ImageToVideoLatent,
-              HunyuanVideo15ImageToVideo, VaeBench, VaeModules)
+              VaeImageIn, VaeResnet, VaeFrames, VaeFramesOut, VaeAttention, VaeUpsample,
+              VaeDownsample, VaeImageOut, VaeLatentOut, VaeUnpackLatent, VaePackLatent,
+              AutoencoderWanDecoder, AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut,
+              WanDownShortcut, WanPatchIn, WanPatchOut, WanImageOut, WanLatentOut,
+              AutoencoderLtxvDecoder, AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn,
+              LtxvVaeResnet, LtxvVaeFrames, LtxvVaeHalf, LtxvVaeTime, LtxvVaeUpsample,
+              LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, AudioVaeDecoder,
+              AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
+              AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
+              VocoderUpsample, VocoderSum, VocoderOut, VocoderMel, VocoderWiden, LatentUpsampler,
+              LatentUpIn, LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut,
+              WanVideoLatentIn, WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample,
+              WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut, AutoencoderH3Decoder,
+              AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut, H3VaeImageIn,
+              H3VaeResnet, H3VaeDownsample, H3VaeLatentOut, H3SoundDecoder, H3SoundEncoder,
+              H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut,
+              AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder, Hunyuan15LatentIn,
+              Hunyuan15ImageIn, Hunyuan15Resnet, Hunyuan15Attention, Hunyuan15Upsample,
+              Hunyuan15Downsample, Hunyuan15ImageOut, Hunyuan15LatentOut, AutoencoderHunyuanDecoder,
+              AutoencoderHunyuanEncoder, HunyuanVaeLatentIn, HunyuanVaeImageIn, HunyuanVaeResnet,
+              HunyuanVaeAttention, HunyuanVaeUpsample, HunyuanVaeDownsample, HunyuanVaeImageOut,
+              HunyuanVaeLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
+              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
+              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+              InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
+              LTXVCropGuides, LTXVImgToVideoInplace, LTXVAudioVAEDecode, VAEDecodeAudio,
+              VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo,
+              WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo, WanVaceToVideo,
+              WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo,
+              WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend,
+              Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -9,8 +9,8 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 
+#include "plugins/blocks/sound_resample.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
-#include "plugins/vae/sound_resample.h"
 
 namespace heddle::vae {
 namespace {
@@ -48,7 +48,8 @@ Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
                 "vae: this is no autoencoder of sound. Link LTXVAudioVAELoader, or VAELoader with "
                 "a file of one.");
   const std::int64_t items = waveform.size(0), channels = waveform.size(1),
-                     length = waveform.size(2), made = resampled_count(length, rate, wanted);
+                     length = waveform.size(2),
+                     made = blocks::resampled_count(length, rate, wanted);
   HostMemory memory(ctx);
   std::pmr::vector<float> points(std::size_t(waveform.count()), &memory);
   read_to<float>(ctx, waveform, points);
@@ -58,7 +59,7 @@ Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
   for (std::int64_t item = 0; item < items; ++item)
     for (std::int64_t side = 0; side < kStereo; ++side) {
       const std::int64_t from = item * channels + std::min(side, channels - 1);
-      resample_sound(
+      blocks::resample_sound(
           std::span<const float>(points).subspan(std::size_t(from * length), std::size_t(length)),
           rate, wanted,
           std::span<float>(sound).subspan(std::size_t((item * kStereo + side) * made),

@@ -12,18 +12,6 @@ namespace heddle::vae {
 namespace {
 
 constexpr double kLeastLoud = 1e-5;
-// Slaney's scale: linear up to 1000 Hz, then 27 bands to a factor of 6.4.
-constexpr double kMelWidth = 200.0 / 3, kMelKnee = 1000, kMelFactor = 6.4, kMelSteps = 27;
-
-double mel_of(double frequency) {
-  if (frequency < kMelKnee) return frequency / kMelWidth;
-  return kMelKnee / kMelWidth + std::log(frequency / kMelKnee) * kMelSteps / std::log(kMelFactor);
-}
-double frequency_of(double mel) {
-  const double knee = kMelKnee / kMelWidth;
-  if (mel < knee) return mel * kMelWidth;
-  return kMelKnee * std::exp((mel - knee) * std::log(kMelFactor) / kMelSteps);
-}
 
 // A discrete Fourier transform in place; of 2^n numbers. By Cooley and Tukey, 1965.
 void transform(std::vector<std::complex<double>>& x) {
@@ -64,22 +52,7 @@ SoundSpectrum::SoundSpectrum(const SpectrumNumbers& numbers) : n_(numbers) {
             std::to_string(kMostPoints) + ", and mel_bins at most half of it.");
   for (std::int64_t i = 0; i < n_.window; ++i)
     window_.push_back(0.5 - 0.5 * std::cos(2 * std::numbers::pi * double(i) / double(n_.window)));
-  const double end = double(n_.rate / 2), step = mel_of(end) / double(n_.bands + 1),
-               apart = end / double(n_.window / 2);
-  for (std::int64_t band = 0; band < n_.bands; ++band) {
-    const double left = frequency_of(step * double(band)),
-                 middle = frequency_of(step * double(band + 1)),
-                 right = frequency_of(step * double(band + 2)), height = 2 / (right - left);
-    Band made;
-    for (std::int64_t k = 0; k <= n_.window / 2; ++k) {
-      const double at = apart * double(k),
-                   share = std::min((at - left) / (middle - left), (right - at) / (right - middle));
-      if (share <= 0) continue;
-      if (made.shares.empty()) made.begin = std::size_t(k);
-      made.shares.push_back(share * height);
-    }
-    bands_.push_back(std::move(made));
-  }
+  bands_ = blocks::mel_bands(n_.rate, n_.window, n_.bands);
 }
 
 void SoundSpectrum::log_bands(std::span<const float> sound, std::span<float> out) const {
@@ -100,7 +73,7 @@ void SoundSpectrum::log_bands(std::span<const float> sound, std::span<float> out
     }
     transform(x);
     for (std::size_t k = 0; k < loud.size(); ++k) loud[k] = std::abs(x[k]);
-    for (const Band& band : bands_) {
+    for (const blocks::MelBand& band : bands_) {
       double sum = 0;
       for (std::size_t k = 0; k < band.shares.size(); ++k)
         sum += band.shares[k] * loud[band.begin + k];

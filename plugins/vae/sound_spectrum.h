@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "plugins/blocks/mel_bands.h"
+
 namespace heddle::vae {
 
 struct SpectrumNumbers {
@@ -33,15 +35,9 @@ class SoundSpectrum {
   void log_bands(std::span<const float> sound, std::span<float> out) const;
 
  private:
-  // What a band takes of the frequencies from `begin` on.
-  struct Band {
-    std::size_t begin = 0;
-    std::vector<double> shares;
-  };
-
   SpectrumNumbers n_;
   std::vector<double> window_;
-  std::vector<Band> bands_;
+  std::vector<blocks::MelBand> bands_;
 };
 
 }  // namespace heddle::vae

@@ -1,5 +1,6 @@
 #include "taesd.h"
 
+#include "halvings.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
@@ -121,7 +122,7 @@ class TaesdBuilder {
     graph_.setting("scaling_factor", scale_);
     graph_.setting("shift_factor", shift_);
     graph_.setting("latent_channels", channels);
-    graph_.setting("downscale", std::int64_t{1} << resamples_);
+    graph_.setting("downscale", cell_side(file_, resamples_));
   }
 
   const Checkpoint& file_;

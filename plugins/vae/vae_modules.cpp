@@ -12,6 +12,7 @@ namespace {
 struct NamedModule {
   std::string original, here;
   bool is_filter = false;
+  bool is_whole = false;  // the name of a tensor, without ".weight" and ".bias"
 };
 
 std::vector<NamedModule> modules_of(const Checkpoint& file, const VaeNames& here) {
@@ -24,7 +25,14 @@ std::vector<NamedModule> modules_of(const Checkpoint& file, const VaeNames& here
     for (const char* part : {".norm1", ".conv1", ".norm2", ".conv2"})
       all.push_back({to + part, from + part});
     all.push_back({original.shortcut(to), here.shortcut(from)});
+    if (!here.mixes_frames()) return;
+    const VaeNames::Frames frames_to = original.frames(to), frames_from = here.frames(from);
+    for (const auto part : {&VaeNames::Frames::norm1, &VaeNames::Frames::conv1,
+                            &VaeNames::Frames::norm2, &VaeNames::Frames::conv2})
+      all.push_back({frames_to.*part, frames_from.*part});
+    all.push_back({frames_to.mix, frames_from.mix, false, true});
   };
+  if (here.mixes_frames()) all.push_back({original.frames_out(), here.frames_out()});
   for (int level = 0; level < here.levels(); ++level) {
     for (int i = 0; i < here.depth(file, level); ++i)
       add_resnet(original.resnet(level, i), here.resnet(level, i));
@@ -40,18 +48,21 @@ std::vector<NamedModule> modules_of(const Checkpoint& file, const VaeNames& here
 }
 
 // `visit` gets the original module, "weight" or "bias", this file's tensor, and whether it is a
-// filter.
+// filter. Of a whole tensor it gets its name and "".
 using VisitVae = std::function<void(const std::string& module, const char* kind,
                                     const std::string& tensor, bool is_filter)>;
 void each_vae_module(const heddle_checkpoint* raw, const VisitVae& visit) {
   const Checkpoint file = Checkpoint::share(raw);
   for (const VaeSide side : {VaeSide::decoder, VaeSide::encoder})
     if (const std::optional<VaeNames> names = VaeNames::find(file, side))
-      for (const NamedModule& module : modules_of(file, *names))
+      for (const NamedModule& module : modules_of(file, *names)) {
+        if (module.is_whole && file.has(module.here))
+          visit(module.original, "", module.here, false);
         for (const char* kind : {"weight", "bias"})
           if (const std::string tensor = module.here + "." + kind; file.has(tensor))
             visit(module.original, kind, tensor,
                   module.is_filter && kind == std::string_view("weight"));
+      }
 }
 
 heddle_status* list_vae_modules(const heddle_host*, const heddle_checkpoint* raw,
@@ -59,6 +70,7 @@ heddle_status* list_vae_modules(const heddle_host*, const heddle_checkpoint* raw
   return guard([&] {
     each_vae_module(
         raw, [&](const std::string& module, const char* kind, const std::string& tensor, bool) {
+          if (kind == std::string_view()) return;
           const std::vector<Part> whole{{tensor}};
           const RawParts parts(whole);
           found(to, module.c_str(), kind, parts.size(), parts.data());
@@ -77,7 +89,8 @@ heddle_status* list_vae_originals(const heddle_host*, const heddle_checkpoint* r
       const heddle_tensor_info& info = file.info(tensor);
       const std::int64_t filter[] = {info.shape[0], info.rank > 1 ? info.shape[1] : 1, 1, 1};
       const bool is_matrix = is_filter && info.rank == 2;
-      found(to, (module + "." + kind).c_str(), parts.size(), parts.data(), is_matrix ? 4 : 0,
+      const std::string name = kind == std::string_view() ? module : module + "." + kind;
+      found(to, name.c_str(), parts.size(), parts.data(), is_matrix ? 4 : 0,
             is_matrix ? filter : nullptr);
     });
     const std::optional<VaeNames> names = VaeNames::find(file, VaeSide::decoder);

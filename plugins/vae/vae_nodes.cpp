@@ -10,6 +10,7 @@
 #include "plugins/blocks/no_room.h"
 #include "plugins/vae/tiled_nodes.h"
 #include "plugins/vae/video_chunks.h"
+#include "plugins/vae/video_pieces.h"
 #include "plugins/vae/video_tiles.h"
 #include "plugins/vae/whole_videos.h"
 
@@ -131,7 +132,10 @@ void VaeDecode::infer(Infer& question) {
   if (const auto frames = whole_video_shape(*shape, *value, *autoencoder)) {
     check_channels((*shape)[1], *autoencoder);
     question.out(image, "", HEDDLE_F32, *frames);
-    infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
+    if (decodes_pieces(*value, *shape))
+      tell_decoded_pieces(question, *value, *shape, *autoencoder);
+    else
+      infer_call(question, value->field("decoder"), {"z", HEDDLE_F32, *shape}, *frames);
     const std::vector<std::int64_t> tiles = video_tile_sizes(*shape, autoencoder->downscale);
     if (!tiles.empty() && (*shape)[2] > 1)
       tell_least_decoded_tile(question, *value, *shape, *autoencoder, even_tiles(tiles.back()));
@@ -165,7 +169,7 @@ void VaeEncode::execute(Context& ctx) {
   const Tensor mean =
       codes_clips(value) ? encoded_clips(ctx, value, picture, autoencoder, published_tiling(value))
       : is_video(picture.size(0), value) ? encoded_frames(ctx, value, picture, autoencoder)
-                                         : mean_of(ctx, model_of(value, "encoder"), picture);
+                                         : mean_of_pictures(ctx, value, picture, autoencoder);
   ctx[latent] = latent_of(ctx, mean, autoencoder).value();
 }
 
@@ -193,7 +197,10 @@ void VaeEncode::infer(Infer& question) {
                             : Shape{(*shape)[0], autoencoder->channels, rows, columns};
   question.out(latent, "samples", HEDDLE_F32, samples);
   const Shape picture{(*shape)[0], rows * factor, columns * factor, autoencoder->colours};
-  infer_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
+  if (encodes_pieces(*value, picture[0]))
+    tell_encoded_pieces(question, *value, picture, *autoencoder);
+  else
+    infer_call(question, value->field("encoder"), {"image", HEDDLE_F32, picture}, samples);
 }
 
 }  // namespace heddle::vae

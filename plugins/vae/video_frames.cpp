@@ -54,10 +54,16 @@ Shape pictures_shape(const Shape& shape, const char* name) {
 }
 
 FrameStrip::FrameStrip(Context& ctx, const Value& vae, std::int64_t frames,
-                       const blocks::GridSize& size)
-    : ctx_(ctx), vae_(vae), size_(size), pixels_(make_frames(ctx, vae, frames, size)) {
-  std::fill_n(pixels_.data<float>(), pixels_.count(), kGreyFrame);
+                       const blocks::GridSize& size, blocks::Resampling method)
+    : ctx_(ctx),
+      vae_(vae),
+      size_(size),
+      method_(method),
+      pixels_(make_frames(ctx, vae, frames, size)) {
+  fill(kGreyFrame);
 }
+
+void FrameStrip::fill(float number) { std::fill_n(pixels_.data<float>(), pixels_.count(), number); }
 
 void FrameStrip::put(const Tensor& pictures, const char* name, std::int64_t first,
                      std::int64_t count, std::int64_t at) {
@@ -74,8 +80,7 @@ void FrameStrip::put(const Tensor& pictures, const char* name, std::int64_t firs
         blocks::Source::of(floats.data() + (first + i) * step, {1, {shape[1], shape[2]}, channels});
     float* to = pixels_.data<float>() + (at + i) * frame * kColours;
     float* const made = channels == kColours ? to : resized.data();
-    blocks::resample(blocks::centre_cropped(whole, size_), size_, blocks::Resampling::bilinear,
-                     made, memory);
+    blocks::resample(blocks::centre_cropped(whole, size_), size_, method_, made, memory);
     for (std::int64_t p = 0; made != to && p < frame; ++p)
       std::copy_n(made + p * channels, kColours, to + p * kColours);
   }

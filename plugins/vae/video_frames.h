@@ -35,7 +35,12 @@ constexpr std::int64_t latent_frames_of(std::int64_t frames) {
 class FrameStrip {
  public:
   // Throws where the autoencoder's encoder knows single pictures alone and there are more frames.
-  FrameStrip(Context& ctx, const Value& vae, std::int64_t frames, const blocks::GridSize& size);
+  // method: how pictures are resized.
+  FrameStrip(Context& ctx, const Value& vae, std::int64_t frames, const blocks::GridSize& size,
+             blocks::Resampling method = blocks::Resampling::bilinear);
+
+  // All numbers of all frames.
+  void fill(float number);
 
   // Puts pictures `first` to `first + count` of (B, H, W, 3 or more) at `at`, resized, as far as
   // there are frames. name: of the input, for errors.
@@ -55,6 +60,7 @@ class FrameStrip {
   Context& ctx_;
   Value vae_;
   blocks::GridSize size_;
+  blocks::Resampling method_;
   Tensor pixels_;
 };
 

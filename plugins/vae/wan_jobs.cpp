@@ -49,6 +49,25 @@ Tensor model_zeros(Context& ctx, const Autoencoder& autoencoder, const VideoGrid
   return all;
 }
 
+std::int64_t whole_frames(std::int64_t pictures, std::int64_t length) {
+  return 1 + (latent_frames_of(std::min(pictures, length)) - 1) * kFramesOfCell;
+}
+
+Tensor encoded_begin(Context& ctx, const Value& autoencoder, const WanJob& job,
+                     const Tensor& pictures, const char* name, std::int64_t length) {
+  const std::int64_t given = std::min(pictures_shape(pictures.shape(), name)[0], length);
+  FrameStrip strip(ctx, autoencoder, whole_frames(given, length), job.pixels);
+  strip.put(pictures, name, 0, given, 0);
+  return strip.encoded();
+}
+
+void tell_encoded_begin(Infer& question, const Value& autoencoder, const Shape& pictures,
+                        const WanJob& job, std::int64_t length) {
+  const std::int64_t frames = whole_frames(pictures[0], length);
+  tell_pixels(question, pictures, job, frames);
+  infer_encoded_video(question, autoencoder, job.grid, frames);
+}
+
 void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {
   const blocks::Grids grids{1, {pictures[1], pictures[2]}, pictures[3]};
   question.host_scratch(blocks::resampling_bytes(grids, job.pixels) +

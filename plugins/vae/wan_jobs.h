@@ -28,6 +28,9 @@ Value empty_video(Context& ctx, const Shape& shape);
 Tensor model_zeros(Context& ctx, const Autoencoder& autoencoder, const VideoGrid& grid,
                    std::int64_t latents);
 
+// Frames of pixels that whole ones of the latent hold, of so many given pictures.
+std::int64_t whole_frames(std::int64_t pictures, std::int64_t length);
+
 // (1, channels, frames, h, w): numbers of (frame, channel), 0 where it is given.
 template <class IsGiven>
 Value mask_of_frames(Context& ctx, const VideoGrid& grid, std::int64_t channels,
@@ -46,6 +49,13 @@ struct WanJob {
   VideoGrid grid;
   blocks::GridSize pixels;
 };
+// Pictures, at most `length`, as the first frames of a latent: (1, C, frames, h, w), in the
+// autoencoder's units. name: of the input, for errors.
+Tensor encoded_begin(Context& ctx, const Value& autoencoder, const WanJob& job,
+                     const Tensor& pictures, const char* name, std::int64_t length);
+void tell_encoded_begin(Infer& question, const Value& autoencoder, const Shape& pictures,
+                        const WanJob& job, std::int64_t length);
+
 template <class Node>
 WanJob wan_job(Context& ctx) {
   const std::int64_t width = ctx[Node::width], height = ctx[Node::height];
@@ -64,6 +74,8 @@ struct ToldFields {
   std::optional<Shape> image, mask;
   std::optional<blocks::SeenShapes> seen;
   std::optional<blocks::VaceShapes> vace = {};
+  std::optional<heddle_tensor_info> camera = {}, reference = {}, pose = {}, face = {}, heard = {},
+                                    motion = {}, followed = {};
 };
 template <class Node>
 std::optional<WanJob> told_job(const Infer& question) {
@@ -76,19 +88,30 @@ std::optional<WanJob> told_job(const Infer& question) {
   return WanJob{video_grid(*autoencoder, *width, *height, *length), {*height, *width}};
 }
 template <class Node>
-void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
+void tell_fields(Infer& question, const ToldFields& told) {
   const auto change = [&](const auto& in, const auto& out) {
     std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, in);
     for (blocks::EntryShapes& entry : entries) {
       if (told.image) entry.concat_image = tensor_info(HEDDLE_F32, *told.image);
       if (told.mask) entry.concat_mask = tensor_info(HEDDLE_F32, *told.mask);
       if (told.seen) entry.vision = told.seen;
+      if (told.camera) entry.camera = told.camera;
+      if (told.pose) entry.pose = told.pose;
+      if (told.face) entry.face = told.face;
+      if (told.heard) entry.heard = told.heard;
+      if (told.motion) entry.motion = told.motion;
+      if (told.followed) entry.followed = told.followed;
+      if (told.reference) entry.references.push_back(*told.reference);
       if (told.vace) entry.vace.push_back(*told.vace);
     }
     blocks::infer_entries(question, out, entries);
   };
   change(Node::positive, Node::positive_out);
   change(Node::negative, Node::negative_out);
+}
+template <class Node>
+void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
+  tell_fields<Node>(question, told);
   if (const auto items = question[Node::batch_size])
     question.out(Node::latent, "samples", HEDDLE_F32, job.grid.shape(*items));
 }

@@ -4,6 +4,8 @@
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/vae/video_pieces.h"
+
 namespace heddle::vae {
 
 bool codes_whole_videos(const Value& side, bool has_chunks) {
@@ -28,6 +30,7 @@ Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent) 
   if (!samples || samples.rank() != 5) return {};
   const Autoencoder autoencoder(vae);
   if (!whole_video_shape(samples.shape(), vae, autoencoder)) return {};
+  if (decodes_pieces(vae, samples.shape())) return decoded_pieces(ctx, vae, latent);
   check_channels(samples.size(1), autoencoder);
   const Tensor z = raw_of(ctx, samples, latent, autoencoder);
   return ops::scale_clamp(ctx, decoded(ctx, model_of(vae, "decoder"), z), {0.5, 0.5, 0, 1});

@@ -1,5 +1,6 @@
 // Videos through an autoencoder that decodes them at once: one whose decoder has the setting
-// frame_downscale, and which has no stages for chunks. One call's thread, but for what is told
+// frame_downscale, and which has no stages for chunks. Where it has some for pieces, these give the
+// same numbers. One call's thread, but for what is told
 // before a run.
 #pragma once
 

@@ -81,6 +81,7 @@ void EmptyAudio::infer(Infer& question) {
   const auto rate = question[sample_rate], count = question[channels];
   if (seconds && rate && count)
     question.out(out, "waveform", HEDDLE_F32, silence(*seconds, *rate, *count));
+  if (rate) question.known(out, "sample_rate", value_of(*rate));
 }
 
 void TrimAudioDuration::execute(Context& ctx) {

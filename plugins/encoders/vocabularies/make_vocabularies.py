@@ -1,7 +1,8 @@
 """Writes the vocabularies that ship with heddle, from their publishers' files.
 
   make_vocabularies.py FOLDER    writes clip, t5xxl and qwen2.5 (.json and .bin each) beside this script, and the rules
-                                 of Qwen3 (qwen3.json), whose .bin is Qwen2.5's
+                                 of Qwen3 (qwen3.json), whose .bin is Qwen2.5's, and byt5.json
+  make_vocabularies.py           writes byt5.json alone, for which nothing is needed: its tokens are bytes
 
 FOLDER holds clip/ (vocab.json, merges.txt), t5xxl/ (tokenizer.json) and qwen2.5/ (vocab.json, merges.txt,
 tokenizer_config.json). A .json is a tokenizer.json of the `tokenizers` package without its vocabulary, which is
@@ -131,9 +132,29 @@ def make_qwen(folder):
     save_rules("qwen3", rules)
 
 
+def make_byt5():
+    """Three special tokens, the 256 bytes in order, and 125 others, as the ByT5Tokenizer of transformers has them."""
+    specials = ["<pad>", "</s>", "<unk>"]
+    characters = {}
+    plain = set(range(33, 127)) | set(range(161, 173)) | set(range(174, 256))
+    for byte in range(256):
+        characters[byte] = chr(byte if byte in plain else 256 + byte - sum(one < byte for one in plain))
+    vocabulary = {token: i for i, token in enumerate(specials + [characters[byte] for byte in range(256)])}
+    save_rules("byt5", {
+        "added_tokens": [{"content": s, "special": True, "lstrip": True, "rstrip": True} for s in specials]
+                        + [{"content": "<extra_id_%d>" % i, "special": True} for i in range(125)],
+        "pre_tokenizer": byte_level(use_regex=False),
+        "post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+                           "special_tokens": {"</s>": {"id": "</s>", "ids": [1], "tokens": ["</s>"]}}},
+        "model": {"type": "BPE", "vocab": vocabulary, "merges": []}})
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
+    make_byt5()
+    if len(sys.argv) == 1:
+        sys.exit()
     make_clip(os.path.join(sys.argv[1], "clip"))
     make_t5(os.path.join(sys.argv[1], "t5xxl"))
     make_qwen(os.path.join(sys.argv[1], "qwen2.5"))

@@ -83,11 +83,17 @@ std::vector<Evaluation> dpm_adaptive(const Step& first, heddle_sampler_attempt& 
   return evaluations;
 }
 
-const Registered kDpmAdaptive({.name = "dpm_adaptive",
-                               .place = 130,
-                               .step = nullptr,
-                               .flags = HEDDLE_SAMPLER_DRAWS_NOISE,
-                               .attempt = &dpm_adaptive});
+const Registered kDpmAdaptive(
+    {.name = "dpm_adaptive",
+     .place = 130,
+     .step = nullptr,
+     .flags = HEDDLE_SAMPLER_DRAWS_NOISE,
+     .attempt = &dpm_adaptive,
+     .options = {sampler_option("order", 2, 3), sampler_option("rtol", 0, 100),
+                 sampler_option("atol", 0, 100), sampler_option("h_init", 0, 100),
+                 sampler_option("pcoeff", 0, 100), sampler_option("icoeff", 0, 100),
+                 sampler_option("dcoeff", 0, 100), sampler_option("accept_safety", 0, 100),
+                 sampler_option("eta", 0, 100)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

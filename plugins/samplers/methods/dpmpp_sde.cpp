@@ -46,10 +46,16 @@ std::vector<Evaluation> dpmpp_sde(const Step& step) {
 
 constexpr std::uint32_t kFlags =
     HEDDLE_SAMPLER_DRAWS_NOISE | HEDDLE_SAMPLER_FINITE_FIRST_LEVEL | HEDDLE_SAMPLER_BROWNIAN;
-const Registered kDpmPpSde(
-    {.name = "dpmpp_sde", .place = 160, .step = &dpmpp_sde, .flags = kFlags});
-const Registered kDpmPpSdeGpu(
-    {.name = "dpmpp_sde_gpu", .place = 170, .step = &dpmpp_sde, .flags = kFlags});
+const Registered kDpmPpSde({.name = "dpmpp_sde",
+                            .place = 160,
+                            .step = &dpmpp_sde,
+                            .flags = kFlags,
+                            .options = {sampler_option("r", 0, 100)}});
+const Registered kDpmPpSdeGpu({.name = "dpmpp_sde_gpu",
+                               .place = 170,
+                               .step = &dpmpp_sde,
+                               .flags = kFlags,
+                               .options = {sampler_option("r", 0, 100)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

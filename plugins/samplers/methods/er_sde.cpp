@@ -52,7 +52,9 @@ std::vector<Evaluation> er_sde(const Step& step) {
 const Registered kErSde({.name = "er_sde",
                          .place = 350,
                          .step = &er_sde,
-                         .flags = HEDDLE_SAMPLER_DRAWS_NOISE | HEDDLE_SAMPLER_FINITE_FIRST_LEVEL});
+                         .flags = HEDDLE_SAMPLER_DRAWS_NOISE | HEDDLE_SAMPLER_FINITE_FIRST_LEVEL,
+                         .options = {sampler_option("max_stage", 1, 3),
+                                     sampler_option("scale_power", 0, 11)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

@@ -32,7 +32,8 @@ std::vector<Evaluation> euler_ancestral_cfg_pp(const Step& step) {
 const Registered kEulerPlus({.name = "euler_cfg_pp",
                              .place = 20,
                              .step = &euler_cfg_pp,
-                             .flags = HEDDLE_SAMPLER_LOOKS_TWICE});
+                             .flags = HEDDLE_SAMPLER_LOOKS_TWICE,
+                             .options = {sampler_option("alternative", 0, 1)}});
 const Registered kEulerAncestralPlus({.name = "euler_ancestral_cfg_pp",
                                       .place = 40,
                                       .step = &euler_ancestral_cfg_pp,

@@ -15,8 +15,12 @@ std::vector<Evaluation> lcm(const Step& step) {
   return {evaluation};
 }
 
-const Registered kLcm(
-    {.name = "lcm", .place = 270, .step = &lcm, .flags = HEDDLE_SAMPLER_DRAWS_NOISE});
+const Registered kLcm({.name = "lcm",
+                       .place = 270,
+                       .step = &lcm,
+                       .flags = HEDDLE_SAMPLER_DRAWS_NOISE,
+                       .options = {sampler_option("s_noise_end", 0, 64),
+                                   sampler_option("noise_clip_std", 0, 10)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

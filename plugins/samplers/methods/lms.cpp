@@ -35,7 +35,8 @@ std::vector<Evaluation> lms(const Step& step) {
   return slope_step(step, to - step.sigma(), weights);
 }
 
-const Registered kLms({.name = "lms", .place = 110, .step = &lms});
+const Registered kLms(
+    {.name = "lms", .place = 110, .step = &lms, .options = {sampler_option("order", 1, 100)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

@@ -168,10 +168,24 @@ std::vector<Evaluation> sa_solver_pece(const Step& step) {
 }
 
 constexpr std::uint32_t kSaFlags = HEDDLE_SAMPLER_DRAWS_NOISE | HEDDLE_SAMPLER_FINITE_FIRST_LEVEL;
-const Registered kSaSolver(
-    {.name = "sa_solver", .place = 380, .step = &sa_solver, .flags = kSaFlags});
-const Registered kSaSolverPece(
-    {.name = "sa_solver_pece", .place = 390, .step = &sa_solver_pece, .flags = kSaFlags});
+// tau_from and tau_to are noise levels.
+const std::vector<heddle_sampler_option_desc> kSaOptions = {sampler_option("tau", 0, 10),
+                                                            sampler_option("tau_from", 0, HUGE_VAL),
+                                                            sampler_option("tau_to", 0, HUGE_VAL),
+                                                            sampler_option("predictor_order", 1, 6),
+                                                            sampler_option("corrector_order", 0, 6),
+                                                            sampler_option("use_pece", 0, 1),
+                                                            sampler_option("simple_order_2", 0, 1)};
+const Registered kSaSolver({.name = "sa_solver",
+                            .place = 380,
+                            .step = &sa_solver,
+                            .flags = kSaFlags,
+                            .options = kSaOptions});
+const Registered kSaSolverPece({.name = "sa_solver_pece",
+                                .place = 390,
+                                .step = &sa_solver_pece,
+                                .flags = kSaFlags,
+                                .options = kSaOptions});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

@@ -61,7 +61,11 @@ const Registered kExpHeun({.name = "exp_heun_2_x0",
                            .flags = HEDDLE_SAMPLER_FINITE_FIRST_LEVEL});
 const Registered kExpHeunSde(
     {.name = "exp_heun_2_x0_sde", .place = 80, .step = &exp_heun_sde, .flags = kSeedsFlags});
-const Registered kSeeds2({.name = "seeds_2", .place = 360, .step = &seeds_2, .flags = kSeedsFlags});
+const Registered kSeeds2({.name = "seeds_2",
+                          .place = 360,
+                          .step = &seeds_2,
+                          .flags = kSeedsFlags,
+                          .options = {sampler_option("r", 0.01, 1), sampler_option("phi", 1, 2)}});
 
 }  // namespace
 }  // namespace heddle::samplers::steps

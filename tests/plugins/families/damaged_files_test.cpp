@@ -2,10 +2,13 @@
 // another kind: the file, the tensor, both shapes. Header-only copies of the random models.
 #include <boost/test/unit_test.hpp>
 
+#include "engine/base/json.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/safetensors_writer.h"
+#include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/true_files.h"
 
 using namespace heddle::test;
 
@@ -87,6 +90,77 @@ BOOST_AUTO_TEST_CASE(a_wrong_shape_is_given_beside_the_expected_one) {
 BOOST_AUTO_TEST_CASE(more_axes_than_a_tensor_can_have_are_refused_with_file_and_tensor) {
   check_says(refusal(copy("t5", "stray", {1, 1, 1, 1, 1, 1, 1, 1, 1}), "text_encoder"),
              {"damaged.safetensors: tensor 'stray'", "at most 8 axes, got 9"});
+}
+
+// Names alone say how often sides are halved: more often than a number has bits.
+BOOST_AUTO_TEST_CASE(more_halvings_than_any_autoencoder_has_are_refused) {
+  const auto refused = [&](std::vector<FileTensor> tensors, const char* config,
+                           const std::string& list, int first, const std::string& conv,
+                           std::int64_t width) {
+    for (int i = first; i < first + 70; ++i) {
+      const std::string at = list + std::to_string(i) + conv;
+      tensors.push_back({at + "weight", "F32", {width, width, 3, 3}});
+      tensors.push_back({at + "bias", "F32", {width}});
+    }
+    const std::filesystem::path path = folder / "damaged.safetensors";
+    write_header_only(path, tensors);
+    check_says(refusal(path, "vae.encoder", config),
+               {"damaged.safetensors", "halves the sides of pictures 7", "at most 16"});
+  };
+  std::vector<FileTensor> tensors;
+  const TensorFile file(random("vae_original"));
+  for (const auto& [name, entry] : file.entries())
+    tensors.push_back({name, entry.dtype, entry.shape});
+  refused(std::move(tensors), R"({"norm_num_groups": 2})", "encoder.down.", 2, ".downsample.conv.",
+          8);
+  refused(seeded_model("qwen_image.vae"), "", "encoder.downsamples.", 7, ".resample.1.", 16);
+}
+
+BOOST_AUTO_TEST_CASE(more_changes_of_size_than_any_autoencoder_of_ltx_has_are_refused) {
+  std::vector<FileTensor> tensors = seeded_model("vae", false, "ltxv_vae");
+  const std::string list = "encoder.down_blocks.", last = "encoder.conv_out.conv.weight";
+  int first = 0;
+  std::int64_t width = 0;
+  for (const FileTensor& tensor : tensors) {
+    if (tensor.name == last) width = tensor.shape.at(1);
+    if (tensor.name.starts_with(list))
+      first = std::max(first, std::stoi(tensor.name.substr(list.size())) + 1);
+  }
+  BOOST_REQUIRE(width > 0 && first > 0);
+  for (int i = first; i < first + 70; ++i)
+    for (const char* name : {".conv.weight", ".conv.bias"}) {
+      std::vector<std::int64_t> shape{width, width, 3, 3, 3};
+      if (name == std::string_view(".conv.bias")) shape.resize(1);
+      tensors.push_back({list + std::to_string(i) + name, "F32", shape});
+    }
+  const std::filesystem::path path = folder / "damaged.safetensors";
+  write_header_only(path, tensors);
+  check_says(refusal(path, "vae.encoder"),
+             {"damaged.safetensors", "changes the size of videos", "of at most 16"});
+}
+
+// Llama 2, Mistral 7B, and a deeper one: of Llama 3's width, with its tensors.
+BOOST_AUTO_TEST_CASE(language_models_of_llama_3s_width_are_told_apart) {
+  const heddle::engine::Json told = heddle::engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/true_files.json"), "true_files.json");
+  const std::string last = "model.layers.31.";
+  for (const std::int64_t tokens : {32000, 32768, 128256}) {
+    const bool is_deeper = tokens == 128256;
+    std::vector<FileTensor> tensors =
+        true_tensors(*told.find("text_encoders/llava_llama3_fp8_scaled"));
+    for (std::size_t i = 0, count = tensors.size(); i < count; ++i) {
+      if (tensors[i].name.ends_with("embed_tokens.weight")) tensors[i].shape[0] = tokens;
+      if (!is_deeper || !tensors[i].name.starts_with(last)) continue;
+      FileTensor deeper = tensors[i];
+      deeper.name.replace(0, last.size(), "model.layers.32.");
+      tensors.push_back(std::move(deeper));
+    }
+    const std::filesystem::path path = folder / "damaged.safetensors";
+    write_header_only(path, tensors);
+    const std::string words = std::string("width 4096 with ") + (is_deeper ? "33" : "32") +
+                              " layers and " + std::to_string(tokens) + " tokens";
+    check_says(refusal(path, "text_encoder"), {"damaged.safetensors", words.c_str()});
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_config_that_promises_more_layers_than_the_file_has_is_refused) {

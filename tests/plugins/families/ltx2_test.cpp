@@ -85,11 +85,11 @@ struct Ltx2Fixture {
 
 BOOST_FIXTURE_TEST_SUITE(ltx2, Ltx2Fixture)
 
-// "told": each frame of both has a noise level of its own.
+// "told": each frame of both has a noise level of its own; "guided": so have guides, too.
 BOOST_AUTO_TEST_CASE(both_velocities_equal_diffusers) {
   for (const std::string kind : {"two", "three"}) {
     const std::filesystem::path model = file(kind);
-    for (const std::string clip : {".short", ".long", ".told"}) {
+    for (const std::string clip : {".short", ".long", ".told", ".guided"}) {
       const heddle::Results results = call(model, kind + clip, config_of(kind));
       for (const std::string out : {"out", "audio_out"})
         for (int step = 0; step < kLtx2Steps; ++step) {

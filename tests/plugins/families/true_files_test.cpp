@@ -48,6 +48,16 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/wan2.1_vace_1.3B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_vace_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_control_1.3B_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_fun_camera_v1.1_1.3B_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_fun_camera_v1.1_14B_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.2_fun_control_high_noise_14B_fp8_scaled",
+     {"diffusion_model"},
+     kScaledFp8},
+    {"diffusion_models/wan2.2_fun_control_low_noise_14B_fp8_scaled",
+     {"diffusion_model"},
+     kScaledFp8},
+    {"diffusion_models/wan2.2_animate_14B_bf16", {"diffusion_model"}, R"(.*\.kernel)"},
+    {"diffusion_models/wan2.2_s2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
     {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
     {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
     {"diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
@@ -64,6 +74,9 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/hunyuanvideo1.5_720p_i2v_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/hunyuan_video_t2v_720p_bf16", {"diffusion_model"}, ""},
     {"vae/hunyuanvideo15_vae_fp16", {"vae.decoder", "vae.encoder"}, ""},
+    {"vae/hunyuan_video_vae_bf16", {"vae.decoder", "vae.encoder"}, ""},
+    {"text_encoders/byt5_small_glyphxl_fp16", {"text_encoder"}, ""},
+    {"text_encoders/llava_llama3_fp8_scaled", {"text_encoder"}, kScaledFp8},
     {"text_encoders/umt5_xxl_fp8_e4m3fn_scaled",
      {"text_encoder"},
      R"(spiece_model|scaled_fp8|.*\.scale_weight)"},
@@ -118,6 +131,13 @@ const TrueFile kTrueFiles[] = {
     {"controlnet/sd3.5_large_controlnet_blur", {"control_net"}, "control_type"},
     {"controlnet/sd3.5_large_controlnet_canny", {"control_net"}, "control_type"},
     {"controlnet/sd3.5_large_controlnet_depth", {"control_net"}, "control_type"},
+    {"audio_encoders/wav2vec2_large_english_fp16",
+     {"audio_encoder"},
+     R"(lm_head\.(weight|bias)|.*masked_spec_embed)"},
+    {"audio_encoders/wav2vec2-chinese-base_fp16",
+     {"audio_encoder"},
+     R"((quantizer|project_q|project_hid)\..*|.*masked_spec_embed)"},
+    {"audio_encoders/whisper_large_v3_encoder_fp16", {"audio_encoder"}, ""},
 };
 // Patches, and a model that each is joined to.
 struct TruePatch {
@@ -157,7 +177,9 @@ const std::pair<const char*, std::vector<const char*>> kClassicParts[] = {
     {"first_stage_model.", {"vae.decoder", "vae.encoder"}},
     {"embedder.model.visual.", {"vision_encoder"}},
     {"cond_stage_model.", {"text_encoder"}},
-    {"conditioner.embedders.0.", {"text_encoder"}},
+    {"conditioner.embedders.0.transformer.", {"text_encoder"}},
+    {"conditioner.embedders.0.model.", {"text_encoder"}},
+    {"conditioner.embedders.0.open_clip.model.visual.", {"vision_encoder"}},
     {"conditioner.embedders.1.", {"text_encoder"}}};
 
 struct TrueFilesFixture {
@@ -233,7 +255,7 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
 BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_classic_checkpoints) {
   const heddle::engine::Json classic = heddle::engine::parse_json(
       read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
-  BOOST_TEST(classic.at("files").members().size() == 8u);
+  BOOST_TEST(classic.at("files").members().size() == 10u);
   for (const auto& wanted : classic.at("files").members()) {
     std::vector<FileTensor> tensors;
     for (const auto& part : wanted.value.members())
@@ -309,7 +331,8 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_control_nets_of_classic_check
   }
 }
 
-// Towers by themselves; of IP-Adapters the denoiser takes what its file does not make tokens with.
+// Towers by themselves, and PhotoMaker; of IP-Adapters the denoiser takes what its file does not
+// make tokens with.
 BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_towers_and_ip_adapters) {
   const heddle::engine::Json classic = heddle::engine::parse_json(
       read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
@@ -332,6 +355,13 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_towers_and_ip_adapters) {
   for (const auto& wanted : classic.at("visions").members()) {
     const std::vector<FileTensor> tensors = part_of(wanted.value.at("").as_string());
     const std::set<std::string> names = taken(opened("tower", tensors), {"vision_encoder"});
+    for (const FileTensor& tensor : tensors)
+      BOOST_TEST((names.count(tensor.name) > 0) != tensor.name.ends_with("position_ids"),
+                 wanted.key << ": '" << tensor.name << "'");
+  }
+  for (const auto& wanted : classic.at("photo_makers").members()) {
+    const std::vector<FileTensor> tensors = part_of(wanted.value.at("id_encoder.").as_string());
+    const std::set<std::string> names = taken(opened("maker", tensors), {"photo_maker"});
     for (const FileTensor& tensor : tensors)
       BOOST_TEST((names.count(tensor.name) > 0) != tensor.name.ends_with("position_ids"),
                  wanted.key << ": '" << tensor.name << "'");

@@ -193,6 +193,13 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
                    "sdxl_square");
             }),
             {"300 numbers beside the text", "unCLIP"});
+  for (const char* factor : {"1e-9", "0", "-2", "1e300"})
+    unet_says(engine_refusal([&] {
+                call(file("sd1"), "sd1_square",
+                     std::string(R"({"unet_patches": [{"kind": "shrink", "stage": 1, "factor": )") +
+                         factor + "}]}");
+              }),
+              {"downscale_factor is", "from 0.1 to 9"});
 }
 
 BOOST_AUTO_TEST_CASE(a_number_far_behind_the_others_is_read_up_to_the_first_gap) {

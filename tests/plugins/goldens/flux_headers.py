@@ -399,6 +399,8 @@ for file, like, channels in (
     ("sd_xl_refiner_1.0", "sd_xl_refiner_1.0", 4),
     ("sd21-unclip-h", "sd21-unclip-h", 4),
     ("sd21-unclip-l", "sd21-unclip-l", 4),
+    ("svd", "svd", 8),
+    ("svd_xt", "svd_xt", 8),
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
 
@@ -407,20 +409,35 @@ for file, like, channels in (
 def control(file):
     """What goes with such a UNet."""
     out = {}
-    for prefix, part in CLASSIC["controls"].get(file) or {**CLASSIC["visions"], **CLASSIC["adapters"]}[file].items():
+    for prefix, part in CLASSIC["controls"].get(file) or {**CLASSIC["visions"], **CLASSIC["adapters"], **CLASSIC["photo_makers"]}[file].items():
         for pattern, shape in CLASSIC["parts"][part].items():
             for name in numbered(pattern):
                 out[prefix + name] = ("I64" if name.endswith("position_ids") else "F16", tuple(shape))
     return out
 
 
-for file in (*CLASSIC["controls"], *CLASSIC["visions"], *CLASSIC["adapters"]):
+for file in (*CLASSIC["controls"], *CLASSIC["visions"], *CLASSIC["adapters"], *CLASSIC["photo_makers"]):
     FILES[file] = lambda file=file: control(file)
 for noise in ("high", "low"):
     for kind in ("t2v", "i2v"):
         of = f"diffusion_models/wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"
         for version in ("v1", "v1.1"):
             FILES[f"loras/wan2.2_{kind}_lightx2v_4steps_lora_{version}_{noise}_noise"] = lambda of=of: lora(of, 64)
+# Of Wan 2.1, which templates put on its models; and its autoencoder under other names.
+for name, of, rank in (
+    ("Wan21_CausVid_14B_T2V_lora_rank32", "wan2.1_t2v_14B_fp8_scaled", 32),
+    ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.1_t2v_14B_fp8_scaled", 64),
+    ("lightx2v_I2V_14B_480p_cfg_step_distill_rank64_bf16", "wan2.1_i2v_480p_14B_fp16", 64),
+    ("wan_alpha_2.1_rgba_lora", "wan2.1_t2v_14B_fp8_scaled", 32),
+):
+    FILES[f"loras/{name}"] = lambda of=of, rank=rank: lora(f"diffusion_models/{of}", rank)
+for name in ("wan_alpha_2.1_vae_rgb_channel", "wan_alpha_2.1_vae_alpha_channel", "Wan2_1_VAE_bf16"):
+    FILES[f"vae/{name}"] = FILES["vae/wan_2.1_vae"]
+# Wan Animate 2 has the tensors of Wan 2.1 for pictures. Files of 8-bit integers stand as those of 16 bits.
+for name in ("wan_animate_2_bf16", "wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
+    FILES[f"diffusion_models/{name}"] = lambda: typed(
+        {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
+    )
 FILES["clip_vision/clip_vision_h"] = FILES["clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K"]
 FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
     name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)

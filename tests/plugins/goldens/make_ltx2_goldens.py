@@ -10,6 +10,7 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             "three_text" their connectors; "{0-1}" stands for each of these numbers
     expected.safetensors    "MODEL.CLIP.x", ".audio" and so on are inputs, "MODEL.CLIP.out" and ".audio_out" outputs with a row for
                             each step, of the clips "short" and "long"; "told" has noise masks of frames of both,
+                            "guided" also two frames behind the video's own that stand at told pictures,
                             "connected" the texts that connectors read;
                             "flow.video", "flow.audio" are the end of 3 steps of Euler's method with guidance 3 by "flow", of the texts
                             "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7, drawn for the video, then for the
@@ -93,9 +94,19 @@ def make(kind):
     return model
 
 
-def velocity(model, x, audio, level, contexts, rate, frame_noise=None, audio_noise=None):
+def guided_coords(model, x, rate, guides):
+    """The places of a video's tokens, of which the last frames stand at the pictures [begin, end) of the video."""
+    batch, _, frames, height, width = x.shape
+    coords = model.rope.prepare_video_coords(batch, frames, height, width, x.device, fps=rate)
+    first = (frames - len(guides)) * height * width
+    coords[:, 0, first:] = (guides / rate).repeat_interleave(height * width, 0)
+    return coords
+
+
+def velocity(model, x, audio, level, contexts, rate, frame_noise=None, audio_noise=None, guide_frames=None):
     """Of both; the other's greatest level is what they look at each other by."""
     batch, _, frames, height, width = x.shape
+    coords = None if guide_frames is None else guided_coords(model, x, rate, guide_frames)
     levels = (1000 * level).expand(batch, 1)
     video_levels = audio_levels = levels
     video_most = audio_most = (1000 * level).expand(batch)
@@ -119,6 +130,7 @@ def velocity(model, x, audio, level, contexts, rate, frame_noise=None, audio_noi
         width=width,
         fps=rate,
         audio_num_frames=audio.shape[2],
+        video_coords=coords,
         use_cross_timestep=True,
         return_dict=False,
     )
@@ -139,7 +151,7 @@ def make_clip(model, kind, clip, seed, grid, length, rate, batch=1, **noise):
     contexts = [randn(seed + 2 + i, 1, TOKENS, width) for i, width in enumerate(widths(kind))]
     inputs = {"x": x, "audio": audio, "timestep": LEVELS, "context": torch.cat(contexts, 2), "frame_time": torch.tensor([1.0 / rate])}
     inputs.update(noise)
-    if noise:
+    if "frame_noise" in noise:
         inputs["frame_most"], inputs["audio_most"] = noise["frame_noise"].max()[None], noise["audio_noise"].max()[None]
     for name, tensor in inputs.items():
         expected[at + name] = tensor.clone()
@@ -208,6 +220,8 @@ def main():
         noise = dict(frame_noise=torch.tensor([0.0, 1.0, 0.5]), audio_noise=torch.tensor([0.25, 0.75, 0.5, 0.0]))
         make_clip(model, kind, "told", seed + 19, (3, 2, 3), 4, 25, **noise)
         make_connected(model, kind, seed + 200)
+        guided = dict(guide_frames=torch.tensor([[16.0, 17.0], [3.0, 11.0]]))
+        make_clip(model, kind, "guided", seed + 300, (4, 2, 3), 4, 25, **noise | dict(frame_noise=torch.tensor([1.0, 1.0, 0.25, 0.0])), **guided)
     flow = make("flow")
     make_flow(flow, "flow")
     make_flow(flow, "masked", torch.tensor([0.0, 1.0]), torch.zeros(5))

@@ -14,14 +14,15 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo15, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, UMT5Config, UMT5EncoderModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_flux2_goldens
 import make_flux3_goldens
 import make_h3_vae_goldens
 import make_hunyuan15_vae_goldens
+import make_hunyuan_first_goldens
 import make_hunyuan_goldens
 import make_krea2_goldens
 import make_ltxv_goldens
@@ -29,7 +30,10 @@ import make_lumina2_goldens
 import make_minimax_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
+import make_sound_encoder_goldens
+import make_wan_animate_goldens
 import make_wan_goldens
+import make_wan_sound_goldens
 import make_wan_vace_goldens
 import make_workflow_goldens
 import original_names
@@ -242,6 +246,34 @@ def wan_vace(heads, layers, inner, beside):
     return shapes_of(model, make_wan_vace_goldens.original)
 
 
+def wan_fun(shapes, width, camera=0, reference=0):
+    """Wan Fun: what reads a camera of so many numbers a cell, or a picture of so many channels before the video."""
+    made = {}
+    if camera:
+        made["control_adapter.conv"] = [width, camera, 2, 2]
+        for k in (1, 2):
+            made[f"control_adapter.residual_blocks.0.conv{k}"] = [width, width, 3, 3]
+    if reference:
+        made["ref_conv"] = [width, reference, 2, 2]
+    return shapes | {f"{name}.weight": shape for name, shape in made.items()} | {f"{name}.bias": [width] for name in made}
+
+
+def wan_animate():
+    """Wan 2.2 Animate by the publishers' names, with the constant filters that are in their file. Made on the meta device."""
+    at = "motion_encoder.enc.net_app.convs."
+    made = {f"{at}{k}.{module}.kernel": [4, 4] for k in range(1, 8) for module in ("conv2.0", "skip.0")}
+    for name, tensor in WanAnimateTransformer3DModel(added_kv_proj_dim=5120).state_dict().items():
+        there = make_wan_animate_goldens.original(name)
+        made[there] = make_wan_animate_goldens.file_shape(there, tensor.shape)
+    return made
+
+
+def wan_sound(shapes):
+    """Wan 2.2 S2V: what it has beside the tensors of Wan. Made on the meta device."""
+    model = make_wan_sound_goldens.Talk(channels=16, heads=40, head=128, layers=1, injectors=12, states=25, numbers=1024, parts=4)
+    return shapes | {name: shape for name, shape in shapes_of(model).items() if not name.startswith("model.")}
+
+
 def wan_files():
     """The transformers of Wan and UMT5, which all of them read, by the publishers' names."""
     small, large, shown = wan(12, 30, 8960), wan(40, 40, 13824), wan(40, 40, 13824, 36)
@@ -255,11 +287,17 @@ def wan_files():
         "wan2.1_vace_1.3B_fp16": typed(wan_vace(12, 30, 8960, 15), "F16"),
         "wan2.1_vace_14B_fp16": typed(wan_vace(40, 40, 13824, 8), "F16"),
         "wan2.1_fun_control_1.3B_bf16": typed(wan(12, 30, 8960, 48, True), "BF16"),
+        "wan2.1_fun_camera_v1.1_1.3B_bf16": typed(wan_fun(wan(12, 30, 8960, 32, True), 1536, camera=1536), "BF16"),
+        "wan2.1_fun_camera_v1.1_14B_bf16": typed(wan_fun(wan(40, 40, 13824, 32, True), 5120, camera=1536), "BF16"),
     }
+    files["wan2.2_animate_14B_bf16"] = typed(wan_animate(), "BF16")
+    files["wan2.2_s2v_14B_fp8_scaled"] = scaled(wan_sound(large), ("blocks.", "audio_injector."))
     for noise in ("high", "low"):
         files[f"wan2.2_t2v_{noise}_noise_14B_fp8_scaled"] = scaled(large, "blocks.")
         for kind in ("i2v", "fun_inpaint"):
             files[f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"] = scaled(shown, "blocks.")
+        followed = wan_fun(wan(40, 40, 13824, 52), 5120, reference=16)
+        files[f"wan2.2_fun_control_{noise}_noise_14B_fp8_scaled"] = scaled(followed, "blocks.")
     files = {f"diffusion_models/{name}": tensors for name, tensors in files.items()}
     files |= wan22()
     text = shapes_of(UMT5EncoderModel(UMT5Config(vocab_size=256384, d_model=4096, d_ff=10240, num_layers=24, num_heads=64, d_kv=64)))
@@ -326,7 +364,15 @@ def hunyuan(model):
 
 def hunyuan_files():
     later, first = HunyuanVideo15Transformer3DModel(), HunyuanVideoTransformer3DModel()
+    glyphs = T5EncoderModel(T5Config(vocab_size=1510, d_model=1472, d_kv=64, d_ff=3584, num_layers=12, num_heads=6, feed_forward_proj="gated-gelu"))
+    llama = LlamaForCausalLM(
+        LlamaConfig(vocab_size=128320, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32, num_key_value_heads=8))
+    first_vae = shapes_of(AutoencoderKLHunyuanVideo(), make_hunyuan_first_goldens.vae_name)
+    filters = {n: s + [1, 1, 1] if ".attn_1." in n and len(s) == 2 else s for n, s in first_vae.items()}
     return {
+        "vae/hunyuan_video_vae_bf16": typed(filters, "BF16"),
+        "text_encoders/byt5_small_glyphxl_fp16": typed({n: s for n, s in shapes_of(glyphs).items() if n != "encoder.embed_tokens.weight"}, "F16"),
+        "text_encoders/llava_llama3_fp8_scaled": scaled({n: s for n, s in shapes_of(llama).items() if n != "lm_head.weight"}),
         "diffusion_models/hunyuanvideo1.5_720p_t2v_fp16": typed(hunyuan(later), "F16"),
         "diffusion_models/hunyuanvideo1.5_720p_i2v_fp16": typed(hunyuan(later), "F16"),
         "diffusion_models/hunyuan_video_t2v_720p_bf16": typed(hunyuan(first), "BF16"),
@@ -363,6 +409,29 @@ def radiance(chroma):
         shapes |= {at + "param_generator.weight": [made, 3072], at + "param_generator.bias": [made], at + "norm.scale": [64]}
     last = "nerf_final_layer_conv."
     return shapes | {last + "norm.scale": [64], last + "conv.weight": [3, 64, 3, 3], last + "conv.bias": [3], "__x0__": [0]}
+
+
+def sound_encoders():
+    """Encoders of sound, wav2vec 2.0 by the names of older versions. Made on the meta device."""
+    large = Wav2Vec2ForCTC(
+        Wav2Vec2Config(
+            vocab_size=33,
+            hidden_size=1024,
+            num_hidden_layers=24,
+            num_attention_heads=16,
+            intermediate_size=4096,
+            feat_extract_norm="layer",
+            conv_bias=True,
+            do_stable_layer_norm=True,
+        )
+    )
+    older = lambda name: make_sound_encoder_goldens.older(name).removeprefix("wav2vec2.")  # noqa: E731
+    whisper = WhisperModel(WhisperConfig(d_model=1280, encoder_layers=32, encoder_attention_heads=20, encoder_ffn_dim=5120, decoder_layers=1, decoder_attention_heads=20, num_mel_bins=128))
+    return {
+        "audio_encoders/wav2vec2_large_english_fp16": typed(shapes_of(large, older), "F16"),
+        "audio_encoders/wav2vec2-chinese-base_fp16": typed(shapes_of(Wav2Vec2ForPreTraining(Wav2Vec2Config()), older), "F16"),
+        "audio_encoders/whisper_large_v3_encoder_fp16": typed(shapes_of(whisper.encoder, lambda name: "model.encoder." + name), "F16"),
+    }
 
 
 def main():
@@ -456,6 +525,7 @@ def main():
         videos = wan_files()
         h3 = h3_autoencoders()
         hunyuans = hunyuan_files()
+        heard = sound_encoders()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
@@ -510,6 +580,7 @@ def main():
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         **h3,
         **hunyuans,
+        **heard,
         **controls,
     }
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "true_files.json"), "w") as file:

@@ -1,13 +1,14 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
-refiner, unCLIP, the x4 upscaler, Lotus, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
-vision towers of CLIP and IP-Adapters.
+refiner, unCLIP, the x4 upscaler, Lotus, Stable Video Diffusion, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
+vision towers of CLIP, IP-Adapters and PhotoMaker. Of Stable Video Diffusion without its second autoencoder, which nothing
+reads.
 
     make_unet_files.py
 
 Needs torch, diffusers and transformers from PyPI: models of the published configurations are made on PyTorch's meta
 device, which holds no weights, and named as the checkpoints name them. "parts": {part: {name: shape}}, where each
 "{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}; "controls": {file: [[prefix, part]]}. Position_ids are I64, all else is
-F16. "visions" and "adapters": as "files", of one part each. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
+F16. "visions", "adapters" and "photo_makers": as "files", of one part each. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
 """
 
 import json
@@ -15,7 +16,15 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKL, ControlNetModel, ControlNetUnionModel, T2IAdapter, UNet2DConditionModel
+from diffusers import (
+    AutoencoderKL,
+    AutoencoderKLTemporalDecoder,
+    ControlNetModel,
+    ControlNetUnionModel,
+    T2IAdapter,
+    UNet2DConditionModel,
+    UNetSpatioTemporalConditionModel,
+)
 from transformers import CLIPTextConfig, CLIPTextModelWithProjection, CLIPVisionConfig, CLIPVisionModelWithProjection
 
 import original_names
@@ -301,6 +310,43 @@ def autoencoder(widths=(128, 256, 512, 512)):
     return {name: list(tensor.shape) for name, tensor in original_names.autoencoder(model.state_dict()).items()}
 
 
+def video_unet():
+    shapes = shapes_of(UNetSpatioTemporalConditionModel(num_attention_heads=(5, 10, 20, 20)))
+    out = {}
+    for name, shape in shapes.items():
+        there = original(name.replace(".spatial_res_block", ""), shapes)
+        there = re.sub(r"temporal_(res_block|transformer_blocks)", "time_stack", there)
+        out[re.sub(r"time_pos_embed\.linear_(\d)", lambda found: f"time_pos_embed.{2 * int(found[1]) - 2}", there)] = shape
+    return out
+
+
+def video_autoencoder():
+    model = AutoencoderKLTemporalDecoder(
+        block_out_channels=(128, 256, 512, 512), down_block_types=["DownEncoderBlock2D"] * 4, layers_per_block=2, latent_channels=4
+    )
+    parts = {
+        "norm1": "in_layers.0", "conv1": "in_layers.2", "norm2": "out_layers.0", "conv2": "out_layers.3",
+    }
+    out = {}
+    for name, tensor in original_names.autoencoder(model.state_dict()).items():
+        if name.startswith("quant_conv."):  # of diffusers alone
+            continue
+        name = name.replace(".spatial_res_block", "").replace(".time_mixer.mix_factor", ".mix_factor")
+        name = name.replace("time_conv_out", "conv_out.time_mix_conv")
+        name = re.sub(r"temporal_res_block\.(\w+)", lambda found: f"time_stack.{parts[found[1]]}", name)
+        out[name] = list(tensor.shape)
+    return out
+
+
+def photo_maker():
+    """Beside the tower two projections of its class token, and what puts them into a text's row, 2048 wide."""
+    out = tower(1024, 24, 4096, 768) | {"visual_projection_2.weight": [1280, 1024]}
+    for module, inside in (("mlp1", 4096), ("mlp2", 2048)):
+        for name, shape in (("layernorm", [inside]), ("fc1", [2048, inside]), ("fc2", [2048, 2048])):
+            out |= {f"fuse_module.{module}.{name}.weight": shape, f"fuse_module.{module}.{name}.bias": shape[:1]}
+    return out | {f"fuse_module.layer_norm.{kind}": [2048] for kind in ("weight", "bias")}
+
+
 def compressed(tensors):
     """Equal tensors of consecutive numbers under one name, number by number, the last first."""
     entries = [(tuple(re.split(r"(?<=\.)(\d+)(?=\.)", name)), json.dumps(what)) for name, what in tensors.items()]
@@ -347,6 +393,7 @@ def main():
             "ip-adapter_sdxl": ip_adapter("plain", "sdxl", 1280),
             "ip-adapter-plus_sdxl_vit-h": ip_adapter("plus", "sdxl", 1280),
         }
+        parts |= {"svd": video_unet(), "vae_svd": video_autoencoder(), "photo_maker": photo_maker()}
     encoders = {
         "v1-5-pruned-emaonly-fp16": ("sd1", {"cond_stage_model.transformer.": "clip_l"}),
         "v2-1_768-ema-pruned": ("sd2", {"cond_stage_model.model.": "clip_h"}),
@@ -364,6 +411,12 @@ def main():
         }
     files["checkpoints/x4-upscaler-ema"] = files["checkpoints/v2-1_768-ema-pruned"] | {
         "model.diffusion_model.": "x4", "first_stage_model.": "vae_x4"}
+    for name in ("svd", "svd_xt"):
+        files[f"checkpoints/{name}"] = {
+            "model.diffusion_model.": "svd",
+            "first_stage_model.": "vae_svd",
+            "conditioner.embedders.0.open_clip.model.visual.": "open_tower_h",
+        }
     files["diffusion_models/lotus-depth-d-v1-1"] = {"": "lotus"}
     visions = {"clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
     controls = {
@@ -387,6 +440,7 @@ def main():
         controls = {f"controlnet/{name}": told for name, told in controls.items()}
         beside = {"visions": {f"clip_vision/{name}": {"": part} for name, part in visions.items()}}
         beside["adapters"] = {f"ipadapter/{name}": {"": name} for name in parts if name.startswith("ip-adapter")}
+        beside["photo_makers"] = {"photomaker/photomaker-v1": {"id_encoder.": "photo_maker"}}
         more = "".join(f',\n "{kind}": {{\n{rows(told)}\n }}' for kind, told in beside.items())
         file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }},\n "controls": {{\n{rows(controls)}\n }}{more}\n}}\n')
 

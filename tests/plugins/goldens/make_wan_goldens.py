@@ -11,7 +11,8 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
     expected.safetensors    "MODEL.CLIP.x" is an input, "MODEL.CLIP.out" an output with a row for each step, of the clips
                             "short", "long" and "odd", which has an odd side; "flow.latent" is the end of 3 steps of
                             Euler's method with guidance 3 by "flow", which has heads of 128 as published models have,
-                            of the texts "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7
+                            of the texts "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7;
+                            "windows.latent" is that of five frames, of which it sees three at a time, and one before them
 """
 
 import json
@@ -24,6 +25,9 @@ from safetensors.torch import save_file
 
 import seeded_weights
 from name_patterns import compressed
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samplers"))
+import window_reference  # noqa: E402
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -145,17 +149,29 @@ def make_clip(model, kind, clip, seed, frames, height, width, batch=1):
     expected[at + "out"] = torch.stack(out)
 
 
-def make_flow(model):
-    x, context, other = randn(7, 1, CHANNELS, 3, 6, 8), randn(92, 1, TOKENS, TEXT), randn(93, 1, TOKENS, TEXT)
-    expected["in.one.cross_attn"], expected["in.two.cross_attn"] = context, other
-    # ComfyUI's `simple` schedule of 3 steps over 1000 levels of shift 8.
+def draw_flow(x, seen):
+    """seen(x, level, text): the velocity. ComfyUI's `simple` schedule of 3 steps over 1000 levels of shift 8."""
+    context, other = expected["in.one.cross_attn"], expected["in.two.cross_attn"]
     levels = [8 * t / (1 + 7 * t) for t in (i / 1000 for i in range(1, 1001))]
     sigmas = [levels[-(1 + int(i * 1000 / 3))] for i in range(3)] + [0.0]
     for here, there in zip(sigmas, sigmas[1:]):
         level = torch.tensor(here)
-        yes, no = velocity(model, x, level, context), velocity(model, x, level, other)
+        yes, no = seen(x, level, context), seen(x, level, other)
         x = x + (no + 3 * (yes - no)) * (there - here)
-    expected["flow.latent"] = x
+    return x
+
+
+def make_flow(model):
+    expected["in.one.cross_attn"], expected["in.two.cross_attn"] = randn(92, 1, TOKENS, TEXT), randn(93, 1, TOKENS, TEXT)
+    expected["flow.latent"] = draw_flow(randn(7, 1, CHANNELS, 3, 6, 8), lambda *given: velocity(model, *given))
+    frames, length, overlap = 5, 3, 1
+    windows = window_reference.windows_at("standard_static", frames, length, overlap, 1, False, 0)
+    parts = window_reference.shares(windows, "pyramid", frames, overlap)
+
+    def seen(x, level, text):
+        return window_reference.predict(lambda _, part: velocity(model, part, level, text), x, 2, windows, parts)
+
+    expected["windows.latent"] = draw_flow(randn(7, 1, CHANNELS, frames, 4, 6), seen)
 
 
 def write(out, listed, tensors):

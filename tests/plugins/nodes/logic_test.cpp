@@ -120,6 +120,28 @@ BOOST_AUTO_TEST_CASE(expressions_that_python_refuses_are_refused_with_the_column
                "'a' is text, which is no number"));
 }
 
+// By Workflow::set(), and for one run.
+BOOST_AUTO_TEST_CASE(inputs_with_a_dot_in_their_names_are_set) {
+  heddle::Workflow flow = engine.parse("{" + math_node("a * b") +
+                                       R"(, "look": {"class_type": "PreviewAny", "inputs": )" +
+                                       R"({"source": ["x", "INT"]}}})");
+  const auto made = [&](heddle::StartOptions options) {
+    const std::string ui = engine.start(flow, std::move(options)).wait().ui();
+    return heddle::engine::parse_json(ui, "ui")
+        .at("look")
+        .at("text")
+        .at(std::size_t{0})
+        .as_string();
+  };
+  flow.set("x.values.a", "6");
+  BOOST_TEST(made({}) == "-15");
+  flow.set("ComfyMathExpression.values.b", "2");
+  BOOST_TEST(made({}) == "12");
+  heddle::StartOptions options;
+  options.inputs["x.values.b"] = std::int64_t{4};
+  BOOST_TEST(made(std::move(options)) == "24");
+}
+
 BOOST_AUTO_TEST_CASE(a_switch_makes_only_the_branch_that_it_takes) {
   const std::string bad = R"("bad": {"class_type": "test.fail", "inputs": {}}, )";
   const std::string good = R"("good": {"class_type": "PrimitiveInt", "inputs": {"value": 5}}, )";
@@ -134,6 +156,26 @@ BOOST_AUTO_TEST_CASE(a_switch_makes_only_the_branch_that_it_takes) {
                        "output");
                }),
                "node 'bad'"));
+}
+
+// Of one picture, and of each of a list.
+BOOST_AUTO_TEST_CASE(nothing_from_a_switch_is_no_optional_input) {
+  const std::string pictures =
+      R"("white": {"class_type": "EmptyImage",
+                   "inputs": {"width": 8, "height": 8, "batch_size": 1, "color": 16777215}},
+         "black": {"class_type": "EmptyImage",
+                   "inputs": {"width": 4, "height": 4, "batch_size": 1, "color": 0}},
+         "list": {"class_type": "RebatchImages", "inputs": {"images": ["white", 0], "batch_size": 1}},
+         "none": {"class_type": "ComfySwitchNode", "inputs": {"switch": false, "on_true": ["white", 0]}},)";
+  const auto composed = [&](const std::string& below, const std::string& mask) {
+    return pictures + node("ImageCompositeMasked",
+                           R"("source": ["black", 0], "x": 2, "y": 2, "resize_source": false,
+                              "destination": [")" +
+                               below + "\", 0]" + mask);
+  };
+  for (const char* below : {"white", "list"})
+    BOOST_TEST(shown(composed(below, R"(, "mask": ["none", 0])"), "IMAGE") ==
+               shown(composed(below, ""), "IMAGE"));
 }
 
 BOOST_AUTO_TEST_CASE(what_a_switch_gives_fits_every_input) {

@@ -34,11 +34,11 @@ struct Ltx2Text : NodeFixture {
            std::string(kText) + R"(", "ckpt_name": ")" + name +
            R"(.safetensors", "device": "default"}})";
   }
-  heddle::Results encode(const std::string& load, const std::string& text) {
+  heddle::Results encode(const std::string& load, const std::string& text,
+                         const std::string& clip = "clip") {
     return run_whole(R"({"clip": )" + load +
                          R"(, "one": {"class_type": "CLIPTextEncode", "inputs": {"text": ")" +
-                         text +
-                         R"(", "clip": ["clip", 0]}},
+                         text + R"(", "clip": [")" + clip + R"(", 0]}},
       "first": {"class_type": "test.first", "inputs": {"list": ["one", 0]}},
       "look": {"class_type": "test.look", "inputs": {"value": ["first", 0]}}})",
                      {"first.value"});
@@ -82,6 +82,32 @@ BOOST_AUTO_TEST_CASE(a_projection_in_a_file_by_itself_is_loaded_in_either_order)
     compare(std::string(R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": ")") + one +
                 R"(", "clip_name2": ")" + two + R"(", "type": "ltxv"}})",
             kFox, "one.states");
+}
+
+// By the names of diffusers, and by those of ComfyUI, with the encoder's and without.
+BOOST_AUTO_TEST_CASE(a_lora_of_the_text_encoder_has_names_of_several_kinds) {
+  std::filesystem::create_directories(folder / "models/loras");
+  const auto states = [&](const std::string& prefix) {
+    const std::string module = "model.layers.0.self_attn.o_proj.";
+    std::vector<FileTensor> tensors;
+    for (const auto& [name, shape] :
+         {std::pair("lora_A.weight", std::vector<std::int64_t>{2, 512}),
+          std::pair("lora_B.weight", std::vector<std::int64_t>{24, 2})}) {
+      tensors.push_back(seeded_tensor(module + name, shape));
+      tensors.back().name = prefix + tensors.back().name;
+    }
+    write_safetensors(folder / "models/loras/plain.safetensors", tensors);
+    return encode(
+               loader("projected") +
+                   R"(, "clip0": {"class_type": "LoadLoraTextEncoder", "inputs": {"clip": ["clip", 0],
+        "loras.0.lora_name": "plain.safetensors", "loras.0.strength": 1.0}})",
+               kFox, "clip0")
+        .floats("first.value", "cross_attn");
+  };
+  const std::vector<float> wanted = states("text_encoder.");
+  BOOST_TEST(relative_error(wanted, expected.floats("one.states")) > 100 * kTolerance);
+  for (const char* prefix : {"text_encoders.transformer.", "text_encoders.gemma3_12b.transformer."})
+    BOOST_TEST((states(prefix) == wanted), prefix);
 }
 
 BOOST_AUTO_TEST_CASE(files_that_do_not_belong_together_are_refused) {

@@ -187,8 +187,12 @@ BOOST_AUTO_TEST_CASE(loaders_refuse_what_they_cannot_load_naming_what_they_can) 
       R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "t5.safetensors", "type": "flux"}})");
   BOOST_TEST(contains(same, "clip_l with t5xxl (flux)"), same);
   const std::string type = refusal(
+      R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "newbie"}})");
+  BOOST_TEST(contains(type, "'newbie' is not known yet. Known: flux"), type);
+  const std::string pair = refusal(
       R"({"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "t5.safetensors", "clip_name2": "clip_l.safetensors", "type": "hunyuan_video"}})");
-  BOOST_TEST(contains(type, "'hunyuan_video' is not known yet. Known: flux"), type);
+  for (const char* part : {"t5xxl and clip_l", "'hunyuan_video'", "llama3 and clip_l"})
+    BOOST_TEST(contains(pair, part), pair);
   std::filesystem::create_directories(folder / "models/diffusers/nothing");
   std::filesystem::create_directories(folder / "models/checkpoints");
   const std::string none =

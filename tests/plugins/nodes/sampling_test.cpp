@@ -115,6 +115,47 @@ BOOST_AUTO_TEST_CASE(samplers_and_schedules_of_another_plugin_are_used_by_their_
       "given_levels");
 }
 
+// A plugin's own, and those that ship: what they do not know, and numbers out of range, are told by
+// their names. Who says nothing of options takes any.
+BOOST_AUTO_TEST_CASE(an_option_that_the_sampler_does_not_know_is_refused_by_name) {
+  const auto nodes = [](const std::string& name, const std::string& option, double value) {
+    return "\"pick\": {\"class_type\": \"test.one_option\", \"inputs\": {\"name\": \"" + name +
+           "\", \"option\": \"" + option + "\", \"value\": " + std::to_string(value) +
+           R"(}}, "levels": {"class_type": "ExponentialScheduler", "inputs": {"steps": 2, "sigma_max": 1, "sigma_min": 0.1}},
+           "out": {"class_type": "SamplerCustom", "inputs": {"model": ["model", 0], "add_noise": true, "noise_seed": 7,
+             "cfg": 1.0, "positive": ["one", 0], "negative": ["two", 0], "sampler": ["pick", 0], "sigmas": ["levels", 0],
+             "latent_image": ["empty", 0]}}, )" +
+           kLook;
+  };
+  const auto drawn = [&](const std::string& name, const std::string& option, double value) {
+    return run(nodes(name, option, value), {"out.output"}).floats("out.output", "samples");
+  };
+  struct Case {
+    const char *name, *option;
+    double value;
+    const char* words;
+  };
+  const Case cases[] = {
+      {"test_euler", "prat", 1,
+       "the sampler 'test_euler' has no option 'prat'. Those it has: part"},
+      {"test_euler", "part", 0.25,
+       "the option 'part' of the sampler 'test_euler' is 0.25; it ranges from 0.5 to 1"},
+      {"lms", "odrer", 2, "the sampler 'lms' has no option 'odrer'. Those it has: order"},
+      {"lms", "order", 101, "is 101; it ranges from 1 to 100"},
+      {"euler", "order", 1,
+       "the sampler 'euler' has no option 'order'. It has none: leave it out."},
+      {"test_elur", "part", 1, "there is no sampler 'test_elur'"}};
+  for (const Case& c : cases) {
+    const std::string refused = engine_refusal([&] { drawn(c.name, c.option, c.value); });
+    BOOST_TEST(says(refused, c.words), refused);
+  }
+  const std::vector<float> whole = drawn("test_euler", "part", 1),
+                           half = drawn("test_euler", "part", 0.5);
+  BOOST_TEST((whole != half));
+  BOOST_TEST((drawn("test_short", "part", 0.5) == half));
+  BOOST_TEST((drawn("test_short", "prat", 0.5) == whole));
+}
+
 BOOST_AUTO_TEST_CASE(the_parts_together_equal_ksampler_byte_for_byte) {
   const Results results = run(
       R"("noise": {"class_type": "RandomNoise", "inputs": {"noise_seed": 7}},

@@ -37,6 +37,8 @@ inline constexpr SweepProvider kProviders[] = {
     {"BOUNDING_BOX,ARRAY,STRING", R"(["box", 0])"},
     {"WEBCAM", R"("scene.png")"},
     {"AUDIO", R"(["sound", 0])"},
+    {"AUDIO_ENCODER", R"(["hearing", 0])"},
+    {"AUDIO_ENCODER_OUTPUT", R"(["heard", 0])"},
     {"CLIP_VISION", R"(["tower", 0])"},
     {"CLIP_VISION_OUTPUT", R"(["seen", 0])"},
     {"STYLE_MODEL", R"(["style", 0])"},
@@ -51,7 +53,10 @@ inline constexpr SweepProvider kProviders[] = {
 // Classes that take nothing but a UNet, or what a tower of CLIP saw; null: others, and other ports.
 inline const char* clip_link(std::string_view type, std::string_view port) {
   const bool is_of_sdxl = type == "IPAdapterStyleComposition";
-  if (!type.starts_with("IPAdapter") && type != "unCLIPConditioning") return nullptr;
+  if (!type.starts_with("IPAdapter") && type != "unCLIPConditioning" &&
+      type != "SVD_img2vid_Conditioning" && type != "SV3D_Conditioning" &&
+      !type.starts_with("StableZero123_"))
+    return nullptr;
   if (port == "CLIP_VISION") return R"(["clip_tower", 0])";
   if (port == "CLIP_VISION_OUTPUT") return R"(["clip_seen", 0])";
   if (port == "MODEL") return is_of_sdxl ? R"(["unet_xl", 0])" : R"(["unet_1", 0])";
@@ -82,7 +87,9 @@ inline bool takes_video_autoencoders(std::string_view type) {
   return type == "LTXVImgToVideo" || type == "LTXVAddGuide" || type == "LTXVImgToVideoInplace";
 }
 // Classes that take nothing but the autoencoder of Wan 2.1.
-inline bool takes_wan_autoencoders(std::string_view type) { return type == "WanVaceToVideo"; }
+inline bool takes_wan_autoencoders(std::string_view type) {
+  return type == "WanVaceToVideo" || type == "WanAnimateToVideo";
+}
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 // Those of them that change a latent of this autoencoder.
@@ -150,7 +157,9 @@ inline std::string provider_nodes() {
 // Of a plugin that may be left out.
 inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
-    "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}})";
+    "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}},
+    "hearing": {"class_type": "AudioEncoderLoader", "inputs": {"audio_encoder_name": "ear.safetensors"}},
+    "heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["hearing", 0], "audio": ["sound", 0]}})";
 
 // The files of the nodes above that read one, but for "unet" and "pipe".
 inline void write_vision_models(const std::filesystem::path& models) {
@@ -168,6 +177,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"ltxv_vae", "vae", "vae/video.safetensors"},
         File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
         File{"minimax", "whole", "diffusion_models/minimax.safetensors"},
+        File{"sound_encoders", "stable", "audio_encoders/ear.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},

@@ -1,10 +1,12 @@
-// UNets of Stable Diffusion and SDXL on several devices and with little memory: the same bytes.
+// UNets of Stable Diffusion, SDXL and Stable Video Diffusion on several devices and with little
+// memory: the same bytes.
 #include <cstring>
 
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/shown_models.h"
+#include "tests/support/svd_models.h"
 
 using heddle::Engine;
 using heddle::EngineOptions;
@@ -24,6 +26,13 @@ struct PlacedUnet : NodeFixture {
     for (const char* kind : {"lotus", "x4"})
       write_safetensors(folder / "models/diffusion_models" / cat(kind, ".safetensors"),
                         heddle::test::shown_model(kind));
+    write_safetensors(folder / "models/diffusion_models/svd.safetensors",
+                      heddle::test::svd_model("unet"));
+    write_safetensors(folder / "texts_svd.safetensors",
+                      {seeded_tensor("in.one.cross_attn", {1, 1, 64}),
+                       seeded_tensor("in.one.concat_latent_image", {1, 4, 5, 9}),
+                       seeded_tensor("in.two.cross_attn", {1, 1, 64}),
+                       seeded_tensor("in.two.concat_latent_image", {2, 4, 5, 9})});
     for (const int width : {64, 128})
       write_safetensors(folder / cat("texts", width, ".safetensors"),
                         {seeded_tensor("in.one.cross_attn", {1, 7, width}),
@@ -33,9 +42,10 @@ struct PlacedUnet : NodeFixture {
   }
   std::string text(const char* kind, const char* name) const {
     const int width = std::string(kind) == "sdxl" ? 128 : 64;
+    const std::string file =
+        std::string(kind) == "svd" ? "texts_svd.safetensors" : cat("texts", width, ".safetensors");
     return cat(R"({"class_type": "test.conditioning", "inputs": {"path": ")",
-               (folder / cat("texts", width, ".safetensors")).string(), R"(", "prefix": "in.)",
-               name, R"(", "option": ""}})");
+               (folder / file).string(), R"(", "prefix": "in.)", name, R"(", "option": ""}})");
   }
   // Two items, guided, of a size that does not divide evenly.
   std::string flow(const char* kind, const std::string& hints) const {
@@ -111,6 +121,11 @@ BOOST_AUTO_TEST_CASE(dividing_sdxl_keeps_its_bytes, *boost::unit_test::label("lo
 
 BOOST_AUTO_TEST_CASE(dividing_the_upscaler_keeps_its_bytes, *boost::unit_test::label("long")) {
   check("x4", 5 << 19);
+}
+
+// Its frames are no batch, so that "data" leaves them together.
+BOOST_AUTO_TEST_CASE(dividing_a_video_model_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("svd", 6 << 20);
 }
 
 BOOST_AUTO_TEST_CASE(dividing_lotus_keeps_its_bytes, *boost::unit_test::label("long")) {

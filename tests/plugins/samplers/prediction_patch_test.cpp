@@ -117,6 +117,22 @@ BOOST_AUTO_TEST_CASE(of_several_that_mix_the_last_one_does) {
   BOOST_TEST(both.result == alone.conditioned);
 }
 
+BOOST_AUTO_TEST_CASE(guidance_of_sound_leaves_pictures_to_those_that_mix_before) {
+  const auto result_of = [](bool by_sound, std::size_t pictures) {
+    Evaluated now;
+    std::vector<ActivePatch> patches = active("rescale_cfg", {{{"multiplier", 0.7}}, {}}, {});
+    if (by_sound)
+      for (ActivePatch& more : active("sound_cfg", {{{"audio_cfg", 7.0}}, {}}, {}))
+        patches.push_back(std::move(more));
+    PatchPoint point = now.point(4.0);
+    point.pictures = pictures;
+    apply_patches(point, patches);
+    return now.result;
+  };
+  BOOST_TEST(result_of(true, 0) == result_of(false, 0));
+  BOOST_TEST(result_of(true, 1) != result_of(false, 1));
+}
+
 BOOST_AUTO_TEST_CASE(tangential_damping_leaves_a_run_without_guidance_alone) {
   Evaluated now;
   std::vector<ActivePatch> patches = active("tcfg", {}, {});

@@ -147,6 +147,11 @@ BOOST_AUTO_TEST_CASE(shipped_vocabularies_have_the_published_sizes_and_special_t
   BOOST_TEST((qwen.prefix().empty() && qwen.suffix().empty()));
   BOOST_TEST(qwen.find("<|endoftext|>").value() == 151643);
   BOOST_TEST(qwen.find("<|im_start|>").value() == 151644);
+  const Tokenizer byt5 = tokenizer("byt5", 1510);
+  BOOST_TEST(byt5.id_count() == 384u);
+  BOOST_TEST((byt5.prefix().empty() && byt5.suffix() == Ids{1}));
+  BOOST_TEST((byt5.encode("a\xc3\xa9<pad>") == Ids{100, 198, 172, 0}));
+  BOOST_TEST(byt5.find("<extra_id_124>").value() == 383);
   const Tokenizer qwen3 = tokenizer("qwen3", 151936);
   BOOST_TEST(qwen3.id_count() == 151669u);
   BOOST_TEST((qwen3.encode("<think>\n\n</think>\n\n") == Ids{151667, 271, 151668, 271}));
@@ -163,6 +168,7 @@ BOOST_AUTO_TEST_CASE(shipped_vocabularies_are_for_tables_of_their_size) {
   BOOST_TEST((found("t5xxl", 32100) && found("t5xxl", 32128)));
   BOOST_TEST((!found("t5xxl", 32099) && !found("t5xxl", 256384)));  // umT5's
   BOOST_TEST((found("qwen2.5", 151936) && found("qwen2.5", 152064) && !found("qwen2.5", 151668)));
+  BOOST_TEST((found("byt5", 384) && found("byt5", 1510) && !found("byt5", 259)));
   BOOST_TEST(!found("gemma", 49408));
 }
 

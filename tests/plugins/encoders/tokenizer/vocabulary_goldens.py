@@ -1,6 +1,7 @@
 """Writes what the `tokenizers` package makes of 10,000 strings with the published vocabularies.
 
-  vocabulary_goldens.py FOLDER    writes data/goldens/shipped_NAME.json.txt for clip, t5xxl and qwen2.5
+  vocabulary_goldens.py FOLDER    writes data/goldens/shipped_NAME.json.txt for clip, t5xxl, qwen2.5 and qwen3
+  vocabulary_goldens.py           writes that for byt5, which needs no files, by the `transformers` package
 
 FOLDER holds the publishers' files, as plugins/encoders/vocabularies/make_vocabularies.py takes them. Where there is no
 tokenizer.json, the parts are chosen as the converters of the `transformers` package choose them; this shares no code
@@ -53,6 +54,17 @@ def qwen(folder, last=()):
     return tokenizer
 
 
+def write_byt5():
+    """Through a tokenizer.json is no way: transformers has a class of its own."""
+    import transformers
+
+    tokenizer = transformers.ByT5Tokenizer()
+    name = "transformers " + transformers.__version__
+    make_goldens.routes = lambda folder: ["json"]
+    make_goldens.encoder = lambda folder, route: (lambda text: tokenizer(text, add_special_tokens=False)["input_ids"], name)
+    make_goldens.write("shipped_byt5", "")
+
+
 def main(folder):
     with tempfile.TemporaryDirectory() as work:
         for name in ("clip", "t5xxl", "qwen2.5", "qwen3"):
@@ -66,6 +78,6 @@ def main(folder):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) > 2:
         sys.exit(__doc__)
-    main(sys.argv[1])
+    main(sys.argv[1]) if len(sys.argv) == 2 else write_byt5()

@@ -1,0 +1,83 @@
+// plugins/denoisers/wan_sizes.h - the sizes of a model of Wan, read off its tensors, and what it
+// tells those that call it. Any thread.
+#pragma once
+
+#include <array>
+
+#include <heddle/model.hpp>
+
+#include "wan_names.h"
+
+namespace heddle::denoisers {
+
+inline constexpr std::int64_t kChannelsOf22 = 48;  // of the latent of Wan 2.2's 5B
+
+// Of a model's configuration: it follows poses, as Wan Animate 2 does, whose files have the tensors
+// of a model that is shown pictures and no others.
+inline constexpr const char* kFollowsPoses = "follows_poses";
+
+// Of the layers of VACE beside the model's own: none where it has none.
+struct VaceSizes {
+  std::int64_t channels;
+  int layers;
+};
+
+// Of what the model sees of pictures by a vision model: 0 where it sees none.
+struct WanVisionSizes {
+  std::int64_t width;
+  bool has_positions;
+};
+
+// Of Wan 2.2 Animate: layers that look at a face (0: another model), how often its motion encoder
+// halves a picture, pixels along a side of that. follows_poses: as Animate 2 does.
+struct AnimateSizes {
+  int adapters, halvings;
+  std::int64_t face_side;
+  bool follows_poses;
+};
+
+// Of what Wan Fun reads besides: numbers of a camera in a cell, channels of a picture before the
+// video. 0: the model reads none.
+struct FunSizes {
+  std::int64_t camera, reference;
+};
+
+// Of Wan 2.2 S2V: layers that look at a sound (0: another model); of each moment that is heard, how
+// many states an encoder of sound gives, and their numbers; tokens of it in a frame.
+struct WanSoundSizes {
+  int injectors;
+  std::int64_t states, numbers, parts;
+};
+
+struct WanSizes {
+  std::int64_t width, heads, mlp, waves, text, in_channels, channels;
+  int layers;
+  VaceSizes vace;
+  FunSizes fun;
+  AnimateSizes animate;
+  WanSoundSizes sound;
+  WanVisionSizes vision;
+  std::array<std::int64_t, 3> axes;
+  bool has_text_norm;
+
+  std::int64_t head() const { return width / heads; }
+  bool sees_pictures() const { return vision.width > 0; }
+  bool may_follow_poses() const {
+    return sees_pictures() && !vision.has_positions && in_channels > 2 * channels &&
+           in_channels < 3 * channels && vace.layers == 0 && animate.adapters == 0 &&
+           sound.injectors == 0 && fun.camera == 0 && fun.reference == 0;
+  }
+  // How noisy each frame is.
+  bool tells_frames() const { return channels == kChannelsOf22; }
+};
+
+// Throws where the file is of a model of this kind that is not supported, and says which.
+void refuse_other_wan(const Checkpoint& file, const WanNames& names);
+
+// Throws where the file lacks a tensor, or sizes contradict each other.
+WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNames& names);
+
+// The settings: what samplers and nodes read about latents, noise and inputs.
+void add_wan_settings(const WanSizes& s, Blocks& graph);
+
+}  // namespace heddle::denoisers
