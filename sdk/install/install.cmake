@@ -68,12 +68,16 @@ install(TARGETS libheddle EXPORT heddle RUNTIME_DEPENDENCY_SET bundle LIBRARY CO
 install(DIRECTORY graphs DESTINATION ${HEDDLE_DATA_DIR} COMPONENT library PATTERN diffusion_models EXCLUDE) # what tests draw there
 install(FILES sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile
         DESTINATION ${HEDDLE_DATA_DIR}/serve COMPONENT program)
+# Documents, and what they link to.
 foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
                  engine/memory/README.md engine/serve/README.md engine/isolate/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md
-                 sdk/guide/family/README.md sdk/guide/steps/README.md sdk/guide/python/README.md sdk/python/README.md)
+                 sdk/guide/family/README.md sdk/guide/steps/README.md sdk/guide/python/README.md sdk/python/README.md plugins/cuda/NOTES.md
+                 plugins/encoders/vocabularies/README.md graphs/models/diffusers/tiny-scenes/README.md tests/README.md tests/engine/serve/README.md
+                 engine/serve/v1_openapi.json sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile)
   get_filename_component(folder ${document} DIRECTORY)
   install(FILES ${document} DESTINATION ${CMAKE_INSTALL_DOCDIR}/${folder} COMPONENT program)
 endforeach()
+install(DIRECTORY graphs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program FILES_MATCHING PATTERN "*.png" PATTERN "*.svg" PATTERN "*.webp" PATTERN models EXCLUDE)
 # The man page and what shells complete, made of the program's help. zsh of Debian looks into a folder of its own.
 set(manual ${CMAKE_BINARY_DIR}/manual)
 set(manual_files ${manual}/heddle.1 ${manual}/heddle.bash ${manual}/_heddle ${manual}/heddle.fish)

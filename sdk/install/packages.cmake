@@ -39,6 +39,7 @@ heddle_debian(shader heddle-shader graphics "${ours}" "fragment shaders for hedd
 heddle_debian(cuda heddle-cuda graphics "${ours}" "NVIDIA's GPUs for heddle")
 # The driver's libcuda.so.1 may come from elsewhere, and cuBLAS and cuDNN from pip.
 set(CPACK_DEBIAN_CUDA_PACKAGE_SUGGESTS "libcuda1")
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "python3 (>= 3.9)") # nodes in Python
 if(CURL_INCLUDE_DIR AND MD_FOUND)
   set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4") # heddle fetch
 endif()

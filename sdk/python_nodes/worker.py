@@ -20,6 +20,7 @@ from heddle_nodes.wire import Channel, Code, Control, Reader, Refused, Writer  #
 import comfy.comfy_types  # noqa: E402, F401
 import comfy.model_management  # noqa: E402, F401
 import comfy.utils  # noqa: E402, F401
+import comfy_api.latest  # noqa: E402, F401
 import comfy_execution.graph  # noqa: E402, F401
 import comfy_execution.graph_utils  # noqa: E402, F401
 import folder_paths  # noqa: E402

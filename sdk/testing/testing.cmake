@@ -26,7 +26,7 @@ if(TARGET Boost::unit_test_framework)
   target_compile_definitions(conformance PRIVATE BOOST_TEST_DYN_LINK)
   target_compile_options(conformance PRIVATE ${testing_options} $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>)
   target_link_libraries(conformance PRIVATE heddle_conformance Boost::unit_test_framework)
-  foreach(goldens goldens blocks) # which the program finds beside itself
+  foreach(goldens goldens blocks attention_fp8) # which the program finds beside itself
     configure_file(tests/conformance/${goldens}.safetensors ${CMAKE_BINARY_DIR}/tests/${goldens}.safetensors COPYONLY)
   endforeach()
 else()
@@ -45,7 +45,8 @@ install(TARGETS fake_device RUNTIME_DEPENDENCY_SET bundle LIBRARY DESTINATION ${
 if(TARGET conformance)
   heddle_rpath(conformance ${HEDDLE_TESTING_DIR})
   install(TARGETS conformance RUNTIME_DEPENDENCY_SET bundle RUNTIME DESTINATION ${HEDDLE_TESTING_DIR} COMPONENT development)
-  install(FILES tests/conformance/goldens.safetensors tests/conformance/blocks.safetensors DESTINATION ${HEDDLE_TESTING_DIR}
+  install(FILES tests/conformance/goldens.safetensors tests/conformance/blocks.safetensors tests/conformance/attention_fp8.safetensors
+          DESTINATION ${HEDDLE_TESTING_DIR}
           COMPONENT development)
 endif()
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)

@@ -29,6 +29,8 @@ except ImportError:
     torch = None
 
 PLUGINS = sys.argv[1]
+ISOLATED = [PLUGINS, os.path.join(PLUGINS, "isolated")]
+PACKS = pathlib.Path(__file__).resolve().parent.parent / "python_nodes"
 HELLO = {"greet": {"class_type": "demo.hello", "inputs": {"name": "Python", "times": 2}},
          "show": {"class_type": "PreviewAny", "inputs": {"source": ["greet", 0]}}}
 WAIT = {"wait": {"class_type": "test.wait", "inputs": {}}, "end": {"class_type": "test.keep", "inputs": {"value": ["wait", 0]}}}
@@ -119,6 +121,85 @@ def errors_are_typed():
     raises(ValueError, lambda: engine(budgets={"cpu": "much"}))
     raises(ValueError, lambda: engine(budgets={"cpu": 14e9}))
     raises(heddle.Error, lambda: heddle.Engine(devices="nonsense"))
+
+
+def isolated(**options):
+    return heddle.Engine(devices="cpu", plugins=ISOLATED, output=tempfile.gettempdir(), isolate="sample_isolated", **options)
+
+
+def ends(how):
+    return {"end": {"class_type": "test.isolated.end", "inputs": {"how": how, "value": 41}},
+            "keep": {"class_type": "test.keep", "inputs": {"value": ["end", 0]}}}
+
+
+def a_crash_of_an_isolated_plugin_is_an_error_of_its_run():
+    with isolated() as e:
+        other = begun(e)
+        for how, word in (("abort", "SIGABRT"), ("null", "SIGSEGV"), ("exit", "exit code 3")):
+            error = raises(heddle.InternalError, lambda: e.run(ends(how)))
+            assert error.code == 7 and word in str(error) and "'org.heddle.tests.isolated'" in str(error), error
+            assert "node 'end' (test.isolated.end)" in error.trail, error.trail
+        assert "it was asked to fail" in str(raises(heddle.InvalidArgument, lambda: e.run(ends("throw"))))
+        assert e.run(ends(""), fetch="end.out").text("end.out") == "42"
+        assert not other.done()
+
+
+def isolated_plugins_have_limits():
+    with isolated(isolate_timeout=1) as e:
+        assert "has not ended within 1 s" in str(raises(heddle.InternalError, lambda: e.run(ends("hang"))))
+        assert e.run(ends(""), fetch="end.out").text("end.out") == "42"
+    with isolated(isolate_memory="512MiB", isolate_sandbox=True) as e:
+        assert "memory is exhausted" in str(raises(heddle.OutOfMemory, lambda: e.run(ends("memory"))))
+    for name in ("org.heddle.tests.isolated", pathlib.Path(ISOLATED[1]) / "sample_isolated.so"):
+        with heddle.Engine(devices="cpu", plugins=ISOLATED, isolate=[name]) as e:
+            raises(heddle.InternalError, lambda: e.run(ends("exit")))
+    assert "sample_isolated" in str(raises(heddle.NotFound, lambda: heddle.Engine(devices="cpu", plugins=ISOLATED, isolate="sample_isolatd")))
+    for wrong in ({"isolate_memory": "60%"}, {"isolate_memory": -1}, {"isolate_timeout": -1}, {"isolate_timeout": float("nan")}):
+        raises(ValueError, lambda: isolated(**wrong))
+
+
+def shown(class_type, **inputs):
+    return {"node": {"class_type": class_type, "inputs": inputs}, "show": {"class_type": "PreviewAny", "inputs": {"source": ["node", 0]}}}
+
+
+def tells(e, text):
+    """What a node in Python makes of that expression."""
+    flow = {**shown("t.Tell", value=["give", 0]), "give": {"class_type": "t.Give", "inputs": {"text": text}}}
+    return e.run(flow, fetch="node.STRING").text("node.STRING")
+
+
+def packs_of_nodes_in_python_run():
+    with heddle.Engine(devices="cpu", python_nodes=PACKS / "packs", isolate_timeout=1) as e:
+        results = e.run(shown("t.Join", text="a", times=3), fetch=["node.joined", "node.count"])
+        assert results.text("node.joined") == "a,a,a" and results.text("node.count") == "3"
+        told = {plugin.id: plugin for plugin in e.plugins()}["python.contract"]
+        assert not told.refused and "t.Join" in told.brings["nodes"], told
+        error = raises(heddle.InvalidArgument, lambda: e.run(shown("t.End", how="raise")))
+        assert "the pack 'contract': ValueError: a node failed on purpose (contract/basics.py:" in str(error), error
+        for how, word in (("kill", "SIGKILL"), ("hang", "has not ended within 1 s")):
+            assert word in str(raises(heddle.InternalError, lambda: e.run(shown("t.End", how=how))))
+
+
+def the_interpreter_of_packs_is_this_one():
+    ask = "[__import__('sys').prefix, __import__('os').getpid(), __import__('sys').executable]"
+    with heddle.Engine(devices="cpu", python_nodes=[PACKS / "packs"]) as e:
+        prefix, process, executable = ast.literal_eval(tells(e, ask)[len("list "):])
+        assert prefix == sys.prefix and process != os.getpid() and executable == sys.executable, (prefix, executable)
+    with tempfile.TemporaryDirectory() as folder:
+        python = pathlib.Path(folder) / "mine"
+        python.symlink_to(os.path.realpath(sys.executable))
+        with heddle.Engine(devices="cpu", python_nodes=[PACKS / "packs"], python=python) as e:
+            assert tells(e, "__import__('sys').executable") == f"str {str(python)!r}"
+        with heddle.Engine(devices="cpu", python_nodes=[PACKS / "packs"], python=python.with_name("none")) as e:
+            assert any("is no program" in plugin.refused for plugin in e.plugins()), e.plugins()
+
+
+def packs_get_and_give_tensors():
+    with heddle.Engine(devices="cpu", python_nodes=[PACKS / "tensors"]) as e:
+        given = numpy.linspace(0, 1, 2 * 64 * 128 * 3, dtype=numpy.float32).reshape(2, 64, 128, 3)
+        flow = {**shown("x.Scale", image=["empty", 0]), "empty": {"class_type": "EmptyImage", "inputs": {"width": 8, "height": 8}}}
+        made = numpy.from_dlpack(e.run(flow, inputs={"node.image": given}, fetch="node.IMAGE")["node.IMAGE"])
+        assert numpy.array_equal(made, given / 2) and given.max() == 1
 
 
 def budgets_are_bytes_shares_or_texts():
@@ -400,8 +481,8 @@ def torch_shares_tensors():
 
 def main():
     needs = {"numpy_reads_and_writes_in_place": numpy, "numpy_is_read_in_place": numpy, "tensors_outlive_the_engine": numpy,
-             "torch_shares_tensors": torch}
-    helpers = {"engine", "raises", "begun", "main"}
+             "packs_get_and_give_tensors": numpy, "torch_shares_tensors": torch}
+    helpers = {"engine", "isolated", "ends", "shown", "tells", "raises", "begun", "main"}
     failures = passed = 0
     for name, test in list(globals().items()):
         if not callable(test) or name in helpers or getattr(test, "__module__", "") != "__main__":

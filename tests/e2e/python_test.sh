@@ -27,11 +27,11 @@ skip() {
 
 # What builds is kept: it is the same each time, and the compiler's cache knows files by their paths.
 tools=$build/python/tools
-if ! "$tools/bin/python" -c 'import nanobind, scikit_build_core' 2>"$folder/said"; then
+if ! "$tools/bin/python" -c 'import auditwheel, nanobind, scikit_build_core' 2>"$folder/said"; then
   rm -rf "$tools"
   quietly "making a venv (Debian's package is python3-venv)" "$python" -m venv "$tools" || exit 1
-  "$tools/bin/python" -m pip install --quiet --retries 1 --timeout 20 nanobind==3.1.0 scikit-build-core==1.1.2 >"$folder/said" 2>&1 ||
-    skip "pip cannot install nanobind and scikit-build-core"
+  "$tools/bin/python" -m pip install --quiet --retries 1 --timeout 20 nanobind==3.1.0 scikit-build-core==1.1.2 auditwheel==6.8.2 >"$folder/said" 2>&1 ||
+    skip "pip cannot install nanobind, scikit-build-core and auditwheel"
 fi
 # Without isolation, so that these are used; pip does not know that CMake and ninja are the system's. Debian 12's pip knows no -C, and
 # a checkout that was moved no $tools/bin/pip.
@@ -49,6 +49,34 @@ for file in heddle/py.typed heddle/_native.pyi heddle/_prefix/bin/heddle heddle/
   grep -qF "$file" files || wrong "the wheel lacks $file"
 done
 ! grep -E 'video\.so|shader|libav(codec|format|util)|libsw|lib/lib(stdc|gcc_s|boost_unit_test|EGL)' files || wrong "the wheel has what it must not have"
+
+# The tag: of this glibc, and true by what auditwheel reads of symbols' versions and of libraries, which may allow older ones. A wheel
+# that lacks a library does not get it.
+glibc=$(getconf GNU_LIBC_VERSION | sed 's/glibc //; s/\./_/')
+[[ $wheel == *"-manylinux_${glibc}_$(uname -m).whl" ]] || wrong "the wheel is called ${wheel##*/}"
+quietly "auditwheel" "$tools/bin/auditwheel" show "$wheel"
+said=$(tr '\n' ' ' <"$folder/said")
+if [[ $said =~ manylinux_2_([0-9]+)_ ]]; then
+  ((BASH_REMATCH[1] <= ${glibc#2_})) || wrong "auditwheel allows the tag of glibc 2.${BASH_REMATCH[1]} at the earliest"
+else
+  wrong "auditwheel allows no tag of manylinux: $said"
+fi
+cat >lacks.py <<'PROGRAM'
+import os, sys, zipfile
+wheel = sys.argv[1]
+sys.path.insert(0, sys.argv[2])
+sys.dont_write_bytecode = True
+import wheel_backend
+name = os.path.basename(wheel).replace(wheel_backend.platform_tag(), "linux_x86_64")
+with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(name, "w") as part:
+    for file in whole.namelist():
+        if "libpng" not in file and not file.endswith(("libdnnl.so.2", "cuda.so")):
+            part.writestr(file, whole.read(file))
+assert wheel_backend.needs_outside(name) == {"libpng16.so.16", "libdnnl.so.2"}, wheel_backend.needs_outside(name)
+assert wheel_backend.tagged(".", name) == name
+os.remove(name)
+PROGRAM
+quietly "a wheel without a library" "$tools/bin/python" lacks.py "$wheel" "$sources/sdk/python"
 
 "$python" -m venv clean
 quietly "installing" clean/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps "$wheel" || exit 1

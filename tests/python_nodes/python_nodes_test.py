@@ -13,6 +13,7 @@ import unittest
 import zlib
 
 from flow import HEDDLE, HERE, Flow, heddle, pythons
+from newer_form import NewerForm  # noqa: F401
 
 
 class Contract(Flow):
@@ -57,6 +58,19 @@ class Contract(Flow):
     def test_a_node_that_ships_is_not_replaced(self):
         told = self.texts({"both": ("StringConcatenate", {"string_a": "a", "string_b": "b", "delimiter": "-"})}, [("a-b", ["both", 0])])
         self.assertRegex(told, "brings the node type 'StringConcatenate', which a plugin has already")
+
+    def test_a_node_of_a_refused_plugin_keeps_none_out(self):
+        """Its nodes are as they should be, its device is not: the pack's own node of that name is used."""
+        plugins = os.path.join(self.folder.name, "plugins")
+        os.mkdir(plugins)
+        os.symlink(os.path.abspath(os.path.join(os.path.dirname(HEDDLE), "sample_plugins/bad/bad_bad_device.so")),
+                   os.path.join(plugins, "bad_device.so"))
+        pack = os.path.join(self.folder.name, "beside.py")
+        with open(pack, "w") as file:
+            file.write('class Beside:\n    INPUT_TYPES = classmethod(lambda cls: {})\n    RETURN_TYPES, FUNCTION = ("STRING",), "run"\n\n'
+                       '    def run(self):\n        return ("of the pack",)\n\n\nNODE_CLASS_MAPPINGS = {"bad.beside": Beside}\n')
+        told = self.texts({"b": ("bad.beside", {})}, [("of the pack", ["b", 0])], "--plugins", plugins, packs=pack)
+        self.assertIn("plugin refused: plugin 'bad.device'", told)
 
     def test_what_is_shown_and_written(self):
         told = self.run_flow({"show": ("t.Show", {"text": "words"})})
@@ -131,11 +145,12 @@ class Contract(Flow):
 
     def test_the_guide(self):
         with open(os.path.join(HERE, "../../sdk/guide/python/README.md")) as file:
-            code, = re.findall(r"```python\n(.*?)```", file.read(), re.S)
-        pack = os.path.join(self.folder.name, "guide.py")
-        with open(pack, "w") as file:
-            file.write(code)
-        self.texts({"s": ("guide.Shout", {"text": "words", "times": 2})}, [("WORDS! WORDS!", ["s", 0])], packs=pack)
+            older, newer = re.findall(r"```python\n(.*?)```", file.read(), re.S)
+        for name, code, kind, told in (("older", older, "guide.Shout", "WORDS! WORDS!"), ("newer", newer, "guide.Whisper", "words words")):
+            pack = os.path.join(self.folder.name, name + ".py")
+            with open(pack, "w") as file:
+                file.write(code)
+            self.texts({"s": (kind, {"text": "Words", "times": 2})}, [(told, ["s", 0])], packs=pack)
 
     def test_both_ends_say_the_same(self):
         """The numbers of engine/isolate/protocol.h, in wire.py."""
@@ -219,8 +234,9 @@ class Tensors(Flow):
 
     def test_nothing_is_left_of_a_run(self):
         """Objects are dropped in their process, and memory is unmapped: told by a node, in each of many runs."""
-        ask = ("(lambda m, b: (len(m.mapped), len(m.objects), b.made - b.dropped))(__import__('heddle_nodes.calls', fromlist=['x'])"
-               ".current().memory, __import__('sys').modules['custom_nodes.contract.basics'].MakeBox.Box)")
+        ask = ("(lambda m, b: (len(m.mapped), len(m.objects), b.made - b.dropped, sum(e[2] is not None for e in m.mapped.values())))"
+               "(__import__('heddle_nodes.calls', fromlist=['x']).current().memory, "
+               "__import__('sys').modules['custom_nodes.contract.basics'].MakeBox.Box)")
         for _, python in self.each_python():
             told = self.run_flow({
                 "n": ("t.Numbers", {"count": 1}), "box": ("t.MakeBox", {"value": ["n", 1]}),
@@ -233,10 +249,16 @@ class Tensors(Flow):
                 "--set", "n.count=1..40", python=python, packs="packs")
             left = [json.loads(text) for text in re.findall(r"show PreviewAny: (\[.*\])$", told.replace("(", "[").replace(")", "]"), re.M)]
             self.assertEqual(len(left), 40, told)
-            for mapped, objects, boxes in left:
+            for mapped, objects, boxes, _ in left:
                 self.assertLess(mapped, 16)
                 self.assertLessEqual(objects, 1)
                 self.assertLessEqual(boxes, 1)
+            # Memory is written once without a mapping, and again by one: what others read of it is right both times.
+            self.assertTrue(any(again > 0 for *_, again in left))
+            pixels = re.findall(r"show1 PreviewAny: \w+ (?:tensor|array)\(\[\[\[\[([^\]]+)\]", told)
+            for expected, pixel in zip(range(1, 41), pixels):
+                self.assertAlmostEqual(float(pixel.split(",")[2]), 1 - expected / 255, 3)
+            self.assertEqual(len(pixels), 40)
 
     def test_helpers(self):
         python = pythons().get("torch")
@@ -284,8 +306,13 @@ class Tensors(Flow):
         for _, python in self.each_python():
             plain = self.draw({}, python)
             edited = {"c": ("x.EditConditioning", {"conditioning": ["2", 0]}), "5.positive": ["c", 0], "k": ("x.Keep", {"model": ["1", 0]}),
-                      "5.model": ["k", 0], "l": ("x.EditLatent", {"latent": ["5", 0], "add": 0.0}), "6.samples": ["l", 0]}
+                      "5.model": ["k", 0]}
             self.assertEqual(self.draw(edited, python), plain)
+            # Python gets latents in the autoencoder's units. NumPy rounds on the way there, where the decoder rounds otherwise: one level.
+            near = self.draw({**edited, "l": ("x.EditLatent", {"latent": ["5", 0], "add": 0.0}), "6.samples": ["l", 0]}, python)
+            self.assertEqual(len(near), len(plain))
+            self.assertLessEqual({(a - b) % 256 for a, b in zip(near, plain)}, {0, 1, 255})
+            self.assertLess(sum(a != b for a, b in zip(near, plain)), len(plain) // 1000)
             area = self.draw({**edited, "c": ("x.EditConditioning", {"conditioning": ["2", 0], "area": True})}, python)
             own = self.draw({"a": ("ConditioningSetAreaPercentage", {"conditioning": ["2", 0], "height": 0.5, "width": 1.0, "x": 0, "y": 0,
                                                                      "strength": 0.8}),

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <heddle/call.hpp>
 #include <heddle/expansion.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
@@ -11,6 +12,7 @@
 #include <new>
 #include <thread>
 
+#include "call_nodes.h"
 #include "planned_loop.h"
 
 using heddle::Context;
@@ -72,7 +74,7 @@ struct Save {
     } else {
       file << v.as<std::int64_t>();
     }
-    heddle::service<heddle_report_service>().wrote(ctx.raw(), path.c_str(), nullptr);
+    heddle::wrote(ctx, path);
   }
 };
 
@@ -103,24 +105,6 @@ struct Fail {
     if (ctx[how] == "exception") throw std::runtime_error("a foreign exception");
     if (ctx[how] == "number") throw 5;
     // "nothing": the output is not set
-  }
-};
-
-// Completes on a thread of its own.
-struct Later {
-  static constexpr heddle::Info info{"test.later", 1, "Later", "test"};
-  static constexpr Input<std::int64_t> value{"value", {.number = 0}};
-  static constexpr Output<std::int64_t> out{"out"};
-  static constexpr auto ports = heddle::ports(value, out);
-  std::jthread worker;
-  void execute(Context& ctx) {
-    heddle_completion* completion = heddle::service<heddle_completion_service>().defer(ctx.raw());
-    if (completion == nullptr) throw std::bad_alloc();
-    worker = std::jthread([raw = ctx.raw(), completion, value = ctx[value]] {
-      heddle_value* doubled = heddle::services.value->make_int(2 * value);
-      heddle_status* status = heddle::service<heddle_io_service>().set_output(raw, 0, doubled);
-      heddle::service<heddle_completion_service>().complete(completion, status);
-    });
   }
 };
 
@@ -374,5 +358,5 @@ struct Spell {
 };
 
 HEDDLE_PLUGIN("org.heddle.tests.arithmetic", "1.0.0", Add, AddTwo, Keep, Save, Choose, Fail, Later,
-              Wait, Draw, Ramp, Loop, PlannedLoop, Layer, Shift, Layers, Slips, LoadLayers, Rebuild,
-              Vast, ReadText, ReadLate, Spell)
+              Where, Wait, Draw, Ramp, Told, Loop, PlannedLoop, Layer, Shift, Layers, Slips,
+              LoadLayers, Rebuild, Vast, ReadText, ReadLate, Spell)

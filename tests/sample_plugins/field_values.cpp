@@ -1,6 +1,8 @@
 // What tests of the diffusion nodes need beside them: values out of a golden file, and a sampler
 // and a noise schedule that a plugin of somebody else adds.
 #include <cmath>
+#include <cstddef>
+#include <string_view>
 
 #include <heddle/diffusion/noise_schedules.h>
 #include <heddle/diffusion/samplers.h>
@@ -113,7 +115,24 @@ struct First {
   void execute(Context& ctx) { ctx[out] = ctx[list].item(0); }
 };
 
-// Euler's step, x + (x - D) / sigma * (sigma' - sigma).
+// A SAMPLER with one option.
+struct OneOption {
+  static constexpr heddle::Info info{
+      "test.one_option", 1, "One option", "test", "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::string> name{"name", {.text = "test_euler"}};
+  static constexpr Input<std::string> option{"option", {.text = "part"}};
+  static constexpr Input<double> value{"value", {.number = 1}};
+  static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
+  static constexpr auto ports = heddle::ports(name, option, value, sampler);
+  void execute(Context& ctx) {
+    const Value options =
+        Record().set(std::string(ctx[option]), value_of(double(ctx[value]))).value();
+    ctx[sampler] =
+        Record().set("name", value_of(std::string(ctx[name]))).set("options", options).value();
+  }
+};
+
+// Euler's step, x + (x - D) / sigma * (sigma' - sigma); with the option "part" so much of it.
 heddle_status* euler_step(const heddle_host*, const heddle_sampler_desc*,
                           const heddle_sampler_run* run, std::uint32_t i,
                           void (*emit)(void*, const heddle_sampler_evaluation*), void* to) {
@@ -121,7 +140,10 @@ heddle_status* euler_step(const heddle_host*, const heddle_sampler_desc*,
   e.size = sizeof e;
   e.after = HEDDLE_SAMPLER_MOVE_START;
   e.sigma = run->sigmas[i];
-  const double kept = double(run->sigmas[i + 1]) / run->sigmas[i];
+  double part = 1;
+  for (std::uint32_t k = 0; k < run->option_count; ++k)
+    if (run->options[k].name == std::string_view("part")) part = run->options[k].value;
+  const double kept = 1 - part * (1 - double(run->sigmas[i + 1]) / run->sigmas[i]);
   const heddle_sampler_term terms[] = {{HEDDLE_SAMPLER_START, 0, kept},
                                        {HEDDLE_SAMPLER_DENOISED, 0, 1 - kept}};
   e.next = {terms, 2};
@@ -138,14 +160,26 @@ heddle_status* halves(const heddle_host*, const heddle_noise_schedule_desc*,
   return nullptr;
 }
 
+constexpr heddle_sampler_option_desc kPart{sizeof(heddle_sampler_option_desc), "part",
+                                           "How much of a step is made.", 0.5, 1};
+constexpr const heddle_sampler_option_desc* kOptions[] = {&kPart, nullptr};
 constexpr heddle_sampler_desc kEuler{
-    sizeof(heddle_sampler_desc), "test_euler", "", 0, &euler_step, nullptr, nullptr};
+    sizeof(heddle_sampler_desc), "test_euler", "", 0, &euler_step, nullptr, nullptr, kOptions};
+// As one that was built before there were lists of options: whatever is given it takes.
+constexpr heddle_sampler_desc kShort{offsetof(heddle_sampler_desc, options),
+                                     "test_short",
+                                     "",
+                                     0,
+                                     &euler_step,
+                                     nullptr,
+                                     nullptr,
+                                     kOptions};
 constexpr heddle_noise_schedule_desc kHalves{sizeof(heddle_noise_schedule_desc), "test_halves", "",
                                              &halves};
 
 struct Samplers {
   static constexpr std::string_view kind = HEDDLE_SAMPLERS;
-  static const heddle_list* list() { return heddle::descs<kEuler>(); }
+  static const heddle_list* list() { return heddle::descs<kEuler, kShort>(); }
 };
 struct Schedules {
   static constexpr std::string_view kind = HEDDLE_NOISE_SCHEDULES;
@@ -153,6 +187,6 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, Sound, First, Samplers, Schedules)
+              Mask, Picture, Sound, First, OneOption, Samplers, Schedules)
 
 }  // namespace

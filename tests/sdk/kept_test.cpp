@@ -19,7 +19,7 @@ const char* const kKept[] = {
     HEDDLE_TESTS_DIR "/sdk/abi_1_0/x86_64",
 #endif
 #if defined(HEDDLE_KEPT_BY_CLANG)
-    HEDDLE_SAMPLE_PLUGINS_DIR "/abi_1_0_clang",
+    HEDDLE_KEPT_BY_CLANG,
 #endif
 };
 

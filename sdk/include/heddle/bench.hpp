@@ -9,17 +9,17 @@ namespace heddle {
 
 // What measure_model() measures: a model by its shape alone, with weights drawn at random.
 struct BenchOptions {
-  std::string model;                 // as bench_models() calls it
+  std::string model = {};            // as bench_models() calls it
   unsigned width = 0, height = 0;    // pixels; 0: what is usual for the shape, of the next two, too
   unsigned steps = 0, branches = 0;  // sets of inputs in a step: 2 with guidance
   unsigned frames = 0;               // of a clip
-  std::string parallel;              // as Workflow::parallel(); empty: the planner's choice
-  std::string weight_dtype;  // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the weights
-                             // are drawn
-  bool is_small = false;     // a model of that family for plain loops, and a small picture
+  std::string parallel = {};         // as Workflow::parallel(); empty: the planner's choice
+  std::string weight_dtype = {};     // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the
+                                     // weights are drawn
+  bool is_small = false;             // a model of that family for plain loops, and a small picture
   // Told of every run when it begins (true), so that it can be cancelled, and when it is over
   // (false). No copy may be left then.
-  std::function<void(const Run&, bool under_way)> watch;
+  std::function<void(const Run&, bool under_way)> watch = {};
 };
 
 // Over 15 members: a report, in which nothing depends on anything else.

@@ -64,8 +64,8 @@ struct MemorySize {
   std::uint64_t bytes = 0;
   double share = 0;  // 0 to 1; where it is not 0 it counts
   constexpr MemorySize() = default;
-  constexpr MemorySize(std::uint64_t bytes)
-      : bytes(bytes) {}  // NOLINT: a number of bytes is meant as one
+  constexpr MemorySize(std::uint64_t size)
+      : bytes(size) {}  // NOLINT: a number of bytes is meant as one
   static constexpr MemorySize of_all(double share) {
     MemorySize size;
     size.share = share;
@@ -75,53 +75,56 @@ struct MemorySize {
 
 // Over 15 members: what an embedder may choose, each by itself and with a default.
 struct EngineOptions {
-  std::vector<std::filesystem::path>
-      plugin_dirs;  // searched after the program's own; a node type of a later one replaces
-  std::filesystem::path default_plugin_dir;  // in place of all that is searched otherwise: what
-                                             // ships with libheddle, else with the program, then
-                                             // the user's own and HEDDLE_PLUGIN_PATH
-  std::vector<std::filesystem::path> model_dirs;  // each holds checkpoints/, diffusers/, ...;
-                                                  // searched in this order, then graphs/models
-  std::filesystem::path input_dir, output_dir;    // empty: comfyui_dir's, else "input" and "output"
-  std::filesystem::path comfyui_dir;  // a ComfyUI folder; what is named by itself comes before it
+  // Searched after the program's own; a node type of a later one replaces.
+  std::vector<std::filesystem::path> plugin_dirs = {};
+  // In place of all that is searched otherwise: what ships with libheddle, else with the program,
+  // then the user's own and HEDDLE_PLUGIN_PATH.
+  std::filesystem::path default_plugin_dir = {};
+  // Each holds checkpoints/, diffusers/, ...; searched in this order, then graphs/models.
+  std::vector<std::filesystem::path> model_dirs = {};
+  // Empty: comfyui_dir's, else "input" and "output".
+  std::filesystem::path input_dir = {}, output_dir = {};
+  // A ComfyUI folder; what is named by itself comes before it.
+  std::filesystem::path comfyui_dir = {};
   // "auto", "cuda", "cuda:1", a UUID, a PCI address; empty: "auto", all of the best kind there is.
   // Wherever a device is named, it may be named in any of these ways.
-  std::vector<std::string> devices;
-  unsigned threads = 0;                        // of a CPU device; 0: all cores
-  std::map<std::string, std::string> compute;  // device or kind -> "f32", "bf16", "fp16"
-  // By device or kind of device: to be used at most, to be left free for other programs ("host": of
-  // host memory).
-  std::map<std::string, MemorySize> budgets, reserves;
+  std::vector<std::string> devices = {};
+  unsigned threads = 0;                             // of a CPU device; 0: all cores
+  std::map<std::string, std::string> compute = {};  // device or kind -> "f32", "bf16", "fp16"
+  // What attentions of images multiply in, on devices that have it: "fp8_e4m3fn"; else as ever.
+  std::string attention_dtype = {};
+  // By device or kind: to be used at most, to be left free for other programs ("host": its memory).
+  std::map<std::string, MemorySize> budgets = {}, reserves = {};
   bool reference_kernels = false;  // the plain loops alone: slow, for comparisons
-  std::filesystem::path costs;  // measured ones, to place by; empty: figures of devices, or guesses
+  // Measured ones, to place by; empty: figures of devices, or guesses.
+  std::filesystem::path costs = {};
   std::uint64_t cache_bytes = 0;  // of outputs kept between runs; 0: a quarter of the memory
   // Results that are worth it (HEDDLE_NODE_CACHE_ON_DISK) are kept here for later processes, which
   // then need not make them again, nor open what they are made of; the folder is made when there is
   // one. Empty: none are. Beyond the limit those used longest ago go.
-  std::filesystem::path cache_dir;
+  std::filesystem::path cache_dir = {};
   std::uint64_t cache_dir_bytes = std::uint64_t{1} << 30;
-  std::map<std::string, std::string>
-      device_options;  // device kind -> JSON object: options of its plugin's own
+  // Device kind -> JSON object: options of its plugin's own.
+  std::map<std::string, std::string> device_options = {};
   // The next two are of the whole process: the newest engine that gives one has it, and when that
   // engine goes, the default (stderr, the C library) is back. What an allocator gave goes back to
-  // it however late, so it outlives every value.
-  std::function<void(int level, std::string_view message)>
-      log;  // a heddle_level of abi/base.h; called by any thread, several at once
-  HostAllocator
-      allocator;  // of tensors in host memory; the memory of devices is their plugins' affair
+  // it however late. `level`: a heddle_level of abi/base.h; called by any thread, several at once.
+  std::function<void(int level, std::string_view message)> log = {};
+  // Of tensors in host memory; the memory of devices is their plugins' affair.
+  HostAllocator allocator = {};
   // A device that fails in so many runs one after another is degraded: nothing new is placed on it
   // for so long, then the next run probes it, and uses it again when that goes well. 0 runs: never.
   unsigned degrade_after = 3;
   double degraded_seconds = 60;
-  std::function<double()> clock;  // monotonic seconds, for this; any thread; empty: the system's
-  std::optional<MemorySize> host_budget;  // of host memory, CPU devices included; else half of it
-                                          // less 2 GB, at least 4 GB
-  std::optional<MemorySize>
-      pinned;  // of host memory, pinned for devices at most; else half of the host budget
-  // Host memory that has to be there for a run to begin beside others, however little it is known
-  // to need: nobody counts what its threads, files and pictures take. Else 64 MiB, or a 64th of the
-  // host budget if that is less.
-  std::optional<MemorySize> host_floor;
+  std::function<double()> clock =
+      {};  // monotonic seconds, for this; any thread; empty: the system's
+  // Of host memory, CPU devices included; else half of it less 2 GB, at least 4 GB.
+  std::optional<MemorySize> host_budget = {};
+  // Of host memory, pinned for devices at most; else half of the host budget.
+  std::optional<MemorySize> pinned = {};
+  // Host memory that has to be there for a run to begin beside others: nobody counts what its
+  // threads, files and pictures take. Else 64 MiB, or a 64th of the host budget if that is less.
+  std::optional<MemorySize> host_floor = {};
   double memory_poll_seconds = 2;  // between two questions to a driver how much is free, by `clock`
   // A model that nothing has used for so long is unloaded from every device. 0: never.
   double idle_seconds = 0;
@@ -130,7 +133,7 @@ struct EngineOptions {
   // twenty times what anybody writes by hand.
   std::uint64_t prompt_limit = std::uint64_t{64} << 10;
   Fidelity fidelity = Fidelity::exact;  // of plans, and of runs that say nothing else
-  Isolation isolation;                  // plugins that run in processes of their own
+  Isolation isolation = {};             // plugins that run in processes of their own
 };
 
 // A parsed workflow. A value: copy it, change it, keep it.
@@ -255,11 +258,11 @@ using Inputs = std::map<std::string, InputValue>;  // by NODE.INPUT
 
 // Over 15 members: what whoever starts a run may say of it.
 struct StartOptions {
-  Observer observer;
-  std::vector<std::string> fetch;  // NODE.OUTPUT: values wanted in the results
+  Observer observer = {};
+  std::vector<std::string> fetch = {};  // NODE.OUTPUT: values wanted in the results
   // For this run alone. start() takes every tensor, also when it throws: the deleters are called
   // when the run, and what it made of them, is done with them.
-  Inputs inputs;
+  Inputs inputs = {};
   bool among_many = false;  // one of many started together: each keeps to few devices, all spread
   // Run::id() of an earlier run of this engine, or 0. What asks for the output folder waits until
   // that run, and the one before it, is over: the files of a row of runs are named as if the runs
@@ -269,8 +272,8 @@ struct StartOptions {
   bool partly = false;  // of a workflow with errors, run the outputs that can run, as ComfyUI does;
                         // check() tells the others. Throws where none can
   PreviewMethod previews = PreviewMethod::none;  // of work under way, for the observer
-  std::filesystem::path trace;  // a timeline goes there, in Chrome's trace format; empty: none
-  bool trace_steps = false;     // with whole steps instead of blocks: as fast as without it
+  std::filesystem::path trace = {};  // a timeline goes there, in Chrome's trace format; empty: none
+  bool trace_steps = false;          // with whole steps instead of blocks: as fast as without it
   // Of runs that wait for memory the one with the highest begins first. Where those that hold it
   // have a lower one, as few as will do are paused and released, and go on when there is room.
   int priority = 0;
@@ -281,11 +284,11 @@ struct StartOptions {
   // many boundaries between steps of samplers, when a node has ended that called a model or wrote
   // files, and when the run releases its memory. Removed when it has succeeded, unless whoever asks
   // keeps_checkpoint. Empty: none. Hashes of model files stay in EngineOptions::cache_dir.
-  std::filesystem::path checkpoint;
+  std::filesystem::path checkpoint = {};
   unsigned checkpoint_every = 1;
   bool keeps_checkpoint = false;
-  std::string checkpoint_note;       // is kept with it
-  std::optional<Fidelity> fidelity;  // nothing: EngineOptions::fidelity
+  std::string checkpoint_note = {};       // is kept with it
+  std::optional<Fidelity> fidelity = {};  // nothing: EngineOptions::fidelity
   bool anew = false;  // takes no result that is kept of earlier runs: its own take their place
 };
 

@@ -6,7 +6,7 @@
 
 #include "model.hpp"
 
-namespace heddle {
+namespace [[gnu::visibility("hidden")]] heddle {
 
 // A tensor of a saved file; see heddle_saved_tensor. `shape` empty: as the rows have it.
 struct SavedTensor {

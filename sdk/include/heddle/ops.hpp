@@ -82,10 +82,14 @@ inline Tensor combine(Context& ctx, const std::vector<Term>& terms) {
   return out;
 }
 
-inline Tensor scale_clamp(Context& ctx, const Tensor& x, const heddle_scale_clamp_attrs& attrs) {
+inline void scale_clamp_into(Context& ctx, const Tensor& x, const heddle_scale_clamp_attrs& attrs,
+                             const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_SCALE_CLAMP);
-  const Tensor out = ctx.make_like(x);
   ctx.op(op, {x.raw()}, {out.raw()}, attrs);
+}
+inline Tensor scale_clamp(Context& ctx, const Tensor& x, const heddle_scale_clamp_attrs& attrs) {
+  const Tensor out = ctx.make_like(x);
+  scale_clamp_into(ctx, x, attrs, out);
   return out;
 }
 inline void activate_into(Context& ctx, const Tensor& x, heddle_activation kind,

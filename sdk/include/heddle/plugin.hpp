@@ -20,7 +20,7 @@ namespace [[gnu::visibility("hidden")]] heddle {
 
 class Error : public std::runtime_error {
  public:
-  Error(heddle_code code, const std::string& what) : std::runtime_error(what), code(code) {}
+  Error(heddle_code with, const std::string& what) : std::runtime_error(what), code(with) {}
   heddle_code code;
 };
 
@@ -111,8 +111,7 @@ namespace detail {
 // One table that this plugin uses. They are listed while the library is loaded, and all of them are
 // looked up by init().
 struct UsedService {
-  UsedService(const char* name, bool is_required)
-      : name(name), is_required(is_required), next(first) {
+  UsedService(const char* of, bool required) : name(of), is_required(required), next(first) {
     first = this;
   }
   const char* const name;

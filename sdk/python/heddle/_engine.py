@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import sys
 import time
 import weakref
 from typing import Any, Callable, Literal, Mapping, Optional, Sequence, Union, overload
@@ -42,6 +43,25 @@ def _list(value: Union[None, Path, Sequence[Path]]) -> list[Path]:
     return [value] if isinstance(value, (str, os.PathLike)) else list(value)
 
 
+def _seconds(value: Optional[float], what: str) -> Optional[float]:
+    if value is not None and not 0 <= value < float("inf"):
+        raise ValueError(f"{what} is {value}: give a number of seconds, 0 for no limit")
+    return value
+
+
+def _worker_memory(size: Optional[Size]) -> Optional[int]:
+    bytes = None if size is None else _size(size)
+    if isinstance(bytes, float) or (bytes is not None and bytes < 0):
+        raise ValueError(f"isolate_memory is {size!r}: give bytes or a text such as '2GiB'; it is no share of a memory")
+    return bytes
+
+
+def _own_python() -> Optional[str]:
+    """The interpreter that runs this. None where it is none that can be started so: a program has Python embedded."""
+    name = os.path.basename(sys.executable or "")
+    return sys.executable if re.fullmatch(r"(python|pypy)[0-9.]*[a-z]*", name) else None
+
+
 @dataclasses.dataclass(frozen=True)
 class Problems:
     """Of a workflow, a line each. Without errors it can run."""
@@ -64,21 +84,28 @@ class Engine:
     """Loads plugins and opens devices. Any thread may call anything of it; what blocks lets other threads run.
 
     devices: "auto", "cuda", "cuda:1", a UUID, a PCI address; also several. budgets, reserves: of memory, by device or kind of device
-    ("host": host memory), to be used at most, or left free. plugins, models: folders, searched after what ships. python_nodes: folders
-    of packs of nodes in Python, or packs, which run in processes of the interpreter `python`. log: called with
+    ("host": host memory), to be used at most, or left free. plugins, models: folders, searched after what ships. log: called with
     a level (0 debug to 3 error) and a message; of the whole process. What is not given has the engine's default; heddle/engine.hpp
     says more of each.
+
+    isolate: plugins whose nodes run in processes of their own, by file name, path or id: a crash of one raises InternalError in the
+    run that called it, and nowhere else. python_nodes: folders of packs of nodes in Python, or packs, which run so, too, in processes
+    of `python`: by default the interpreter that runs this, with what is installed for it. Limits of these processes: isolate_timeout
+    of seconds that a call works, isolate_memory of address space (no share), isolate_sandbox without network and other programs.
     """
 
     def __init__(self, *, devices: Union[None, str, Sequence[str]] = None, budgets: Optional[Mapping[str, Size]] = None,
                  plugins: Union[None, Path, Sequence[Path]] = None, models: Union[None, Path, Sequence[Path]] = None,
                  reserves: Optional[Mapping[str, Size]] = None, default_plugins: Optional[Path] = None, input: Optional[Path] = None,
                  output: Optional[Path] = None, comfyui: Optional[Path] = None, compute: Optional[Mapping[str, str]] = None,
+                 attention_dtype: Optional[Literal["default", "fp8_e4m3fn"]] = None,
                  device_options: Optional[Mapping[str, Mapping[str, Any]]] = None, threads: Optional[int] = None,
                  costs: Optional[Path] = None, cache_bytes: Optional[int] = None, cache_dir: Optional[Path] = None,
                  cache_dir_bytes: Optional[int] = None, host_budget: Optional[Size] = None, host_floor: Optional[Size] = None,
                  pinned: Optional[Size] = None, idle_seconds: Optional[float] = None, prompt_limit: Optional[int] = None,
                  fidelity: Optional[Literal["exact", "rounding"]] = None,
+                 isolate: Union[None, Path, Sequence[Path]] = None, isolate_timeout: Optional[float] = None,
+                 isolate_memory: Optional[Size] = None, isolate_sandbox: Optional[bool] = None,
                  python_nodes: Union[None, Path, Sequence[Path]] = None, python: Optional[Path] = None,
                  log: Optional[Callable[[int, str], object]] = None) -> None:
         options: dict[str, Any] = {
@@ -86,10 +113,13 @@ class Engine:
             "budgets": {name: _size(size) for name, size in (budgets or {}).items()},
             "reserves": {name: _size(size) for name, size in (reserves or {}).items()},
             "default_plugins": default_plugins, "input": input, "output": output, "comfyui": comfyui, "compute": compute and dict(compute),
+            "attention_dtype": attention_dtype,
             "device_options": {kind: json.dumps(dict(given)) for kind, given in (device_options or {}).items()}, "threads": threads,
             "costs": costs, "cache_bytes": cache_bytes, "cache_dir": cache_dir, "cache_dir_bytes": cache_dir_bytes,
             "idle_seconds": idle_seconds, "prompt_limit": prompt_limit, "fidelity": fidelity, "log": log,
-            "python_nodes": None if python_nodes is None else _list(python_nodes), "python": python}
+            "isolate": [os.fspath(plugin) for plugin in _list(isolate)], "isolate_timeout": _seconds(isolate_timeout, "isolate_timeout"),
+            "isolate_memory": _worker_memory(isolate_memory), "isolate_sandbox": isolate_sandbox,
+            "python_nodes": _list(python_nodes), "python": python if python is not None or not _list(python_nodes) else _own_python()}
         for name, size in (("host_budget", host_budget), ("host_floor", host_floor), ("pinned", pinned)):
             options[name] = None if size is None else _size(size)
         self._native = _native.Engine({key: value for key, value in options.items() if value is not None})

@@ -118,6 +118,25 @@ bool set_memory(heddle::EngineOptions& o, const std::string& key, nb::handle val
   return true;
 }
 
+// Those of what runs in processes of its own. False: it is none of them.
+bool set_isolation(heddle::Isolation& o, const std::string& key, nb::handle value) {
+  if (key == "isolate")
+    o.plugins = nb::cast<std::vector<std::string>>(value);
+  else if (key == "isolate_timeout")
+    o.call_seconds = nb::cast<double>(value);
+  else if (key == "isolate_memory")
+    o.memory_bytes = nb::cast<std::uint64_t>(value);
+  else if (key == "isolate_sandbox")
+    o.sandbox = nb::cast<bool>(value);
+  else if (key == "python_nodes")
+    o.python_nodes = nb::cast<std::vector<std::filesystem::path>>(value);
+  else if (key == "python")
+    o.python = nb::cast<std::filesystem::path>(value);
+  else
+    return false;
+  return true;
+}
+
 }  // namespace
 
 heddle::EngineOptions engine_options(const nb::dict& from, std::shared_ptr<Callback>& log) {
@@ -126,7 +145,7 @@ heddle::EngineOptions engine_options(const nb::dict& from, std::shared_ptr<Callb
   heddle::EngineOptions o;
   for (const auto [name, value] : from) {
     const auto key = nb::cast<std::string>(name);
-    if (set_memory(o, key, value)) continue;
+    if (set_memory(o, key, value) || set_isolation(o.isolation, key, value)) continue;
     if (key == "plugins")
       o.plugin_dirs = nb::cast<Paths>(value);
     else if (key == "default_plugins")
@@ -141,14 +160,12 @@ heddle::EngineOptions engine_options(const nb::dict& from, std::shared_ptr<Callb
       o.comfyui_dir = nb::cast<std::filesystem::path>(value);
     else if (key == "devices")
       o.devices = nb::cast<std::vector<std::string>>(value);
-    else if (key == "python_nodes")
-      o.isolation.python_nodes = nb::cast<std::vector<std::filesystem::path>>(value);
-    else if (key == "python")
-      o.isolation.python = nb::cast<std::filesystem::path>(value);
     else if (key == "threads")
       o.threads = nb::cast<unsigned>(value);
     else if (key == "compute")
       o.compute = nb::cast<Words>(value);
+    else if (key == "attention_dtype")
+      o.attention_dtype = nb::cast<std::string>(value);
     else if (key == "device_options")
       o.device_options = nb::cast<Words>(value);
     else if (key == "costs")

@@ -9,6 +9,7 @@ import threading
 import traceback
 
 from . import pack as packs
+from .schema import NodeOutput
 from .values import ABSENT_VALUE, ExecutionBlocker, from_python, read_value, to_python, write_value
 from .wire import CallKind, Code, Lane, Level, MOST_MESSAGE_BYTES, MOST_RESULT_HEAD, Reader, Refused, Writer, end_without_engine
 
@@ -36,6 +37,7 @@ class Call:
             return
         self.id = reader.text()
         _, _, self.element = reader.unpack("iiQ")
+        reader.text()  # the device: nodes in Python have none
         self.inputs = [read_value(reader, memory) for _ in range(reader.unpack("I"))]
         for _ in range(reader.unpack("I")):
             name = reader.text()
@@ -127,6 +129,7 @@ class Call:
     # Results.
 
     def write_result(self, returned, to):
+        returned = returned.as_dict() if isinstance(returned, NodeOutput) else returned
         ui, expansion, outputs = None, None, returned
         if isinstance(returned, dict):
             ui, expansion, outputs = returned.get("ui"), returned.get("expand"), returned.get("result", ())
@@ -165,7 +168,7 @@ class Call:
 
     def write_new_nodes(self, to, graph, links):
         if not self.node.flags() & packs.EXPANDS:
-            raise Refused(Code.UNSUPPORTED, "it returns new nodes, and neither \"expand\" nor GraphBuilder stands in its module")
+            raise Refused(Code.UNSUPPORTED, self.node.why_it_expands_not())
         to.pack("I", max(self.graphs, 1))
         to.pack("I", len(graph))
         for id, new in graph.items():
@@ -254,7 +257,7 @@ def fingerprint(call):
             return NEVER
         return int.from_bytes(hashlib.sha256(repr(told).encode()).digest()[:8], "little") % NEVER
     except Exception as error:
-        call.warn(f"IS_CHANGED failed, so the node runs every time: {type(error).__name__}: {error}")
+        call.warn(f"{function.__name__} failed, so the node runs every time: {type(error).__name__}: {error}")
         return NEVER
 
 

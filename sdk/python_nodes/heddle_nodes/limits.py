@@ -47,7 +47,9 @@ def enter(engine):
     os.closerange(4, min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], 1 << 16))
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a list of pictures takes two for each
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Less than any dump; for 0 the kernel still starts a program that core_pattern names (core(5)).
+    if resource.getrlimit(resource.RLIMIT_CORE)[1] != 0:
+        resource.setrlimit(resource.RLIMIT_CORE, (1, 1))
     try:
         os.dup2(2, 1)  # what a pack prints is no output of the engine's
     except OSError:  # the engine has closed it

@@ -17,6 +17,14 @@ def cannot_map(size, error):
                          f"(--isolate-memory) or more open files (ulimit -n)")
 
 
+def populate(mapping):
+    """All pages at once: one by one, as they are touched, takes several times as long. Older kernels do not know it."""
+    try:
+        mapping.madvise(23)  # MADV_POPULATE_WRITE
+    except (OSError, ValueError):
+        pass
+
+
 class Mapping(mmap.mmap):
     """A tensor's memory. The engine is told when the last tensor over it has gone."""
 
@@ -56,7 +64,8 @@ class Memory:
     def __init__(self):
         self.lock = threading.RLock()  # a tensor may go at any time, also within
         self.has_mapped = threading.Condition(self.lock)
-        self.mapped = {}     # id -> (descriptor, bytes, mapping to write, None, or why there is none)
+        self.mapped = {}     # id -> [descriptor, bytes, mapping to write, None, or why there is none]
+        self.written = set()  # ids of memory that has been written once, and has its pages
         self.released_memory, self.released_handles = {}, {}  # id -> count
         self.objects = {}    # id -> [object, count]
         self.ids = {}        # id() of an object -> its id
@@ -65,21 +74,16 @@ class Memory:
     # As the control channel tells.
 
     def map(self, id, descriptor, size, is_writable):
-        shared = None
-        try:
-            if descriptor < 0:  # the system had no number for it
-                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
-            if is_writable:
-                shared = mmap.mmap(descriptor, size)
-        except (OSError, ValueError, MemoryError) as error:
-            shared = error  # for whoever asks for it
+        # The system may have had no number for it: whoever asks for it is told.
+        shared = OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if descriptor < 0 else None
         with self.lock:
-            self.mapped[id] = (descriptor, size, shared)
+            self.mapped[id] = [descriptor, size, shared]
             self.has_mapped.notify_all()
 
     def forget(self, id):
         with self.lock:
             gone = self.mapped.pop(id, None)
+            self.written.discard(id)
         if gone is not None and gone[0] >= 0:
             os.close(gone[0])
 
@@ -112,10 +116,38 @@ class Memory:
         return mapping
 
     def to_write(self, id):
-        _, size, shared = self.wait_for(id)
+        """The mapping of memory that this worker may write into."""
+        entry = self.wait_for(id)
+        descriptor, size, shared = entry
+        if shared is None:
+            try:
+                shared = mmap.mmap(descriptor, size)
+            except (OSError, ValueError, MemoryError) as error:
+                shared = error
+            else:
+                populate(shared)
+            entry[2] = shared
         if isinstance(shared, Exception):
             raise cannot_map(size, shared)
+        self.written.add(id)
         return shared
+
+    def write_first(self, id, data):
+        """Writes these bytes into memory that nobody has written yet; False: somebody has. Its pages are made with the bytes in them,
+        and neither cleared nor mapped before."""
+        descriptor, size, shared = self.wait_for(id)
+        if isinstance(shared, Exception):
+            raise cannot_map(size, shared)
+        if id in self.written:
+            return False
+        self.written.add(id)
+        try:
+            at, data = 0, memoryview(data).cast("B")
+            while at < len(data):
+                at += os.pwrite(descriptor, data[at:], at)
+        except OSError as error:
+            raise cannot_map(size, error) from error
+        return True
 
     def let_go(self, counts, id, count):
         with self.lock:

@@ -1,5 +1,6 @@
 """A pack: what its file defines, as node types of the engine."""
 
+import asyncio
 import hashlib
 import importlib.util
 import inspect
@@ -8,7 +9,7 @@ import os
 import sys
 import types
 
-from . import values
+from . import schema_nodes, values
 from .wire import Code, Refused, Writer
 
 # heddle_port and heddle_node_desc
@@ -76,8 +77,8 @@ def extra_options(options, taken):
     return json.dumps(kept) if kept else None
 
 
-def numeric_widget(port, options):
-    is_int = port.type == "INT"
+def numeric_widget(port, options, kind):
+    is_int = kind == "INT"
     default = number(options.get("default"), 0)
     low, high = number(options.get("min"), 0), number(options.get("max"), 0)
     most = 2.0**63 - 1024 if is_int else sys.float_info.max
@@ -113,19 +114,22 @@ def make_port(name, spec, flags):
         port.flags |= LAZY
     if options.get("rawLink"):
         port.flags |= LINK
-    if port.type in values.ENGINES:
+    if port.type in values.ENGINES or options.get("slotType") in values.ENGINES:
         port.flags |= PASS
     choices = declared if isinstance(declared, (list, tuple)) else options.get("options") if port.type == "COMBO" else None
-    if choices is not None:
+    kind = str(options.get("widgetType", port.type))  # of an input of several types
+    if choices is not None and not options.get("multiselect"):
         port.widget = choice_widget(port, choices, options)
-    elif options.get("forceInput") or options.get("rawLink"):
+    elif (options.get("forceInput") or options.get("rawLink")) and "slotType" not in options:
         port.widget = None
-    elif port.type in ("INT", "FLOAT"):
-        port.widget = numeric_widget(port, options)
-    elif port.type == "BOOLEAN":
+    elif choices is not None or port.type.startswith("COMFY_"):  # what may be given the engine reads in the options
+        port.widget = (0, 0.0, 0.0, 0.0, 0.0, 0.0, None, None, None, extra_options(options, ("tooltip", "lazy")))
+    elif kind in ("INT", "FLOAT"):
+        port.widget = numeric_widget(port, options, kind)
+    elif kind == "BOOLEAN":
         extra = extra_options(options, ("default", "tooltip", "lazy"))
         port.widget = (TOGGLE, 1.0 if options.get("default") else 0.0, 0.0, 0.0, 0.0, 0.0, None, None, None, extra)
-    elif port.type == "STRING":
+    elif kind == "STRING":
         extra = extra_options(options, ("default", "tooltip", "lazy"))
         port.widget = (TEXT, 0.0, 0.0, 0.0, 0.0, 0.0, str(options.get("default", "")), None, None, extra)
     return port
@@ -200,12 +204,19 @@ class Node:
         return flags | (ANY_INPUT if takes_undeclared else 0)
 
     def may_expand(self):
-        """The engine plans for new nodes where a node may ask for them: as the text of its module says."""
+        """The engine plans for new nodes where a node may ask for them: as its schema says, else the text of its module."""
+        if hasattr(self.cls, "MAY_EXPAND"):
+            return self.cls.MAY_EXPAND
         try:
             text = inspect.getsource(sys.modules[self.cls.__module__])
         except (OSError, TypeError, KeyError):
             return True
         return any(word in text for word in ('"expand"', "'expand'", "GraphBuilder"))
+
+    def why_it_expands_not(self):
+        if hasattr(self.cls, "MAY_EXPAND"):
+            return "it returns new nodes, and its Schema has no enable_expand=True"
+        return "it returns new nodes, and neither \"expand\" nor GraphBuilder stands in its module"
 
     def validator(self):
         """(flags, names of the inputs that it judges; None: all)"""
@@ -284,14 +295,14 @@ class Pack:
             spec.loader.exec_module(module)
         except BaseException as error:  # of the pack, whatever it is; SystemExit, too
             raise Refused(Code.UNSUPPORTED, self.why_not_loaded(error)) from error
-        mappings = getattr(module, "NODE_CLASS_MAPPINGS", None)
-        if not isinstance(mappings, dict) or not mappings:
-            raise Refused(Code.UNSUPPORTED, f"the pack {self.name!r} ({self.file}) has no NODE_CLASS_MAPPINGS, by which it would "
-                                            f"name its nodes. Nodes of ComfyUI's newer form (comfy_entrypoint) are not supported")
         titles = getattr(module, "NODE_DISPLAY_NAME_MAPPINGS", None) or {}
-        for name, cls in mappings.items():
+        for name, cls in self.classes(module).items():
             try:
-                node = Node(name, cls, titles.get(name, name))
+                title = titles.get(name)
+                if isinstance(cls, type) and issubclass(cls, schema_nodes.ComfyNode):
+                    title = title or cls.GET_SCHEMA().display_name
+                    cls = schema_nodes.as_older_form(cls)
+                node = Node(name, cls, title or name)
                 told = Writer()  # what cannot be told is found here, so that it costs this node alone
                 node.write(told, 0)
                 told.bytes()
@@ -302,8 +313,28 @@ class Pack:
         if not self.nodes:
             raise Refused(Code.UNSUPPORTED, f"the pack {self.name!r} has no node that can be used: {self.warnings[0]}")
 
+    def classes(self, module):
+        """By the names of their node types; those of NODE_CLASS_MAPPINGS alone, where a pack has them, as in ComfyUI."""
+        mappings = getattr(module, "NODE_CLASS_MAPPINGS", None)
+        if isinstance(mappings, dict) and mappings:
+            return mappings
+        entrypoint = getattr(module, "comfy_entrypoint", None)
+        if not callable(entrypoint):
+            raise Refused(Code.UNSUPPORTED, f"the pack {self.name!r} ({self.file}) has neither NODE_CLASS_MAPPINGS nor comfy_entrypoint(), "
+                                            f"by which it would name its nodes")
+        try:
+            found = asyncio.run(schema_nodes.nodes_of(entrypoint))
+        except BaseException as error:
+            raise Refused(Code.UNSUPPORTED, self.why_not_loaded(error)) from error
+        if not found:
+            raise Refused(Code.UNSUPPORTED, f"the pack {self.name!r} ({self.file}) names no nodes in its comfy_entrypoint()")
+        return found
+
     def why_not_loaded(self, error):
         where = self.where(error)
+        if type(error) is ImportError and error.name and error.name.split(".")[0] in COMFYUI_MODULES:
+            return (f"the pack {self.name!r} imports of the module {error.name!r}{where} a part of ComfyUI that heddle does not have: "
+                    f"{error.msg.split(' (')[0]}. The pack is left out")
         if isinstance(error, ModuleNotFoundError) and error.name:
             if error.name in COMFYUI_MODULES or error.name.split(".")[0] in COMFYUI_MODULES:
                 return (f"the pack {self.name!r} imports the module {error.name!r}{where}, a part of ComfyUI that heddle does not "

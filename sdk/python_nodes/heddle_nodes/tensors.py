@@ -1,5 +1,6 @@
 """Tensors on their way: PyTorch's where it is installed, else NumPy's."""
 
+import ctypes
 import importlib.util
 import math
 import sys
@@ -31,6 +32,11 @@ def library():
     return _library
 
 
+def tensor_type():
+    lib = library()
+    return lib.Tensor if lib.__name__ == "torch" else lib.ndarray
+
+
 def is_torch(value):
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
@@ -39,6 +45,14 @@ def is_torch(value):
 def is_tensor(value):
     numpy = sys.modules.get("numpy")
     return is_torch(value) or (numpy is not None and isinstance(value, numpy.ndarray))
+
+
+def as_float(value):
+    return value if "float32" in str(value.dtype) else value.float() if is_torch(value) else value.astype("float32")
+
+
+def joined(parts, axis):
+    return library().cat(parts, axis) if is_torch(parts[0]) else library().concatenate(parts, axis)
 
 
 def read_info(reader):
@@ -119,17 +133,30 @@ def write_tensor(to, value, call):
     ask.pack("Q", size)
     ask.text(f"{name} [{', '.join(map(str, shape))}] of a node in Python")
     id = Reader(call.ask(Lane.MAKE_HOST, ask)).unpack("Q")
-    shared = call.memory.to_write(id)
-    if is_torch(value):
-        lib = library()
-        lib.frombuffer(shared, dtype=value.dtype, count=math.prod(shape)).view(shape).copy_(value)
-    else:
-        import numpy as np
-        np.copyto(np.ndarray(shape, value.dtype, shared), value)
+    data = _elements_of(value, size)
+    if data is None or not call.memory.write_first(id, data):
+        _copy_to(call.memory.to_write(id), value, shape)
     call.memory.let_go(call.memory.released_memory, id, 1)
     to.pack("B", SHARED)
     write_info(to, code, shape)
     to.pack("QQ", id, 0)
+
+
+def _elements_of(value, size):
+    """The tensor's memory, where its elements lie in it row by row; None: they do not."""
+    if not is_torch(value):
+        return value.reshape(-1).view("uint8") if value.flags.c_contiguous else None
+    if not value.is_contiguous() or value.is_neg():
+        return None
+    return (ctypes.c_char * size).from_address(value.data_ptr())
+
+
+def _copy_to(shared, value, shape):
+    if is_torch(value):
+        library().frombuffer(shared, dtype=value.dtype, count=math.prod(shape)).view(shape).copy_(value)
+    else:
+        import numpy as np
+        np.copyto(np.ndarray(shape, value.dtype, shared), value)
 
 
 def _bytes_of(value):

@@ -1,9 +1,10 @@
 """Values of the engine (sdk/include/heddle/diffusion/values.h) and those that ComfyUI's nodes know."""
 
+import collections.abc
 import numbers
 import sys
 
-from . import tensors
+from . import tensors, video
 from .memory import Lent, LentTensor
 from .wire import Code, Refused
 
@@ -13,11 +14,12 @@ ENGINE, WORKER = range(2)  # HandleOwner
 DEEPEST = 200
 
 # What crosses by value. "*" takes any.
-PLAIN = {"INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "IMAGE", "MASK", "LATENT", "CONDITIONING", "AUDIO", "SIGMAS", "*"}
+PLAIN = {"INT", "FLOAT", "STRING", "BOOLEAN", "COMBO", "IMAGE", "MASK", "LATENT", "CONDITIONING", "AUDIO", "SIGMAS"}
+ANY = {"*", "COMFY_MATCHTYPE_V3"}
 # What is the engine's own, and opaque to nodes in Python.
 ENGINES = {"MODEL", "CLIP", "VAE", "CONTROL_NET", "CLIP_VISION", "CLIP_VISION_OUTPUT", "STYLE_MODEL", "UPSCALE_MODEL",
            "LATENT_UPSCALE_MODEL", "MODEL_PATCH", "GLIGEN", "SAMPLER", "NOISE", "GUIDER", "HOOKS", "HOOK_KEYFRAMES", "IPADAPTER",
-           "EMBEDS", "VIDEO"}
+           "EMBEDS"}
 
 
 class Absent:
@@ -88,6 +90,8 @@ def to_python(value, port_type):
     """As a node of ComfyUI has a value of that type."""
     if port_type in ENGINES:
         return Opaque(port_type, value) if isinstance(value, (dict, list, Lent, LentTensor)) else value
+    if port_type == "VIDEO" and isinstance(value, dict):
+        return video.of_record(value)
     if isinstance(value, dict) and "samples" in value:
         return raw_latent(value)
     if is_conditioning(value):
@@ -165,9 +169,7 @@ def number_of(value):
 
 def shaped(value, port_type):
     """Pictures and masks as the engine has them: f32 with an axis for the batch."""
-    is_float = "float32" in str(value.dtype)
-    if not is_float:
-        value = value.float() if tensors.is_torch(value) else value.astype("float32")
+    value = tensors.as_float(value)
     if (port_type == "IMAGE" and value.ndim == 3) or (port_type == "MASK" and value.ndim == 2):
         value = value[None]
     if port_type == "MASK" and value.ndim == 4 and 1 in (value.shape[1], value.shape[-1]):
@@ -180,6 +182,10 @@ def from_python(value, port_type):
     if isinstance(value, (ExecutionBlocker, Opaque, Lent, LentTensor)) or value is None:
         return value
     value = number_of(value)
+    if isinstance(value, video.VideoInput):
+        return value.record()
+    if port_type == "AUDIO" and isinstance(value, collections.abc.Mapping) and "waveform" in value:
+        return video.sound_record(value)
     if tensors.is_tensor(value):
         return shaped(value, port_type) if port_type in ("IMAGE", "MASK") else value
     if port_type == "INT" and isinstance(value, float) and value.is_integer():
@@ -188,11 +194,11 @@ def from_python(value, port_type):
         return float(value)
     if isinstance(value, (bool, int, float, str)):
         return value
-    if port_type == "CONDITIONING" or (port_type == "*" and is_pairs(value)):
+    if port_type == "CONDITIONING" or (port_type in ANY and is_pairs(value)):
         if len(value) > 0 and not is_pairs(value):
             raise Refused(Code.INVALID_ARGUMENT, "a CONDITIONING is a list of pairs of a tensor and a dict")
         return [to_record(pair) for pair in value]
-    return value if port_type in PLAIN and is_plain(value) else Kept(value)
+    return value if (port_type in PLAIN or port_type in ANY) and is_plain(value) else Kept(value)
 
 
 class Kept:

@@ -24,8 +24,17 @@ heddle_status* step(const heddle_host*, const heddle_sampler_desc*, const heddle
   });
 }
 
-constexpr heddle_sampler_desc kMyPluginSampler{
-    sizeof(heddle_sampler_desc), "my_plugin", "Euler's method.", 0, &step, nullptr, nullptr};
+// It has no options: a run that gives it one is refused.
+constexpr const heddle_sampler_option_desc* kNoOptions[] = {nullptr};
+
+constexpr heddle_sampler_desc kMyPluginSampler{sizeof(heddle_sampler_desc),
+                                               "my_plugin",
+                                               "Euler's method.",
+                                               0,
+                                               &step,
+                                               nullptr,
+                                               nullptr,
+                                               kNoOptions};
 
 struct MyPluginSamplers {
   static constexpr std::string_view kind = HEDDLE_SAMPLERS;

@@ -1,4 +1,4 @@
-// Plugins that must be refused; FAULT says what is wrong with this one.
+// Plugins that must be refused, or told of; FAULT says what is wrong with this one.
 #include <cstdlib>
 #include <stdexcept>
 #include <string_view>
@@ -159,6 +159,54 @@ struct Reader {  // needs the service where it runs, so the plugin does
 };
 }  // namespace
 HEDDLE_PLUGIN("bad.no_service", "1", Reader)
+#elif defined(FAULT_TWICE)
+namespace {
+template <int Number>
+struct Twin {
+  static constexpr heddle::Info info{"bad.twin", Number, "Twin", "test"};
+  static constexpr heddle::Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(out);
+  void execute(heddle::Context& ctx) { ctx[out] = std::int64_t{Number}; }
+};
+}  // namespace
+HEDDLE_PLUGIN("bad.twice", "1", Twin<1>, Twin<2>)
+#elif defined(FAULT_DEFAULTS)
+// It is loaded, with a warning for each.
+namespace {
+constexpr const char* kMethods[] = {"good", "better", nullptr};
+struct Beyond {
+  static constexpr heddle::Info info{"bad.beyond", 1, "Beyond", "test"};
+  static constexpr heddle::Input<std::int64_t> steps{"steps",
+                                                     {.number = 200, .min = 1, .max = 100}};
+  static constexpr heddle::Input<double> scale{"scale", {.number = -0.5, .min = 0, .max = 1}};
+  static constexpr heddle::Input<std::string> method{"method",
+                                                     {.text = "best", .choices = kMethods}};
+  static constexpr heddle::Input<std::int64_t> well{"well", {.number = 100, .min = 1, .max = 100}};
+  static constexpr heddle::Output<std::int64_t> out{"out"};
+  static constexpr auto ports = heddle::ports(steps, scale, method, well, out);
+  void execute(heddle::Context& ctx) { ctx[out] = ctx[steps] + ctx[well]; }
+};
+}  // namespace
+HEDDLE_PLUGIN("bad.defaults", "1", Beyond)
+#elif defined(FAULT_TAKES_OVER)
+// Not bad, but to be told: its kernel says that it fits better than the device's own.
+namespace {
+constexpr heddle_kernel kFill{
+    sizeof(heddle_kernel),
+    "fill/1",
+    "cpu",
+    "a stranger's",
+    [](heddle_device*, const heddle_op_call*) -> std::int32_t { return 1000000; },
+    [](heddle_device*, heddle_stream*, const heddle_op_call*, void*) {
+      return heddle::services.host->fail(heddle::services.host, HEDDLE_UNSUPPORTED, "it cannot");
+    },
+    nullptr};
+struct Kernels {
+  static constexpr std::string_view kind = HEDDLE_KERNELS;
+  static const heddle_list* list() { return heddle::descs<kFill>(); }
+};
+}  // namespace
+HEDDLE_PLUGIN("bad.takes_over", "1", Kernels)
 #elif defined(FAULT_OPTIONAL_SERVICE)
 // Not bad at all: it does without.
 struct UnknownService {};

@@ -160,6 +160,12 @@ BytesWriter wrong_outputs(const std::string& how) {
     write_f32(to, TensorPlace::shared, 8 << 10);
     to.number(std::uint64_t{123'456});
     to.number(std::uint64_t{0});
+  } else if (how == "memory of a device" || how == "host memory as a device's") {
+    const bool is_foreign = how == "memory of a device";
+    const std::uint64_t id = is_foreign ? 123'456 : ask_for_memory(32 << 10);
+    write_f32(to, TensorPlace::device, 8 << 10);
+    to.number(id);
+    to.number(std::uint64_t{0});
   } else if (how == "many outputs") {
     to.number(std::uint32_t{3});
     for (int i = 0; i < 3; ++i) to.number(kAbsent);

@@ -76,6 +76,14 @@ typedef struct heddle_sampler_option {
   double value;
 } heddle_sampler_option;
 
+/* An option that a sampler knows. */
+typedef struct heddle_sampler_option_desc {
+  uint32_t size;
+  const char* name;
+  const char* doc;
+  double least, most; /* both are allowed, infinities too */
+} heddle_sampler_option_desc;
+
 /* A run, as a sampler sees it. */
 typedef struct heddle_sampler_run {
   uint32_t size;
@@ -123,6 +131,10 @@ typedef struct heddle_sampler_desc {
   heddle_status* (*attempt)(const heddle_host*, const struct heddle_sampler_desc* self,
                             const heddle_sampler_run*, heddle_sampler_attempt*,
                             void (*emit)(void* to, const heddle_sampler_evaluation*), void* to);
+  /* Optional. The options that the sampler knows, with NULL behind the last. A run that gives it
+   * another, or a value out of its range, is refused by the option's name before it begins. NULL,
+   * and a desc that ends before: nobody checks what is given. */
+  const heddle_sampler_option_desc* const* options;
 } heddle_sampler_desc;
 enum {
   HEDDLE_SAMPLER_DRAWS_NOISE = 1u << 0,

@@ -51,6 +51,11 @@
  *                 ones'
  *   width, height, crop_w, crop_h, target_width, target_height, aesthetic_score  numbers, optional:
  *                 what models with size_numbers are told about the picture, in its pixels
+ *   fps, motion_bucket_id, augmentation_level  numbers, optional, 6, 127, 0: what models of three
+ *                 size_numbers are told about a video: pictures a second, how much moves, how much
+ *                 noise the picture beside the point has
+ *   elevation, azimuth  lists of floats, or a float each, optional, 0: degrees at which a camera
+ *                 stands at each frame of a video
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
  *   keyframe_idxs  list of pairs of ints, optional: at which pictures of the video the latent's
  *                 last frames begin and end, those of guides; "guide_frames" (K, 2) holds them
@@ -112,7 +117,13 @@
  *                 of a pooled text; half of y, where that has numbers about their noise (unCLIP)
  *   task_numbers, concat_levels, noise_first, noise_last: plugins/denoisers/unet_settings.h
  *   size_numbers  int, optional: of the input "sizes" (1|B, n): height, width, crop_h, crop_w,
- *                 then target_height and target_width (6), or an aesthetic score (5)
+ *                 then target_height and target_width (6), or an aesthetic score (5); fps less 1,
+ *                 motion_bucket_id, augmentation_level (3), or the last of these (1)
+ *   view_context_width  int, optional: a width that "context" may have besides: of a picture's
+ *                 embedding with four numbers about a view behind it
+ *   reads_cameras  bool, optional: its input "y" is made of elevation and azimuth
+ *                 (plugins/samplers/camera_input.h)
+ *   autoencoder_prefix  text, optional: where its checkpoints have the autoencoder
  *   latent_scale, latent_shift           floats: scaled = (raw - shift) * scale
  *   latent_means, latent_deviations      lists of latent_channels floats, optional, instead of
  *                 these two: scaled = (raw - mean) / deviation of each channel
@@ -212,6 +223,8 @@
  *               "projected"
  * IPADAPTER     record: model (MODEL): "seen" (B, D) or (B, S, D) -> "tokens" (B, T, C); its
  *               settings in plugins/encoders/ip_adapter.h. clip_vision (CLIP_VISION), optional
+ * PHOTOMAKER    record: model (MODEL): "picture" (1, size, size, 3), "row" (1, width) of a text's
+ *               states -> "fused" (1, width), what stands there instead
  * EMBEDS        tensor (n, D) or (n, S, D) f32: "seen" of n pictures
  * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
  * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32; penultimate, another,
@@ -221,7 +234,10 @@
  *               3: 4 of pictures with alpha; decoder_chunks, encoder_chunks, records, optional: of
  *               autoencoders of videos, first and next, lists of MODELs: the stages that the first
  *               frame and later chunks pass (settings chunk_shapes: plugins/vae), and
- *               frame_downscale (int), frames for each later one of the latent;
+ *               frame_downscale (int), frames for each later one of the latent; decoder_pieces,
+ *               encoder_pieces, lists, optional: of other such autoencoders the stages, each a
+ *               record of the MODELs that take the first piece of a video, the next ones, the last
+ *               one, and the only one (settings piece: plugins/vae);
  *               audio, a record, optional: of autoencoders of sound, whose decoder makes spectra
  *               (B, 2, frames, mel_bins) of latents (B, channels, frames, bands): vocoder (MODEL),
  *               which makes sound of these, sample_rate, hop_length (samples from one frame of a
@@ -240,7 +256,7 @@
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
- *               names that the sampler asks for
+ *               names that the sampler asks for (heddle_sampler_desc::options)
  * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1; negative_model
  *               (MODEL), optional: that the negative is asked of; mix, optional: how a
  *               third conditioning is mixed in ("perp_neg", "dual_cfg", "dual_cfg_nested"), with

@@ -1,0 +1,3 @@
+"""Kinds of videos."""
+
+from heddle_nodes.video import VideoFromComponents, VideoFromFile, VideoFromList  # noqa: F401
