@@ -6,7 +6,7 @@ Diffusion (3, too), SDXL, Wan and ControlNets before one hole, so that 24 GB tak
 
 HEDDLE is the program. Each FOLDER holds workflows (*.json, of either form). Of a workflow that
 lacks files alone, those that ../plugins/goldens/flux_headers.py can make are made, pictures are
-drawn, both in a temporary folder, and it is planned: "plans" with its number of nodes, "does not
+drawn, and a video and a sound of the tests are taken, all in a temporary folder, and it is planned: "plans" with its number of nodes, "does not
 plan" with what is said, or "no such model" with the files that nobody can make.
 Exit code 1 where one does not plan. Only the standard library is needed.
 """
@@ -27,6 +27,8 @@ import flux_headers  # noqa: E402
 FILE = re.compile(r"there is no file '([^']+)' in '([^']+)'")
 CLASS = re.compile(r"no loaded plugin brings the class")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
+DATA = Path(__file__).resolve().parent.parent / "plugins" / "video" / "data"
+MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3"}
 SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
 
 
@@ -50,11 +52,15 @@ def png(width, height):
 def make(folder, name, root):
     """Whether the file could be made."""
     if folder == "input":
-        if not name.lower().endswith(PICTURES):
+        content = png(256, 192) if name.lower().endswith(PICTURES) else None
+        for ending, media in MEDIA.items():
+            if name.lower().endswith(ending):
+                content = media.read_bytes()
+        if content is None:
             return False
         target = root / "input" / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(png(256, 192))
+        target.write_bytes(content)
         return True
     # What a file is read as follows from its content, so that a .ckpt may be one of these, too.
     stem, _, ending = name.rpartition(".")

@@ -81,7 +81,7 @@ struct Gallery {
 
 BOOST_FIXTURE_TEST_SUITE(gallery, Gallery)
 
-BOOST_DATA_TEST_CASE(every_workflow_draws_what_is_shown_however_it_is_placed, kExhibits, exhibit) {
+BOOST_DATA_TEST_CASE(every_workflow_draws_what_is_shown, kExhibits, exhibit) {
   Engine alone = engine({"cpu:0"});
   const std::vector<float> picture =
       draw(alone, alone.load(graphs() / exhibit.file), exhibit.output);
@@ -90,7 +90,13 @@ BOOST_DATA_TEST_CASE(every_workflow_draws_what_is_shown_however_it_is_placed, kE
     for (float& number : there) number = std::min(1.0f, number + float(kHalfStep));
   const double likeness = decibels(picture, there);
   BOOST_TEST(likeness > exhibit.least, exhibit << ": " << likeness << " dB");
+}
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("long"))
+BOOST_DATA_TEST_CASE(every_workflow_draws_the_same_however_it_is_placed, kExhibits, exhibit) {
+  Engine alone = engine({"cpu:0"});
+  const std::vector<float> picture =
+      draw(alone, alone.load(graphs() / exhibit.file), exhibit.output);
   Engine divided = engine({"fake:0", "fake:1"});
   Workflow flow = divided.load(graphs() / exhibit.file);
   flow.place("model", "fake:0,fake:1");

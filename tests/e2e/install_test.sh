@@ -42,6 +42,13 @@ others=$(grep -v '^T ' exports | grep -vE '^[VW] ((typeinfo|typeinfo name|vtable
 [ -z "$others" ] || wrong "libheddle exports $others"
 [ "$(readlink "$root/lib/libheddle.so")" = libheddle.so.0.1 ] || wrong "libheddle.so leads to $(readlink "$root/lib/libheddle.so")"
 
+# A document leads to nothing that is not installed.
+while IFS= read -r document; do
+  for link in $(grep -oE '\]\([^)[:space:]]+\)' "$document" | sed -e 's/^](//' -e 's/)$//' -e 's/#.*//' | grep -v '://' | sort -u); do
+    [ -e "$(dirname "$document")/$link" ] || wrong "${document#"$root"/} leads to $link, which is not installed"
+  done
+done < <(find "$root/share/doc" -name '*.md')
+
 # The texts, as a reader takes them.
 block cpp 1 "$sources/README.md" >hello.cpp
 block json 1 "$sources/README.md" >hello.json
@@ -51,7 +58,7 @@ block c 1 "$sources/sdk/install/README.md" >draw.c
   printf 'cmake_minimum_required(VERSION 3.20)\nproject(outside LANGUAGES C CXX)\n'
   block cmake 1 "$sources/sdk/install/README.md"
   printf 'add_executable(draw draw.c)\ntarget_link_libraries(draw PRIVATE heddle::engine)\n'
-  printf 'foreach(target hello embed draw)\n  target_compile_options(${target} PRIVATE -Wall -Wextra -Wno-missing-field-initializers -Wpedantic -Wshadow -Werror)\nendforeach()\n'
+  printf 'foreach(target hello embed draw)\n  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Werror)\nendforeach()\n'
 } >CMakeLists.txt
 sed -e 's/"steps": 28/"steps": 1/' -e 's/"width": 256, "height": 256/"width": 64, "height": 64/' "$root/share/heddle/graphs/scene.json" >graphs/scene.json
 ! cmp -s graphs/scene.json "$root/share/heddle/graphs/scene.json" || wrong "the picture is not smaller"

@@ -51,6 +51,14 @@ ends() {
 ends 0 "a run" --isolate sample_isolated
 ends 1 "a crash" --isolate sample_isolated --set end.how=abort
 grep -q "'org.heddle.tests.isolated'.*SIGABRT" said || wrong "a crash: $(cat said)"
+# Without isolation the program ends with the plugin, and says whose fault that is.
+for way in null:SIGSEGV:139 abort:SIGABRT:134 exit:'exit()':3; do
+  IFS=: read -r how name code <<<"$way"
+  ends "$code" "a crash without isolation, by $how" --set end.how="$how"
+  grep -q "node 'end' (test.isolated.end) of plugin 'org.heddle.tests.isolated' .*$name.* With --isolate org.heddle.tests.isolated" said ||
+    wrong "a crash without isolation, by $how: $(cat said)"
+done
+
 echo '{"isolate": ["org.heddle.tests.isolated"]}' >heddle.json
 ends 1 "a crash, by the configuration" --set end.how=exit
 grep -q "exit code 3" said || wrong "a crash, by the configuration: $(cat said)"

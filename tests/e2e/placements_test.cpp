@@ -147,6 +147,7 @@ BOOST_DATA_TEST_CASE(the_two_sets_of_a_guided_step, kMachines, machine) {
   BOOST_TEST((split == Scene::alone(Scene::flow())));
 }
 
+BOOST_TEST_DECORATOR(*boost::unit_test::label("long"))
 BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
   const std::string four = Scene::flow_of_four();
   BOOST_TEST_REQUIRE(Scene::alone(four).size() == 4u * 4 * 128 * 128 * 3);
@@ -168,6 +169,7 @@ BOOST_DATA_TEST_CASE(the_items_of_a_batch, kMachines, machine) {
 
 // Tokens or matrices divided: sums are added up in another order, so the last bits differ, but
 // neither between repeats nor between machines.
+BOOST_TEST_DECORATOR(*boost::unit_test::label("long"))
 BOOST_DATA_TEST_CASE(tokens_and_matrices_over_two_and_four_devices, kMachines, machine) {
   static std::map<std::string, std::vector<std::byte>> pictures;
   const std::vector<std::byte>& alone = Scene::alone(Scene::flow());
@@ -271,7 +273,8 @@ BOOST_AUTO_TEST_CASE(modes_that_keep_the_bytes_keep_them_together) {
 }
 
 // Groups that divide tokens or rows give what one such group gives, with the same ranks.
-BOOST_AUTO_TEST_CASE(groups_of_ranks_give_the_bytes_of_one_group) {
+BOOST_AUTO_TEST_CASE(groups_of_ranks_give_the_bytes_of_one_group,
+                     *boost::unit_test::label("long")) {
   using enum ParallelMode;
   for (const Machine* machine : {&kMachines[1], &kMachines[2], &kEight}) {
     Scene scene(*machine);

@@ -80,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_divided_over_devices_goes_on) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_run_of_captured_graphs_goes_on) {
+BOOST_AUTO_TEST_CASE(a_run_of_captured_graphs_goes_on, *boost::unit_test::label("long")) {
   const SceneWay way{{"fake:0", "cpu:0"}};
   whole(way);
   BOOST_TEST(control->replays(0) > 0u);

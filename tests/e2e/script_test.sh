@@ -97,6 +97,23 @@ heddle moved/heddle test
 calls "the tests of a moved one" "cmake release -DHEDDLE_TESTS=ON" "ninja build" "ctest" "cmake asan -DHEDDLE_TESTS=ON" "ninja build-asan" "ctest" \
   "cmake tsan -DHEDDLE_TESTS=ON" "ninja build-tsan" "ctest"
 [ "$(grep -c "moved or copied" err)" = 3 ] || { wrong "not all folders were configured anew"; cat err; }
+
+# On a slow machine: 2,000 seconds from each look at the clock to the next, so that the first sanitizer ends in time, not the second.
+stub date <<'END'
+[ "$*" = +%s ] || exec /bin/date "$@"
+echo x >>"$CALLS.looks"
+echo $(($(wc -l <"$CALLS.looks") * 2000))
+END
+heddle moved/heddle test --minutes 90
+calls "the tests within 90 minutes" "ninja build" "ctest" "ninja build-asan" "ctest"
+grep -q "the tests for tsan are left out: they would take about 18 minutes, and 100 of 90 are over" err || { wrong "what is left out is not said"; cat err; }
+grep -q "all tests passed, without those that were left out: tsan" err || { wrong "all tests are said to have passed"; cat err; }
+rm stubs/date
+for words in "--minutes" "--minutes 0" "--minutes x" "--all --quick"; do
+  # shellcheck disable=SC2086
+  moved/heddle test $words >out 2>err </dev/null && wrong "test $words is no error"
+  calls "test $words" ""
+done
 heddle moved/heddle version
 calls "a moved one, built" ""
 

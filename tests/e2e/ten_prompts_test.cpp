@@ -39,7 +39,8 @@ double decibels(const std::vector<float>& a, const std::vector<float>& b) {
 
 BOOST_AUTO_TEST_SUITE(ten_prompts)
 
-BOOST_AUTO_TEST_CASE(latents_and_pictures_of_ten_prompts_equal_diffusers) {
+BOOST_AUTO_TEST_CASE(latents_and_pictures_of_ten_prompts_equal_diffusers,
+                     *boost::unit_test::label("long")) {
   const auto goldens = tests_folder() / "plugins/goldens/stages";
   const TensorFile golden(goldens / "stages.safetensors");
   const heddle::engine::Json record =

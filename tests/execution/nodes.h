@@ -4,7 +4,7 @@
 #pragma once
 
 #include <algorithm>
-#include <heddle/node.hpp>
+#include <heddle/call.hpp>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -130,8 +130,7 @@ struct Show {
   static constexpr auto ports = heddle::ports(value, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const std::string ui = "{\"text\":[" + json_of(ctx[value]) + "]}";
-    heddle::service<heddle_report_service>().wrote(ctx.raw(), nullptr, ui.c_str());
+    heddle::shows(ctx, "{\"text\":[" + json_of(ctx[value]) + "]}");
     ctx[out] = ctx[value];
   }
 };
@@ -277,10 +276,9 @@ struct Later {
   static constexpr auto ports = heddle::ports(value, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const auto& later = heddle::service<heddle_completion_service>();
-    heddle_completion* const handle = later.defer(ctx.raw());
-    ctx[out] = ctx[value];
-    threads.start([&later, handle] { later.complete(handle, nullptr); });
+    threads.start([call = heddle::Deferred(ctx)]() mutable {
+      call.finish([](Context& later) { later[out] = later[value]; });
+    });
   }
 };
 

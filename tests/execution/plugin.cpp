@@ -9,4 +9,4 @@ using namespace suite;
 HEDDLE_PLUGIN("heddle.test.execution", "1.0.0", Number, Add, Pair, Gate, List, Join, Show, Switch,
               FirstOf, Misled, Watch, WhoAmI, Hidden, Truth, Fail, Later, Expand, CountDown, Mixed,
               LookUp, Rogue, Judge, JudgeAll, JudgeTypes, JudgeFile, JudgeFails, Typed, Wants, Sum,
-              Grows, Count, Peek, Meet)
+              Grows, Slotted, Count, Peek, Meet)

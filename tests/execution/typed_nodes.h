@@ -63,10 +63,9 @@ struct Sum {
   static constexpr auto ports = heddle::ports(input0, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const auto& io = heddle::service<heddle_io_service>();
     std::int64_t sum = ctx[input0];
-    for (std::uint32_t i = 0; i < io.extra_count(ctx.raw()); ++i)
-      sum += Value::share(io.extra(ctx.raw(), i)).as<std::int64_t>();
+    for (const heddle::ExtraInput& input : heddle::extra_inputs(ctx))
+      sum += input.value.as<std::int64_t>();
     ctx[out] = sum;
   }
 };
@@ -97,10 +96,29 @@ struct Grows {
   static constexpr auto ports = heddle::ports(rows, items, mode, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const auto& io = heddle::service<heddle_io_service>();
     std::string names;
-    for (std::uint32_t i = 0; i < io.extra_count(ctx.raw()); ++i)
-      names += std::string(names.empty() ? "" : " ") + io.extra_name(ctx.raw(), i);
+    for (const heddle::ExtraInput& input : heddle::extra_inputs(ctx))
+      names += (names.empty() ? "" : " ") + input.name;
+    ctx[out] = names;
+  }
+};
+
+// Has an input that others come with, and tells which there are.
+struct Slotted {
+  static constexpr heddle::Widget kSlot{
+      .extra = R"({"slotType": "STRING", "forceInput": true, "inputs": {
+        "required": {"times": ["INT", {"min": 1, "max": 9}], "other": ["INT", {}]},
+        "optional": {"fit": ["COMBO", {"options": ["crop", "pad"]}]}}})",
+      .flags = HEDDLE_PORT_OPTIONAL,
+      .type = "COMFY_DYNAMICSLOT_V3"};
+  static constexpr Info info{"t.Slotted", 1, "", "t", "", HEDDLE_NODE_ANY_INPUT};
+  static constexpr Input<Value> text{"text", kSlot};
+  static constexpr Output<std::string> out{"out"};
+  static constexpr auto ports = heddle::ports(text, out);
+  static void execute(Context& ctx) {
+    tell_call(ctx);
+    std::string names = ctx.has(text) ? "text" : "nothing";
+    for (const heddle::ExtraInput& input : heddle::extra_inputs(ctx)) names += " " + input.name;
     ctx[out] = names;
   }
 };
@@ -127,8 +145,7 @@ struct Peek {
   static constexpr auto ports = heddle::ports(value, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const std::string ui = "{\"text\":[" + json_of(ctx[value]) + "]}";
-    heddle::service<heddle_report_service>().wrote(ctx.raw(), nullptr, ui.c_str());
+    heddle::shows(ctx, "{\"text\":[" + json_of(ctx[value]) + "]}");
     ctx[out] = ctx[value];
   }
 };

@@ -53,18 +53,11 @@ struct Meet {
   static constexpr auto ports = heddle::ports(value, count, fails, out);
   static void execute(Context& ctx) {
     tell_call(ctx);
-    const auto& later = heddle::service<heddle_completion_service>();
-    heddle_completion* const handle = later.defer(ctx.raw());
-    ctx[out] = ctx[value];
-    threads.start([&later, handle, raw = ctx.raw(), wanted = std::int64_t{ctx[count]},
-                   failure = std::string(ctx[fails])] {
-      const auto& call = heddle::service<heddle_call_service>();
-      const std::string why =
-          meeting.wait(wanted, [&] { return call.cancelled(raw) != 0; }) + failure;
-      later.complete(
-          handle, why.empty() ? nullptr
-                              : heddle::services.host->fail(heddle::services.host,
-                                                            HEDDLE_INVALID_ARGUMENT, why.c_str()));
+    threads.start([call = heddle::Deferred(ctx), wanted = std::int64_t{ctx[count]},
+                   failure = std::string(ctx[fails])]() mutable {
+      const std::string why = meeting.wait(wanted, [&] { return call.cancelled(); }) + failure;
+      if (!why.empty()) return call.fail(HEDDLE_INVALID_ARGUMENT, why);
+      call.finish([](Context& later) { later[out] = later[value]; });
     });
   }
 };

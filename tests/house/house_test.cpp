@@ -41,7 +41,7 @@ const std::map<std::string, std::set<std::string>> kFloors{
     {"plugin",
      {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "resources",
       "session", "run"}},
-    {"isolate", {"base", "tensor", "device", "resources", "run", "plugin"}},
+    {"isolate", {"base", "tensor", "device", "memory", "resources", "run", "plugin"}},
     {"facade",
      {"base", "tensor", "device", "files", "memory", "transfer", "graph", "program", "place",
       "explain", "resources", "session", "run", "plugin", "isolate"}},

@@ -3,21 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <stdexcept>
 #include <string>
 #include <vector>
+
+#include "tests/support/read_text.h"
 
 namespace heddle::test {
 
 inline std::filesystem::path tests_folder() { return HEDDLE_TESTS_DIR; }
-
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw std::runtime_error("cannot read " + path.string());
-  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-}
 
 // The files of that extension (".json") in a folder below `tests`, by name.
 inline std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder,

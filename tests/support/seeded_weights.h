@@ -13,22 +13,13 @@
 namespace heddle::test {
 namespace seeded {
 
-inline std::uint32_t hash_of(const std::string& name) {
-  std::uint32_t value = 0x811C9DC5u;
-  for (const char byte : name) value = (value ^ std::uint8_t(byte)) * 0x01000193u;
-  return value;
-}
+std::uint32_t hash_of(const std::string& name);
 
-// From -1 to 1, of 24 bits.
-inline float number_at(std::uint32_t seed, std::uint32_t index) {
-  std::uint32_t x = seed + index * 0x9E3779B9u;
-  x ^= x >> 16;
-  x *= 0x85EBCA6Bu;
-  x ^= x >> 13;
-  x *= 0xC2B2AE35u;
-  x ^= x >> 16;
-  return float(x >> 8) * 0x1p-23f - 1.0f;
-}
+// Number `index` of those that start at a hash: from -1 to 1, of 24 bits.
+float number_at(std::uint32_t start, std::uint32_t index);
+
+// offset + factor * each of the first `count` numbers, as the bytes of a tensor in F32.
+std::string number_bytes(std::uint32_t start, std::size_t count, float factor, float offset);
 
 inline bool is_norm(const std::string& name) {
   return name.ends_with("gamma") || name.ends_with("running_var") ||
@@ -53,11 +44,8 @@ inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::
     factor = 2.0f;
     for (std::int64_t room = 1; room < count / shape[0]; room *= 4) factor *= 0.5f;
   }
-  std::vector<float> values(static_cast<std::size_t>(count));
-  const std::uint32_t start = seeded::hash_of(from);
-  std::uint32_t index = 0;
-  for (float& value : values) value = offset + seeded::number_at(start, index++) * factor;
-  return {name, "F32", shape, bytes_of_floats(values)};
+  return {name, "F32", shape,
+          seeded::number_bytes(seeded::hash_of(from), std::size_t(count), factor, offset)};
 }
 
 // The names that one with "{first-last}" in it stands for; of any other name itself.

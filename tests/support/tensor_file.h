@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "tests/support/read_text.h"
 
 namespace heddle::test {
 
@@ -25,9 +25,7 @@ class TensorFile {
   };
 
   explicit TensorFile(const std::filesystem::path& path) {
-    std::ifstream stream(path, std::ios::binary);
-    if (!stream) throw std::runtime_error("cannot read " + path.string());
-    const std::string file{std::istreambuf_iterator<char>(stream), {}};
+    const std::string file = read_text(path);
     std::uint64_t length = 0;
     if (file.size() >= 8) std::memcpy(&length, file.data(), 8);
     if (file.size() < 8 || length > file.size() - 8)

@@ -51,4 +51,59 @@ inline void name_wan_as_diffusers(std::vector<FileTensor>& tensors) {
   }
 }
 
+// Those of Wan 2.2 Animate with `halvings` blocks in its motion encoder: keys and values of a face
+// become tensors of their own, and biases of filters lose their axes of pixels.
+inline void name_animate_as_diffusers(std::vector<FileTensor>& tensors, int halvings = 2) {
+  name_wan_as_diffusers(tensors);
+  const std::string convs = "motion_encoder.enc.net_app.convs.";
+  const auto replace = [](std::string& name, const std::string& from, const std::string& to) {
+    if (const std::size_t at = name.find(from); at != std::string::npos)
+      name.replace(at, from.size(), to);
+  };
+  std::vector<FileTensor> all;
+  for (FileTensor tensor : tensors) {
+    std::string& name = tensor.name;
+    if (name.find(".net_app.") != std::string::npos && name.ends_with(".bias"))
+      tensor.shape = {tensor.shape[1]};
+    replace(name, "motion_encoder.dec.direction.weight", "motion_encoder.motion_synthesis_weight");
+    replace(name, "motion_encoder.enc.fc.", "motion_encoder.motion_network.");
+    replace(name, convs + "0.0.", "motion_encoder.conv_in.");
+    replace(name, convs + "0.1.", "motion_encoder.conv_in.act_fn.");
+    replace(name, convs + std::to_string(halvings + 1) + ".weight",
+            "motion_encoder.conv_out.weight");
+    for (int k = 0; k < halvings; ++k) {
+      const std::string here = convs + std::to_string(k + 1) + ".",
+                        there = "motion_encoder.res_blocks." + std::to_string(k) + ".";
+      replace(name, here + "conv1.0.", there + "conv1.");
+      replace(name, here + "conv1.1.", there + "conv1.act_fn.");
+      replace(name, here + "conv2.1.", there + "conv2.");
+      replace(name, here + "conv2.2.", there + "conv2.act_fn.");
+      replace(name, here + "skip.1.", there + "conv_skip.");
+    }
+    if (name.starts_with("face_encoder.")) replace(name, ".conv.", ".");
+    if (!name.starts_with("face_adapter.")) {
+      all.push_back(std::move(tensor));
+      continue;
+    }
+    replace(name, ".fuser_blocks.", ".");
+    replace(name, ".q_norm.", ".norm_q.");
+    replace(name, ".k_norm.", ".norm_k.");
+    replace(name, ".linear1_q.", ".to_q.");
+    replace(name, ".linear2.", ".to_out.");
+    if (name.find(".linear1_kv.") == std::string::npos) {
+      all.push_back(std::move(tensor));
+      continue;
+    }
+    for (const bool is_key : {true, false}) {
+      FileTensor half = tensor;
+      half.shape[0] /= 2;
+      const std::size_t bytes = tensor.bytes.size() / 2;
+      half.bytes = tensor.bytes.substr(is_key ? 0 : bytes, bytes);
+      replace(half.name, ".linear1_kv.", is_key ? ".to_k." : ".to_v.");
+      all.push_back(std::move(half));
+    }
+  }
+  tensors = std::move(all);
+}
+
 }  // namespace heddle::test

@@ -1,0 +1,383 @@
+"""Small model files with random weights, under the names that the workflows of videos ask for: tensors
+named, typed and packed as in the published files, with fewer layers and narrower.
+
+    small_files.py OUT [FILE ...]
+
+writes OUT/FOLDER/NAME.safetensors of each, or of the FILEs named (such as vae/wan_2.1_vae), and the
+vocabulary OUT/tokenizers/llama3. Needs nothing but Python. `SMALL` says how each file is made.
+"""
+
+import json
+import os
+import random
+import re
+import struct
+import sys
+from pathlib import Path
+
+GOLDENS = Path(__file__).resolve().parent.parent / "plugins" / "goldens"
+sys.path.insert(0, str(GOLDENS))
+import flux_headers  # noqa: E402
+from small_numbers import bytes_of  # noqa: E402
+
+TOKENIZERS = GOLDENS.parent / "encoders" / "tokenizer" / "data"
+FILES = flux_headers.FILES
+
+# Widths in the published files, and here; the same in files that are called together.
+TEXT, SEEN = 64, 64
+WAN = {5120: 256, 13824: 512, 30720: 1536, 1536: 256, 8960: 320, 9216: 1536, 1280: SEEN, 4096: TEXT}
+T5 = {4096: TEXT, 10240: 96, 64: 4}
+WAN_VAE = {96: 8, 192: 16, 384: 32, 768: 64, 1152: 96}
+VISION_H = {1280: SEEN, 5120: 128, 1024: 32}
+SIGLIP = {1152: 144, 4304: 96}
+HUNYUAN15 = {2048: 256, 6144: 768, 4096: 512, 8192: 512, 12288: 1536, 1472: 64, 3584: 128, 1152: 144}
+HUNYUAN15_VAE = {1024: 64, 512: 32, 256: 16, 128: 8, 8192: 512, 4096: 256}
+BYT5 = {1472: 64, 3584: 96}
+QWEN25 = {3584: 128, 512: 128, 18944: 256, 1280: 64, 3840: 192, 3420: 96, 5120: 256}
+HUNYUAN = {3072: 256, 9216: 768, 12288: 512, 6144: 512, 18432: 1536, 21504: 1280, 15360: 768, 768: 64}
+HUNYUAN_VAE = {128: 32, 256: 64, 512: 128}
+CLIP_L = {768: 64, 3072: 128}
+GEMMA = {3840: 256, 4096: 512, 2048: 256, 15360: 256}
+LTXV = {2048: 128, 8192: 256, 12288: 768, 4096: TEXT}
+GEMMA_LAYERS = 4
+
+
+def small(tensors, sizes, layers=()):
+    """Tensors with other sizes and fewer numbered modules; layers: pairs of what is before the number,
+    and how many stay."""
+    out = {}
+    for name, (dtype, shape) in tensors.items():
+        numbers = [(re.search(rf"(?:^|\.){at}\.(\d+)\.", name), keep) for at, keep in layers]
+        if all(found is None or int(found[1]) < keep for found, keep in numbers):
+            out[name] = (dtype, tuple(sizes.get(size, size) for size in shape))
+    return out
+
+
+def golden(folder, model, dtype="BF16", sizes=None, prefix=""):
+    """A model of shapes.json."""
+    told = json.loads((GOLDENS / folder / "shapes.json").read_text(encoding="utf-8"))[model]
+    shapes = {name: shape[0] if isinstance(shape[0], list) else shape for name, shape in told.items()}
+    plain = flux_headers.expanded({name: (dtype, shape) for name, shape in shapes.items()})
+    return {prefix + name: what for name, what in small(plain, sizes or {}).items()}
+
+
+def is_inner(name, shape):
+    return len(shape) == 2 and re.search(r"\.\d+\..*\.weight$", name) is not None
+
+
+def told(module, text):
+    return {module + ".comfy_quant": ("U8", (len(text),), text.encode())}
+
+
+def in_8_bits(tensors):
+    """Matrices of numbered modules as the published files of the name int8_convrot have them."""
+    out = {}
+    for name, (dtype, shape) in tensors.items():
+        is_packed = is_inner(name, shape) and shape[1] % 256 == 0
+        out[name] = ("I8" if is_packed else dtype, shape)
+        if is_packed:
+            module = name.removesuffix(".weight")
+            out[module + ".weight_scale"] = ("F32", (shape[0], 1))
+            out |= told(module, '{"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 256}')
+    return out
+
+
+def in_4_bits(tensors):
+    """As fp4_mixed: what goes down is in 8 bits."""
+    out = {}
+    for name, (dtype, shape, *content) in tensors.items():
+        module = name.removesuffix(".weight")
+        if not is_inner(name, shape):
+            out[name] = (dtype, shape, *content)
+        elif name.endswith("down_proj.weight"):
+            out |= {name: ("F8_E4M3", shape), module + ".weight_scale": ("F32", ())}
+            out |= told(module, '{"format": "float8_e4m3fn"}')
+        else:
+            rows, columns = shape
+            out[name] = ("U8", (rows, columns // 2))
+            out[module + ".weight_scale"] = ("F8_E4M3", (-(-rows // 128) * 128, -(-columns // 64) * 4))
+            out[module + ".weight_scale_2"] = ("F32", ())
+            out |= told(module, '{"format": "nvfp4"}')
+    return out
+
+
+def in_fp8(tensors):
+    out = {}
+    for name, (dtype, shape) in tensors.items():
+        is_packed = is_inner(name, shape) and ".transformer_blocks." in name
+        out[name] = ("F8_E4M3" if is_packed else dtype, shape)
+        if is_packed:
+            for scale in ("weight_scale", "input_scale"):
+                out[name.removesuffix("weight") + scale] = ("F32", ())
+    return out
+
+
+def with_vocabulary(tensors, file, rows, key):
+    content = file.read_bytes()
+    out = {name: what for name, what in tensors.items() if name != "spiece_model"}
+    out[key] = (out[key][0], (rows, out[key][1][1]))
+    return {**out, "spiece_model": ("U8", (len(content),), content)}
+
+
+def lora(tensors, prefix="diffusion_model.", cut="", rank=4, inside=r"blocks\.\d+\."):
+    """Of a file's blocks, by the names that ComfyUI's own files have."""
+    out = {}
+    for name, (_, shape, *_) in tensors.items():
+        if len(shape) == 2 and name.endswith(".weight") and re.search(inside, name):
+            module = prefix + name.removeprefix(cut).removesuffix(".weight")
+            out[module + ".lora_A.weight"] = ("BF16", (rank, shape[1]))
+            out[module + ".lora_B.weight"] = ("BF16", (shape[0], rank))
+    return out
+
+
+def wan(file, layers=(("blocks", 4), ("vace_blocks", 2))):
+    out = small(FILES[f"diffusion_models/{file}"](), WAN, layers)
+    camera = "control_adapter.conv.weight"
+    if camera in out:  # 6 numbers of a camera in 16 x 16 pixels, not a width
+        dtype, (rows, _, *side) = out[camera]
+        out[camera] = (dtype, (rows, 1536, *side))
+    return out
+
+
+def umt5(file):
+    rows = golden("umt5", "text")["shared.weight"][1][0]
+    plain = small(FILES[f"text_encoders/{file}"](), T5, (("block", 3),))
+    return with_vocabulary(plain, GOLDENS / "umt5" / "spiece.model", rows, "shared.weight")
+
+
+def llama():
+    """Its width is what it is told by. One head, and the words of its golden."""
+    rows = golden("hunyuan_first", "llama")["model.embed_tokens.weight"][1][0]
+    out = {}
+    for name, (dtype, shape) in small(FILES["text_encoders/llava_llama3_fp8_scaled"](), {}, (("layers", 4),)).items():
+        sizes = {128320: rows, 14336: 64, 1024: 128}
+        shape = tuple(sizes.get(size, size) for size in shape)
+        if name.endswith("q_proj.weight"):
+            shape = (128, shape[1])
+        if name.endswith("o_proj.weight"):
+            shape = (shape[0], 128)
+        out[name] = (dtype, shape)
+    return out
+
+
+def gemma():
+    plain = small(FILES["text_encoders/gemma_3_12B_it"](), GEMMA, (("layers", GEMMA_LAYERS),))
+    return with_vocabulary(plain, TOKENIZERS / "bpe.model", 400, "model.embed_tokens.weight")
+
+
+def hunyuan15_vae():
+    """Its numbers of channels of a latent stay, but where they are a fourth of the next channels."""
+    out = small(FILES["vae/hunyuanvideo15_vae_fp16"](), HUNYUAN15_VAE)
+    for name, (dtype, shape) in out.items():
+        if "downsample" in name and shape[0] == 64:
+            out[name] = (dtype, (64 // 16, *shape[1:]))
+    return out
+
+
+def ltxv(vae):
+    layers = (("transformer_blocks", 2),)
+    plain = small(FILES["diffusion_models/ltx-video-2b-v0.9"](), LTXV, layers)
+    parts = {"model.diffusion_model." + name: what for name, what in plain.items()}
+    return parts | of_128_channels(golden(*vae, prefix="vae."))
+
+
+def of_128_channels(tensors):
+    """An autoencoder of eight channels with as many as LTX's."""
+    out = {}
+    for name, (dtype, shape) in tensors.items():
+        if shape[0] == 8 and "per_channel_statistics" in name:
+            shape = (128,)
+        if shape[0] == 9 and "encoder.conv_out" in name:
+            shape = (129, *shape[1:])
+        if name.endswith("decoder.conv_in.conv.weight") and shape[1] == 8:
+            shape = (shape[0], 128, *shape[2:])
+        out[name] = (dtype, shape)
+    if any("time_embedder" in name for name in tensors):
+        out["vae.decoder.timestep_scale_multiplier"] = ("F32", ())
+    return out
+
+
+WIDTH = GEMMA[3840]
+STATES = WIDTH * (GEMMA_LAYERS + 1)
+AUDIO_VAE = {
+    "model": {"params": {"ddconfig": {"mel_bins": 16}}},
+    "preprocessing": {"stft": {"filter_length": 256, "hop_length": 40}},
+}
+STAGES = {
+    "vocoder": {"upsample_rates": [5, 2], "resblock_dilation_sizes": [[1, 3], [1, 3]], "use_tanh_at_final": False},
+    "bwe": {
+        "upsample_rates": [5, 3],
+        "resblock_dilation_sizes": [[1, 3], [1, 3]],
+        "apply_final_activation": False,
+        "hop_length": 5,
+        "input_sampling_rate": 16000,
+        "output_sampling_rate": 48000,
+    },
+}
+
+
+def ltx2():
+    config = {"transformer": {"num_attention_heads": 4, "audio_num_attention_heads": 4}, "audio_vae": AUDIO_VAE}
+    parts = (
+        golden("ltx2_text", "projected", sizes={24: WIDTH, 336: STATES, 96: 4 * WIDTH})
+        | golden("ltx2_whole", "transformer", sizes={24: WIDTH})
+        | golden("ltx2_whole", "vae", prefix="vae.")
+        | golden("ltx2_audio", "vae", prefix="audio_vae.")
+        | golden("ltx2_audio", "vocoder", "F32", prefix="vocoder.")
+    )
+    return parts, config
+
+
+def ltx23():
+    transformer = golden("ltx2", "three", prefix="model.diffusion_model.", sizes={12: 16, 16: 128})
+    wide, narrow = (transformer[f"model.diffusion_model.{at}patchify_proj.weight"][1][0] for at in ("", "audio_"))
+    heads = {f"{at}num_attention_heads": 2 for at in ("", "audio_", "connector_", "audio_connector_")}
+    config = {"transformer": heads, "audio_vae": AUDIO_VAE, "vocoder": STAGES}
+    at = "text_embedding_projection."
+    parts = {
+        at + "video_aggregate_embed.weight": ("BF16", (wide, STATES)),
+        at + "video_aggregate_embed.bias": ("BF16", (wide,)),
+        at + "audio_aggregate_embed.weight": ("BF16", (narrow, STATES)),
+        at + "audio_aggregate_embed.bias": ("BF16", (narrow,)),
+    }
+    parts |= (
+        golden("ltx2", "three_text")
+        | transformer
+        | of_128_channels(golden("ltxv_later_vae", "2.3", prefix="vae."))
+        | golden("ltx2_audio", "vae", prefix="audio_vae.")
+        | golden("ltx2_audio", "stages", "F32", prefix="vocoder.")
+    )
+    return parts, config
+
+
+def ltx2_lora(checkpoint):
+    return lora(checkpoint()[0], cut="model.diffusion_model.", inside=r"\.transformer_blocks\.\d+\.")
+
+
+SMALL = {}
+
+
+def add(name, make):
+    SMALL[name] = make
+
+
+for name in (
+    "wan2.1_t2v_1.3B_fp16",
+    "wan2.1_t2v_14B_fp8_scaled",
+    "wan2.1_i2v_480p_14B_fp16",
+    "wan2.1_i2v_720p_14B_fp16",
+    "wan2.1_flf2v_720p_14B_fp16",
+    "wan2.1_vace_1.3B_fp16",
+    "wan2.1_vace_14B_fp16",
+    "wan2.1_fun_control_1.3B_bf16",
+    "wan2.1_fun_camera_v1.1_1.3B_bf16",
+    "wan2.1_fun_camera_v1.1_14B_bf16",
+    *(
+        f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"
+        for kind in ("t2v", "i2v", "fun_inpaint", "fun_control")
+        for noise in ("high", "low")
+    ),
+):
+    add(f"diffusion_models/{name}", lambda name=name: wan(name))
+for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
+    add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
+for name in ("umt5_xxl_fp8_e4m3fn_scaled", "umt5_xxl_fp16"):
+    add(f"text_encoders/{name}", lambda name=name: umt5(name))
+for name in ("wan_2.1_vae", "Wan2_1_VAE_bf16", "wan_alpha_2.1_vae_rgb_channel", "wan_alpha_2.1_vae_alpha_channel"):
+    add(f"vae/{name}", lambda name=name: small(FILES[f"vae/{name}"](), WAN_VAE))
+for name, of in (
+    ("Wan21_CausVid_14B_T2V_lora_rank32", "wan2.1_t2v_14B_fp8_scaled"),
+    ("Wan21_CausVid_bidirect2_T2V_1_3B_lora_rank32", "wan2.1_t2v_1.3B_fp16"),
+    ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.1_t2v_14B_fp8_scaled"),
+    ("lightx2v_I2V_14B_480p_cfg_step_distill_rank64_bf16", "wan2.1_i2v_480p_14B_fp16"),
+    ("wan_alpha_2.1_rgba_lora", "wan2.1_t2v_14B_fp8_scaled"),
+    *((f"wan2.2_{kind}_lightx2v_4steps_lora_{version}_{noise}_noise", f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled")
+      for kind in ("t2v", "i2v") for version in ("v1", "v1.1") for noise in ("high", "low")),
+):
+    add(f"loras/{name}", lambda of=of: lora(wan(of)))
+add("clip_vision/clip_vision_h", lambda: small(FILES["clip_vision/clip_vision_h"](), VISION_H, (("layers", 3),)))
+SIGLIP_FILE = "clip_vision/sigclip_vision_patch14_384"
+add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 2),)))
+for name in ("hunyuanvideo1.5_720p_i2v_fp16", "hunyuanvideo1.5_720p_t2v_fp16"):
+    at = f"diffusion_models/{name}"
+    add(at, lambda at=at: small(FILES[at](), HUNYUAN15, (("double_blocks", 2),)))
+for at, sizes, layers in (
+    ("text_encoders/byt5_small_glyphxl_fp16", BYT5, (("block", 2),)),
+    ("text_encoders/qwen_2.5_vl_7b_fp8_scaled", QWEN25, (("layers", 4), ("blocks", 2))),
+    ("text_encoders/clip_l", CLIP_L, (("layers", 3),)),
+    ("text_encoders/t5xxl_fp16", T5, (("block", 2),)),
+    ("diffusion_models/hunyuan_video_t2v_720p_bf16", HUNYUAN, (("double_blocks", 2), ("single_blocks", 2))),
+    ("vae/hunyuan_video_vae_bf16", HUNYUAN_VAE, ()),
+):
+    add(at, lambda at=at, sizes=sizes, layers=layers: small(FILES[at](), sizes, layers))
+add("vae/hunyuanvideo15_vae_fp16", hunyuan15_vae)
+add("text_encoders/llava_llama3_fp8_scaled", llama)
+add("text_encoders/gemma_3_12B_it", gemma)
+add("text_encoders/gemma_3_12B_it_fp4_mixed", lambda: in_4_bits(gemma()))
+add("checkpoints/ltx-video-2b-v0.9", lambda: ltxv(("ltxv_vae", "flow")))
+add("checkpoints/ltx-video-2b-v0.9.5", lambda: ltxv(("ltxv_later_vae", "0.9.5")))
+add("checkpoints/ltx-2-19b-dev", ltx2)
+add("checkpoints/ltx-2-19b-dev-fp8", lambda: (in_fp8(ltx2()[0]), ltx2()[1]))
+for name in ("ltx-2.3-22b-dev-fp8", "ltx-2.3-22b-distilled-fp8"):
+    add(f"checkpoints/{name}", lambda: (in_fp8(ltx23()[0]), ltx23()[1]))
+for name in ("ltx-2-19b-distilled-lora-384", "ltx-2-19b-lora-camera-control-dolly-left", "ltx2-squish"):
+    add(f"loras/{name}", lambda: ltx2_lora(ltx2))
+for name in (
+    "ltx-2.3-22b-ic-lora-ingredients-0.9",
+    "ltx-2.3-id-lora-talkvid-3k",
+    "ltx2.3-transition",
+    "ltx_2.3_22b_distilled_1.1_lora_dynamic_fro09_avg_rank_111_bf16",
+):
+    add(f"loras/{name}", lambda: ltx2_lora(ltx23))
+add(
+    "loras/gemma-3-12b-it-abliterated_lora_rank64_bf16",
+    lambda: lora(gemma(), "text_encoders.transformer.", inside=r"layers\.\d+\."),
+)
+for name, scale in (("ltx-2-spatial-upscaler-x2-1.0", None), ("ltx-2.3-spatial-upscaler-x2-1.1", 2.0)):
+    kind = "plain" if scale is None else "rational"
+    add(
+        f"latent_upscale_models/{name}",
+        lambda kind=kind, scale=scale: (
+            golden("latent_upsamplers", kind, sizes={8: 128, 288: 128}),
+            {} if scale is None else {"rational_spatial_scale": scale},
+        ),
+    )
+
+
+def write(root, name, ending="safetensors"):
+    """OUT/NAME.ENDING, a safetensors file."""
+    made = SMALL[name]()
+    tensors, config = made if isinstance(made, tuple) else (made, None)
+    header, data, source = {"__metadata__": {"format": "pt"}}, [], random.Random(name)
+    if config:
+        header["__metadata__"]["config"] = json.dumps(config)
+    at = 0
+    for tensor, (dtype, shape, *content) in tensors.items():
+        one = content[0] if content else bytes_of(tensor, dtype, shape, tensors, source)
+        header[tensor] = {"dtype": dtype, "shape": list(shape), "data_offsets": [at, at + len(one)]}
+        at += len(one)
+        data.append(one)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    path = Path(root) / f"{name}.{ending}"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"".join([struct.pack("<Q", len(text)), text, *data]))
+    return path
+
+
+def write_tokenizers(root):
+    folder = Path(root) / "tokenizers" / "llama3"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "tokenizer.json").write_bytes((GOLDENS / "hunyuan_first" / "tokenizer.json").read_bytes())
+
+
+def main():
+    root, *names = sys.argv[1:]
+    write_tokenizers(root)
+    for name in names or SMALL:
+        path = write(root, name)
+        print(f"{path}: {os.path.getsize(path)} bytes")
+
+
+if __name__ == "__main__":
+    main()
