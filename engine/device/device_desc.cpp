@@ -79,6 +79,7 @@ std::pair<std::string_view, std::string_view> missing_function_to_share(
       {"share", sharing->share != nullptr},
       {"map", sharing->map != nullptr},
       {"unmap", sharing->unmap != nullptr},
+      {"taken", sharing->taken != nullptr},
   };
   for (const auto& [function, is_there] : functions)
     if (!is_there) return {HEDDLE_DEVICE_SHARING, function};

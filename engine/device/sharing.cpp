@@ -1,5 +1,7 @@
 #include "engine/device/sharing.h"
 
+#include <algorithm>
+
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -26,6 +28,10 @@ const heddle_device_sharing* sharing_of(const heddle_device_desc& desc) {
 bool can_share(const Device& device) {
   const heddle_device_sharing* const table = sharing_of(device.desc());
   return table != nullptr && table->is_possible(device.raw()) != 0;
+}
+
+std::uint64_t shared_bytes(const Device& device, std::uint64_t bytes) {
+  return std::max(bytes, table_of(device).taken(device.raw(), bytes));
 }
 
 std::byte* allocate_shared(const Device& device, std::size_t bytes) {

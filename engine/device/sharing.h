@@ -14,6 +14,8 @@ bool can_share(const Device& device);
 
 // Of all that follows, REQUIRES: can_share(). Throw what the device says.
 //
+// What so many bytes take of the device's memory: as many, or more.
+std::uint64_t shared_bytes(const Device& device, std::uint64_t bytes);
 // Goes by Device::free().
 std::byte* allocate_shared(const Device& device, std::size_t bytes);
 // What another process maps it by; its descriptor is the caller's to close.

@@ -26,12 +26,12 @@ class PlainEnd final : public ValueEnd {
 
 }  // namespace
 
-DeviceBuffer::DeviceBuffer(DeviceState& state, std::uint64_t bytes, std::string_view what,
-                           Reservation* claim)
+DeviceBuffer::DeviceBuffer(DeviceState& state, std::uint64_t bytes, std::uint64_t takes,
+                           std::string_view what, Reservation* claim)
     : device_(state.share_device()),
       ledger_(state.share_ledger()),
       state_(&state),
-      taken_(ledger_->take(bytes, what, claim)),
+      taken_(ledger_->take(takes, what, claim)),
       bytes_(bytes),
       id_(next_shared_id()) {
   taken_.tag({MemoryKind::values, 0});
@@ -41,8 +41,9 @@ std::shared_ptr<DeviceBuffer> DeviceBuffer::make(DeviceState& state, std::uint64
                                                  std::string_view what, Reservation* claim) {
   const std::uint64_t bytes = state.pool().rounded(asked);
   if (bytes < asked) throw state.ledger().out_of_memory(asked, what);
+  const std::uint64_t takes = shared_bytes(state.device(), bytes);
   const auto take = [&] {
-    return std::shared_ptr<DeviceBuffer>(new DeviceBuffer(state, bytes, what, claim));
+    return std::shared_ptr<DeviceBuffer>(new DeviceBuffer(state, bytes, takes, what, claim));
   };
   std::shared_ptr<DeviceBuffer> made = take();
   // The driver may refuse what the ledger has given, as in Pool::allocate_chunk().
@@ -53,9 +54,9 @@ std::shared_ptr<DeviceBuffer> DeviceBuffer::make(DeviceState& state, std::uint64
       if (error.code() != Code::out_of_memory) throw;
       if (is_last) {
         made->taken_.give_back_refused();
-        throw state.ledger().out_of_memory(bytes, what, error.what());
+        throw state.ledger().out_of_memory(takes, what, error.what());
       }
-      is_last = !state.ledger().after_refusal(bytes);
+      is_last = !state.ledger().after_refusal(takes);
     }
   }
   state.add_guest(made);

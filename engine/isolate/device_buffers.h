@@ -30,7 +30,9 @@ class DeviceBuffer final : public DeviceGuest {
   void leave() noexcept override;
 
  private:
-  DeviceBuffer(DeviceState& state, std::uint64_t bytes, std::string_view what, Reservation* claim);
+  // takes: of the device's memory.
+  DeviceBuffer(DeviceState& state, std::uint64_t bytes, std::uint64_t takes, std::string_view what,
+               Reservation* claim);
   void free() noexcept;
 
   const std::shared_ptr<const Device> device_;

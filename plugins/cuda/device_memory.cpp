@@ -230,6 +230,11 @@ bool can_share_device_memory(int ordinal) {
   return is_supported != 0 && !refused().ordinals.contains(ordinal);
 }
 
+std::uint64_t shareable_bytes(int ordinal, std::uint64_t bytes) {
+  const std::size_t granularity = granularity_of(ordinal);
+  return granularity == 0 ? bytes : whole_pieces(bytes, granularity);
+}
+
 cudaError_t allocate_shareable_memory(int ordinal, std::size_t bytes, void** out) {
   if (!can_share_device_memory(ordinal)) return cudaErrorNotSupported;
   const CUresult result =

@@ -7,6 +7,7 @@
 #include <cuda_runtime.h>
 
 #include <cstddef>
+#include <cstdint>
 
 namespace heddle::cuda {
 
@@ -26,6 +27,8 @@ void free_device_memory(void* memory);
 
 // Whether the driver says that the card can, and has never refused it. Needs cuInit alone.
 bool can_share_device_memory(int ordinal);
+// What allocate_shareable_memory() takes for so many bytes.
+std::uint64_t shareable_bytes(int ordinal, std::uint64_t bytes);
 
 // As allocate_device_memory(), rounded up to the driver's granularity, 2 MiB on today's cards.
 // cudaErrorNotSupported: it is refused here.

@@ -41,6 +41,12 @@ std::int32_t is_possible(heddle_device* device) {
   return ordinal >= 0 && can_share_device_memory(ordinal) ? 1 : 0;
 }
 
+std::uint64_t taken(heddle_device* device, std::uint64_t bytes) {
+  const int ordinal = driver::ordinal_of(as_device(device).card().uuid);
+  const bool is_absurd = bytes > std::numeric_limits<std::size_t>::max() / 4;
+  return ordinal < 0 || is_absurd ? bytes : shareable_bytes(ordinal, bytes);
+}
+
 heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
   return on(self, [&] {
@@ -110,8 +116,12 @@ void unmap(heddle_device* device, void* mapped) {
 }  // namespace
 
 const heddle_device_sharing* sharing_table() {
-  static constexpr heddle_device_sharing table = {
-      .is_possible = is_possible, .alloc = alloc, .share = share, .map = map, .unmap = unmap};
+  static constexpr heddle_device_sharing table = {.is_possible = is_possible,
+                                                  .alloc = alloc,
+                                                  .share = share,
+                                                  .map = map,
+                                                  .unmap = unmap,
+                                                  .taken = taken};
   return &table;
 }
 

@@ -310,11 +310,12 @@ AT(heddle_shared_memory, descriptor, 4);
 AT(heddle_shared_memory, bytes, 8);
 AT(heddle_shared_memory, token_bytes, 16);
 AT(heddle_shared_memory, token, 24);
-SIZE(heddle_device_sharing, 40);
+SIZE(heddle_device_sharing, 48);
 AT(heddle_device_sharing, alloc, 8);
 AT(heddle_device_sharing, share, 16);
 AT(heddle_device_sharing, map, 24);
 AT(heddle_device_sharing, unmap, 32);
+AT(heddle_device_sharing, taken, 40);
 
 // Of the C face: what comes later stands at the end.
 SIZE(heddle_engine_options, 336);

@@ -187,6 +187,8 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       result.peer_reads = value.flag();
     } else if (key == "shares") {
       result.shares = value.flag();
+    } else if (key == "shared_piece") {
+      result.shared_piece = std::max<std::uint64_t>(value.bytes(), 1);
     } else if (key == "integrated") {
       result.integrated = value.of_device(index).flag();
     } else if (key == "kernels") {
@@ -203,7 +205,7 @@ void read_into(Configuration& result, std::int64_t& count, std::uint32_t index,
       device::fail(HEDDLE_INVALID_ARGUMENT, "unknown option '", key,
                    "'. Known options: bandwidth, compute, count, flops, integrated, kernels, "
                    "launch_seconds, links, memory, name, op_seconds, "
-                   "pace, peer, peer_reads, shares, shuffle, threads");
+                   "pace, peer, peer_reads, shared_piece, shares, shuffle, threads");
     }
   });
   if (speeds_differ && !is_named)

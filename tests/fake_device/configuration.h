@@ -27,6 +27,7 @@
 //                     (false)
 //   "kernels", "compute", "threads"  as of the cpu device that computes ("all", its choice, 1)
 //   "shares"          false: it shares no memory with other processes (true)
+//   "shared_piece"    bytes of which memory that is shared takes a multiple ("1 B")
 //   "integrated"      true: it says that it is part of the host's processor (false). What is told
 //                     before a device is opened comes from the environment's options only
 //   "shuffle"         a seed: work runs as late and in as random an order as its streams and events
@@ -57,7 +58,7 @@ struct LinkSpeed {
 // Over 15 members: options of a test, each by itself and with a default.
 struct Configuration {
   std::string name = "fake";
-  std::uint64_t memory = std::uint64_t{16} << 30;
+  std::uint64_t memory = std::uint64_t{16} << 30, shared_piece = 1;
   double flops = 1e12, bandwidth = 1e12, launch_seconds = 1e-6, pace = 0;
   std::map<std::string, double> op_seconds;
   LinkSpeed host{16e9, 1e-5}, peer{64e9, 5e-6};

@@ -32,6 +32,11 @@ std::int32_t is_possible(heddle_device* device) {
   return as_device(device).configuration().shares ? 1 : 0;
 }
 
+std::uint64_t taken(heddle_device* device, std::uint64_t bytes) {
+  const std::uint64_t piece = as_device(device).configuration().shared_piece;
+  return (std::max<std::uint64_t>(bytes, 1) + piece - 1) / piece * piece;
+}
+
 heddle_status* alloc(heddle_device* device, std::size_t bytes, void** out) {
   Device& self = as_device(device);
   return guard(self, [&] {
@@ -83,8 +88,12 @@ void unmap(heddle_device* device, void* mapped) {
   self.host()->status_free(status);
 }
 
-constexpr heddle_device_sharing kSharing = {
-    .is_possible = is_possible, .alloc = alloc, .share = share, .map = map, .unmap = unmap};
+constexpr heddle_device_sharing kSharing = {.is_possible = is_possible,
+                                            .alloc = alloc,
+                                            .share = share,
+                                            .map = map,
+                                            .unmap = unmap,
+                                            .taken = taken};
 
 }  // namespace
 

@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(an_extension_that_lacks_a_function_is_named_with_it) {
   check(HEDDLE_DEVICE_CANCEL, {"set"});
   check(HEDDLE_DEVICE_IDENTITY, {"identify"});
   check(HEDDLE_DEVICE_CONTEXT, {"is_made", "release"});
-  check(HEDDLE_DEVICE_SHARING, {"is_possible", "alloc", "share", "map", "unmap"});
+  check(HEDDLE_DEVICE_SHARING, {"is_possible", "alloc", "share", "map", "unmap", "taken"});
 }
 
 BOOST_AUTO_TEST_CASE(an_extension_of_another_revision_is_not_taken) {

@@ -221,6 +221,21 @@ BOOST_AUTO_TEST_CASE(the_budget_of_the_device_is_held) {
   BOOST_TEST(control->peak_bytes(0) <= 8 * kTensor);
 }
 
+// A driver gives such memory in large pieces, and the ledger counts what they take.
+BOOST_AUTO_TEST_CASE(a_small_tensor_counts_as_the_piece_that_it_takes) {
+  constexpr std::uint64_t kPiece = std::uint64_t{1} << 20;
+  const test::Fakes fakes(R"({"shared_piece": "1MiB"})");
+  engine::DeviceState& state = fakes.state();
+  const auto small = engine::DeviceBuffer::make(state, 1000, "a test");
+  BOOST_TEST(small->bytes() < kPiece);
+  BOOST_TEST(state.ledger().report().taken == kPiece);
+  {
+    const auto more = engine::DeviceBuffer::make(state, kPiece + 1, "a test");
+    BOOST_TEST(state.ledger().report().taken == 3 * kPiece);
+  }
+  BOOST_TEST(state.ledger().report().taken == kPiece);
+}
+
 // What the engine's ends do without a worker: memory is the device's until work on it is done, and
 // goes where the device does, whoever holds it still.
 BOOST_AUTO_TEST_CASE(memory_goes_with_its_device_at_the_latest) {

@@ -42,6 +42,8 @@ typedef struct heddle_device_sharing {
   heddle_status* (*map)(heddle_device*, const heddle_shared_memory*, int32_t writable, void** out);
   /* After the work that uses it is done. The memory stays with whoever has it. [any] */
   void (*unmap)(heddle_device*, void* mapped);
+  /* What alloc() of so many bytes takes of the device's memory: as many, or more. [any] */
+  uint64_t (*taken)(heddle_device*, uint64_t bytes);
 } heddle_device_sharing;
 
 #ifdef __cplusplus
