@@ -38,6 +38,15 @@ BOOST_AUTO_TEST_CASE(its_tensor_node_makes_a_picture_darker) {
              boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(its_node_in_host_memory_turns_pictures_around) {
+  NodeRunner runner(guide_options());
+  const Array pictures{{2, 1, 3, 2}, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}};
+  const Array turned = runner.run("guide.mirror", {{"image", pictures}}).array("IMAGE");
+  BOOST_TEST(turned.shape == pictures.shape, boost::test_tools::per_element());
+  BOOST_TEST(turned.values == (std::vector<float>{5, 6, 3, 4, 1, 2, 11, 12, 9, 10, 7, 8}),
+             boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(its_resumed_node_goes_on_where_it_was_stopped) {
   NodeRunner runner(guide_options());
   BOOST_TEST(runner.run("guide.sum_up", {{"last", 100}}).integer("sum") == 5050);

@@ -233,7 +233,6 @@ inline Tensor attention(Context& ctx, const Tensor& q, const Tensor& k, const Te
   return out;
 }
 
-// bias and residual may be empty.
 // The rows of all ranks along an axis, `total` of them; this rank's begin at `begin`. Alone: x
 // itself.
 inline Tensor all_gather(Context& ctx, const Tensor& x, std::uint32_t axis, std::int64_t begin,
@@ -266,6 +265,7 @@ inline Tensor all_reduce(Context& ctx, const Tensor& x) {
   return out;
 }
 
+// bias and residual may be empty.
 inline void linear_into(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias,
                         heddle_activation f, const Tensor& residual, const Tensor& out) {
   HEDDLE_OP_HANDLE(HEDDLE_OP_LINEAR);

@@ -38,7 +38,9 @@ void test_faults(const char* plugin, const char* fake_devices) {
   for (const testing::Fault fault : {testing::Fault::allocation, testing::Fault::launch}) {
     const auto report =
         runner.inject(fault, "example.my_plugin", {{"image", kPicture}, {"factor", 2.0}});
-    expect(report.passed(), "a fault fails the run, or changes nothing");
+    // A node that works in host memory (HEDDLE_NODE_HOST) has none there: leave this test out.
+    expect(report.struck > 0, "the node allocates and launches on the device");
+    expect(report.wrong.empty(), "a fault fails the run, or changes nothing");
     for (const std::string& wrong : report.wrong) std::fprintf(stderr, "  %s\n", wrong.c_str());
   }
 }
