@@ -118,14 +118,15 @@ bool wait_for_reason(const fs::path& folder, const Files& before, bool reads) {
 }  // namespace
 
 std::vector<std::string> configure_command(const std::string& folder, const std::string& build) {
-  // An installed heddle is a folder above the program; a build folder is the program's.
+  // A build folder is the program's; an installed heddle is a folder above it.
   const fs::path program = engine::program_folder();
+  std::error_code error;
+  const bool is_build = fs::exists(program / "cmake" / "heddleConfig.cmake", error);
   std::vector<std::string> command{
       "cmake", "-S",
       folder,  "-B",
-      build,   cat("-DCMAKE_PREFIX_PATH=", program.string(), ";", program.parent_path().string())};
+      build,   cat("-DCMAKE_PREFIX_PATH=", (is_build ? program : program.parent_path()).string())};
   // CMake's own choice is make, which may not be there; a choice made before stays.
-  std::error_code error;
   if (!fs::exists(fs::path(build) / "CMakeCache.txt", error) &&
       std::getenv("CMAKE_GENERATOR") == nullptr && has_in_path("ninja"))
     command.insert(command.end(), {"-G", "Ninja"});

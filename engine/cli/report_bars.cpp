@@ -62,7 +62,7 @@ class Bars final : public Reporter {
         return above(cat(prefix, node_label(event), ": ", format_seconds(event.seconds)));
       case Event::Kind::node_cached:
         drop(run, event.node);
-        return above(cat(prefix, node_label(event), ": unchanged since an earlier run"));
+        return above(cat(prefix, node_label(event), ": unchanged, not run again"));
       case Event::Kind::file_written:
         return;  // the summary names them all
       case Event::Kind::node_blocked:

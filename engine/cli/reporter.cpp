@@ -35,7 +35,7 @@ class Lines final : public Reporter {
       case Event::Kind::node_done:
         return to_stderr(cat(label, ": done in ", format_seconds(event.seconds)));
       case Event::Kind::node_cached:
-        return to_stderr(cat(label, ": unchanged since an earlier run"));
+        return to_stderr(cat(label, ": unchanged, not run again"));
       case Event::Kind::file_written:
         return to_stderr(cat(label, ": wrote ", engine::printable(event.text)));
       case Event::Kind::node_blocked:

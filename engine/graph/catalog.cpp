@@ -16,6 +16,13 @@ struct NamedDesc {
   const char* name;
 };
 
+// Empty: it has none.
+std::string_view listed_name(const Extension& extension) {
+  const auto* const named = static_cast<const NamedDesc*>(extension.desc);
+  return named->size >= sizeof(NamedDesc) && named->name != nullptr ? named->name
+                                                                    : std::string_view();
+}
+
 bool is_file(const heddle_widget& widget) {
   return widget.kind == HEDDLE_WIDGET_FILE || widget.kind == HEDDLE_WIDGET_FOLDER;
 }
@@ -76,7 +83,16 @@ void Catalog::add(std::string_view kind, Extension extension) {
   auto found = extensions_.find(kind);
   if (found == extensions_.end())
     found = extensions_.emplace(std::string(kind), std::vector<Extension>()).first;
-  found->second.push_back(std::move(extension));
+  std::vector<Extension>& there = found->second;
+  const std::string_view name = listed_name(extension);
+  const auto same = name.empty() ? there.end() : std::ranges::find(there, name, listed_name);
+  if (same == there.end()) {
+    there.push_back(std::move(extension));
+    return;
+  }
+  log(Level::info, cat(quote(name), " of ", kind, " of plugin ", quote(extension.plugin),
+                       " replaces that of plugin ", quote(same->plugin)));
+  *same = std::move(extension);
 }
 
 NodeTypeRef Catalog::find(std::string_view type) const {
@@ -115,10 +131,9 @@ std::vector<std::string> Catalog::choices(const heddle_widget& widget) const {
   }
   if (widget.kind != HEDDLE_WIDGET_CHOICE) return names;
   add_listed(widget, names);
-  for (const Extension& extension : extensions(source_of(widget))) {
-    const auto* named = static_cast<const NamedDesc*>(extension.desc);
-    if (named->size >= sizeof(NamedDesc) && named->name != nullptr) names.emplace_back(named->name);
-  }
+  for (const Extension& extension : extensions(source_of(widget)))
+    if (const std::string_view name = listed_name(extension); !name.empty())
+      names.emplace_back(name);
   return names;
 }
 

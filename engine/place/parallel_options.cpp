@@ -149,9 +149,10 @@ std::vector<std::shared_ptr<const CallLoad>> Options::loads_of(NodeIndex n, std:
                                 : std::make_shared<const CallLoad>(
                                       call_load(*get_model(*spec.model), spec, device.compute));
       } catch (const Error& error) {
-        // The run has the true shapes, and tells the fault where it is one.
-        log(Level::debug,
-            cat(request_.graph.name_of(n), ": a call cannot be estimated: ", error.full()));
+        // The run has the true shapes, and fails there where it is a fault.
+        const std::string refusal =
+            cat(request_.graph.name_of(n), ": its model refuses what is planned: ", error.full());
+        if (std::ranges::find(warnings_, refusal) == warnings_.end()) warnings_.push_back(refusal);
       }
       found = known.emplace(device.compute, std::move(load)).first;
     }

@@ -64,6 +64,23 @@ BOOST_AUTO_TEST_CASE(families_and_extensions_are_listed_in_the_order_they_came) 
   BOOST_TEST(catalog.extensions("none").empty());
 }
 
+BOOST_AUTO_TEST_CASE(what_has_a_name_that_is_there_replaces_it) {
+  struct Named {
+    std::uint32_t size;
+    const char* name;
+  };
+  const Named first{sizeof(Named), "euler"}, other{sizeof(Named), "heun"},
+      second{sizeof(Named), "euler"};
+  Catalog catalog;
+  catalog.add("org.example.names/0", Extension{&first, "p", nullptr});
+  catalog.add("org.example.names/0", Extension{&other, "p", nullptr});
+  catalog.add("org.example.names/0", Extension{&second, "q", nullptr});
+  const auto& names = catalog.extensions("org.example.names/0");
+  BOOST_REQUIRE_EQUAL(names.size(), 2u);
+  BOOST_TEST((names[0].desc == &second && names[1].desc == &other));
+  BOOST_TEST(names[0].plugin == "q");
+}
+
 BOOST_AUTO_TEST_CASE(choices_are_those_of_the_widget_and_those_of_its_registry_kind) {
   struct Named {
     std::uint32_t size;

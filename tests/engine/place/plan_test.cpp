@@ -209,6 +209,29 @@ BOOST_AUTO_TEST_CASE(runs_side_by_side_spread_over_the_devices) {
   BOOST_TEST(runs == std::vector<int>(3, 2), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(a_plan_tells_what_a_model_refuses) {
+  const test::TemporaryFolder folder;
+  const Value model = test::chain_model(folder / "chain.safetensors", 2, 64, {});
+  Question q;
+  auto node = std::make_shared<test::TestNode>("call");
+  node->out("TENSOR");
+  q.graph.nodes.push_back({"call", "", test::type_of(node), false, {}, {}, {}, {}});
+  q.graph.order = {0};
+  q.inferred.nodes.emplace_back();
+  q.inferred.nodes[0].outputs.resize(1);
+  q.inferred.nodes[0].calls.push_back(test::shape_call(model, {.tokens = 8, .steps = 2}, 64));
+  q.topology = test::equal_devices(2, 1e11, 1e-6);
+  PlaceRequest request{q.graph, q.inferred, q.topology, Costs(), {}};
+  BOOST_TEST(place(request).warnings.empty());
+  request.load_of = [](const CallSpec&, heddle_dtype) -> std::shared_ptr<const CallLoad> {
+    throw Error(Code::invalid_argument, "the context is 32 wide, not 64");
+  };
+  const std::vector<std::string> warnings = place(request).warnings;
+  BOOST_REQUIRE_EQUAL(warnings.size(), 1u);
+  BOOST_TEST(warnings.front().find("refuses what is planned: the context is 32 wide, not 64") !=
+             std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_loaders_own_device_input_is_a_hint) {
   auto type = std::make_shared<test::TestNode>("loader", HEDDLE_NODE_DESCRIBES);
   type->in("device", "STRING").out("MODEL");

@@ -19,6 +19,8 @@
 #ifndef HEDDLE_DIFFUSION_SAMPLERS_H
 #define HEDDLE_DIFFUSION_SAMPLERS_H
 
+#include <string.h>
+
 #include "../abi/base.h"
 
 #ifdef __cplusplus
@@ -98,6 +100,15 @@ typedef struct heddle_sampler_run {
   const void* levels;
   double (*percent_to_sigma)(const void* levels, double percent); /* [any] */
 } heddle_sampler_run;
+
+/* The run's option of this name; `otherwise` where it has none. */
+static inline double heddle_sampler_option_of(const heddle_sampler_run* run, const char* name,
+                                              double otherwise) {
+  uint32_t i;
+  for (i = 0; i < run->option_count; ++i)
+    if (strcmp(run->options[i].name, name) == 0) return run->options[i].value;
+  return otherwise;
+}
 
 /* A sampler that chooses its steps as it goes makes attempts. Each is one list of evaluations; the
  * last gives two results, e.next (the one to go on from) and e.start (one of lower order, to
