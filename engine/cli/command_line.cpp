@@ -59,7 +59,10 @@ constexpr CommandSpec kCommands[] = {
     {Command::key, "key", "make, list and remove the API keys of a server's users", kKey, "ACTION",
      "list; add, and the name of a user; remove, and the id of a key", true},
     {Command::make, "new", "make the folder of a plugin, which builds, tests itself and runs", 0,
-     "KIND", "node, sampler, family or device; then the plugin's name, an identifier", true},
+     "KIND",
+     "node, family, device, or another that `heddle new ?` lists; then the plugin's name, an "
+     "identifier",
+     true},
     {Command::develop, "dev",
      "build, test and run the folder of a plugin, again with every change of its files", 0, "DIR",
      "the folder, as new writes it", true},

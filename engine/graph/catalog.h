@@ -34,7 +34,7 @@ class Catalog : public std::enable_shared_from_this<Catalog> {
   enum class Duplicate { refuse, replace };
   void add(NodeTypeRef type, Duplicate duplicate);
   void add(ModelFamily family);
-  // Something with a name, as a sampler, replaces what had it, with an info in the log.
+  // Something with a name replaces what had it, with an info in the log.
   void add(std::string_view kind, Extension extension);
 
   NodeTypeRef find(std::string_view type) const;     // nullptr: unknown
