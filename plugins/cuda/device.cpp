@@ -150,7 +150,7 @@ void Device::make_libraries() {
 void Device::expect_work() noexcept {
   if (is_for_work()) return;
   const std::lock_guard lock(mutex_);
-  if (is_for_work()) return;
+  if (is_for_work() || context_ahead_.joinable()) return;
   expects_work_ = true;
   try {
     context_ahead_ = std::thread([this] {
