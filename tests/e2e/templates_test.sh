@@ -71,8 +71,11 @@ quietly "building the changed device" cmake --build "$build"
 ! ctest --test-dir "$build" -R '^ops$' >said 2>&1 || wrong "a wrong device passes its test"
 grep -q "1 tests failed out of 1" said || { wrong "another test than that of a wrong device fails"; cat said; }
 
-# What a plugin does not release is told by the address sanitizer of its own build; the template leaks nothing.
-if printf 'int main() {}\n' | "$1" -fsanitize=address -x c++ - -o probe 2>/dev/null && ./probe; then
+# What a plugin does not release is told by the address sanitizer of its own build; the template leaks nothing. By g++: clang
+# links the sanitizer to the program alone, whose plugins then do not find it.
+if "$1" --version | grep -q clang; then
+  echo "skipped: templates/leaks: sdk/testing/README.md has g++ for it"
+elif printf 'int main() {}\n' | "$1" -fsanitize=address -x c++ - -o probe 2>/dev/null && ./probe; then
   quietly "heddle new node leaky" "$heddle" new node leaky
   for leaks in no yes; do
     [ $leaks = no ] || sed -i 's/^    ctx\[out\] = /    (void)heddle::services.value->make_int(7);\n&/' leaky/leaky.cpp
