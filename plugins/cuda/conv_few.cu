@@ -139,23 +139,6 @@ __global__ void __launch_bounds__(kThreads) convolve(const __grid_constant__ Con
     }
 }
 
-// A convolution of pictures as one of clips of a frame each.
-heddle_tensor_info with_frames(heddle_tensor_info info, std::uint32_t at) {
-  if (info.rank == 5) return info;
-  for (std::uint32_t axis = info.rank++; axis > at; --axis) {
-    info.shape[axis] = info.shape[axis - 1];
-    info.stride[axis] = info.stride[axis - 1];
-  }
-  info.shape[at] = 1;
-  info.stride[at] = 0;
-  return info;
-}
-heddle_conv3d_attrs over_frames(const heddle_conv2d_attrs& a) {
-  return {{1, a.stride[0], a.stride[1]},
-          {0, a.padding[0], a.padding[1], 0, a.padding[2], a.padding[3]}};
-}
-heddle_conv3d_attrs over_frames(const heddle_conv3d_attrs& a) { return a; }
-
 template <class Attrs>
 struct FewConv {
   static constexpr bool kHasFrames = std::is_same_v<Attrs, heddle_conv3d_attrs>;

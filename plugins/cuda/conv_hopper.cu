@@ -23,27 +23,11 @@ struct Call {
   heddle_conv3d_attrs attrs;
 };
 
-heddle_tensor_info with_frames(heddle_tensor_info info, std::uint32_t at) {
-  if (info.rank == 5) return info;
-  for (std::uint32_t axis = info.rank++; axis > at; --axis) {
-    info.shape[axis] = info.shape[axis - 1];
-    info.stride[axis] = info.stride[axis - 1];
-  }
-  info.shape[at] = 1;
-  info.stride[at] = 0;
-  return info;
-}
-
 Call call_of(const heddle_op_call& call, const heddle_conv3d_attrs& a) {
   const heddle_view* residual = device::operand(call, 3);
   return {with_frames(in(call, 0).info, 1), with_frames(in(call, 1).info, 2),
           with_frames(out(call).info, 1),
           residual != nullptr ? with_frames(residual->info, 1) : heddle_tensor_info{}, a};
-}
-Call call_of(const heddle_op_call& call, const heddle_conv2d_attrs& a) {
-  return call_of(
-      call, heddle_conv3d_attrs{{1, a.stride[0], a.stride[1]},
-                                {0, a.padding[0], a.padding[1], 0, a.padding[2], a.padding[3]}});
 }
 
 // The channels of a pixel side by side, everything else at multiples of 16 bytes (of 16 bits each)
@@ -225,7 +209,7 @@ struct HopperConvolution {
 
   static std::int32_t fits(Device& device, const heddle_op_call& given) {
     constexpr std::int32_t kFits = 25;  // over cuDNN's
-    const Call call = call_of(given, attrs<Attrs>(given));
+    const Call call = call_of(given, over_frames(attrs<Attrs>(given)));
     if ((kHasFrames && sums_frames()) || !can(device, call, given) ||
         operations_of(call) < device.settings().cudnn_flops)
       return 0;
@@ -234,7 +218,7 @@ struct HopperConvolution {
   }
 
   static void run(Stream& stream, const heddle_op_call& given, void*) {
-    const Call call = call_of(given, attrs<Attrs>(given));
+    const Call call = call_of(given, over_frames(attrs<Attrs>(given)));
     const heddle_view* residual = device::operand(given, 3);
     const bool is_aligned = lies_at_16(in(given, 0).data) && lies_at_16(in(given, 1).data) &&
                             lies_at_16(out(given).data) &&

@@ -32,22 +32,17 @@ heddle_status* release_context(heddle_device* device) {
 
 void expect_work(heddle_device* device) { as_device(device).expect_work(); }
 
+constexpr heddle_device_identity kIdentity = {.identify = identify};
+constexpr heddle_device_context kContext = {.is_made = has_context, .release = release_context};
+constexpr heddle_device_ahead kAhead = {.expect_work = expect_work};
+
 }  // namespace
 
-const heddle_device_identity* identity_table() {
-  static constexpr heddle_device_identity table = {.identify = identify};
-  return &table;
-}
-
-const heddle_device_context* context_table() {
-  static constexpr heddle_device_context table = {.is_made = has_context,
-                                                  .release = release_context};
-  return &table;
-}
-
-const heddle_device_ahead* ahead_table() {
-  static constexpr heddle_device_ahead table = {.expect_work = expect_work};
-  return &table;
+const void* identity_extension(std::string_view name) {
+  if (name == HEDDLE_DEVICE_IDENTITY) return &kIdentity;
+  if (name == HEDDLE_DEVICE_CONTEXT) return &kContext;
+  if (name == HEDDLE_DEVICE_AHEAD) return &kAhead;
+  return nullptr;
 }
 
 }  // namespace heddle::cuda

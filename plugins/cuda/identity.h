@@ -2,12 +2,13 @@
 // is told without a context, whether it has one, and that it will need one soon.
 #pragma once
 
+#include <string_view>
+
 #include "heddle/abi/device_ahead.h"
 
 namespace heddle::cuda {
 
-const heddle_device_identity* identity_table();
-const heddle_device_context* context_table();
-const heddle_device_ahead* ahead_table();
+// nullptr: another extension is asked for.
+const void* identity_extension(std::string_view name);
 
 }  // namespace heddle::cuda

@@ -342,11 +342,8 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
-  if (asked == HEDDLE_DEVICE_IDENTITY) return identity_table();
-  if (asked == HEDDLE_DEVICE_CONTEXT) return context_table();
-  if (asked == HEDDLE_DEVICE_AHEAD) return ahead_table();
   if (asked == HEDDLE_DEVICE_SHARING) return sharing_table();
-  return nullptr;
+  return identity_extension(asked);
 }
 
 constexpr heddle_device_desc kDesc = {
