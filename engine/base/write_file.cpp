@@ -19,6 +19,7 @@
 
 #include "engine/base/descriptor.h"
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/guarded.h"
 #include "engine/base/temporary_file.h"
 #include "engine/base/text.h"
@@ -173,13 +174,13 @@ void sweep(const fs::path& folder) {
   const fs::path place = fs::canonical(folder, error);
   if (error || !swept.lock()->insert(place).second) return;
   const auto now = fs::file_time_type::clock::now();
-  for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error)) {
-    const std::string name = at->path().filename().string();
+  for (const FolderEntry& entry : entries_of(place, error)) {
+    const std::string name = entry.name();
     if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) continue;
+    if (entry.is_link() || !entry.is_file()) continue;
     std::error_code gone;
-    if (!fs::is_regular_file(at->symlink_status(gone))) continue;
-    const auto written = at->last_write_time(gone);
-    if (!gone && now - written > kLeftBehind) fs::remove(at->path(), gone);
+    const auto written = fs::last_write_time(entry.path, gone);
+    if (!gone && now - written > kLeftBehind) fs::remove(entry.path, gone);
   }
 }
 

@@ -17,6 +17,7 @@
 #include <system_error>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/own_folder.h"
 #include "engine/base/text.h"
 #include "engine/cli/commands.h"
@@ -68,17 +69,15 @@ using Files = std::map<fs::path, std::pair<fs::file_time_type, std::uintmax_t>>;
 Files files_in(const fs::path& folder) {
   Files found;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    const std::string name = at->path().filename().string();
-    if (name.starts_with(".") || name == "build" || name == "output") {
-      at.disable_recursion_pending();
-      continue;
-    }
+  const auto add = [&](const engine::FolderEntry& entry, int) {
+    const std::string name = entry.name();
+    if (name.starts_with(".") || name == "build" || name == "output") return false;
     std::error_code gone;  // an editor's file may go while we look
-    if (at->is_regular_file(gone))
-      found[at->path()] = {at->last_write_time(gone), at->file_size(gone)};
-  }
+    if (entry.is_file())
+      found[entry.path] = {fs::last_write_time(entry.path, gone), fs::file_size(entry.path, gone)};
+    return true;
+  };
+  engine::walk(folder, engine::Links::stay, add, error);
   return found;
 }
 

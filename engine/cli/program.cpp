@@ -1,10 +1,12 @@
 #include "engine/cli/program.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "engine/base/error.h"
 #include "engine/base/read_file.h"
@@ -267,20 +269,36 @@ int answer(const std::vector<std::string>& arguments) {
   }
 }
 
+// Where memory is so short that not even an error can be told, or thrown as what it is.
+template <typename Call>
+int whatever_memory_there_is(const Call& call) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    constexpr std::string_view kText = "heddle: host memory is exhausted\n";
+    [[maybe_unused]] const ssize_t ignored = ::write(STDERR_FILENO, kText.data(), kText.size());
+    return kExitFailed;
+  }
+}
+
 }  // namespace
 
 int run_program(const std::vector<std::string>& arguments) {
   ::signal(SIGPIPE, SIG_IGN);  // a reader that went away is an error of write(), not our end
   const auto run = [&] {
     try {
-      return with_enough_stack([&] { return answer(arguments); });
+      return with_enough_stack(
+          [&] { return whatever_memory_there_is([&] { return answer(arguments); }); });
     } catch (const engine::Error& error) {
       complain(error.full());
       return exit_code_of(error.code());
     }
   };
-  const int code = run();
+  const int code = whatever_memory_there_is(run);
   set_exit_code(code);
+  // Where memory was out while a library was opened, glibc's loader has stayed locked by the thread
+  // that has ended: what runs at exit would wait for it.
+  done();
   return code;
 }
 

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/hash.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
@@ -64,11 +65,14 @@ std::string in_quotes(std::string_view name) {
 // What is below a folder and not hidden, by its names there, which are sorted.
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
-    const bool is_hidden = at->path().filename().string().starts_with('.');
-    if (is_hidden && at->is_directory()) at.disable_recursion_pending();
-    if (!is_hidden && at->is_regular_file()) files.push_back(at->path().lexically_relative(folder));
-  }
+  std::error_code error;
+  const auto add = [&](const engine::FolderEntry& entry, int) {
+    const bool is_hidden = entry.name().starts_with('.');
+    if (!is_hidden && entry.is_file()) files.push_back(entry.path.lexically_relative(folder));
+    return !is_hidden;
+  };
+  engine::walk(folder, engine::Links::stay, add, error);
+  if (error) throw engine::system_error(folder.string(), error.value());
   std::ranges::sort(files);
   return files;
 }

@@ -1,6 +1,7 @@
 // Where files are, for programs that offer them to people.
 #include <set>
 
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 #include "engine/facade/data.h"
 #include "heddle/abi/node.h"
@@ -31,8 +32,8 @@ std::vector<std::string> Engine::folder_names() const {
     }
     for (const std::string& place : data_->folders->places("")) {
       std::error_code error;
-      for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error))
-        if (it->is_directory(error)) names.insert(it->path().filename().string());
+      for (const engine::FolderEntry& entry : engine::entries_of(place, error))
+        if (entry.is_folder()) names.insert(entry.name());
     }
     return std::vector<std::string>(names.begin(), names.end());
   });

@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/hash.h"
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -186,12 +187,12 @@ std::uint64_t free_bytes(const fs::path& folder) {
 // What processes that were killed have left there.
 void remove_orphans(const fs::path& folder) {
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  for (const engine::FolderEntry& entry : engine::entries_of(folder, ignored)) {
+    const std::string name = entry.name();
     if (!name.starts_with(kFolderName)) continue;
     const int process = std::atoi(name.c_str() + std::strlen(kFolderName));
     if (process > 0 && ::kill(process, 0) != 0 && errno == ESRCH)
-      fs::remove_all(entry.path(), ignored);
+      fs::remove_all(entry.path, ignored);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/log.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
@@ -36,10 +37,10 @@ struct File {
 std::vector<File> files_in(const fs::path& folder) {
   std::vector<File> files;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+  for (const FolderEntry& entry : entries_of(folder, error)) {
     std::error_code gone;
-    File file{at->last_write_time(gone), at->path(), 0};
-    if (!gone) file.bytes = at->file_size(gone);
+    File file{fs::last_write_time(entry.path, gone), entry.path, 0};
+    if (!gone) file.bytes = fs::file_size(entry.path, gone);
     if (!gone) files.push_back(std::move(file));
   }
   return files;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/json.h"
 #include "engine/base/own_folder.h"
 #include "engine/base/text.h"
@@ -109,12 +110,12 @@ std::vector<fs::path> python_packs(const std::vector<fs::path>& folders) {
       continue;
     }
     std::vector<fs::path> here;
-    for (const auto& entry : fs::directory_iterator(folder, error)) {
-      if (is_left_out(entry.path().filename())) continue;
-      if (is_python(entry.path()) && entry.is_regular_file(error))
-        here.push_back(entry.path());
-      else if (fs::is_regular_file(entry.path() / "__init__.py", error))
-        here.push_back(entry.path() / "__init__.py");
+    for (const FolderEntry& entry : entries_of(folder, error)) {
+      if (is_left_out(entry.path.filename())) continue;
+      if (is_python(entry.path) && entry.is_file())
+        here.push_back(entry.path);
+      else if (fs::is_regular_file(entry.path / "__init__.py", error))
+        here.push_back(entry.path / "__init__.py");
     }
     std::ranges::sort(here);
     packs.insert(packs.end(), here.begin(), here.end());

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -103,9 +104,8 @@ void close_others() {
   if (::syscall(SYS_close_range, unsigned(kControlDescriptor + 1), ~0u, 0u) == 0) return;
   std::vector<int> open;
   std::error_code error;
-  for (std::filesystem::directory_iterator at("/proc/self/fd", error), end; !error && at != end;
-       at.increment(error))
-    open.push_back(std::atoi(at->path().filename().c_str()));
+  for (const FolderEntry& entry : entries_of("/proc/self/fd", error))
+    open.push_back(std::atoi(entry.path.filename().c_str()));
   for (const int number : open)
     if (number > kControlDescriptor) ::close(number);
 }

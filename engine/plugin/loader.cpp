@@ -5,6 +5,7 @@
 #include <set>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/guarded.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
@@ -164,11 +165,15 @@ void warn_of_defaults(const Catalog& catalog) {
   }
 }
 
-std::vector<std::filesystem::path> shared_objects(const std::filesystem::path& folder) {
-  if (std::filesystem::is_regular_file(folder)) return {folder};
+// `error`: why the folder cannot be read.
+std::vector<std::filesystem::path> shared_objects(const std::filesystem::path& folder,
+                                                  std::error_code& error) {
+  error.clear();
+  std::error_code gone;
+  if (std::filesystem::is_regular_file(folder, gone)) return {folder};
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".so") files.push_back(entry.path());
+  for (const FolderEntry& entry : entries_of(folder, error))
+    if (entry.path.extension() == ".so") files.push_back(entry.path);
   std::ranges::sort(files);
   return files;
 }
@@ -330,11 +335,9 @@ std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& c
 std::vector<std::filesystem::path> plugin_files(const std::vector<std::filesystem::path>& folders) {
   std::vector<std::filesystem::path> files;
   for (const std::filesystem::path& folder : folders) {
-    try {
-      for (std::filesystem::path& file : shared_objects(folder)) files.push_back(std::move(file));
-    } catch (const std::filesystem::filesystem_error&) {
-      continue;
-    }
+    std::error_code ignored;
+    for (std::filesystem::path& file : shared_objects(folder, ignored))
+      files.push_back(std::move(file));
   }
   return files;
 }
@@ -343,12 +346,10 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
                            const OpenPlugin& open) {
   LoadedPlugins all;
   for (const std::filesystem::path& folder : folders) {
-    std::vector<std::filesystem::path> files;
-    try {
-      files = shared_objects(folder);
-    } catch (const std::filesystem::filesystem_error& error) {
-      all.refused.push_back(
-          {folder, cat("the plugin folder cannot be read: ", error.code().message())});
+    std::error_code error;
+    const std::vector<std::filesystem::path> files = shared_objects(folder, error);
+    if (error) {
+      all.refused.push_back({folder, cat("the plugin folder cannot be read: ", error.message())});
       continue;
     }
     for (const std::filesystem::path& file : files) {

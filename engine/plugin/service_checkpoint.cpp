@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
 #include "engine/files/checkpoint_cache.h"
@@ -44,8 +45,7 @@ std::filesystem::path model_file(const std::filesystem::path& path) {
                                                            {".bin", ".pt", ".pth", ".ckpt"}};
   if (!std::filesystem::is_directory(path)) return path;
   std::vector<std::string> all;
-  for (const auto& entry : std::filesystem::directory_iterator(path))
-    all.push_back(entry.path().filename().string());
+  for (const FolderEntry& entry : entries_of(path)) all.push_back(entry.name());
   std::ranges::sort(all);
   for (const auto& endings : kFormats) {
     std::vector<std::string> names;

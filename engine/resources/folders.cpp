@@ -4,6 +4,7 @@
 #include <set>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 #include "heddle/abi/node.h"
 
@@ -103,19 +104,16 @@ std::vector<std::string> Folders::list(std::string_view folder, std::int32_t wid
   for (const fs::path& root : roots(folder)) {
     std::error_code error;
     if (widget_kind == HEDDLE_WIDGET_FOLDER) {
-      for (fs::directory_iterator it(root, error), end; !error && it != end; it.increment(error))
-        if (it->is_directory(error)) names.insert(it->path().filename().string());
+      for (const FolderEntry& entry : entries_of(root, error))
+        if (entry.is_folder()) names.insert(entry.name());
       continue;
     }
-    for (fs::recursive_directory_iterator
-             it(root, fs::directory_options::follow_directory_symlink, error),
-         end;
-         !error && it != end; it.increment(error)) {
-      if (it.depth() > 8)
-        it.disable_recursion_pending();  // a link that points upwards must not keep us here
-      if (it->is_regular_file(error) && (all_files || is_model_file(it->path())))
-        names.insert(it->path().lexically_relative(root).generic_string());
-    }
+    const auto add = [&](const FolderEntry& entry, int depth) {
+      if ((all_files || is_model_file(entry.path)) && entry.is_file())
+        names.insert(entry.path.lexically_relative(root).generic_string());
+      return depth <= 8;  // a link that points upwards must not keep us here
+    };
+    walk(root, Links::follow, add, error);
   }
   return {names.begin(), names.end()};
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 
 namespace heddle::engine {
@@ -30,10 +31,8 @@ bool has_index(const fs::path& folder) {
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    std::error_code ignored;
-    if (it->is_directory(ignored)) found.push_back(it->path());
-  }
+  for (const FolderEntry& entry : entries_of(folder, error))
+    if (entry.is_folder()) found.push_back(entry.path);
   std::ranges::sort(found);
   return found;
 }

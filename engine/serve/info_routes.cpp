@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 #include "engine/serve/converted_picture.h"
 #include "engine/serve/model_files.h"
@@ -189,12 +190,12 @@ HttpResponse newest_files(const Call& call, const ServiceParts& parts) {
   std::vector<std::pair<std::int64_t, std::string>> files;
   std::error_code error;
   for (const fs::path& place : parts.engine.folder_places(folder))
-    for (fs::directory_iterator it(place, error), end; !error && it != end; it.increment(error)) {
-      const std::string name = it->path().filename();
-      std::error_code ignored;
-      if (name.starts_with('.') || !it->is_regular_file(ignored)) continue;
+    for (const FolderEntry& entry : entries_of(place, error)) {
+      const std::string name = entry.name();
+      if (name.starts_with('.') || !entry.is_file()) continue;
       if (!parts.owners.may_see(call.request.caller, {folder, name})) continue;
-      const auto time = it->last_write_time(ignored).time_since_epoch().count();
+      std::error_code gone;
+      const auto time = fs::last_write_time(entry.path, gone).time_since_epoch().count();
       files.emplace_back(-std::int64_t(time), cat(name, " [", folder, "]"));
     }
   std::sort(files.begin(), files.end());

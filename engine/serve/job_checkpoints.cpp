@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 
@@ -66,13 +67,12 @@ void JobCheckpoints::forget_others(
   if (folder_.empty()) return;
   std::vector<fs::path> gone;
   std::error_code ignored;
-  for (fs::directory_iterator at(folder_, ignored), end; !ignored && at != end;
-       at.increment(ignored)) {
-    const std::string name = at->path().filename().string();
+  for (const FolderEntry& entry : entries_of(folder_, ignored)) {
+    const std::string name = entry.name();
     const bool is_torn = name.starts_with('.');
     if (is_torn ||
         (name.ends_with(kEnding) && !is_wanted(name.substr(0, name.size() - kEnding.size()))))
-      gone.push_back(at->path());
+      gone.push_back(entry.path);
   }
   for (const fs::path& file : gone) fs::remove(file, ignored);
 }

@@ -4,6 +4,7 @@
 #include <regex>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
 #include "engine/serve/served_files.h"
@@ -63,14 +64,13 @@ std::optional<fs::path> folder_of_templates(const fs::path& pack) {
 std::vector<fs::path> files_of(const fs::path& folder, std::string_view ending, int levels) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end;
-       !error && it != end && files.size() < kMostFiles; it.increment(error)) {
-    if (it.depth() + 1 >= levels) it.disable_recursion_pending();
-    std::error_code ignored;
-    if (it->path().extension() == ending && !it->is_symlink(ignored) &&
-        it->is_regular_file(ignored))
-      files.push_back(it->path());
-  }
+  const auto add = [&](const FolderEntry& entry, int depth) {
+    if (files.size() >= kMostFiles) return false;
+    if (entry.path.extension() == ending && !entry.is_link() && entry.is_file())
+      files.push_back(entry.path);
+    return depth + 1 < levels;
+  };
+  walk(folder, Links::stay, add, error);
   std::ranges::sort(files);
   return files;
 }
@@ -91,12 +91,11 @@ std::vector<fs::path> PackFolders::packs() const {
   std::vector<fs::path> packs;
   if (folder_.empty()) return packs;
   std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end; it.increment(error)) {
-    const std::string name = it->path().filename();
-    std::error_code ignored;
+  for (const FolderEntry& entry : entries_of(folder_, error)) {
+    const std::string name = entry.name();
     // As ComfyUI leaves them out.
     if (name.starts_with('.') || name == "__pycache__" || name.ends_with(".disabled")) continue;
-    if (it->is_directory(ignored)) packs.push_back(it->path());
+    if (entry.is_folder()) packs.push_back(entry.path);
   }
   std::ranges::sort(packs);
   return packs;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "engine/base/error.h"
+#include "engine/base/folder.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/base/thread.h"
@@ -17,8 +18,8 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kAtWork = 60'000;  // ms
 constexpr std::string_view kTemp = "temp", kOutput = "output";
 
-std::int64_t changed_of(const fs::directory_entry& file, std::error_code& error) {
-  const auto time = std::chrono::file_clock::to_sys(file.last_write_time(error));
+std::int64_t changed_of(const fs::path& file, std::error_code& error) {
+  const auto time = std::chrono::file_clock::to_sys(fs::last_write_time(file, error));
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
@@ -26,15 +27,15 @@ std::int64_t changed_of(const fs::directory_entry& file, std::error_code& error)
 std::vector<KeptFile> files_below(const fs::path& folder, const std::vector<fs::path>& but) {
   std::vector<KeptFile> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
+  const auto add = [&](const FolderEntry& entry, int) {
+    if (entry.is_link() || !entry.is_file()) return std::ranges::find(but, entry.path) == but.end();
     std::error_code gone;
-    if (std::ranges::find(but, at->path()) != but.end()) at.disable_recursion_pending();
-    if (!fs::is_regular_file(at->symlink_status(gone)) || gone) continue;
-    const std::uint64_t bytes = at->file_size(gone);
-    const std::int64_t changed = gone ? 0 : changed_of(*at, gone);
-    if (!gone) files.push_back({at->path(), changed, bytes});
-  }
+    const std::uint64_t bytes = fs::file_size(entry.path, gone);
+    const std::int64_t changed = gone ? 0 : changed_of(entry.path, gone);
+    if (!gone) files.push_back({entry.path, changed, bytes});
+    return false;
+  };
+  walk(folder, Links::stay, add, error);
   return files;
 }
 

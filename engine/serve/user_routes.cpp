@@ -3,6 +3,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "engine/base/folder.h"
 #include "engine/base/text.h"
 #include "engine/base/write_file.h"
 #include "engine/serve/served_files.h"
@@ -51,12 +52,11 @@ Json split_path(const std::string& path) {
 std::vector<fs::path> files_in(const fs::path& folder, bool recurse) {
   std::vector<fs::path> files;
   std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    if (!recurse || it.depth() >= kMostLevels) it.disable_recursion_pending();
-    std::error_code ignored;
-    if (it->is_regular_file(ignored)) files.push_back(it->path());
-  }
+  const auto add = [&](const FolderEntry& entry, int depth) {
+    if (entry.is_file()) files.push_back(entry.path);
+    return recurse && depth < kMostLevels;
+  };
+  walk(folder, Links::stay, add, error);
   std::ranges::sort(files);
   return files;
 }
@@ -87,13 +87,12 @@ HttpResponse list_tree(const Call& call, const UserFolder& user) {
   std::error_code error;
   if (!fs::is_directory(root, error)) refuse_with(404);
   std::vector<std::pair<bool, fs::path>> found;  // whether it is a file
-  for (fs::recursive_directory_iterator it(root, error), end; !error && it != end;
-       it.increment(error)) {
-    if (it.depth() >= kMostLevels) it.disable_recursion_pending();
-    std::error_code ignored;
-    const bool is_file = it->is_regular_file(ignored);
-    if (is_file || it->is_directory(ignored)) found.emplace_back(is_file, it->path());
-  }
+  const auto add = [&](const FolderEntry& entry, int depth) {
+    const bool is_file = entry.is_file();
+    if (is_file || entry.is_folder()) found.emplace_back(is_file, entry.path);
+    return depth < kMostLevels;
+  };
+  walk(root, Links::stay, add, error);
   std::ranges::sort(found);
   Json all = Json::array();
   for (const auto& [is_file, each] : found) {

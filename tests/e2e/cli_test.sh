@@ -433,19 +433,19 @@ within() {
   shift
   what="heddle $* within $kib KiB"
   # Once more by a shell of its own: this one would tell of signals.
-  (ulimit -c 0; ulimit -v "$kib"; exec "$program" "$@") >out 2>err </dev/null
+  (ulimit -c 0; ulimit -v "$kib"; exec timeout 60 "$program" "$@") >out 2>err </dev/null
 }
 kib=16384
 until within $kib version || [ $kib -gt 4194304 ]; do kib=$((kib * 9 / 8)); done
 done_at=0
-for step in $(seq 60); do
+for step in $(seq 240); do
   within $kib run loop.json --devices cpu:0 --threads 3
   code=$?
   [ $code -le 2 ] || { wrong "$what: exit code $code"; cat err; }
   [ $code -eq 0 ] || [ -s err ] || wrong "$what: it says nothing"
   [ $code -ne 0 ] || done_at=$((done_at + 1))
-  [ $done_at -lt 8 ] || break
-  kib=$((kib + 6000 + kib / 64))
+  [ $done_at -lt 16 ] || break
+  kib=$((kib + 1500 + kib / 256))
 done
 [ $done_at -gt 0 ] || wrong "$what: the workflow never ran"
 
