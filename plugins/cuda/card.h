@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/abi/base.h"
 #include "heddle/abi/value.h"
 
 namespace heddle::cuda {
@@ -33,6 +34,10 @@ struct PeerWay {
 // no_cards_reason().
 const std::vector<Card>& cards();
 const std::string& no_cards_reason();
+
+// At the debug level: why there are none, and why they are from the driver, which takes some memory
+// of each card and tenths of a second for that.
+void report_cards(const heddle_host& host);
 
 PeerWay peer_way(const Card& from, const Card& to);
 

@@ -103,28 +103,40 @@ int cores_of_multiprocessor(int major, int minor) {
   return major == 7 ? 64 : major >= 9 && major <= 12 ? 128 : 0;
 }
 
-// False: it does not answer all, or it is divided, or not for this process.
-bool read_card(Handle gpu, Card& card) {
+// Nothing, or why the card is left to the driver: NVML does not tell all, it is divided, or not for
+// this process.
+std::optional<std::string> read_card(Handle gpu, Card& card) {
   const Library& l = library();
   char text[96] = {}, uuid[96] = {};
   PciRecord pci{};
   unsigned minor_number = 0, cores = 0, width = 0, clock = 0, memory_clock = 0, mig = 0,
            pending = 0;
-  if (l.name(gpu, text, sizeof text) != kSuccess || l.uuid(gpu, uuid, sizeof uuid) != kSuccess ||
-      l.pci(gpu, &pci) != kSuccess || l.minor_number(gpu, &minor_number) != kSuccess ||
-      l.capability(gpu, &card.major, &card.minor) != kSuccess || l.cores(gpu, &cores) != kSuccess ||
-      l.bus_width(gpu, &width) != kSuccess ||
-      l.max_clock(gpu, kMultiprocessorClock, &clock) != kSuccess ||
-      l.max_clock(gpu, kMemoryClock, &memory_clock) != kSuccess)
-    return false;
+  struct Answer {
+    const char* question;
+    int code;
+  };
+  const Answer answers[] = {{"its name", l.name(gpu, text, sizeof text)},
+                            {"its UUID", l.uuid(gpu, uuid, sizeof uuid)},
+                            {"its PCI address", l.pci(gpu, &pci)},
+                            {"its minor number", l.minor_number(gpu, &minor_number)},
+                            {"its capability", l.capability(gpu, &card.major, &card.minor)},
+                            {"its cores", l.cores(gpu, &cores)},
+                            {"its bus width", l.bus_width(gpu, &width)},
+                            {"its clock", l.max_clock(gpu, kMultiprocessorClock, &clock)},
+                            {"its memory clock", l.max_clock(gpu, kMemoryClock, &memory_clock)}};
+  for (const auto& [question, code] : answers)
+    if (code != kSuccess) return device::cat("asked for ", question, " it returns ", code);
   if (l.mig_mode != nullptr && l.mig_mode(gpu, &mig, &pending) == kSuccess && mig != 0)
-    return false;
+    return device::cat(text, " is divided (MIG)");
   // A container sees cards here that it may not use.
   const std::string node = device::cat("/dev/nvidia", minor_number);
-  if (access(node.c_str(), R_OK | W_OK) != 0) return false;
+  if (access(node.c_str(), R_OK | W_OK) != 0)
+    return device::cat("this process may not use ", node, " of ", text);
   const int each = cores_of_multiprocessor(card.major, card.minor);
   const auto memory = nvml::memory(uuid);
-  if (each == 0 || !memory) return false;
+  if (each == 0)
+    return device::cat("multiprocessors of ", card.major, ".", card.minor, " are not known");
+  if (!memory) return device::cat("it does not tell the memory of ", text);
   card.name = text;
   card.uuid = uuid;
   std::snprintf(text, sizeof text, "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
@@ -134,7 +146,7 @@ bool read_card(Handle gpu, Card& card) {
   card.memory_clock = memory_clock * 1e6;
   card.memory_bits = static_cast<int>(width);
   card.memory_bytes = memory->total;
-  return true;
+  return std::nullopt;
 }
 
 // As CUDA reads CUDA_VISIBLE_DEVICES: up to the first entry that names no card. False: it is not a
@@ -172,19 +184,39 @@ bool is_by_pci_address() {
 
 }  // namespace
 
-std::vector<Card> cards() {
+std::vector<Card> cards(std::string& why) {
   unsigned count = 0;
-  if (!library().enumerates || library().count(&count) != kSuccess) return {};
+  if (!library().enumerates) {
+    why = library().usable ? "libnvidia-ml.so.1 lacks functions" : "there is no libnvidia-ml.so.1";
+    return {};
+  }
+  if (const int code = library().count(&count); code != kSuccess) {
+    why = device::cat("nvmlDeviceGetCount returns ", code);
+    return {};
+  }
   std::vector<Card> cards;
   for (unsigned i = 0; i < count; ++i) {
     Handle gpu = nullptr;
     Card card;
-    if (library().handle_by_index(i, &gpu) != kSuccess || !read_card(gpu, card)) return {};
+    const int code = library().handle_by_index(i, &gpu);
+    const auto lacks = code == kSuccess ? read_card(gpu, card)
+                                        : device::cat("nvmlDeviceGetHandleByIndex returns ", code);
+    if (lacks) {
+      why = device::cat("card ", i, ": ", *lacks);
+      return {};
+    }
     cards.push_back(std::move(card));
   }
   const auto is_like_first = [&](const Card& card) { return card.name == cards.front().name; };
-  if (!is_by_pci_address() && !std::ranges::all_of(cards, is_like_first)) return {};
-  if (!keep_visible(cards)) return {};
+  if (!is_by_pci_address() && !std::ranges::all_of(cards, is_like_first)) {
+    why = "the cards differ, and CUDA puts the fastest first";
+    return {};
+  }
+  if (!keep_visible(cards)) {
+    why = "CUDA_VISIBLE_DEVICES is more than a list of numbers and UUIDs";
+    return {};
+  }
+  if (cards.empty()) why = "it shows no cards";
   return cards;
 }
 

@@ -14,8 +14,8 @@ namespace heddle::cuda::nvml {
 
 // The cards that CUDA shows to this process, in the order of its ordinals; empty where that is not
 // certain, as with cards of several models (CUDA puts the fastest first), cards that are divided
-// (MIG), or a CUDA_VISIBLE_DEVICES that is more than a list of numbers and UUIDs.
-std::vector<Card> cards();
+// (MIG), or a CUDA_VISIBLE_DEVICES that is more than a list of numbers and UUIDs: `why` says so.
+std::vector<Card> cards(std::string& why);
 
 // Nothing: unknown.
 std::optional<PeerWay> peer_way(const std::string& from, const std::string& to);

@@ -37,14 +37,12 @@ bool is_ours(heddle_device* peer) {
 }
 
 const heddle_host* log_host = nullptr;  // written once, by init()
-std::once_flag absence_reported;
+std::once_flag cards_reported;
 
 std::uint32_t count() {
-  if (cards().empty())
-    std::call_once(absence_reported, [&] {
-      const std::string text = "cuda: no GPU can be used here: " + no_cards_reason();
-      if (log_host != nullptr) log_host->log(log_host, HEDDLE_DEBUG, text.c_str());
-    });
+  std::call_once(cards_reported, [] {
+    if (log_host != nullptr) report_cards(*log_host);
+  });
   return static_cast<std::uint32_t>(cards().size());
 }
 
