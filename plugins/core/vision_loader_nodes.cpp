@@ -64,9 +64,10 @@ Value of_differences(const Value& model, const Checkpoint& file) {
                     ": these are differences to a UNet of Stable Diffusion, and the model "
                     "is of '" +
                     model_family(model) + "'. Link the model that the ControlNet was made of.");
-  const Record config = Record()
-                            .set("control_lora", value_of(std::string(kJoined) + "control_model."))
-                            .set("control_difference", value_of(true));
+  const Record config =
+      Record()
+          .set("joined_control", value_of(std::string(kJoined) + "control_model."))
+          .set("control_difference", value_of(true));
   const Value whole = joined_model(model, file, kJoined, config.value());
   const Value targets = model_settings(whole).field("control_lora_targets");
   std::vector<Patch> patches;

@@ -32,6 +32,7 @@ void add_control(Context& ctx, const Tensor& stream, std::int64_t first, const T
                     ". Use a ControlNet that was made for this model.");
   const std::int64_t each = (place.depth + count - 1) / count,
                      at = std::min(place.index / each, count - 1);
+  if (place.is_first && place.index != at * each) return;
   const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, stream.size(1)),
                      end = std::clamp<std::int64_t>(control.size(1) - first, begin, stream.size(1));
   if (begin == end) return;
@@ -41,6 +42,26 @@ void add_control(Context& ctx, const Tensor& stream, std::int64_t first, const T
 }
 
 void ControlAdd::execute(Context& ctx) { ctx[out] = ops::add(ctx, ctx[img], ctx[hint]); }
+
+void ControlHintZeros::execute(Context& ctx) {
+  const Tensor given = ctx[hint];
+  Shape shape = given.shape();
+  const std::int64_t count = shape[1];
+  shape[1] = ctx[channels];
+  if (count > shape[1])
+    throw Error(HEDDLE_INVALID_ARGUMENT, "the ControlNet reads hints of at most " +
+                                             std::to_string(shape[1]) + " channels, got " +
+                                             std::to_string(count));
+  const Tensor all = ctx.make(shape, given.dtype());
+  ops::copy_into(ctx, given, all.slice(1, 0, count));
+  if (count < shape[1]) ops::fill(ctx, all.slice(1, count, shape[1]), 0);
+  ctx[out] = all;
+}
+
+void ControlBegin::execute(Context& ctx) {
+  const Tensor tokens = ops::cast(ctx, ctx[hint], ctx.compute());
+  ctx[out] = ops::add(ctx, ctx[img], blocks::wide_linear(ctx, tokens, ctx[weight], ctx[bias]));
+}
 
 void ControlHintIn::execute(Context& ctx) {
   const Tensor even = even_sides(ctx, ctx[hint]), filter = ctx[weight];
@@ -114,6 +135,10 @@ Source ControlBuilder::filtered(const Source& hint) const {
 
 Source ControlBuilder::add_hint(const Source& img, const Source& hint,
                                 const std::string& module) const {
+  return add_hint_tokens(img, hint_tokens(hint, module));
+}
+
+Source ControlBuilder::hint_tokens(const Source& hint, const std::string& module) const {
   using B = FluxImageIn;
   const std::string weight = prefix_ + module + ".weight";
   Block block = graph_.add<B>("embed.hint");
@@ -121,7 +146,7 @@ Source ControlBuilder::add_hint(const Source& img, const Source& hint,
   blocks::Slots slots(file_, block, "embed.hint");
   slots.fill(B::weight, weight, {hidden_, file_.size(weight, 1)});
   slots.fill(B::bias, prefix_ + module + ".bias", {hidden_});
-  return add_hint_tokens(img, block[B::out]);
+  return block[B::out];
 }
 
 Source ControlBuilder::add_hint_tokens(const Source& img, const Source& hint) const {
@@ -141,16 +166,15 @@ Source ControlBuilder::add_modes(const Source& txt) const {
   return block[B::out];
 }
 
-void ControlBuilder::add_residual(const std::string& stream, int index, const char* layers,
+void ControlBuilder::add_residual(const std::string& stream, int index, const std::string& module,
                                   const Source& hidden, const Source& x) const {
   using B = ControlOut;
   const std::string number = std::to_string(index), path = stream + "." + number + ".control";
   Block block = graph_.add<B>(path);
   block.link(B::hidden, hidden).link(B::x, x);
   blocks::Slots slots(file_, block, path);
-  const std::string module = prefix_ + layers + "." + number;
-  slots.fill(B::weight, module + ".weight", {hidden_, hidden_});
-  slots.fill(B::bias, module + ".bias", {hidden_});
+  slots.fill(B::weight, prefix_ + module + ".weight", {hidden_, hidden_});
+  slots.fill(B::bias, prefix_ + module + ".bias", {hidden_});
   graph_.output(("control." + stream + "." + number).c_str(), block[B::out]);
 }
 

@@ -7,7 +7,8 @@
 //
 // A denoiser has optional inputs "control.double" and "control.single" (1|B, S, K D) f32 that
 // change at every step: K residuals beside each other. Of n blocks, block i adds residual
-// i / ceil(n / K) to the latent's tokens, behind all that it computes.
+// i / ceil(n / K) to the latent's tokens, behind all that it computes. Some have "control.first",
+// likewise, of which only the first of ceil(n / K) blocks adds each.
 // Blocks are pure and have no instance; any thread.
 #pragma once
 
@@ -27,9 +28,11 @@ inline constexpr const char* kControlRole = "control_net";
 // The prefix of a ControlNet's tensors in the file; nothing when it is none.
 std::optional<std::string> control_prefix(const Checkpoint& file);
 
-// The block that adds residuals, among those of its stream.
+// The block that adds residuals, among those of its stream. is_first: it adds one only where it is
+// the first block that would.
 struct ControlPlace {
   std::int64_t index = 0, depth = 1;
+  bool is_first = false;
 };
 // stream (B, l, D), whose first token is token `first` of the latent (before it: negative), with
 // its residual added to those that are the latent's. In place.
@@ -44,6 +47,30 @@ struct ControlAdd {
   static constexpr Input<Tensor> hint{"hint"};
   static constexpr Output<Tensor> out{"img"};
   static constexpr auto ports = heddle::ports(img, hint, out);
+  static void execute(Context& ctx);
+};
+
+// hint (1|B, C, H, W) -> (1|B, channels, H, W): zeros behind what is there.
+struct ControlHintZeros {
+  static constexpr Info info{"control.hint_zeros", 1,  "ControlNet's hint and zeros",
+                             "blocks/control",     "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hint{"hint"};
+  static constexpr Input<std::int64_t> channels{"channels", Widget{}};
+  static constexpr Output<Tensor> out{"hint"};
+  static constexpr auto ports = heddle::ports(hint, channels, out);
+  static void execute(Context& ctx);
+};
+
+// img (B, S, D), hint (1|B, S, D) -> img and what a linear layer makes of the hint.
+struct ControlBegin {
+  static constexpr Info info{"control.begin",  1,  "ControlNet's layer of its hint",
+                             "blocks/control", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> img{"img"};
+  static constexpr Input<Tensor> hint{"hint"};
+  static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight bias{"bias"};
+  static constexpr Output<Tensor> out{"img"};
+  static constexpr auto ports = heddle::ports(img, hint, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -123,17 +150,19 @@ class ControlBuilder {
   }
   // "embed.filters": what the file's "input_hint_block" makes of a hint of pixels.
   Source filtered(const Source& hint) const;
-  // "embed.hint": the tokens of the hint by a linear layer of the file, added to img.
+  // "embed.hint": the tokens of the hint by a linear layer of the file.
+  Source hint_tokens(const Source& hint, const std::string& module) const;
+  // The same, added to img.
   Source add_hint(const Source& img, const Source& hint, const std::string& module) const;
   // "embed.controlled": img and tokens of the hint.
   Source add_hint_tokens(const Source& img, const Source& hint) const;
   // "embed.modes": where the file has a table of kinds of hints, those of the input "mode" (n)
   // before the text.
   Source add_modes(const Source& txt) const;
-  // The stream's residual `index`, an output, by layer `index` of "controlnet_blocks" or another
-  // list of the file. `stream`: "double" or "single".
-  void add_residual(const std::string& stream, int index, const char* layers, const Source& hidden,
-                    const Source& x) const;
+  // The stream's residual `index`, an output, by a linear layer of the file, such as
+  // "controlnet_blocks.0". `stream`: "double", "single" or "first".
+  void add_residual(const std::string& stream, int index, const std::string& module,
+                    const Source& hidden, const Source& x) const;
   // What samplers read: `family` of the denoiser, how many residuals there are.
   void add_settings(const char* family, int doubles, int singles) const;
 

@@ -184,10 +184,10 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
   if (attention.references && attention.reference_timestep)
     block.link(B::references, *attention.references)
         .link(B::reference_timestep, *attention.reference_timestep);
-  if (attention.control_double)
-    block.link(B::control, *attention.control_double)
-        .set(B::control_index, index)
-        .set(B::control_depth, s_.doubles);
+  if (attention.control_double) block.link(B::control, *attention.control_double);
+  if (attention.control_first) block.link(B::control_first, *attention.control_first);
+  if (attention.control_double || attention.control_first)
+    block.set(B::control_index, index).set(B::control_depth, s_.doubles);
   block.link(B::img_mod, modulation.img).link(B::txt_mod, modulation.txt);
   block.set(B::heads, s_.heads).set(B::gated, s_.kind.is_gated);
   blocks::Slots slots(file_, block, path + ".block");

@@ -61,13 +61,13 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
 // head_size / 2) each, the model's input "nag" (attention_guidance.h) or a source without a port,
 // and its inputs "references" and "reference_timestep", where reference pictures may have a
 // timestep of their own. `keeps`: each block has an input and an output "kept.<its path>"
-// (kept_references.h). `control_double`, `control_single`: the model's inputs of that name
-// (control.h); it has so many single blocks.
+// (kept_references.h). `control_double`, `control_single`, `control_first`: the model's inputs of
+// that name (control.h); it has so many single blocks.
 struct AttentionInputs {
   Source cos, sin, nag;
   std::optional<Source> references = {}, reference_timestep = {};
   bool keeps = false;
-  std::optional<Source> control_double = {}, control_single = {};
+  std::optional<Source> control_double = {}, control_single = {}, control_first = {};
   int singles = 0;
 };
 

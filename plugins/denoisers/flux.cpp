@@ -99,7 +99,7 @@ class Builder {
     attention_ = add_rope(x, txt, nag);
     for (int i = 0; i < d_.streams.doubles; ++i) {
       streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
-      control.add_residual("double", i, "controlnet_blocks", img, x);
+      control.add_residual("double", i, "controlnet_blocks." + std::to_string(i), img, x);
     }
     if (d_.singles == 0) return;
     Block join = graph_.add<FluxJoin>("join");
@@ -107,7 +107,7 @@ class Builder {
     Source hidden = join[FluxJoin::out];
     for (int i = 0; i < d_.singles; ++i) {
       hidden = add_single(i, vector, hidden, x);
-      control.add_residual("single", i, "controlnet_single_blocks", hidden, x);
+      control.add_residual("single", i, "controlnet_single_blocks." + std::to_string(i), hidden, x);
     }
   }
 

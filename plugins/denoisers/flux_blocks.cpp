@@ -138,9 +138,11 @@ static Tensor execute_double(Context& ctx, const KeptReferences& kept) {
 
 void FluxDouble::execute(Context& ctx) {
   const Tensor image = execute_double(ctx, {});
-  if (ctx.has(control))
-    add_control(ctx, image, ctx.shard(img).begin, ctx[control],
-                {ctx[control_index], ctx[control_depth]});
+  const std::int64_t first = ctx.shard(img).begin;
+  const ControlPlace place{ctx[control_index], ctx[control_depth]};
+  if (ctx.has(control)) add_control(ctx, image, first, ctx[control], place);
+  if (ctx.has(control_first))
+    add_control(ctx, image, first, ctx[control_first], {place.index, place.depth, true});
   ctx[img_out] = image;
 }
 

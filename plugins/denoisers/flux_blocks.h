@@ -171,7 +171,8 @@ struct FluxModulation {
 
 // Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same. With a reference_timestep
 // img_mod (1, 2, 6 D) has that of the latent's tokens and that of the last R, of reference
-// pictures; of txt_mod the first counts. `control`: residuals of a ControlNet (control.h).
+// pictures; of txt_mod the first counts. `control`, `control_first`: residuals of ControlNets
+// (control.h).
 struct FluxDouble {
   static constexpr Info info{"flux.double", 2,  "FLUX double-stream block",
                              "blocks/flux", "", HEDDLE_NODE_BLOCK};
@@ -190,6 +191,7 @@ struct FluxDouble {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
   static constexpr Input<Tensor> control{"control", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> control_first{"control_first", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
   static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
@@ -216,12 +218,12 @@ struct FluxDouble {
                                         HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
-  static constexpr auto ports =
-      heddle::ports(img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep,
-                    heads, eps, gated, control, control_index, control_depth, img_qkv, img_qkv_bias,
-                    img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
-                    img_down_bias, txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj,
-                    txt_proj_bias, txt_up, txt_up_bias, txt_down, txt_down_bias, img_out, txt_out);
+  static constexpr auto ports = heddle::ports(
+      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps, gated,
+      control, control_first, control_index, control_depth, img_qkv, img_qkv_bias, img_q_norm,
+      img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down, img_down_bias, txt_qkv,
+      txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj, txt_proj_bias, txt_up, txt_up_bias, txt_down,
+      txt_down_bias, img_out, txt_out);
   static void execute(Context& ctx);
 };
 

@@ -16,6 +16,7 @@
 #include "modules.h"
 #include "qwen.h"
 #include "qwen21.h"
+#include "qwen_fun_control.h"
 #include "qwen_patch.h"
 #include "radiance_blocks.h"
 #include "sd3.h"
@@ -43,41 +44,39 @@
 
 namespace heddle::denoisers {
 
-HEDDLE_PLUGIN("org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn,
-              FluxWiden, FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle,
-              FluxKeptDouble, FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Flux3,
-              Flux3Vector, Flux3Rope, Flux3ReferenceIn, Flux3Join, Flux3Layer, Qwen, QwenControl,
-              FluxControl, Sd3Control, Sd3Single, ControlHintIn, ControlHintFilters, ControlAdd,
-              ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage, Lumina2, Sd3,
-              Sd3ImageIn, Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn,
-              ZImageModulation, ZImageLayer, ZImageJoin, ZImageFinalModulation, ZImageFinal, Krea2,
-              Krea2Vector, Krea2SharedModulation, Krea2Modulation, Krea2TextLayer, Krea2Layer,
-              Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope, Krea2Final, Qwen21, Qwen21Vector,
-              Qwen21Modulation, Qwen21Rope, Qwen21TextIn, Qwen21ImageIn, Qwen21Join, Qwen21Layer,
-              Qwen21Final, Chroma, ChromaVector, ChromaLayer, ChromaVectors, ChromaModulation,
-              RadianceImageIn, RadianceWaves, RadiancePixelsIn, RadianceNerf, RadianceLevel,
-              RadianceFilterFinal, RadianceLinearFinal, ZImageFun, ZImagePictureRows,
-              ZImageControlBegin, ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector,
-              UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn,
-              UnetFree, UnetShrink, UnetFit, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd,
-              UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv, UnetAdapterAttention,
-              UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted,
-              UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve,
-              UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetGligenFile, UnetGligenObjects,
-              UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint, UnetView,
-              UnetVideo, VideoResnet, VideoPlaces, VideoContext, VideoTransformer, Wan, WanVector,
-              WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn,
-              WanRope, WanLayer, WanFinal, WanCameraIn, WanReferenceIn, WanFunJoin, WanVaceIn,
-              WanVaceStart, WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn, WanPoseRope,
-              WanPoseLayer, WanPosedLayer, WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd,
-              WanSoundIn, WanSoundShift, WanSoundAdd, WanSoundTokens, WanSoundMotion, WanSoundJoin,
-              WanSoundRope, WanSoundLayer, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope,
-              LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope,
-              Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors,
-              Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector,
-              MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn,
-              MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxLayer, MinimaxVideoFinal,
-              MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner,
-              HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules, BenchShapes)
+HEDDLE_PLUGIN(
+    "org.heddle.denoisers", "0.1.0", Flux, FluxVector, FluxRope, FluxTextIn, FluxImageIn, FluxWiden,
+    FluxDoubleModulation, FluxModulation, FluxDouble, FluxJoin, FluxSingle, FluxKeptDouble,
+    FluxKeptSingle, FluxFinal, Flux2, Flux2Vector, Flux2Rope, Flux3, Flux3Vector, Flux3Rope,
+    Flux3ReferenceIn, Flux3Join, Flux3Layer, Qwen, QwenControl, FluxControl, Sd3Control, Sd3Single,
+    ControlHintIn, ControlHintFilters, ControlAdd, ControlHintZeros, ControlBegin, QwenFunControl,
+    ControlModes, ControlOut, QwenVector, QwenRope, QwenTextNorm, ZImage, Lumina2, Sd3, Sd3ImageIn,
+    Sd3Joint, ZImageVector, ZImageRope, ZImageTextIn, ZImageImageIn, ZImageModulation, ZImageLayer,
+    ZImageJoin, ZImageFinalModulation, ZImageFinal, Krea2, Krea2Vector, Krea2SharedModulation,
+    Krea2Modulation, Krea2TextLayer, Krea2Layer, Krea2TextMix, Krea2TextIn, Krea2ImageIn, Krea2Rope,
+    Krea2Final, Qwen21, Qwen21Vector, Qwen21Modulation, Qwen21Rope, Qwen21TextIn, Qwen21ImageIn,
+    Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector, ChromaLayer, ChromaVectors,
+    ChromaModulation, RadianceImageIn, RadianceWaves, RadiancePixelsIn, RadianceNerf, RadianceLevel,
+    RadianceFilterFinal, RadianceLinearFinal, ZImageFun, ZImagePictureRows, ZImageControlBegin,
+    ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector, UnetIn, UnetResnet,
+    UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn, UnetFree, UnetShrink, UnetFit,
+    UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart, UnetTextPart,
+    UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl,
+    UnetControlled, UnetHinted, UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter,
+    UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetGligenFile,
+    UnetGligenObjects, UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint,
+    UnetView, UnetVideo, VideoResnet, VideoPlaces, VideoContext, VideoTransformer, Wan, WanVector,
+    WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope,
+    WanLayer, WanFinal, WanCameraIn, WanReferenceIn, WanFunJoin, WanVaceIn, WanVaceStart,
+    WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn, WanPoseRope, WanPoseLayer, WanPosedLayer,
+    WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd, WanSoundIn, WanSoundShift, WanSoundAdd,
+    WanSoundTokens, WanSoundMotion, WanSoundJoin, WanSoundRope, WanSoundLayer, Ltxv, LtxvVector,
+    LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn,
+    Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp,
+    Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax,
+    MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn,
+    MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxLayer, MinimaxVideoFinal,
+    MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn,
+    HunyuanJoin, HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

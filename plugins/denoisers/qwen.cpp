@@ -8,6 +8,7 @@
 #include "model_patches.h"
 #include "patches.h"
 #include "preview_factors.h"
+#include "qwen_fun_control.h"
 #include "qwen_names.h"
 #include "qwen_patch.h"
 #include "wan_latent_settings.h"
@@ -37,22 +38,26 @@ class QwenBuilder {
         streams_(file, sizes, graph, top_) {}
 
   // Of a ControlNet the latent's tokens begin with those of its hint, and it ends with residuals.
+  // is_fun: its blocks are by `names`, all before them is the denoiser's.
   void run(const QwenNames& names, const ControlBuilder* control = nullptr,
-           const std::vector<ModelPatch>& told = {}) {
+           const std::vector<ModelPatch>& told = {}, bool is_fun = false) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
         graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
     const Source nag = graph_.input("nag", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     AttentionInputs attention{{}, {}, nag, {}, {}};
-    if (control == nullptr && kinds_.empty())
+    if (control == nullptr && kinds_.empty()) {
       attention.control_double = graph_.input("control.double", kChanging);
+      attention.control_first = graph_.input("control.first", kChanging);
+    }
     if (control == nullptr && is_shown_pictures()) {
       attention.references = graph_.input("references", kShown | HEDDLE_INPUT_BATCH);
       attention.reference_timestep = graph_.input("reference_timestep", kShown);
     }
     const Source vector = embed_vector(timestep, attention);
     add_rope(x, context, attention);
+    if (is_fun) return run_fun_control(names, *control, x, vector, attention, context);
     if (control != nullptr) return run_control(names, *control, x, vector, attention, context);
     const Source* references = attention.references ? &*attention.references : nullptr;
     Source txt = streams_.embed_text(norm_text(context), x, nag),
@@ -80,7 +85,20 @@ class QwenBuilder {
                                   "controlnet_x_embedder");
     for (int i = 0; i < s_.doubles; ++i) {
       streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
-      control.add_residual("double", i, "controlnet_blocks", img, x);
+      control.add_residual("double", i, "controlnet_blocks." + std::to_string(i), img, x);
+    }
+  }
+
+  // What becomes of the latent and the text before the first block is the denoiser's.
+  void run_fun_control(const QwenNames& names, const ControlBuilder& control, const Source& x,
+                       const Source& vector, const AttentionInputs& attention,
+                       const Source& context) {
+    Source txt = streams_.embed_text(norm_text(context), x, attention.nag),
+           img = add_fun_hint(file_, kFunPrefix, control, streams_.embed_image(x, attention.nag),
+                              s_.hidden, graph_);
+    for (int i = 0; i < s_.doubles; ++i) {
+      streams_.add_double(i, modules_of(names, i), vector, attention, img, txt);
+      control.add_residual("first", i, fun_residual_layer(i), img, x);
     }
   }
 
@@ -164,6 +182,21 @@ void add_settings(const StreamSizes& s, const QwenNames& names, const Value& con
   graph.setting("noise_mu", 1.15);
 }
 
+// A Fun ControlNet whose file is joined to the denoiser's.
+void build_fun_control(const Checkpoint& file, const QwenNames& names, const Value& config,
+                       Blocks& graph) {
+  const std::optional<QwenNames> own = QwenNames::find_fun_control(file, kFunPrefix);
+  if (!own)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no ControlNet of Qwen-Image");
+  const StreamSizes sizes =
+      read_stream_sizes(file, config, modules_of(names), modules_of(*own, 0), own->block_prefix());
+  const ControlBuilder control(file, kFunPrefix, sizes.hidden, graph);
+  QwenBuilder(file, names, sizes, graph).run(*own, &control, {}, true);
+  control.add_settings("qwen-image", 0, 0);
+  graph.setting("context_width", sizes.context_width);
+  add_fun_settings(file, kFunPrefix, graph);
+}
+
 }  // namespace
 
 int Qwen::match(const Checkpoint& file, const Value&) {
@@ -173,6 +206,8 @@ int Qwen::match(const Checkpoint& file, const Value&) {
 void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<QwenNames> names = QwenNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no Qwen-Image model");
+  if (!config.get<std::string>("joined_control", "").empty())
+    return build_fun_control(file, *names, config, graph);
   const StreamSizes sizes = read_stream_sizes(file, config, modules_of(*names),
                                               modules_of(*names, 0), names->block_prefix());
   QwenBuilder(file, *names, sizes, graph).run(*names, nullptr, model_patches(config));
@@ -180,6 +215,7 @@ void Qwen::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   // ControlNets and model patches have hints of one picture.
   if (names->is_layered()) return;
   add_control_settings(graph, sizes.hidden, sizes.doubles, 0);
+  graph.setting("controlled_firsts", std::int64_t{sizes.doubles});
   add_patched_settings(config, sizes.hidden, graph);
 }
 

@@ -10,12 +10,13 @@
 //          reference_positions (R, 3)  loop-invariant  with them: index, row, column
 //          text_start (1)              loop-invariant  with them: where the text begins
 //          reference_timestep (1)      loop-invariant  optional: their own noise level
-//          control.double (1|B, S, K D) per step       optional: residuals of a ControlNet
-//                                                      (control.h)
+//          control.double, control.first (1|B, S, K D)  per step, optional: residuals of a
+//                                                      ControlNet (control.h)
 // Output   out       (B, C, H, W)      velocity (noise - image), in the latent's element type
 //
 // Qwen-Image-Layered draws F pictures at once, the whole and its layers behind it: x and out are
-// (B, C, F, H, W), what it is shown lies before the first of them, and there is no control.double.
+// (B, C, F, H, W), what it is shown lies before the first of them, and there are no
+// controls.
 // Its file is told by the embedding time_text_embed.addition_t_embedding.
 //
 // Blocks   embed.vector, embed.rope, embed.text_norm, embed.text, embed.image,

@@ -45,7 +45,15 @@ std::optional<QwenNames> QwenNames::find(const Checkpoint& file) {
        {"img_in.weight", "txt_norm.weight", "transformer_blocks.0.attn.norm_added_k.weight",
         "time_text_embed.timestep_embedder.linear_1.weight"})
     if (!file.has(*prefix + name)) return std::nullopt;
-  return QwenNames(file, *prefix);
+  return QwenNames(file, *prefix, "transformer_blocks.");
+}
+
+std::optional<QwenNames> QwenNames::find_fun_control(const Checkpoint& file,
+                                                     const std::string& prefix) {
+  for (const char* name : {"control_img_in.weight", "control_blocks.0.after_proj.weight",
+                           "control_blocks.0.attn.norm_added_k.weight"})
+    if (!file.has(prefix + name)) return std::nullopt;
+  return QwenNames(file, prefix, "control_blocks.");
 }
 
 std::vector<Part> QwenNames::top(std::string_view module, const char* kind) const {

@@ -18,13 +18,18 @@ class QwenNames {
   // The prefix of the Qwen-Image weights in this file; nothing when there are none.
   static std::optional<QwenNames> find(const Checkpoint& file);
 
+  // Those of a Fun ControlNet (qwen_fun_control.h), of its blocks alone: its tensors begin with
+  // `prefix` in the file. Nothing where it is none.
+  static std::optional<QwenNames> find_fun_control(const Checkpoint& file,
+                                                   const std::string& prefix);
+
   // A tensor of a module outside the blocks, or in one of them: ("img_in", "weight"), ("txt_norm",
   // "weight"); ("img_attn.qkv", "bias") is three tensors, one after another.
   std::vector<Part> top(std::string_view module, const char* kind) const;
   std::vector<Part> in_block(int index, std::string_view module, const char* kind) const;
 
   // What is before the index of a block: "transformer_blocks.".
-  std::string block_prefix() const { return prefix_ + "transformer_blocks."; }
+  std::string block_prefix() const { return prefix_ + blocks_; }
 
   // Every module by its name in diffusers, without the prefix. `kind` is "weight" or "bias".
   using Visit = std::function<void(const std::string& module, const char* kind,
@@ -43,10 +48,11 @@ class QwenNames {
   bool is_layered() const { return !kinds_of_pictures().empty(); }
 
  private:
-  QwenNames(const Checkpoint& file, std::string prefix) : file_(file), prefix_(std::move(prefix)) {}
+  QwenNames(const Checkpoint& file, std::string prefix, const char* blocks)
+      : file_(file), prefix_(std::move(prefix)), blocks_(blocks) {}
 
   Checkpoint file_;
-  std::string prefix_;
+  std::string prefix_, blocks_;
 };
 
 }  // namespace heddle::denoisers

@@ -137,7 +137,7 @@ class Sd3Builder {
         add_joint(i, vector, img, txt, false);
       else
         add_single(i, vector, img);
-      control.add_residual("double", i, "controlnet_blocks", img, x);
+      control.add_residual("double", i, "controlnet_blocks." + std::to_string(i), img, x);
     }
   }
 

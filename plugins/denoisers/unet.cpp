@@ -333,7 +333,7 @@ class UnetBuilder {
 // The ControlNet that the UNet and a file of factors or differences, joined to its own, make.
 void build_lora_control(const Checkpoint& file, const Value& config, UnetNames names,
                         const UnetSizes& sizes, Blocks& graph) {
-  const auto prefix = config.get<std::string>("control_lora", "");
+  const auto prefix = config.get<std::string>("joined_control", "");
   const bool is_difference = config.get<bool>("control_difference", false);
   if (sizes.more > 0)
     throw Error(HEDDLE_UNSUPPORTED,
@@ -361,7 +361,7 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no UNet of Stable Diffusion or SDXL");
   const UnetSizes sizes = unet_sizes(file, *names);
-  if (!config.get<std::string>("control_lora", "").empty())
+  if (!config.get<std::string>("joined_control", "").empty())
     return build_lora_control(file, config, *names, sizes, graph);
   UnetBuilder(file, *names, sizes, graph, config, UnetPatches::of(config)).run();
   graph.setting("patched_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());

@@ -48,7 +48,7 @@ struct Unet {
                                  "UNets of Stable Diffusion 1.x, 2.x and SDXL"};
   static int match(const Checkpoint& file, const Value& config);
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
-  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). control_lora, a text: the file of such a
+  // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). joined_control, a text: the file of such a
   // ControlNet (unet_lora_control.h) is joined to the model's under this prefix, and its graph is
   // made; control_difference, a bool. unet_patches, a list (unet_patches.h).
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);

@@ -49,7 +49,7 @@ void UnetLoraControl::build(const Checkpoint& file, const Value&, Blocks& graph)
   graph.output("hint", control.add_filters(channels("input_hint_block.14")));
   graph.setting("controls", std::string("unet"));
   graph.setting("hint_pixels", true);
-  graph.setting("control_lora", std::string(kControlLoraPrefix));
+  graph.setting("joined_control", std::string(kControlLoraPrefix));
   if (const std::int64_t width = text_width(file)) graph.setting("context_width", width);
   places.tell(graph);
 }

@@ -5,7 +5,7 @@
 //
 // By itself the file makes its filters alone; its settings tell what the whole is going to be.
 // Whoever knows the UNet joins the file to the UNet's under kControlLoraPrefix, builds the UNet
-// anew with `control_lora` in its configuration, and applies the factors that the setting
+// anew with `joined_control` in its configuration, and applies the factors that the setting
 // "control_lora_targets" names: {name of the factors: tensor of the joined file}. A file of
 // differences ("difference" is one of its tensors) is used likewise, with `control_difference`:
 // true and the prefix of its own names behind: its tensors are added to the UNet's. Any thread.

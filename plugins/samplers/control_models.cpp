@@ -7,10 +7,10 @@
 namespace heddle::samplers {
 namespace {
 
-Value lora_of(const Value& net, const std::string& prefix, const Value& denoiser) {
+Value joined(const Value& net, const std::string& prefix, const Value& denoiser) {
   const Checkpoint file = model_checkpoint(net);
-  const Value whole =
-      joined_model(denoiser, file, prefix, Record().set("control_lora", value_of(prefix)).value());
+  const Value whole = joined_model(denoiser, file, prefix,
+                                   Record().set("joined_control", value_of(prefix)).value());
   const Value targets = model_settings(whole).field("control_lora_targets");
   std::vector<Patch> patches;
   for (std::uint32_t i = 0; i < targets.count(); ++i) {
@@ -20,17 +20,20 @@ Value lora_of(const Value& net, const std::string& prefix, const Value& denoiser
                        .scale = 1,
                        .rows = {{targets.item(i).as<std::string>()}}});
   }
-  return with_patches(whole, file, patches);
+  return patches.empty() ? whole : with_patches(whole, file, patches);
 }
 
 }  // namespace
 
 Value ControlModels::asked(const Value& net, const Value& denoiser) {
-  const auto prefix = model_settings(net).get<std::string>("control_lora", "");
-  if (prefix.empty()) return net;
+  const Value settings = model_settings(net);
+  const auto prefix = settings.get<std::string>("joined_control", "");
+  // One of another family is refused by what it says itself.
+  if (prefix.empty() || settings.get<std::string>("controls", "") != model_family(denoiser))
+    return net;
   for (const Made& made : made_)
     if (made.net.raw() == net.raw() && made.denoiser.raw() == denoiser.raw()) return made.model;
-  made_.push_back({net, denoiser, lora_of(net, prefix, denoiser)});
+  made_.push_back({net, denoiser, joined(net, prefix, denoiser)});
   return made_.back().model;
 }
 

@@ -1,5 +1,6 @@
-// The models of ControlNets. One that is a LoRA of its denoiser is no model by itself: it is made
-// of both files (plugins/denoisers/unet_lora_control.h). One call's thread.
+// The models of ControlNets. One that is a LoRA of its denoiser or begins with its layers is no
+// model by itself: it is made of both files (plugins/denoisers/unet_lora_control.h,
+// qwen_fun_control.h). One call's thread.
 #pragma once
 
 #include <vector>

@@ -17,17 +17,22 @@ struct ControlStream {
 };
 constexpr std::array kStreams = {
     ControlStream{"control.double", "control_doubles", "controlled_doubles"},
-    ControlStream{"control.single", "control_singles", "controlled_singles"}};
+    ControlStream{"control.single", "control_singles", "controlled_singles"},
+    ControlStream{"control.first", "control_firsts", "controlled_firsts"}};
 
 std::int64_t number_in(const Value& model, const char* setting) {
   return model_settings(model).get<std::int64_t>(setting, 0);
 }
 
-// How many residuals stand beside each other: as many as all ControlNets have, or where they differ
-// or one's go round, one for each block.
-std::int64_t residual_count(const std::vector<std::int64_t>& counts, bool cycles,
-                            std::int64_t depth) {
+// How many residuals of a stream stand beside each other: as many as all ControlNets have, or where
+// they differ or one's go round, one for each block.
+std::int64_t residual_count(const ControlStream& stream, const std::vector<std::int64_t>& counts,
+                            bool cycles, std::int64_t depth) {
   const bool is_same = std::ranges::all_of(counts, [&](auto n) { return n == counts.front(); });
+  if (!is_same && std::string_view(stream.input) == "control.first")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "ControlNets that are added at some blocks of the model alone do not go together "
+                "where they have different numbers of these. Leave out one of the two.");
   return is_same && !cycles ? counts.front() : depth;
 }
 
@@ -120,7 +125,7 @@ std::vector<Infer::Named> residual_shapes(const std::vector<ControlCall>& calls,
     if (counts.empty()) continue;
     Shape shape = token_shape(denoiser, point);
     shape[2] = checked_product(
-        {residual_count(counts, cycles, number_in(denoiser, stream.depth)), shape[2]},
+        {residual_count(stream, counts, cycles, number_in(denoiser, stream.depth)), shape[2]},
         "the residuals");
     shapes.push_back({stream.input, HEDDLE_F32, shape});
   }
@@ -265,11 +270,13 @@ Tensor ControlNets::total(const Sum& sum) {
   return ops::add(ctx_, total_of(ctx_, std::move(whole)), total_of(ctx_, std::move(single)));
 }
 
-Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::int64_t depth) {
+Tensor ControlNets::side_by_side(const std::vector<Made>& made, std::size_t stream,
+                                 const Value& denoiser) {
   std::vector<std::int64_t> counts;
   for (const Made& one : made) counts.push_back(std::int64_t(one.parts.size()));
   const bool cycles = std::ranges::any_of(made, &Made::cycles);
-  const std::int64_t count = residual_count(counts, cycles, depth);
+  const std::int64_t count =
+      residual_count(kStreams[stream], counts, cycles, number_in(denoiser, kStreams[stream].depth));
   Shape shape = made.front().parts.front().shape();
   const std::int64_t width = shape[2];
   shape[2] = checked_product({count, width}, "the residuals");
@@ -343,8 +350,7 @@ void ControlNets::add_now(std::uint32_t index, std::vector<Value>& inputs) {
       if (!made[s][set].empty())
         inputs[set] = Record(inputs[set])
                           .set(kStreams[s].input,
-                               value_of(side_by_side(made[s][set], number_in(sets_[set].denoiser,
-                                                                             kStreams[s].depth))))
+                               value_of(side_by_side(made[s][set], s, sets_[set].denoiser)))
                           .value();
 }
 

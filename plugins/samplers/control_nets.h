@@ -128,7 +128,8 @@ class ControlNets {
   std::vector<Value> results_of(Call& call, std::uint32_t index, const std::vector<Value>& inputs);
   Value constants_of(const Asked& asked, const Control& control);
   Tensor hint_for(const Control& control, const Shape& point);
-  Tensor side_by_side(const std::vector<Made>& made, std::int64_t depth);
+  // stream: which of the streams of blocks.
+  Tensor side_by_side(const std::vector<Made>& made, std::size_t stream, const Value& denoiser);
 
   Context& ctx_;
   std::vector<Asked> sets_;

@@ -1,6 +1,7 @@
 #include "control_value.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "plugins/blocks/entry_shapes.h"
 
@@ -111,6 +112,8 @@ std::vector<Control> controls_of(const Value& entry) {
                     .end_percent = record.get<double>("end_percent", 1.0)};
     if (net.has("union_type")) control.mode = net.field("union_type").as<std::int64_t>();
     if (!control.model.is(HEDDLE_KIND_MODEL)) refuse("it holds no model. Link a ControlNetLoader.");
+    if (model_settings(control.model).get<bool>("strength_square_root", false))
+      control.strength = std::sqrt(std::max(0.0, control.strength));
     controls.push_back(std::move(control));
   }
   std::ranges::reverse(controls);

@@ -33,6 +33,7 @@ SIGLIP = {1152: 144, 4304: 96}
 HUNYUAN15 = {2048: 256, 6144: 768, 4096: 512, 8192: 512, 12288: 1536, 1472: 64, 3584: 128, 1152: 144}
 HUNYUAN15_VAE = {1024: 64, 512: 32, 256: 16, 128: 8, 8192: 512, 4096: 256}
 BYT5 = {1472: 64, 3584: 96}
+QWEN_IMAGE = {3072: 256, 12288: 512, 18432: 1536, 6144: 512, 3584: 128}
 QWEN25 = {3584: 128, 512: 128, 18944: 256, 1280: 64, 3840: 192, 3420: 96, 5120: 256}
 HUNYUAN = {3072: 256, 9216: 768, 12288: 512, 6144: 512, 18432: 1536, 21504: 1280, 15360: 768, 768: 64}
 HUNYUAN_VAE = {128: 32, 256: 64, 512: 128}
@@ -310,6 +311,13 @@ for at, sizes, layers in (
     ("vae/hunyuan_video_vae_bf16", HUNYUAN_VAE, ()),
 ):
     add(at, lambda at=at, sizes=sizes, layers=layers: small(FILES[at](), sizes, layers))
+for at, layers in (
+    ("diffusion_models/qwen_image_2512_fp8_e4m3fn", (("transformer_blocks", 10),)),
+    ("controlnet/Qwen-Image-2512-Fun-Controlnet-Union-2602", ()),
+):
+    add(at, lambda at=at, layers=layers: small(FILES[at](), QWEN_IMAGE, layers))
+add("loras/Qwen-Image-Lightning-4steps-V1.0", lambda: lora(SMALL["diffusion_models/qwen_image_2512_fp8_e4m3fn"]()))
+add("vae/qwen_image_vae", lambda: small(FILES["vae/qwen_image_vae"](), WAN_VAE))
 add("vae/hunyuanvideo15_vae_fp16", hunyuan15_vae)
 add("text_encoders/llava_llama3_fp8_scaled", llama)
 add("text_encoders/gemma_3_12B_it", gemma)

@@ -43,11 +43,11 @@ SMALL = {
     "length": 9,
     "longer_edge": 256,
     "largest_size": 256,
-    "megapixels": 0.03,
+    "megapixels": 0.04,
     "resize_type.width": 256,
     "resize_type.height": 128,
     "resize_type.longer_size": 256,
-    "resize_type.megapixels": 0.03,
+    "resize_type.megapixels": 0.04,
     "frames_number": 9,
     "max_length": 8,
 }

@@ -83,6 +83,12 @@ BOOST_AUTO_TEST_CASE(qwen_image_spreads_few_residuals_over_its_blocks_as_diffuse
   BOOST_TEST(moved > 0.01);
 }
 
+// Of two blocks, which would add the same residual, the first alone does.
+BOOST_AUTO_TEST_CASE(qwen_image_adds_residuals_of_a_fun_control_net_at_first_blocks_alone) {
+  const std::vector<FileTensor> model = seeded_model("qwen_image.transformer");
+  compare(call(model, "diffusion_model", "qwen_first"), "qwen_first", "out");
+}
+
 BOOST_AUTO_TEST_CASE(residuals_of_flux_equal_diffusers) {
   compare_residuals("flux_union", 2, 3);
   compare_residuals("flux_plain", 1);

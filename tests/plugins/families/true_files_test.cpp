@@ -139,9 +139,14 @@ const TrueFile kTrueFiles[] = {
      R"((quantizer|project_q|project_hid)\..*|.*masked_spec_embed)"},
     {"audio_encoders/whisper_large_v3_encoder_fp16", {"audio_encoder"}, ""},
 };
-// Patches, and a model that each is joined to.
+// Patches and ControlNets that begin with layers of their model, and a model that each is joined
+// to.
 struct TruePatch {
   const char *name, *model;
+  const char
+      *prefix = "model_patch.0.",
+      *config =
+          R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0}]})";
 };
 const TruePatch kTruePatches[] = {
     {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union", "diffusion_models/z_image_turbo_bf16"},
@@ -154,6 +159,9 @@ const TruePatch kTruePatches[] = {
      "diffusion_models/qwen_image_fp8_e4m3fn"},
     {"model_patches/qwen_image_inpaint_diffsynth_controlnet",
      "diffusion_models/qwen_image_2512_fp8_e4m3fn"},
+    {"controlnet/Qwen-Image-2512-Fun-Controlnet-Union-2602",
+     "diffusion_models/qwen_image_2512_fp8_e4m3fn", "fun_control.",
+     R"({"joined_control": "fun_control."})"},
 };
 
 // Of unet_files.json: each "{0-27}" in a name stands for all of these numbers.
@@ -228,10 +236,9 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_published_files) {
 }
 
 BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
-  const heddle::engine::Value config = heddle::engine::from_json(heddle::engine::parse_json(
-      R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0}]})",
-      "config"));
   for (const TruePatch& wanted : kTruePatches) {
+    const heddle::engine::Value config =
+        heddle::engine::from_json(heddle::engine::parse_json(wanted.config, "config"));
     write_header_only(folder / "model.safetensors", true_tensors(*told.find(wanted.model)));
     const std::vector<FileTensor> tensors = true_tensors(*told.find(wanted.name));
     write_header_only(folder / "patch.safetensors", tensors);
@@ -244,10 +251,10 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
     }
     const auto patch = heddle::engine::open_checkpoint(folder / "patch.safetensors");
     const std::set<std::string> names = taken(
-        heddle::engine::open_checkpoint(folder / "model.safetensors").join(patch, "model_patch.0."),
+        heddle::engine::open_checkpoint(folder / "model.safetensors").join(patch, wanted.prefix),
         {"diffusion_model"}, config.get());
     for (const FileTensor& tensor : tensors)
-      BOOST_TEST(names.count("model_patch.0." + tensor.name) == 1u,
+      BOOST_TEST(names.count(wanted.prefix + tensor.name) == 1u,
                  wanted.name << ": nobody takes '" << tensor.name << "'");
   }
 }
@@ -313,7 +320,7 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_control_nets_of_classic_check
       add_part(denoiser, "", "sdxl");
       write_header_only(folder / "model.safetensors", denoiser);
       const heddle::engine::Value config = heddle::engine::from_json(
-          heddle::engine::parse_json(R"({"control_lora": "control_lora."})", "config"));
+          heddle::engine::parse_json(R"({"joined_control": "control_lora."})", "config"));
       const heddle::engine::Checkpoint joined =
           heddle::engine::open_checkpoint(folder / "model.safetensors").join(file, "control_lora.");
       for (const std::string& name : taken(joined, {"diffusion_model"}, config.get()))

@@ -452,6 +452,7 @@ FILES["diffusion_models/qwen_image_edit_2511_bf16"] = lambda: {
     "__index_timestep_zero__": ("BF16", (0,)),
 }
 for name in (
+    "Qwen-Image-Lightning-4steps-V1.0",
     "Qwen-Image-Edit-Lightning-4steps-V1.0-bf16",
     "Qwen-Image-Edit-2509-Lightning-4steps-V1.0-bf16",
     "Qwen_Image_Edit_2511-SYSTMS_INFL8",

@@ -10,7 +10,8 @@ Needs torch, diffusers, safetensors and Pillow from PyPI; runs on the CPU in flo
     expected.safetensors    "qwen_union.x" and so on are inputs of a ControlNet, "qwen_union.control.double.0" a residual
                             with a row for each step; the denoiser "qwen_drawn" is given those of two ControlNets.
                             "qwen.latent" is the end of 3 guided steps with one hint all the way and another one, weaker, in
-                            the first half; "qwen.inpainted" with a mask. "flux_union", "flux_plain", "sd3_first" and
+                            the first half; "qwen.inpainted" with a mask; "qwen.fun" with a Fun ControlNet, "qwen_first"
+                            the denoiser that is given one residual of such. "flux_union", "flux_plain", "sd3_first" and
                             "sd3_large" likewise; "flux.latent" is the end of 3 steps of two pictures with an odd side,
                             "sd3.latent" that of a guided run with "sd3_first", "sd3.canny" of one with "sd3_large"
 """
@@ -21,6 +22,7 @@ import sys
 
 import torch
 from diffusers import AutoencoderKLQwenImage, QwenImageControlNetModel, QwenImagePipeline, QwenImageTransformer2DModel
+from diffusers.models.transformers.transformer_qwenimage import QwenImageTransformerBlock
 from safetensors.torch import load_file, save_file
 
 import seeded_weights
@@ -106,6 +108,45 @@ def forward_qwen(model, union, inpaint):
         expected[f"{name}.control.double"] = side_by_side(given)
 
 
+class FunControl(torch.nn.Module):
+    """A Fun ControlNet as ComfyUI runs it: diffusers has none. Latent, text and noise level go through the denoiser's
+    layers; the hint's latent has a mask and another latent behind it, which are zero."""
+
+    def __init__(self, heads, head, blocks):
+        super().__init__()
+        width = heads * head
+        self.control_img_in = torch.nn.Linear(132, width)
+        made = [QwenImageTransformerBlock(width, heads, head) for _ in range(blocks)]
+        for i, block in enumerate(made):
+            block.after_proj = torch.nn.Linear(width, width)
+            if i == 0:
+                block.before_proj = torch.nn.Linear(width, width)
+        self.control_blocks = torch.nn.ModuleList(made)
+
+    def residuals(self, model, x, sigma, context, hint):
+        told = qwen_told(x, sigma, context)
+        hint = torch.cat([hint, torch.zeros(len(hint), 17, *hint.shape[2:])], dim=1)
+        img, txt = model.img_in(qwen_tokens(x)), model.txt_in(model.txt_norm(context))
+        level = model.time_text_embed(told["timestep"], img)
+        rotary = model.pos_embed(told["img_shapes"], max_txt_seq_len=context.shape[1], device=x.device)
+        state = img + self.control_blocks[0].before_proj(self.control_img_in(qwen_tokens(hint)))
+        made = []
+        for block in self.control_blocks:
+            txt, state = block(
+                hidden_states=state, encoder_hidden_states=txt, encoder_hidden_states_mask=None, temb=level, image_rotary_emb=rotary
+            )
+            made.append(block.after_proj(state))
+        return made
+
+
+def qwen_first_velocity(model, x, sigma, context, residuals):
+    """Of blocks that would add the same residual the first alone does."""
+    every = -(-len(model.transformer_blocks) // len(residuals))
+    nothing = torch.zeros_like(residuals[0])
+    whole = [residuals[i // every] if i % every == 0 else nothing for i in range(len(model.transformer_blocks))]
+    return qwen_velocity(model, x, sigma, context, whole)
+
+
 def draw_qwen(model, vae, union, inpaint, picture, mask):
     texts = load_file(os.path.join(HERE, "workflows/expected.safetensors"))
     positive, negative = texts["qwen_image.cross_attn"], texts["qwen_image.negative"]
@@ -146,8 +187,17 @@ def draw_qwen(model, vae, union, inpaint, picture, mask):
     expected["qwen.picture"] = picture_of(vae, expected["qwen.latent"])
     inpainted = lambda x, sigma, text: [0.9 * one for one in qwen_residuals(inpaint, x, sigma, text, masked)]
     expected["qwen.inpainted"] = sample(predict(inpainted), noise, sigmas)
+    # Its strength counts by its square root.
+    fun = FunControl(2, 24, 2)
+    shapes["qwen_fun"] = seeded_weights.load(fun)
+    drawn = lambda x, sigma, text: [0.6 * one for one in fun.residuals(model, x, sigma, text, hint)]
+    expected["qwen.fun"] = sample(predict(drawn), noise, sigmas)
+    x, context, given = randn(16, 1, 16, 4, 6), randn(17, 1, 7, WIDTH), randn(18, 1, 1, 6, 48)
+    out = torch.stack([qwen_first_velocity(model, x, sigma, context, list(given)) for sigma in LEVELS])
+    expected.update({"qwen_first.x": x, "qwen_first.context": context, "qwen_first.timestep": LEVELS, "qwen_first.out": out})
+    expected["qwen_first.control.first"] = side_by_side(given)
     plain = sample(predict(lambda *_: None), noise, sigmas)
-    for name in ("latent", "inpainted"):
+    for name in ("latent", "inpainted", "fun"):
         print(f"control changes {name} by {((expected[f'qwen.{name}'] - plain).norm() / plain.norm()):.3g}")
 
 

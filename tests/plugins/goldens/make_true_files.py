@@ -18,6 +18,7 @@ from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, Autoencoder
 from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
+import make_control_goldens
 import make_flux2_goldens
 import make_flux3_goldens
 import make_h3_vae_goldens
@@ -174,6 +175,7 @@ def control_nets():
     made = {
         "Qwen-Image-InstantX-ControlNet-Union": QwenImageControlNetModel(num_layers=5),
         "Qwen-Image-InstantX-ControlNet-Inpainting": QwenImageControlNetModel(num_layers=6, extra_condition_channels=4),
+        "Qwen-Image-2512-Fun-Controlnet-Union-2602": make_control_goldens.FunControl(24, 128, 5),
         "instantx_flux_canny": FluxControlNetModel(num_layers=5, num_single_layers=0, guidance_embeds=True),
         "flux_controlnet_union_pro": FluxControlNetModel(num_layers=5, num_single_layers=10, guidance_embeds=True, num_mode=10),
         "sd3_controlnet_canny": SD3ControlNetModel(num_layers=6, num_attention_heads=24, caption_projection_dim=1536, pos_embed_max_size=192),

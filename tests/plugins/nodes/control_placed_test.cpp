@@ -39,6 +39,27 @@ BOOST_AUTO_TEST_CASE(dividing_denoiser_and_control_net_keeps_their_bytes_or_near
        {"sequence", "tensor"}, 1000 << 10);
 }
 
+// Its model is made of its file and the denoiser's.
+BOOST_AUTO_TEST_CASE(dividing_a_fun_control_net_keeps_its_bytes_or_nearly_its_numbers) {
+  using heddle::test::seeded_model;
+  add("diffusion_models/qwen", seeded_model("qwen_image.transformer"));
+  add("controlnet/fun", seeded_model("qwen_fun", false, "control"));
+  add("vae/ae", seeded_model("qwen_image.vae"));
+  const std::filesystem::path golden = heddle::test::patches_golden();
+  const std::string nodes =
+      cat(loaded("qwen"), R"(, "all": )", text("qwen_one", golden), R"(, "two": )",
+          text("qwen_two", golden),
+          node("net", "ControlNetLoader", R"("control_net_name": "fun.safetensors")"),
+          node("vae", "VAELoader", R"("vae_name": "ae.safetensors")"),
+          node("hint", "LoadImage", R"("image": "hint.png")"),
+          node("one", "ControlNetApplyAdvanced",
+               R"("positive": ["all", 0], "negative": ["two", 0], "control_net": ["net", 0],
+           "vae": ["vae", 0], "image": ["hint", 0], "strength": 0.5, "start_percent": 0,
+           "end_percent": 1)"));
+  hold([&](const std::string& hints) { return drawn_of(nodes, hints); }, {"layers", "data", "cfg"},
+       {"sequence", "tensor"}, 1000 << 10);
+}
+
 // They are blocks of the denoiser, so all is divided and streamed together.
 BOOST_AUTO_TEST_CASE(dividing_a_patched_model_keeps_its_bytes_or_nearly_its_numbers,
                      *boost::unit_test::label("long")) {

@@ -39,7 +39,7 @@ struct ControlWorkflows {
     add("diffusion_models/qwen", seeded_model("qwen_image.transformer"));
     add("text_encoders/qwen", seeded_model("qwen_image.text"));
     add("vae/qwen", seeded_model("qwen_image.vae"));
-    for (const char* name : {"qwen_union", "qwen_inpaint"})
+    for (const char* name : {"qwen_union", "qwen_inpaint", "qwen_fun"})
       add(cat("controlnet/", name), seeded_model(name, false, "control"));
   }
   static std::string node(const std::string& name, const std::string& type,
@@ -207,6 +207,24 @@ BOOST_AUTO_TEST_CASE(a_control_net_for_inpainting_reads_picture_and_mask) {
                          "start_percent": 0, "end_percent": 1)",
                                   "ControlNetInpaintingAliMamaApply"))),
           "qwen.inpainted");
+}
+
+// It begins with layers of the denoiser. Its strength counts by its square root.
+BOOST_AUTO_TEST_CASE(a_fun_control_net_draws_what_pytorch_draws) {
+  add_qwen();
+  const std::string flow = qwen_flow(
+      loader("qwen_fun") +
+      applied("applied", "text",
+              R"("image": ["hint", 0], "strength": 0.36, "start_percent": 0, "end_percent": 1)"));
+  compare(drawn(flow), "qwen.fun");
+  {
+    heddle::Engine::Data data{options()};
+    check_inference(data, flow);
+  }
+  add("diffusion_models/qwen", seeded_model("flux", false, "control"));
+  engine.emplace(options());
+  says(engine_refusal([&] { engine->plan(engine->parse(flow)); }),
+       {"ControlNet (qwen-image-fun-control)", "family 'qwen-image'", "'flux'"});
 }
 
 BOOST_AUTO_TEST_CASE(flux_with_two_control_nets_of_other_depths_draws_what_pytorch_draws) {

@@ -78,9 +78,11 @@
  *                 (B|1, C, h, w) and "slot.0" (n + 1), of which the shape is read: it stands before
  *                 token n of the context
  *   reference_step  int, optional, 1: between pictures on the first axis by the method "index"
- *   control_width, controlled_doubles, controlled_singles  ints, optional: it takes residuals of
- *                 ControlNets of this width, in so many blocks of two streams, and of one, as its
- *                 inputs "control.double" and "control.single" (1|B, S, K width). tokens_model, a
+ *   control_width, controlled_doubles, controlled_singles, controlled_firsts  ints, optional: it
+ *                 takes residuals of ControlNets of this width, in so many blocks of two streams,
+ *                 of one, and of those whose residuals the first of a stretch of blocks adds alone,
+ *                 as its inputs "control.double", "control.single" and "control.first" (1|B, S,
+ *                 K width). tokens_model, a
  *                 record, optional: the configuration of a model, built by its family, that makes
  *                 "tokens" (B, S, width) of x, what its first block reads. control_places, a
  *                 record, optional: it takes residuals at inputs of these names (1|B, h, w, C), of
@@ -168,20 +170,22 @@
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
  *               i32 where it knows several kinds of hints, or also "kinds" (control_modes) f32,
  *               1 for the hint's and 0 for others, "tokens" where it begins with what its denoiser
- *               makes of x -> "control.double.<k>", "control.single.<k>" (B, S, width), or outputs
- *               named as the inputs of control_places, which it has, too;
+ *               makes of x -> "control.double.<k>", "control.single.<k>", "control.first.<k>"
+ *               (B, S, width), or outputs named as the inputs of control_places, which it has, too;
  *               union_type (int), optional: the mode. Settings of its model: controls (text: the
- *               denoiser's family); control_width, control_doubles, control_singles, control_modes,
- *               hint_channels (ints: one more than latent_channels: a mask); latent_scale and so on
- *               as of a MODEL, of hints; zero_pooled (bool): it is told a pooled text of zeros;
- *               hint_factor, hint_offset (floats): hints are factor * picture + offset; hint_pixels
- *               (bool): they are pixels (1|B, 3, 8 h, 8 w), not latents; hint_grey (bool): means
- *               over their colours; hint_multiple (int): sides are completed to multiples of it;
- *               control_lora (text): the file is a LoRA of its denoiser, whose family builds the
- *               ControlNet of both, joined under this prefix, with control_lora in the
- *               configuration, and tells in the setting control_lora_targets which factors of the
- *               file are for which tensor; control_cycles (bool): of n residuals block i adds that
- *               of i mod n, not each in a stretch of blocks
+ *               denoiser's family); control_width, control_doubles, control_singles,
+ *               control_firsts, control_modes, hint_channels (ints: one more than latent_channels:
+ *               a mask); latent_scale and so on as of a MODEL, of hints; zero_pooled (bool): it is
+ *               told a pooled text of zeros; hint_factor, hint_offset (floats): hints are factor *
+ *               picture + offset; hint_pixels (bool): they are pixels (1|B, 3, 8 h, 8 w), not
+ *               latents; hint_grey (bool): means over their colours; hint_multiple (int): sides are
+ *               completed to multiples of it; joined_control (text): the file is a LoRA of its
+ *               denoiser or begins with layers of it, whose family builds the ControlNet of both,
+ *               joined under this prefix, with joined_control in the configuration, and of a LoRA
+ *               tells in the setting control_lora_targets which factors of the file are for which
+ *               tensor; strength_square_root (bool): that of its strength counts; control_cycles
+ *               (bool): of n residuals block i adds that of i mod n, not each in a stretch of
+ *               blocks
  * UPSCALE_MODEL  record: model (MODEL): image (B, H, W, in_channels), 0 to 1 -> image (B, scale H,
  *               scale W, out_channels). Settings of its model: these three; minimum and multiple of
  *               the sides that it takes (ints)
