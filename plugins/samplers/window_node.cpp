@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "conditioning.h"
 #include "context_windows.h"
 
 namespace heddle::samplers {
@@ -33,7 +34,34 @@ std::vector<std::int64_t> places_in(const std::string& text, const char* input) 
   return places;
 }
 
+// Windows along a video, whose latent has a frame for each `frames`, and one for the first.
+// `keeps`: the latent's first frame is in each window, too.
+template <class Node>
+Value with_video_windows(Context& ctx, std::int64_t frames, bool keeps) {
+  const std::vector<std::int64_t> retained(ctx[Node::retained] ? 1 : 0, 0);
+  return with_windows(ctx[Node::model],
+                      {.length = 1 + (ctx[Node::length] - 1) / frames,
+                       .overlap = ctx[Node::overlap] / frames,
+                       .schedule = *find_window_schedule(ctx[Node::schedule]),
+                       .stride = ctx[Node::stride],
+                       .closed_loop = ctx[Node::closed_loop],
+                       .fuse = *find_window_fuse(ctx[Node::fuse]),
+                       .dim = kFramesAxis,
+                       .freenoise = ctx[Node::freenoise],
+                       .cond_retained = retained,
+                       .split_conds = ctx[Node::split_conds],
+                       .latent_retained = keeps ? retained : std::vector<std::int64_t>()});
+}
+
 }  // namespace
+
+void WanContextWindowsManual::execute(Context& ctx) {
+  ctx[out] = with_video_windows<WanContextWindowsManual>(ctx, 4, false);
+}
+
+void LtxvContextWindows::execute(Context& ctx) {
+  ctx[out] = with_video_windows<LtxvContextWindows>(ctx, 8, true);
+}
 
 void ContextWindowsManual::execute(Context& ctx) {
   ctx[out] = with_windows(

@@ -19,14 +19,13 @@ struct WanWorkflow : PlacedFixture {
     return heddle::engine::cat(loaded("wan2.1_t2v_1.3B_fp16"), R"(, "one": )", text("one", golden),
                                R"(, "two": )", text("two", golden));
   }
-  std::string flow(const char* model = "model", const char* size = kSize) const {
+  std::string flow(const char* model = "model", const char* size = kSize,
+                   const std::string& windows = manual(3, "standard_static", false, "")) const {
     return heddle::engine::cat(
         "{", nodes(), R"(, "empty": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {)", size,
-        R"(, "batch_size": 1}}, "windows": {"class_type": "ContextWindowsManual", "inputs": {"model": ["model", 0],
-        "context_length": 3, "context_overlap": 1, "context_schedule": "standard_static",
-        "context_stride": 1, "closed_loop": false, "fuse_method": "pyramid", "dim": 2,
-        "freenoise": false, "cond_retain_index_list": "", "split_conds_to_windows": false,
-        "latent_retain_index_list": "", "causal_window_fix": true}},
+        R"(, "batch_size": 1}}, "windows": {"class_type": )", windows, R"(
+        "context_stride": 1, "closed_loop": false, "fuse_method": "pyramid",
+        "split_conds_to_windows": false}},
       "out": {"class_type": "KSampler", "inputs": {"model": [")",
         model, R"(", 0], "seed": 7, "steps": 3,
         "cfg": 3.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0],
@@ -39,6 +38,23 @@ struct WanWorkflow : PlacedFixture {
         relative_error(results.floats("out.LATENT", "samples"), expected.floats(name));
     BOOST_TEST_MESSAGE(name << ": relative error " << error);
     BOOST_TEST(error < kTolerance, name << ": relative error " << error);
+  }
+
+  // Of frames of the latent.
+  static std::string manual(int length, const char* schedule, bool repeats, const char* retained) {
+    return heddle::engine::cat(
+        R"("ContextWindowsManual", "inputs": {"model": ["model", 0], "context_length": )", length,
+        R"(, "context_overlap": 1, "context_schedule": ")", schedule,
+        R"(", "dim": 2, "freenoise": )", repeats ? "true" : "false",
+        R"(, "cond_retain_index_list": ")", retained, R"(", "latent_retain_index_list": ")",
+        retained, R"(", "causal_window_fix": true,)");
+  }
+  // Of frames of the video.
+  static std::string in_frames(const char* type, const char* length, const char* overlap,
+                               const char* more) {
+    return heddle::engine::cat("\"", type,
+                               R"(", "inputs": {"model": ["model", 0], "context_length": )", length,
+                               R"(, "context_overlap": )", overlap, ", ", more, ",");
   }
 
   static constexpr const char* kSize = R"("width": 64, "height": 48, "length": 9)";
@@ -55,6 +71,24 @@ BOOST_AUTO_TEST_CASE(from_texts_to_the_latent_of_a_video_equals_pytorch) {
 // Five frames, of which the model sees three at a time, and the one before them.
 BOOST_AUTO_TEST_CASE(a_video_in_context_windows_equals_pytorch) {
   compare(flow("windows", R"("width": 48, "height": 32, "length": 17)"), "windows.latent");
+}
+
+BOOST_AUTO_TEST_CASE(windows_in_frames_of_the_video_are_those_of_the_latent) {
+  constexpr const char* kLong = R"("width": 48, "height": 32, "length": 17)";
+  constexpr const char* kPlain =
+      R"("context_schedule": "standard_static", "freenoise": false, "retain_first_frame": false)";
+  compare(flow("windows", kLong, in_frames("WanContextWindowsManual", "9", "7", kPlain)),
+          "windows.latent");
+  const auto drawn = [&](const std::string& windows) {
+    return run_whole(flow("windows", kLong, windows), {"out.LATENT"})
+        .floats("out.LATENT", "samples");
+  };
+  constexpr const char* kOther =
+      R"("context_schedule": "standard_uniform", "freenoise": true, "retain_first_frame": true)";
+  const std::vector<float> wanted = drawn(manual(3, "standard_uniform", true, "0"));
+  BOOST_TEST((drawn(in_frames("LTXVContextWindows", "17", "8", kOther)) == wanted));
+  // It retains that of pictures beside the point alone, of which there are none here.
+  BOOST_TEST((drawn(in_frames("WanContextWindowsManual", "9", "4", kOther)) != wanted));
 }
 
 // A latent of pictures is one of videos of one frame.
