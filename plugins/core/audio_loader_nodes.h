@@ -48,12 +48,13 @@ struct AudioEncoderLoader {
 };
 
 struct LatentUpscaleModelLoader {
-  static constexpr Info info{"LatentUpscaleModelLoader",
-                             1,
-                             "Load Latent Upscale Model",
-                             "model/loaders",
-                             "A model that makes latents larger: of LTX-Video and LTX 2.",
-                             kLoader};
+  static constexpr Info info{
+      "LatentUpscaleModelLoader",
+      1,
+      "Load Latent Upscale Model",
+      "model/loaders",
+      "A model that makes latents larger: of LTX-Video, LTX 2 and HunyuanVideo 1.5.",
+      kLoader};
   static constexpr Input<std::string> model_name{
       "model_name", Widget{.source = "latent_upscale_models", .type = "COMBO"}};
   static constexpr Output<Value> model{"LATENT_UPSCALE_MODEL", 0, "", "LATENT_UPSCALE_MODEL"};

@@ -1,7 +1,5 @@
 #include "latent_scale_nodes.h"
 
-#include <algorithm>
-
 #include <heddle/host_memory.hpp>
 
 #include "latent.h"
@@ -11,22 +9,6 @@ namespace heddle::samplers {
 namespace {
 
 using blocks::GridSize;
-using blocks::rounded;
-
-constexpr std::int64_t kLeastSide = 64;  // pixels
-
-// REQUIRES: not both sides are 0.
-GridSize size_of(const GridSize& from, std::int64_t width, std::int64_t height) {
-  const auto other = [](std::int64_t side, std::int64_t known, std::int64_t of) {
-    return rounded(double(side) * double(known) / double(of));
-  };
-  const std::int64_t w = std::max(width, kLeastSide), h = std::max(height, kLeastSide);
-  if (width == 0)
-    return {h / kDownscale, std::max(kLeastSide, other(from.width, h, from.height)) / kDownscale};
-  if (height == 0)
-    return {std::max(kLeastSide, other(from.height, w, from.width)) / kDownscale, w / kDownscale};
-  return {h / kDownscale, w / kDownscale};
-}
 
 Value scaled(Context& ctx, const Value& latent, const std::string& name, const GridSize& to,
              bool crop = false) {
@@ -54,7 +36,7 @@ void LatentUpscale::execute(Context& ctx) {
     ctx[latent] = from;
     return;
   }
-  const GridSize to = size_of(grids_of(samples_of(from).shape()).size, w, h);
+  const GridSize to = size_for(grids_of(samples_of(from).shape()).size, w, h, kDownscale);
   ctx[latent] = scaled(ctx, from, ctx[upscale_method], to, ctx[crop] == "center");
 }
 void LatentUpscale::infer(Infer& question) {
@@ -65,7 +47,8 @@ void LatentUpscale::infer(Infer& question) {
     question.out(latent, "samples", HEDDLE_F32, *shape);
     question.shares(latent);
   } else {
-    infer_scaled<LatentUpscale>(question, *shape, size_of(grids_of(*shape).size, *w, *h));
+    infer_scaled<LatentUpscale>(question, *shape,
+                                size_for(grids_of(*shape).size, *w, *h, kDownscale));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "empty_latent_nodes.h"
 #include "guider_nodes.h"
 #include "hook_nodes.h"
+#include "hunyuan_upscale_node.h"
 #include "ksampler_nodes.h"
 #include "kv_cache_node.h"
 #include "latent_batch_nodes.h"
@@ -53,14 +54,15 @@ HEDDLE_PLUGIN(
     ModelSamplingStableCascade, ModelNoiseScale, LTXVScheduler, Flux2Scheduler, Ideogram4Scheduler,
     AddNoise, FluxDisableGuidance, ReferenceLatent, FluxKontextMultiReferenceLatentMethod,
     LTXVConditioning, EmptyLatentImage, EmptySD3LatentImage, RepeatLatentBatch, LatentFromBatch,
-    SetLatentNoiseMask, LatentUpscale, LatentUpscaleBy, LatentAdd, LatentSubtract, LatentMultiply,
-    LatentInterpolate, LatentBlend, LatentComposite, LatentCompositeMasked, LatentBatch,
-    LatentConcat, LatentRotate, LatentFlip, LatentCrop, LatentCut, LatentCutToBatch,
-    TrimVideoLatent, NormalizeVideoLatentStart, ReplaceVideoLatentFrames, LatentBatchSeedBehavior,
-    EmptyFlux2LatentImage, EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent,
-    EmptyHunyuanImageLatent, EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo,
-    EmptyMiniMaxH3LatentAV, LTXVEmptyLatentAudio, LTXVConcatAVLatent, LTXVSeparateAVLatent,
-    GetLatentSize, EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
+    SetLatentNoiseMask, LatentUpscale, LatentUpscaleBy, HunyuanVideo15LatentUpscaleWithModel,
+    LatentAdd, LatentSubtract, LatentMultiply, LatentInterpolate, LatentBlend, LatentComposite,
+    LatentCompositeMasked, LatentBatch, LatentConcat, LatentRotate, LatentFlip, LatentCrop,
+    LatentCut, LatentCutToBatch, TrimVideoLatent, NormalizeVideoLatentStart,
+    ReplaceVideoLatentFrames, LatentBatchSeedBehavior, EmptyFlux2LatentImage,
+    EmptyHunyuanLatentVideo, EmptyHunyuanVideo15Latent, EmptyHunyuanImageLatent,
+    EmptyLTXVLatentVideo, EmptyMochiLatentVideo, EmptyCosmosLatentVideo, EmptyMiniMaxH3LatentAV,
+    LTXVEmptyLatentAudio, LTXVConcatAVLatent, LTXVSeparateAVLatent, GetLatentSize,
+    EmptyChromaRadianceLatentImage, EmptyQwenImageLayeredLatentImage, FluxGuidance,
     unCLIPConditioning, SD_4XUpscale_Conditioning, ConditioningZeroOut, ConditioningCombine,
     ConditioningConcat, ConditioningAverage, ConditioningSetAreaStrength, ConditioningMultiply,
     ConditioningSetArea, ConditioningSetAreaPercentage, ConditioningSetAreaPercentageVideo,

@@ -1,5 +1,6 @@
 #include "resize_latent.h"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -28,6 +29,18 @@ Shape resized_shape(Shape shape, const GridSize& to) {
 GridSize size_by(const GridSize& from, double factor) {
   return {blocks::rounded(double(from.height) * factor),
           blocks::rounded(double(from.width) * factor)};
+}
+
+GridSize size_for(const GridSize& from, std::int64_t width, std::int64_t height,
+                  std::int64_t downscale) {
+  static constexpr std::int64_t kLeastSide = 64;  // pixels
+  const auto other = [](std::int64_t side, std::int64_t known, std::int64_t of) {
+    return std::max(kLeastSide, blocks::rounded(double(side) * double(known) / double(of)));
+  };
+  const std::int64_t w = std::max(width, kLeastSide), h = std::max(height, kLeastSide);
+  if (width == 0) return {h / downscale, other(from.width, h, from.height) / downscale};
+  if (height == 0) return {other(from.height, w, from.width) / downscale, w / downscale};
+  return {h / downscale, w / downscale};
 }
 
 namespace {

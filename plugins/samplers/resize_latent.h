@@ -17,6 +17,10 @@ blocks::Grids grids_of(const Shape& shape);
 Shape resized_shape(Shape shape, const blocks::GridSize& to);
 // ComfyUI's: rounded, halves to even.
 blocks::GridSize size_by(const blocks::GridSize& from, double factor);
+// For pictures of these sides, of which one may be 0: it follows from the other. `downscale`:
+// pixels along a side of a cell. REQUIRES: not both are 0.
+blocks::GridSize size_for(const blocks::GridSize& from, std::int64_t width, std::int64_t height,
+                          std::int64_t downscale);
 
 struct LatentResize {
   std::string method;  // of kLatentScaleMethods

@@ -8,7 +8,6 @@
 namespace heddle::vae {
 namespace {
 
-constexpr double kHunyuan15Scale = 1.03682;  // as published
 constexpr std::int64_t kHunyuanFilterFrames = 3;
 
 // Builds a side for pictures, or a stage of it for videos: keeps the running output, its channels,

@@ -24,6 +24,9 @@
 
 namespace heddle::vae {
 
+// What latents are multiplied with for the denoiser, as published.
+inline constexpr double kHunyuan15Scale = 1.03682;
+
 struct AutoencoderHunyuan15Decoder {
   static constexpr Family family{"autoencoder_hunyuan15", "vae.decoder", 1,
                                  "Causal autoencoder of HunyuanVideo 1.5: latent to picture"};

@@ -2,98 +2,10 @@
 
 #include <cmath>
 
-#include <heddle/frame_ops.hpp>
+#include "hunyuan15_frames.h"
 
 namespace heddle::vae {
 namespace {
-
-constexpr heddle_conv2d_attrs kHunyuanPoint{{1, 1}, {0, 0, 0, 0}};            // 1x1
-constexpr heddle_conv3d_attrs kHunyuanFilter{{1, 1, 1}, {0, 0, 0, 0, 0, 0}};  // 3x3x3
-constexpr std::int64_t kFramesBefore = 2;
-// PyTorch's normalize() divides by the length, but by no less than 1e-12.
-constexpr double kHunyuanEps = 1e-24;
-
-// x (T, H, W, C) as videos: (1, T, H, W, C), or of pictures (T, 1, H, W, C).
-Tensor as_videos(const Tensor& x, bool pictures) {
-  return x.reshape(
-      {pictures ? x.size(0) : 1, pictures ? 1 : x.size(0), x.size(1), x.size(2), x.size(3)});
-}
-
-// Frames with those before them and all edges, for a filter: (N, 2 + T, H + 2, W + 2, C).
-class Edged {
- public:
-  // shape: of the chunk, (T, H, W, C).
-  Edged(Context& ctx, const Shape& shape, bool pictures, const Tensor& kept)
-      : ctx_(ctx),
-        all_(ctx.make({pictures ? shape[0] : 1, kFramesBefore + (pictures ? 1 : shape[0]),
-                       shape[1] + 2, shape[2] + 2, shape[3]})),
-        shape_(shape),
-        kept_(kept) {}
-
-  // Where the chunk is to be written, (N, T, H, W, C).
-  Tensor chunk() const { return inside().slice(1, kFramesBefore, all_.size(1)); }
-
-  // What the filter makes of it, (T, H, W, C').
-  Tensor filtered(const Tensor& weight, const Tensor& bias, heddle_dtype dtype) const {
-    complete();
-    const Shape shape = ops::conv3d_shape(all_, weight, kHunyuanFilter);
-    const Tensor out = ctx_.make(shape, dtype);
-    ops::conv3d_into(ctx_, all_, weight, bias, kHunyuanFilter, {}, out);
-    return out.reshape({shape[0] * shape[1], shape[2], shape[3], shape[4]});
-  }
-
-  // What the next chunk is given, (2, H, W, C); of pictures nobody reads it.
-  Tensor keeps() const {
-    const std::int64_t end = all_.size(1);
-    return ops::contiguous(ctx_, inside().slice(0, 0, 1).slice(1, end - kFramesBefore, end))
-        .reshape({kFramesBefore, shape_[1], shape_[2], shape_[3]});
-  }
-
- private:
-  Tensor inside() const { return all_.slice(2, 1, 1 + shape_[1]).slice(3, 1, 1 + shape_[2]); }
-  void complete() const {
-    const Tensor pixels = inside(), first = pixels.slice(1, kFramesBefore, kFramesBefore + 1);
-    for (std::int64_t t = 0; t < kFramesBefore; ++t) {
-      const Tensor to = pixels.slice(1, t, t + 1);
-      ops::copy_into(ctx_, kept_ ? kept_.slice(0, t, t + 1).reshape(to.shape()) : first, to);
-    }
-    // Columns first, then whole rows, corners among them.
-    for (const int axis : {3, 2}) {
-      const Tensor among = axis == 3 ? all_.slice(2, 1, 1 + shape_[1]) : all_;
-      const std::int64_t last = among.size(axis) - 1;
-      ops::copy_into(ctx_, among.slice(axis, 1, 2), among.slice(axis, 0, 1));
-      ops::copy_into(ctx_, among.slice(axis, last - 1, last), among.slice(axis, last, last + 1));
-    }
-  }
-
-  Context& ctx_;
-  const Tensor all_;
-  const Shape shape_;
-  const Tensor kept_;
-};
-
-Tensor kept_before(Context& ctx, const Input<Tensor>& input) {
-  return ctx.has(input) ? ctx[input] : Tensor();
-}
-// Before a run a chunk's type is told as f32; what products read is in the compute type.
-Tensor in_hunyuan_compute(Context& ctx, const Tensor& x) {
-  return x.dtype() == ctx.compute() ? x : ops::cast(ctx, x, ctx.compute());
-}
-
-void normed_to(Context& ctx, const Tensor& x, const Tensor& weight, bool pictures,
-               const Tensor& to) {
-  const Tensor made = ops::rms_norm(ctx, x, weight.reshape({x.size(3)}), kHunyuanEps);
-  ops::activate_into(ctx, as_videos(made, pictures), HEDDLE_ACT_SILU, to);
-}
-
-// Each number of x (T, H, W, C) so often, one after another.
-Tensor repeated(Context& ctx, const Tensor& x, std::int64_t times) {
-  if (times == 1) return x;
-  const Tensor all = ctx.make({x.size(0), x.size(1), x.size(2), x.size(3), times});
-  const Tensor one = x.reshape({x.size(0), x.size(1), x.size(2), x.size(3), 1});
-  for (std::int64_t i = 0; i < times; ++i) ops::copy_into(ctx, one, all.slice(4, i, i + 1));
-  return all.reshape({x.size(0), x.size(1), x.size(2), x.size(3) * times});
-}
 
 // The means of so many numbers of x (T, H, W, C) in a row: (T, H, W, C / count).
 Tensor means_of(Context& ctx, const Tensor& x, std::int64_t count) {
@@ -153,10 +65,10 @@ void require_even(const Tensor& x, bool halves_frames) {
 
 void Hunyuan15LatentIn::execute(Context& ctx) {
   const Tensor x = ops::cast(ctx, ctx[z].permute({0, 2, 3, 1}), ctx.compute());
-  const Edged edged(ctx, x.shape(), ctx[pictures], kept_before(ctx, kept));
-  ops::copy_into(ctx, as_videos(x, ctx[pictures]), edged.chunk());
+  const HunyuanEdged edged(ctx, x.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  ops::copy_into(ctx, hunyuan_videos(x, ctx[pictures]), edged.chunk());
   const Tensor made = edged.filtered(ctx[conv], ctx[conv_bias], ctx.compute());
-  ctx[out] = ops::add(ctx, made, repeated(ctx, x, made.size(3) / x.size(3)));
+  ctx[out] = ops::add(ctx, made, hunyuan_repeated(ctx, x, made.size(3) / x.size(3)));
   ctx[keeps] = edged.keeps();
 }
 
@@ -166,8 +78,8 @@ void Hunyuan15ImageIn::execute(Context& ctx) {
     throw Error(HEDDLE_INVALID_ARGUMENT, "the encoder takes " + std::to_string(ctx[conv].size(1)) +
                                              " channels, the pictures have " +
                                              std::to_string(pixels.size(3)));
-  const Edged edged(ctx, pixels.shape(), ctx[pictures], kept_before(ctx, kept));
-  ops::copy_into(ctx, as_videos(pixels, ctx[pictures]), edged.chunk());
+  const HunyuanEdged edged(ctx, pixels.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  ops::copy_into(ctx, hunyuan_videos(pixels, ctx[pictures]), edged.chunk());
   ctx[out] = edged.filtered(ctx[conv], ctx[conv_bias], ctx.compute());
   ctx[keeps] = edged.keeps();
 }
@@ -177,19 +89,19 @@ void Hunyuan15Resnet::execute(Context& ctx) {
   const bool apart = ctx[pictures];
   Tensor middle;
   {
-    const Edged edged(ctx, x.shape(), apart, kept_before(ctx, kept1));
-    normed_to(ctx, x, ctx[norm1], apart, edged.chunk());
+    const HunyuanEdged edged(ctx, x.shape(), apart, hunyuan_kept(ctx, kept1));
+    hunyuan_normed_to(ctx, x, ctx[norm1], apart, edged.chunk());
     middle = edged.filtered(ctx[conv1], ctx[conv1_bias], ctx.compute());
     ctx[keeps1] = edged.keeps();
   }
-  const Edged edged(ctx, middle.shape(), apart, kept_before(ctx, kept2));
-  normed_to(ctx, middle, ctx[norm2], apart, edged.chunk());
+  const HunyuanEdged edged(ctx, middle.shape(), apart, hunyuan_kept(ctx, kept2));
+  hunyuan_normed_to(ctx, middle, ctx[norm2], apart, edged.chunk());
   ctx[out] = ops::add(ctx, edged.filtered(ctx[conv2], ctx[conv2_bias], ctx.compute()), x);
   ctx[keeps2] = edged.keeps();
 }
 
 void Hunyuan15Attention::execute(Context& ctx) {
-  const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]), before = kept_before(ctx, kept);
+  const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]), before = hunyuan_kept(ctx, kept);
   const std::int64_t count = x.size(0), height = x.size(1), width = x.size(2), channels = x.size(3),
                      area = height * width, earlier = before ? before.size(0) : 0;
   const Tensor normed = ops::rms_norm(ctx, x, ctx[norm].reshape({channels}), kHunyuanEps);
@@ -215,8 +127,8 @@ void Hunyuan15Attention::execute(Context& ctx) {
 
 void Hunyuan15Upsample::execute(Context& ctx) {
   const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]);
-  const Edged edged(ctx, x.shape(), ctx[pictures], kept_before(ctx, kept));
-  ops::copy_into(ctx, as_videos(x, ctx[pictures]), edged.chunk());
+  const HunyuanEdged edged(ctx, x.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  ops::copy_into(ctx, hunyuan_videos(x, ctx[pictures]), edged.chunk());
   Tensor made = edged.filtered(ctx[conv], ctx[conv_bias], ctx.compute());
   ctx[keeps] = edged.keeps();
   const bool doubles = ctx[time] && ctx.has(kept);
@@ -228,7 +140,7 @@ void Hunyuan15Upsample::execute(Context& ctx) {
                ctx, made.reshape({shape[0], shape[1], shape[2], 4, 2 * half}).slice(4, 0, half))
                .reshape(shape);
   }
-  const Tensor sum = ops::add(ctx, made, repeated(ctx, x, made.size(3) / x.size(3)));
+  const Tensor sum = ops::add(ctx, made, hunyuan_repeated(ctx, x, made.size(3) / x.size(3)));
   ctx[out] = spread(ctx, sum, doubles ? 2 : 1);
 }
 
@@ -236,8 +148,8 @@ void Hunyuan15Downsample::execute(Context& ctx) {
   const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]);
   const bool halves = ctx[time] && ctx.has(kept);
   require_even(x, halves);
-  const Edged edged(ctx, x.shape(), ctx[pictures], kept_before(ctx, kept));
-  ops::copy_into(ctx, as_videos(x, ctx[pictures]), edged.chunk());
+  const HunyuanEdged edged(ctx, x.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  ops::copy_into(ctx, hunyuan_videos(x, ctx[pictures]), edged.chunk());
   const Tensor filtered = edged.filtered(ctx[conv], ctx[conv_bias], ctx.compute());
   ctx[keeps] = edged.keeps();
   const std::int64_t frames = halves ? 2 : 1;
@@ -258,16 +170,16 @@ void Hunyuan15Downsample::execute(Context& ctx) {
 
 void Hunyuan15ImageOut::execute(Context& ctx) {
   const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]);
-  const Edged edged(ctx, x.shape(), ctx[pictures], kept_before(ctx, kept));
-  normed_to(ctx, x, ctx[norm], ctx[pictures], edged.chunk());
+  const HunyuanEdged edged(ctx, x.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  hunyuan_normed_to(ctx, x, ctx[norm], ctx[pictures], edged.chunk());
   ctx[image] = edged.filtered(ctx[conv], ctx[conv_bias], HEDDLE_F32);
   ctx[keeps] = edged.keeps();
 }
 
 void Hunyuan15LatentOut::execute(Context& ctx) {
   const Tensor x = in_hunyuan_compute(ctx, ctx[hidden]);
-  const Edged edged(ctx, x.shape(), ctx[pictures], kept_before(ctx, kept));
-  normed_to(ctx, x, ctx[norm], ctx[pictures], edged.chunk());
+  const HunyuanEdged edged(ctx, x.shape(), ctx[pictures], hunyuan_kept(ctx, kept));
+  hunyuan_normed_to(ctx, x, ctx[norm], ctx[pictures], edged.chunk());
   const Tensor made = edged.filtered(ctx[conv], ctx[conv_bias], ctx.compute());
   ctx[keeps] = edged.keeps();
   const Tensor moments = ops::add(ctx, made, means_of(ctx, x, x.size(3) / made.size(3)));

@@ -10,6 +10,7 @@
 #include "latent_upsampler.h"
 #include "packed_latents.h"
 #include "plugins/vae/hunyuan15_node.h"
+#include "plugins/vae/hunyuan15_upsampler.h"
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/latent_upsampler_nodes.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
@@ -44,7 +45,8 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
               AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
               VocoderUpsample, VocoderSum, VocoderOut, VocoderMel, VocoderWiden, LatentUpsampler,
-              LatentUpIn, LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut,
+              Hunyuan15Upsampler, Hunyuan15UpIn, Hunyuan15UpResidual, Hunyuan15UpResnet,
+              Hunyuan15UpOut, LatentUpIn, LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut,
               WanVideoLatentIn, WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample,
               WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut, AutoencoderH3Decoder,
               AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut, H3VaeImageIn,

@@ -1,5 +1,6 @@
-// Models that make latents of LTX-Video larger, with weights that follow from their names, against
-// what diffusers makes of the same ones (make_latent_upsampler_goldens.py).
+// Models that make latents of LTX-Video larger, and those of HunyuanVideo 1.5 sharper, with weights
+// that follow from their names, against what diffusers makes of the same ones
+// (make_latent_upsampler_goldens.py), and PyTorch (make_hunyuan15_upsampler_goldens.py).
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
@@ -43,6 +44,21 @@ BOOST_DATA_TEST_CASE_F(LatentUpsamplerFixture, a_larger_latent_equals_diffusers,
   const double error = relative_error(made(model), expected.floats(std::string(model) + ".larger"));
   BOOST_TEST_MESSAGE(model << ": relative error " << error);
   BOOST_TEST(error < kUpsamplerTolerance, model << ": relative error " << error);
+}
+
+BOOST_AUTO_TEST_CASE(a_sharper_latent_of_hunyuan_video_equals_pytorch) {
+  const std::filesystem::path numbers =
+      tests_folder() / "plugins/goldens/hunyuan15_upsamplers/expected.safetensors";
+  for (const std::string model : {"to_720", "to_1080"}) {
+    const std::filesystem::path path = temporary / "upsampler.safetensors";
+    write_safetensors(path, seeded_model(model, false, "hunyuan15_upsamplers"));
+    const double error =
+        relative_error(probe.call({path, "latent_upscaler", "", numbers, model + "."})
+                           .floats("model.outputs", "larger.0"),
+                       TensorFile{numbers}.floats(model + ".larger"));
+    BOOST_TEST_MESSAGE(model << ": relative error " << error);
+    BOOST_TEST(error < kUpsamplerTolerance, model << ": relative error " << error);
+  }
 }
 
 BOOST_AUTO_TEST_CASE(a_scale_that_does_not_fit_is_refused) {

@@ -109,6 +109,37 @@ BOOST_AUTO_TEST_CASE(a_larger_latent_keeps_the_units) {
   BOOST_TEST(error < 1e-5, "relative error " << error);
 }
 
+// Of two videos, each by itself; the latent of a sampler is in other units.
+BOOST_AUTO_TEST_CASE(a_resized_latent_of_hunyuan_video_is_made_sharper) {
+  add("latent_upscale_models/sharper", seeded_model("to_1080", false, "hunyuan15_upsamplers"));
+  add("latent_upscale_models/plain", seeded_model("plain", false, "latent_upsamplers"));
+  const std::filesystem::path file =
+      tests_folder() / "plugins/goldens/hunyuan15_upsamplers/expected.safetensors";
+  const auto flow = [&](const char* model, const char* width, const char* height) {
+    return cat(
+        R"({"model": {"class_type": "LatentUpscaleModelLoader", "inputs": {"model_name": ")", model,
+        R"(.safetensors"}}, "in": {"class_type": "test.latent", "inputs": {"name": "node.samples", "path": ")",
+        file.string(),
+        R"("}}, "out": {"class_type": "HunyuanVideo15LatentUpscaleWithModel", "inputs": {
+          "model": ["model", 0], "samples": ["in", 0], "upscale_method": "bilinear", "crop": "center", "width": )",
+        width, R"(, "height": )", height, "}}, ", kLook, "}");
+  };
+  const auto drawn = [&](const char* width, const char* height) {
+    return run_whole(flow("sharper", width, height), {"out.LATENT"})
+        .floats("out.LATENT", "samples");
+  };
+  const std::vector<float> wanted = TensorFile{file}.floats("node.larger");
+  const double error = relative_error(drawn("160", "96"), wanted);
+  BOOST_TEST_MESSAGE("relative error " << error);
+  BOOST_TEST(error < 1e-5, "relative error " << error);
+  // A side that follows from the other, at least 64; both 0 change nothing.
+  BOOST_TEST(drawn("0", "80").size() == std::size_t(2 * 8 * 3 * 5 * 6));
+  BOOST_TEST((drawn("0", "0") == TensorFile{file}.floats("node.samples")));
+  const std::string refusal =
+      engine_refusal([&] { run_whole(flow("plain", "160", "96"), {"out.LATENT"}); });
+  BOOST_TEST(refusal.find("LTXVLatentUpsampler") != std::string::npos, refusal);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::test
