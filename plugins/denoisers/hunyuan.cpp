@@ -39,17 +39,10 @@ struct HunyuanSizes {
   int singles;
   bool is_later;  // 1.5
   bool guided;
-};
+  bool has_target;  // two timesteps
 
-// What a file has besides, by ComfyUI's name, and what that makes of it.
-struct HunyuanKind {
-  const char *tensor, *name;
-};
-constexpr HunyuanKind kOtherHunyuan[] = {
-    {"time_r_in.in_layer.weight", "a model with two timesteps (MeanFlow, super-resolution)"},
-    {"time_r_in.mlp.0.weight", "a model with two timesteps (MeanFlow, super-resolution)"},
-    {"time_embed.timestep_embedder_r.linear_1.weight",
-     "a model with two timesteps (MeanFlow, super-resolution)"},
+  // Beside the point of super resolution lie two latents, each with a mask.
+  bool is_sharpening() const { return in_channels == 3 * channels + 2; }
 };
 
 HunyuanSizes read_sizes(const Checkpoint& file, const Value& config, const HunyuanNames& names) {
@@ -95,6 +88,12 @@ HunyuanSizes read_sizes(const Checkpoint& file, const Value& config, const Hunyu
   d.axes = {axes.begin(), axes.end()};
   s.singles = names.singles();
   s.is_later = names.has_top("cond_type_embedding");
+  s.has_target = names.has_top("time_r_in.in_layer");
+  if (s.has_target && !s.is_later)
+    throw Error(HEDDLE_UNSUPPORTED,
+                file.path() +
+                    ": this is a model of two timesteps (MeanFlow) that is none of HunyuanVideo "
+                    "1.5, which is not supported.");
   if (s.is_later) {
     s.glyphs = size(names.top("byt5_in.fc1", "weight"), 1);
     s.glyph_hidden = size(names.top("byt5_in.fc1", "weight"), 0);
@@ -158,6 +157,12 @@ class HunyuanBuilder {
     blocks::Slots slots(file_, block, "embed.vector");
     linear(slots, B::time_in, B::time_in_bias, "time_in.in_layer", d_.hidden, d_.time_width);
     linear(slots, B::time_out, B::time_out_bias, "time_in.out_layer", d_.hidden, d_.hidden);
+    if (s_.has_target) {
+      block.link(B::target, graph_.input("target_timestep", HEDDLE_INPUT_PRECOMPUTED));
+      linear(slots, B::target_in, B::target_in_bias, "time_r_in.in_layer", d_.hidden,
+             d_.time_width);
+      linear(slots, B::target_out, B::target_out_bias, "time_r_in.out_layer", d_.hidden, d_.hidden);
+    }
     if (s_.is_later) return block[B::out];
     block.link(B::y, graph_.input("y", kGivenToHunyuan));
     linear(slots, B::text_in, B::text_in_bias, "vector_in.in_layer", d_.hidden, s_.pooled);
@@ -305,7 +310,13 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
   graph.setting("patch", s.streams.kind.patch);
   graph.setting("guidance_embedded", s.guided);
   graph.setting("context_width", s.streams.context_width);
-  if (s.in_channels > s.channels) {
+  if (s.is_sharpening()) {
+    // They are not scaled, and the second latent is mixed with noise.
+    graph.setting("concat_channels", s.in_channels - s.channels);
+    graph.setting("concat_masks", std::int64_t{0});
+    graph.setting("concat_raw", true);
+    graph.setting("concat_noised", s.channels + 1);
+  } else if (s.in_channels > s.channels) {
     // A latent and a mask of one number a cell, 1 where it is given.
     graph.setting("concat_channels", s.in_channels - s.channels);
     graph.setting("concat_masks", std::int64_t{1});
@@ -326,7 +337,7 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
   // output is the velocity of a straight flow.
   graph.setting("sampling", "flow");
   graph.setting("noise_table", "discrete_flow");
-  graph.setting("noise_shift", 7.0);
+  graph.setting("noise_shift", s.is_sharpening() ? 2.0 : 7.0);
   graph.setting("noise_multiplier", 1000.0);
 }
 
@@ -340,12 +351,6 @@ void Hunyuan::build(const Checkpoint& file, const Value& config, Blocks& graph) 
   const std::optional<HunyuanNames> names = HunyuanNames::find(file);
   if (!names)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of HunyuanVideo");
-  for (const HunyuanKind& kind : kOtherHunyuan)
-    if (names->has_tensor(kind.tensor))
-      throw Error(HEDDLE_UNSUPPORTED,
-                  file.path() + ": this is " + kind.name +
-                      ", which is not supported. Use HunyuanVideo for text to video or picture to "
-                      "video.");
   const HunyuanSizes sizes = read_sizes(file, config, *names);
   HunyuanBuilder(file, *names, sizes, graph).run();
   add_hunyuan_settings(sizes, graph);

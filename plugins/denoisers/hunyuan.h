@@ -3,12 +3,16 @@
 //
 // Inputs   x         (B, C, F, H, W)   per step        the latent of F frames, scaled; any float
 //          timestep  (N)               precomputed     noise level in [0, 1000], f32
+//          target_timestep (N)         precomputed     only in models of two timesteps (MeanFlow):
+//                                                      the level that the step goes to, f32
 //          context   (1|B, T, W)       loop-invariant  the language model's states, without padding
 //          byt5      (1|B, G, W')      loop-invariant  only of 1.5, optional: byT5's states of what
 //                                                      is written in the video, without padding
 //          vision    (1|B, V, U)       loop-invariant  only of 1.5, optional: SigLIP's states
 //          concat    (1|B, C', F, H, W) loop-invariant only where more channels go in than come
-//                                                      out: a latent and a mask of what is given
+//                                                      out: a latent and a mask of what is given;
+//                                                      of super resolution a latent, a mask, the
+//                                                      latent that is made sharper, and ones
 //          y         (1|B, P)          loop-invariant  only of 1.0: CLIP's pooled state
 //          guidance  (1|B)             loop-invariant  only of 1.0, f32, optional, 6 when absent
 // Output   out       (B, C, F, H, W)   velocity (noise - video), in the latent's element type

@@ -45,8 +45,12 @@ Tensor gated_by_item(Context& ctx, const Tensor& x, const Tensor& gate, const Te
 }  // namespace
 
 void HunyuanVector::execute(Context& ctx) {
-  const Tensor time = embed_number(ctx, ctx[timestep], kHunyuanWaves,
-                                   {time_in, time_in_bias, time_out, time_out_bias});
+  Tensor time = embed_number(ctx, ctx[timestep], kHunyuanWaves,
+                             {time_in, time_in_bias, time_out, time_out_bias});
+  if (ctx.has(target))
+    time = ops::add(ctx, time,
+                    embed_number(ctx, ctx[target], kHunyuanWaves,
+                                 {target_in, target_in_bias, target_out, target_out_bias}));
   if (!ctx.has(y)) {
     ctx[out] = ops::activate(ctx, time, HEDDLE_ACT_SILU).reshape({time.size(0), 1, time.size(1)});
     return;

@@ -20,6 +20,7 @@ struct HunyuanVector {
   static constexpr Info info{"hunyuan.vector", 1,  "HunyuanVideo timestep and pooled text",
                              "blocks/hunyuan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
+  static constexpr Input<Tensor> target{"target_timestep", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> y{"y", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> guidance{"guidance", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> default_guidance{"default_guidance", Widget{.number = 6}};
@@ -27,6 +28,11 @@ struct HunyuanVector {
   static constexpr Weight time_in_bias{"time.in.bias"};
   static constexpr Weight time_out{"time.out.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight time_out_bias{"time.out.bias"};
+  static constexpr Weight target_in{"target.in.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight target_in_bias{"target.in.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight target_out{"target.out.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight target_out_bias{"target.out.bias", HEDDLE_USE_VECTOR,
+                                          HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_in{"text.in.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_in_bias{"text.in.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_out{"text.out.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
@@ -40,10 +46,10 @@ struct HunyuanVector {
   static constexpr Weight guidance_out_bias{"guidance.out.bias", HEDDLE_USE_VECTOR,
                                             HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
-  static constexpr auto ports =
-      heddle::ports(timestep, y, guidance, default_guidance, time_in, time_in_bias, time_out,
-                    time_out_bias, text_in, text_in_bias, text_out, text_out_bias, guidance_in,
-                    guidance_in_bias, guidance_out, guidance_out_bias, out);
+  static constexpr auto ports = heddle::ports(
+      timestep, target, y, guidance, default_guidance, target_in, target_in_bias, target_out,
+      target_out_bias, time_in, time_in_bias, time_out, time_out_bias, text_in, text_in_bias,
+      text_out, text_out_bias, guidance_in, guidance_in_bias, guidance_out, guidance_out_bias, out);
   static void execute(Context& ctx);
 };
 

@@ -13,6 +13,8 @@ constexpr Module kHunyuanTop[] = {
     {"img_in.proj", {"x_embedder.proj"}},
     {"time_in.in_layer", {"time_text_embed.timestep_embedder.linear_1"}},
     {"time_in.out_layer", {"time_text_embed.timestep_embedder.linear_2"}},
+    {"time_r_in.in_layer", {"time_text_embed.timestep_embedder_r.linear_1"}},
+    {"time_r_in.out_layer", {"time_text_embed.timestep_embedder_r.linear_2"}},
     {"vector_in.in_layer", {"time_text_embed.text_embedder.linear_1"}},
     {"vector_in.out_layer", {"time_text_embed.text_embedder.linear_2"}},
     {"guidance_in.in_layer", {"time_text_embed.guidance_embedder.linear_1"}},

@@ -36,8 +36,6 @@ class HunyuanNames {
   bool has_top(std::string_view module, const char* kind = "weight") const {
     return is_there(top(module, kind));
   }
-  // Whether it has a tensor of this name behind the prefix.
-  bool has_tensor(const std::string& name) const { return file_.has(prefix_ + name); }
   int refiners() const;
   int doubles() const;
   int singles() const;

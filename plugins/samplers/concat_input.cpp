@@ -179,6 +179,7 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
     layout.video = channels;
     layout.video_masks = settings.get<std::int64_t>("concat_masks", layout.video_masks);
     layout.mask_last = settings.get<bool>("concat_mask_last", false);
+    layout.noised = settings.get<std::int64_t>("concat_noised", 0);
     return layout;
   }
   if (channels == layout.image) return layout;
@@ -203,7 +204,8 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
   };
   const bool has_mask = layout.downscale > 0 || (layout.video > 0 && entry.concat_image);
   const bool is_batch = has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask));
-  const bool is_each = is_batch || layout.mask_first || layout.levels > 0;
+  const bool is_each = is_batch || layout.mask_first || layout.levels > 0 ||
+                       (layout.noised > 0 && entry.concat_image);
   Shape shape{is_each ? place.items : 1, layout.channels()};
   const Shape& cells = place.box ? place.box->size : place.grid;
   shape.insert(shape.end(), cells.begin(), cells.end());

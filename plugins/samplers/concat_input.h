@@ -21,6 +21,8 @@ struct ConcatLayout {
   std::int64_t video = 0;        // all channels, of a model of videos; 0: of pictures
   std::int64_t video_masks = 4;  // channels of the mask of its frames (setting concat_masks)
   bool mask_last = false;        // these are behind the latents (concat_mask_last), else before
+  std::int64_t noised = 0;       // the first channel of a latent that is mixed with noise, by the
+                                 // entry's noise_augmentation (concat_noised); 0: of none
   std::int64_t levels = 0;       // of noise in a picture of pixels (noised_picture.h), and how that
   Betas betas = {};              // grows; 0: the picture is a latent
 

@@ -7,6 +7,7 @@
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/resample.h"
+#include "random.h"
 
 namespace heddle::samplers {
 namespace {
@@ -91,6 +92,35 @@ Clip read_video(Context& ctx, const Value& entry, const ConcatLayout& layout,
   return clip;
 }
 
+// A row for each item, and its own noise. Source: ComfyUI's super resolution of HunyuanVideo 1.5.
+Clip noised(Clip clip, const Value& entry, const ConcatLayout& layout, const ConcatPlace& place,
+            std::pmr::memory_resource& memory) {
+  constexpr double kMost = 0.75;
+  constexpr std::uint64_t kSeedBefore = 10;
+  const std::int64_t each = clip.channels * clip.frames * clip.plane(),
+                     numbers = layout.image * clip.frames * clip.plane();
+  if (layout.noised + layout.image > clip.channels) return clip;  // refused by its channels
+  const double told = entry.get<double>("noise_augmentation", 0.0);
+  const auto share = float(told), kept = float(std::min(1.0 - told, kMost));
+  std::pmr::vector<float> values(
+      std::size_t(checked_product({place.items, each}, "what the model reads")), &memory);
+  std::pmr::vector<float> noise(&memory);
+  if (share > 0)
+    noise = initial_noise(place.seed - kSeedBefore, std::size_t(place.items * numbers), memory);
+  for (std::int64_t item = 0; item < place.items; ++item) {
+    float* const to = values.data() + item * each;
+    std::copy_n(clip.of(spread_row(item, place.items, clip.rows), 0, 0), each, to);
+    float* const mixed = to + layout.noised * clip.frames * clip.plane();
+    for (std::int64_t i = 0; i < numbers; ++i) {
+      mixed[i] *= kept;
+      if (share > 0) mixed[i] += share * noise[std::size_t(item * numbers + i)];
+    }
+  }
+  clip.values = std::move(values);
+  clip.rows = place.items;
+  return clip;
+}
+
 // 1 where it is given: of one channel or of four.
 Clip read_given(Context& ctx, const Value& entry, const ConcatLayout& layout, const Shape& grid,
                 std::pmr::memory_resource& memory) {
@@ -156,10 +186,11 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
   if (entry.has("concat_latent_image")) {
     video = read_video(ctx, entry, layout, format, place.grid, memory);
     shown = shown_channels(*video, layout);
+    if (layout.noised > 0) video = noised(std::move(*video), entry, layout, place, memory);
     if (entry.has("concat_mask")) mask = read_given(ctx, entry, layout, place.grid, memory);
   }
   const auto has_rows = [](const std::optional<Clip>& clip) { return clip && clip->rows > 1; };
-  if (has_rows(video) || has_rows(mask)) shape[0] = place.items;
+  if (has_rows(video) || has_rows(mask) || (video && layout.noised > 0)) shape[0] = place.items;
   const Tensor made = ctx.make_host(shape, HEDDLE_F32);
   float* to = made.data<float>();
   if (!video) std::fill_n(to, made.count(), 0.0f);

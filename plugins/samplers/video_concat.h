@@ -13,7 +13,9 @@ namespace heddle::samplers {
 // concat_latent_image (B, n C, T, h, w), in the autoencoder's units, of n latents of C channels
 // each: alone, where it has all the channels, else behind the mask, or on both sides of it, where
 // concat_mask_index (int) says how many channels are before it. concat_mask (B, 1|4, T', h, w): 1
-// where all is drawn anew; behind its last frame all is. Without a picture all is zeros. Throws
+// where all is drawn anew; behind its last frame all is. Of a layout with a noised latent,
+// noise_augmentation (a, 0 to 1) says that it is a times noise of the run's seed - 10 and
+// min(1 - a, 3/4) times itself; 0: 3/4 of itself. Without a picture all is zeros. Throws
 // where the picture has other channels or another number of frames than the point.
 Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
                        const LatentFormat& format, const ConcatPlace& place);

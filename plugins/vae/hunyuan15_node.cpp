@@ -1,10 +1,13 @@
 #include "plugins/vae/hunyuan15_node.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
+#include <string>
 
 #include <heddle/ops.hpp>
 
+#include "plugins/vae/autoencoder_hunyuan15.h"
 #include "plugins/vae/wan_jobs.h"
 
 namespace heddle::vae {
@@ -15,7 +18,90 @@ std::int64_t whole_pixel_frames(std::int64_t frames) {
   return 1 + (latent_frames_of(frames) - 1) * kFramesOfCell;
 }
 
+constexpr std::int64_t kSharpenedDownscale = 16;
+
+// Of a latent (B, C, F, h, w): its sizes as a video.
+WanJob sharpened_job(const Shape& shape) {
+  if (shape.size() != 5)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "latent: it has " + std::to_string(shape.size()) +
+                    " axes; that of a video has (batch, channels, frames, height, width). Link "
+                    "HunyuanVideo15LatentUpscaleWithModel.");
+  return {{shape[1], shape[2], shape[3], shape[4]},
+          {shape[3] * kSharpenedDownscale, shape[4] * kSharpenedDownscale}};
+}
+
+// (B, 2 C + 2, F, h, w): a latent of given frames, a mask, the latent that is made sharper, ones.
+Shape shown_shape(Shape shape) {
+  shape[1] = 2 * shape[1] + 2;
+  return shape;
+}
+
+// In the autoencoder's units. A latent tells its own scale where it has another one.
+Tensor raw_sharpened(Context& ctx, const Value& latent, const Tensor& samples) {
+  if (!latent.get<bool>("scaled", false)) return samples;
+  constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+  return ops::scale_clamp(ctx, samples,
+                          {1 / latent.get<double>("scale", kHunyuan15Scale),
+                           latent.get<double>("shift", 0.0), -kUnbounded, kUnbounded});
+}
+
 }  // namespace
+
+// As ComfyUI has it: what says that the first frame is given lies in the first channel of the
+// latent that is made sharper, behind the mask's own, which stays 0.
+void HunyuanVideo15SuperResolution::execute(Context& ctx) {
+  using Node = HunyuanVideo15SuperResolution;
+  const Value given = ctx[latent];
+  const Tensor samples = given.get<Tensor>("samples", {});
+  const WanJob job = sharpened_job(samples ? samples.shape() : Shape());
+  const std::int64_t channels = job.grid.channels, items = samples.size(0);
+  const Tensor shown = ctx.make(shown_shape(samples.shape()), HEDDLE_F32),
+               ones = ctx.make(job.grid.shape(items), HEDDLE_F32);
+  ops::fill(ctx, shown, 0);
+  ops::fill(ctx, ones, 1);
+  ops::copy_into(ctx, raw_sharpened(ctx, given, samples),
+                 shown.slice(1, channels + 1, 2 * channels + 1));
+  ops::copy_into(ctx, ones.slice(1, 0, 1), shown.slice(1, 2 * channels + 1, 2 * channels + 2));
+  if (ctx.has(start_image)) {
+    if (!ctx.has(vae))
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  "vae: start_image is given, and no autoencoder that encodes it. Link the VAE of "
+                  "HunyuanVideo 1.5.");
+    const Tensor begin =
+        encoded_begin(ctx, ctx[vae], job, ctx[start_image], "start_image", job.grid.pixel_frames());
+    for (std::int64_t item = 0; item < items; ++item)
+      ops::copy_into(
+          ctx, begin,
+          shown.slice(0, item, item + 1).slice(1, 0, channels).slice(2, 0, begin.size(2)));
+    ops::copy_into(ctx, ones.slice(1, 0, 1).slice(2, 0, 1),
+                   shown.slice(1, channels + 1, channels + 2).slice(2, 0, 1));
+  }
+  GivenFields fields;
+  fields.set = {{"concat_latent_image", value_of(shown)},
+                {"noise_augmentation", value_of(double(ctx[noise_augmentation]))}};
+  set_seen<Node>(ctx, fields);
+  ctx[positive_out] = with_video_fields(ctx[positive], fields);
+  ctx[negative_out] = with_video_fields(ctx[negative], fields);
+  ctx[latent_out] = given;
+}
+
+void HunyuanVideo15SuperResolution::infer(Infer& question) {
+  using Node = HunyuanVideo15SuperResolution;
+  const auto shape = question.shape(latent, "samples");
+  if (!shape) return;
+  const WanJob job = sharpened_job(*shape);
+  ToldFields told;
+  told.image = shown_shape(*shape);
+  const std::optional<Value> autoencoder = question[vae];
+  if (const auto pictures = question.shape(start_image);
+      pictures && pictures->size() == 4 && autoencoder)
+    tell_encoded_begin(question, *autoencoder, *pictures, job, job.grid.pixel_frames());
+  told.seen = told_seen<Node>(question);
+  tell_fields<Node>(question, told);
+  question.out(latent_out, "samples", HEDDLE_F32, *shape);
+  question.shares(latent_out);
+}
 
 // What is not given is 0 in the latent, not a grey picture's.
 void HunyuanVideo15ImageToVideo::execute(Context& ctx) {

@@ -1,5 +1,6 @@
-// The node that tells HunyuanVideo 1.5 which frames of a video are given: what it reads beside the
-// text, and an empty latent of the video. Formulas: ComfyUI's node of this name. Stateless.
+// The nodes that tell HunyuanVideo 1.5 which frames of a video are given, and its super resolution
+// which latent is to be made sharper: what they read beside the text. Formulas: ComfyUI's nodes of
+// these names. Stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -30,6 +31,34 @@ struct HunyuanVideo15ImageToVideo {
   static constexpr auto ports =
       heddle::ports(positive, negative, vae, width, height, length, batch_size, start_image,
                     clip_vision_output, positive_out, negative_out, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct HunyuanVideo15SuperResolution {
+  static constexpr Info info{"HunyuanVideo15SuperResolution", 1,
+                             "Hunyuan Video 1.5 Super Resolution",
+                             "model/conditioning/hunyuan video",
+                             "Shows the model a resized latent that it is to make sharper."};
+  static constexpr Input<Value> positive = wan_ports::conditioning("positive");
+  static constexpr Input<Value> negative = wan_ports::conditioning("negative");
+  static constexpr Input<Value> latent{"latent", 0, "", "LATENT"};
+  static constexpr Input<double> noise_augmentation{
+      "noise_augmentation",
+      Widget{.number = 0.7, .max = 1, .step = 0.01, .extra = R"({"advanced": true})"},
+      "How much noise is mixed into the latent that the model is shown."};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS,
+                                    "Of start_image.", "VAE"};
+  static constexpr Input<Tensor> start_image =
+      wan_ports::picture("start_image", "The first frames.");
+  static constexpr Input<Value> clip_vision_output = wan_ports::seen(
+      "clip_vision_output", "What sigclip_vision_patch14_384 saw of the first frame.");
+  static constexpr Output<Value> positive_out = wan_ports::changed("positive");
+  static constexpr Output<Value> negative_out = wan_ports::changed("negative");
+  static constexpr Output<Value> latent_out{"latent", 0, "", "LATENT"};
+  static constexpr auto ports =
+      heddle::ports(positive, negative, latent, noise_augmentation, vae, start_image,
+                    clip_vision_output, positive_out, negative_out, latent_out);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

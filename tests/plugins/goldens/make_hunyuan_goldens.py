@@ -12,7 +12,8 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             picture, too. The reference gets its texts padded, with masks; the inputs here are the rest.
                             "flow.latent" is the end of 3 steps of Euler's method with guidance 3 by "flow", in the
                             model's units, of the noise of seed 7, of the conditionings "in.one", with all that 1.5
-                            reads, and "in.two", a text alone
+                            reads, and "in.two", a text alone. "sharpened" is a model of super resolution, which is told
+                            two timesteps: "sharpened.latent" the end of 2 steps without guidance, of the latents "given"
 """
 
 import json
@@ -31,7 +32,7 @@ SCALE = 1.03682  # of the latents of 1.5
 LEVELS = torch.tensor([0.9, 0.55, 0.125])
 TEXT, WRITTEN, VISION, POOLED = 40, 24, 20, 12
 TOKENS, GLYPHS, SEEN, PADDING = 9, 5, 6, 3
-CHANNELS = {"later": 8, "flow": 32, "first": 4}
+CHANNELS = {"later": 8, "flow": 32, "first": 4, "sharpened": 8}
 expected, shapes = {}, {}
 
 
@@ -43,6 +44,8 @@ TOP = (
     ("x_embedder.proj.", "img_in.proj."),
     ("time_embed.timestep_embedder.linear_1.", "time_in.in_layer."),
     ("time_embed.timestep_embedder.linear_2.", "time_in.out_layer."),
+    ("time_embed.timestep_embedder_r.linear_1.", "time_r_in.in_layer."),
+    ("time_embed.timestep_embedder_r.linear_2.", "time_r_in.out_layer."),
     ("time_text_embed.timestep_embedder.linear_1.", "time_in.in_layer."),
     ("time_text_embed.timestep_embedder.linear_2.", "time_in.out_layer."),
     ("time_text_embed.text_embedder.linear_1.", "vector_in.in_layer."),
@@ -134,10 +137,11 @@ def load(model, kind):
     return model
 
 
-def make_later(kind):
+def make_later(kind, more=None):
+    """more: channels beside the point, of a model of two timesteps."""
     return load(
         HunyuanVideo15Transformer3DModel(
-            in_channels=2 * CHANNELS[kind] + 1, out_channels=CHANNELS[kind], num_attention_heads=3, attention_head_dim=16, num_layers=2, num_refiner_layers=2,
+            in_channels=CHANNELS[kind] + (more or CHANNELS[kind] + 1), use_meanflow=more is not None, out_channels=CHANNELS[kind], num_attention_heads=3, attention_head_dim=16, num_layers=2, num_refiner_layers=2,
             mlp_ratio=2.0, text_embed_dim=TEXT, text_embed_2_dim=WRITTEN, image_embed_dim=VISION, rope_axes_dim=(4, 6, 6)), kind)
 
 
@@ -154,12 +158,13 @@ def padded(states, batch):
     return whole, torch.tensor([1] * states.shape[1] + [0] * PADDING).expand(batch, -1)
 
 
-def velocity(model, x, level, context, concat, byt5=None, vision=None):
+def velocity(model, x, level, context, concat, byt5=None, vision=None, target=None):
     batch = len(x)
     text, text_mask = padded(context, batch)
     written, written_mask = padded(torch.zeros(1, 0, WRITTEN) if byt5 is None else byt5, batch)
     seen = torch.zeros(1, SEEN, VISION) if vision is None else vision
-    return model(torch.cat([x, concat.expand(batch, -1, -1, -1, -1)], 1), (1000 * level).expand(batch), text, text_mask, None, written, written_mask,
+    to = None if target is None else torch.as_tensor(1000.0 * target).expand(batch)
+    return model(torch.cat([x, concat.expand(batch, -1, -1, -1, -1)], 1), (1000 * level).expand(batch), text, text_mask, to, written, written_mask,
                  seen.expand(batch, -1, -1), return_dict=False)[0]
 
 
@@ -208,6 +213,31 @@ def make_flow(model):
     expected["flow.latent"] = x
 
 
+def make_sharpened(model):
+    """The super resolution of 1.5, as ComfyUI runs it: two latents beside the point, of which the second is mixed with noise
+    of the seed - 10; two timesteps."""
+    channels, context = CHANNELS["sharpened"], randn(93, 1, TOKENS, TEXT)
+    x = randn(60, 2, channels, 2, 3, 4)
+    inputs = {"x": x, "timestep": 1000 * LEVELS, "target_timestep": 1000 * LEVELS.roll(-1), "context": context, "concat": randn(61, 2, 2 * channels + 2, 2, 3, 4)}
+    for name, tensor in inputs.items():
+        expected[f"sharpened.{name}"] = tensor.clone()
+    expected["sharpened.out"] = torch.stack([velocity(model, x, level, context, inputs["concat"], target=to) for level, to in zip(LEVELS, LEVELS.roll(-1))])
+
+    given = randn(62, 2, channels, 2, 3, 4)
+    expected["sharpened.given"] = given
+    noise = torch.randn(given.shape, generator=torch.Generator().manual_seed(7 - 10))
+    mixed = 0.4 * noise + 0.6 * given
+    one = torch.ones(2, 1, 2, 3, 4)
+    concat = torch.cat([0 * given, 0 * one, mixed, one], 1)
+    # ComfyUI's `simple` schedule of 2 steps over 1000 levels of shift 2.
+    levels = [2 * t / (1 + t) for t in (i / 1000 for i in range(1, 1001))]
+    sigmas = [levels[-(1 + int(i * 1000 / 2))] for i in range(2)] + [0.0]
+    x = torch.randn(2, channels, 2, 3, 4, generator=torch.Generator().manual_seed(7))
+    for here, there in zip(sigmas, sigmas[1:]):
+        x = x + velocity(model, x, torch.tensor(here), context, concat, target=torch.tensor(there)) * (there - here)
+    expected["sharpened.latent"] = x
+
+
 def main():
     out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "hunyuan")
     later = make_later("later")
@@ -218,6 +248,7 @@ def main():
     make_first_clip(first, "short", 40, 1, 4, 6, batch=2)
     make_first_clip(first, "long", 50, 3, 6, 4)
     make_flow(make_later("flow"))
+    make_sharpened(make_later("sharpened", 2 * CHANNELS["sharpened"] + 2))
     write(out, shapes, expected)
 
 

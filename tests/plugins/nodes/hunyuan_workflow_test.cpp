@@ -91,6 +91,68 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
        {"sequence", "tensor"}, 17 << 20, 32 * 2 * 3 * 4);
 }
 
+// Two videos, whose latents are mixed with noise; the model is told two timesteps.
+BOOST_AUTO_TEST_CASE(super_resolution_equals_pytorch) {
+  add("diffusion_models/sharpened", seeded_model("sharpened", false, "hunyuan"));
+  const auto flow = [&](const std::string& hints) {
+    return cat(
+        "{", loaded("sharpened"), R"(, "bare": )", text("two", golden),
+        R"(, "given": {"class_type": "test.latent", "inputs": {"name": "sharpened.given", "path": ")",
+        golden.string(),
+        R"("}}, "shown": {"class_type": "HunyuanVideo15SuperResolution", "inputs": {"positive": ["bare", 0],
+        "negative": ["bare", 0], "latent": ["given", 0], "noise_augmentation": 0.4}},
+      "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 7, "steps": 2,
+        "cfg": 1.0, "sampler_name": "euler", "scheduler": "simple", "positive": ["shown", 0],
+        "negative": ["shown", 1], "latent_image": ["shown", 2], "denoise": 1.0})",
+        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  };
+  const double error =
+      relative_error(run_whole(flow(""), {"out.LATENT"}).floats("out.LATENT", "samples"),
+                     expected.floats("sharpened.latent"));
+  BOOST_TEST_MESSAGE("relative error " << error);
+  BOOST_TEST(error < kTolerance, "relative error " << error);
+  hold(flow, {"layers", "data"}, {"sequence", "tensor"}, 18 << 20, 2 * 8 * 2 * 3 * 4);
+}
+
+// What it is shown: a latent of given frames, a mask, the latent that is made sharper, ones.
+BOOST_FIXTURE_TEST_CASE(super_resolution_is_shown_given_frames, Hunyuan15Frames) {
+  const auto shown = [&](const char* more) {
+    return run_whole(
+               cat(R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": "hunyuanvideo15_vae_fp16.safetensors"}},
+      "one": )",
+                   text("two", texts),
+                   R"(, "start": {"class_type": "test.image", "inputs": {"path": ")",
+                   golden.string(), R"(", "name": "1.frames"}},
+      "given": {"class_type": "test.latent", "inputs": {"path": ")",
+                   golden.string(), R"(", "name": "5.mean"}},
+      "node": {"class_type": "HunyuanVideo15SuperResolution", "inputs": {"positive": ["one", 0],
+        "negative": ["one", 0], "latent": ["given", 0], "noise_augmentation": 0.7)",
+                   more, R"(}},
+      "entry": {"class_type": "test.first", "inputs": {"list": ["node", 1]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["entry", 0]}}})"),
+               {"entry.value"})
+        .floats("entry.value", "concat_latent_image");
+  };
+  constexpr std::size_t kChannels = 4, kPlane = 2 * 2;  // two frames of two cells
+  const std::vector<float> given = expected.floats("5.mean"), plain = shown("");
+  BOOST_TEST_REQUIRE(given.size() == kChannels * kPlane);
+  BOOST_TEST_REQUIRE(plain.size() == (2 * kChannels + 2) * kPlane);
+  std::vector<float> wanted((kChannels + 1) * kPlane, 0.0f);
+  wanted.insert(wanted.end(), given.begin(), given.end());
+  wanted.insert(wanted.end(), kPlane, 1.0f);
+  BOOST_TEST((plain == wanted));
+  const std::vector<float> begun = shown(R"(, "vae": ["vae", 0], "start_image": ["start", 0])");
+  const std::vector<float> first = expected.floats("1.mean");
+  for (std::size_t c = 0; c < kChannels; ++c)
+    for (std::size_t cell = 0; cell < 2; ++cell) {
+      wanted[c * kPlane + cell] = first[c * 2 + cell];
+      if (c == 0) wanted[(kChannels + 1) * kPlane + cell] = 1;
+    }
+  BOOST_TEST(relative_error(begun, wanted) < kTolerance);
+  const std::string refusal = engine_refusal([&] { shown(R"(, "start_image": ["start", 0])"); });
+  BOOST_TEST(refusal.find("Link the VAE of HunyuanVideo 1.5") != std::string::npos, refusal);
+}
+
 BOOST_FIXTURE_TEST_CASE(given_frames_are_encoded_and_all_others_are_zeros, Hunyuan15Frames) {
   for (const int output : {0, 1}) {
     const std::vector<float> latent = told("1.frames", output, "concat_latent_image");
