@@ -1,6 +1,5 @@
 #include "plugins/vae/ltxv_audio_nodes.h"
 
-#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,23 +10,13 @@
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
+#include "plugins/blocks/sound_latents.h"
 #include "plugins/vae/sound_spectrum.h"
 
 namespace heddle::vae {
 namespace {
 
 constexpr std::size_t kSoundAxes = 4;
-constexpr double kAnySound = std::numeric_limits<double>::infinity();
-
-// Mean and deviation of each channel, (1, C, 1, 1) f32; none where the decoder knows them itself.
-Tensor sound_numbers(Context& ctx, const Value& vae, const char* key) {
-  const Value list = vae.field("audio").field(key);
-  if (list.count() == 0) return {};
-  std::vector<float> numbers;
-  for (std::uint32_t i = 0; i < list.count(); ++i)
-    numbers.push_back(float(list.item(i).as<double>()));
-  return ctx.upload({1, std::int64_t(numbers.size()), 1, 1}, HEDDLE_F32, numbers.data());
-}
 
 // The parts of an audio autoencoder. Throws where the value is another.
 struct AudioAutoencoder {
@@ -105,8 +94,8 @@ MadeSound decoded_sound(Context& ctx, const Value& vae, const Value& latent) {
                                              " channels, the autoencoder of sound takes " +
                                              std::to_string(channels) +
                                              ". Load the one that belongs to the model.");
-  const Tensor means = sound_numbers(ctx, vae, "latent_means"),
-               deviations = sound_numbers(ctx, vae, "latent_deviations");
+  const Tensor means = sound_statistics(ctx, vae, "latent_means"),
+               deviations = sound_statistics(ctx, vae, "latent_deviations");
   if (means && deviations) z = ops::add(ctx, ops::mul(ctx, z, deviations), means);
   return {call_model(ctx, parts.decoder, Record().set("z", value_of(z)).value())
               .get<Tensor>("waveform", {}),
@@ -136,17 +125,7 @@ Tensor encoded_sound(Context& ctx, const Value& vae, std::span<const float> poin
                 "audio_vae: this file has no encoder of sound. Load one that has.");
   if (parts.vocoder.is(HEDDLE_KIND_MODEL))
     return encoded_spectra(ctx, parts.encoder, points, shape);
-  const Tensor waveform = ctx.upload(shape, HEDDLE_F32, points.data()),
-               mean = call_model(ctx, parts.encoder,
-                                 Record().set("waveform", value_of(waveform)).value())
-                          .get<Tensor>("mean", {});
-  const Tensor means = sound_numbers(ctx, vae, "latent_means"),
-               deviations = sound_numbers(ctx, vae, "latent_deviations");
-  if (!means || !deviations) return mean;
-  // (z - mean) / deviation. There is no division: 1 / d is 1 / sqrt(d * d), d > 0.
-  const Tensor inverse = ops::rsqrt(ctx, ops::mul(ctx, deviations, deviations)),
-               offset = ops::scale_clamp(ctx, means, {-1, 0, -kAnySound, kAnySound});
-  return ops::mul(ctx, ops::add(ctx, mean, offset), inverse);
+  return encoded_waves(ctx, vae, points, shape);
 }
 
 void LTXVAudioVAEDecode::execute(Context& ctx) {

@@ -1,21 +1,18 @@
 #include "plugins/vae/sound_nodes.h"
 
-#include <algorithm>
 #include <cmath>
 #include <span>
 #include <string>
 
-#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 
-#include "plugins/blocks/sound_resample.h"
+#include "plugins/blocks/sound_latents.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
 
 namespace heddle::vae {
 namespace {
 
-constexpr std::int64_t kStereo = 2;
 constexpr double kLoudest = 5;  // deviations
 
 // Divides a sound's points by five times their deviation, where that exceeds 1.
@@ -36,36 +33,9 @@ Value sound_value(const Tensor& waveform, std::int64_t rate) {
 
 // The LATENT of an AUDIO.
 Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
-  const Tensor waveform = given.get<Tensor>("waveform", {});
-  const auto rate = given.get<std::int64_t>("sample_rate", 0),
-             wanted = value.field("audio").get<std::int64_t>("sample_rate", 0);
-  if (!waveform || waveform.rank() != 3 || waveform.count() == 0 || rate < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "audio: this is no sound of (batch, channels, points) with a sample_rate. Link an "
-                "AUDIO, such as that of LoadAudio.");
-  if (wanted < 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "vae: this is no autoencoder of sound. Link LTXVAudioVAELoader, or VAELoader with "
-                "a file of one.");
-  const std::int64_t items = waveform.size(0), channels = waveform.size(1),
-                     length = waveform.size(2),
-                     made = blocks::resampled_count(length, rate, wanted);
   HostMemory memory(ctx);
-  std::pmr::vector<float> points(std::size_t(waveform.count()), &memory);
-  read_to<float>(ctx, waveform, points);
-  const Shape shape{items, kStereo, made};
-  std::pmr::vector<float> sound(std::size_t(checked_product({items, kStereo, made}, "the sound")),
-                                &memory);
-  for (std::int64_t item = 0; item < items; ++item)
-    for (std::int64_t side = 0; side < kStereo; ++side) {
-      const std::int64_t from = item * channels + std::min(side, channels - 1);
-      blocks::resample_sound(
-          std::span<const float>(points).subspan(std::size_t(from * length), std::size_t(length)),
-          rate, wanted,
-          std::span<float>(sound).subspan(std::size_t((item * kStereo + side) * made),
-                                          std::size_t(made)));
-    }
-  const Tensor mean = encoded_sound(ctx, value, sound, shape);
+  const StereoSound sound = stereo_sound(ctx, given, "audio", sound_rate(value, "vae"), memory);
+  const Tensor mean = encoded_sound(ctx, value, sound.points, sound.shape);
   return Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
 }
 
