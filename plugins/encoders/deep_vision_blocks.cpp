@@ -59,18 +59,20 @@ Tensor attended_by_all(Context& ctx, const Tensor& normed) {
 void DeepVisionEmbed::execute(Context& ctx) {
   const Tensor image = ctx[picture];
   const std::int64_t area = ctx[merge] * ctx[patch], width = ctx[places].size(1);
-  if (image.rank() != 4 || image.size(0) != 1 || image.size(1) < area || image.size(2) < area ||
+  const std::int64_t count = image.rank() == 4 ? image.size(0) : 0;
+  if ((count != 1 && count != 2) || image.size(1) < area || image.size(2) < area ||
       image.size(1) % area != 0 || image.size(2) % area != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a vision tower reads one picture (1, height, width, 3) whose sides are multiples "
-                "of " +
+                "a vision tower reads a picture, or two of a video (1|2, height, width, 3), whose "
+                "sides are multiples of " +
                     std::to_string(area));
   const VisionGrid grid{image.size(1) / area, image.size(2) / area, ctx[merge], ctx[side]};
   const auto step = checked_cast<std::int32_t>(ctx[patch], "patch");
   const heddle_conv2d_attrs attrs{{step, step}, {0, 0, 0, 0}};
   const Tensor pixels = ops::cast(ctx, image, ctx.compute());
-  const Tensor one = blocks::wide_conv2d(ctx, pixels, ctx[first], ctx[bias], attrs),
-               two = blocks::wide_conv2d(ctx, pixels, ctx[second], {}, attrs);
+  const Tensor one = blocks::wide_conv2d(ctx, pixels.slice(0, 0, 1), ctx[first], ctx[bias], attrs),
+               two = blocks::wide_conv2d(ctx, pixels.slice(0, count - 1, count), ctx[second], {},
+                                         attrs);
   const auto n = std::int64_t(std::lround(std::sqrt(double(ctx[places].size(0)))));
   const Tensor table = ops::cast(ctx, ctx[places], HEDDLE_F32).reshape({n, n, width});
   const Tensor rows = interpolated(ctx, table, 0, one.size(1)),

@@ -10,9 +10,9 @@
 
 namespace heddle::encoders {
 
-// picture (1, H, W, 3), normalised -> hidden (1, S, D): patches, plus what a square table of n x n
-// places has at theirs. The corners of the picture are those of the table, and between its places
-// it is interpolated linearly.
+// picture (1|2, H, W, 3), normalised, one or a pair of a video's -> hidden (1, S, D): patches, plus
+// what a square table of n x n places has at theirs. The corners of the picture are those of the
+// table, and between its places it is interpolated linearly.
 struct DeepVisionEmbed {
   static constexpr Info info{"deep_vision.embed", 1,  "Deep vision tower, patches",
                              "blocks/language",   "", HEDDLE_NODE_BLOCK};

@@ -1,7 +1,9 @@
 // plugins/encoders/deep_vision_model.h - the vision tower of Qwen3-VL: what a language model sees
 // of a picture (language_model.h, inputs "pictures" and "deep.0", "deep.1" ...).
 //
-// Input    picture   (1, H, W, 3) f32   loop-invariant  normalised, H and W multiples of 32
+// Input    picture   (1|2, H, W, 3) f32 loop-invariant  normalised, H and W multiples of 32; one,
+// or
+//                                                       two of a video that follow each other
 // Outputs  tokens    (1, M, D) f32      M = H/32 x W/32, row after row; D the language model's
 //          deep.<i>  (1, M, D) f32      what is added behind the language model's ith layer
 //

@@ -83,8 +83,9 @@ void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& promp
   if (deep) ops::fill(ctx, deep, 0);
   std::vector<float> is_text(std::size_t(length), 1.0f);
   for (const PictureTokens& at : windows.pictures) {
-    const Tensor pixels = vision_pixels(ctx, prompt.pictures[at.number].pixels,
-                                        pixels_of(at, unit_of(vision)), model_settings(vision));
+    const PromptPicture& shown = prompt.pictures[at.number];
+    const Tensor pixels = vision_pixels(ctx, shown.pixels, pixels_of(at, unit_of(vision)),
+                                        model_settings(vision), shown.frames);
     const Value seen = call_model(ctx, vision, Record().set("picture", value_of(pixels)).value());
     ops::copy_into(ctx, seen.field("tokens").as<Tensor>(), rows.slice(1, at.begin, at.end()));
     for (std::int64_t i = 0; i < depths; ++i)
@@ -106,7 +107,8 @@ std::vector<Infer::Named> vision_shapes(const TextEncoder& encoder, const Prompt
   const std::int64_t unit = unit_of(encoder.vision());
   for (const PictureTokens& at : windows.pictures) {
     const blocks::GridSize size = pixels_of(at, unit);
-    calls.push_back({"picture", HEDDLE_F32, {1, size.height, size.width, 3}});
+    calls.push_back(
+        {"picture", HEDDLE_F32, {prompt.pictures[at.number].frames, size.height, size.width, 3}});
   }
   return calls;
 }

@@ -98,16 +98,18 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image, con
   return made;
 }
 
-Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, const Value& settings) {
+Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, const Value& settings,
+                     std::int64_t count) {
   HostMemory memory(ctx);
-  const Grids grids{1, {image.size(1), image.size(2)}, kColours};
-  std::pmr::vector<float> pixels(std::size_t(to.height * to.width * kColours), &memory);
-  resample(ctx, colours_of(ctx, image, 1, memory), grids, to, Resampling::bilinear, pixels.data(),
-           memory);
+  const Grids grids{count, {image.size(1), image.size(2)}, kColours};
+  std::pmr::vector<float> pixels(
+      std::size_t(checked_product({count, to.height, to.width, kColours}, "the picture")), &memory);
+  resample(ctx, colours_of(ctx, image, count, memory), grids, to, Resampling::bilinear,
+           pixels.data(), memory);
   const ColourStatistics known = colour_statistics(settings);
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = (pixels[i] - known.means[i % kColours]) / known.deviations[i % kColours];
-  return ctx.upload({1, to.height, to.width, kColours}, HEDDLE_F32, pixels.data());
+  return ctx.upload({count, to.height, to.width, kColours}, HEDDLE_F32, pixels.data());
 }
 
 ColourStatistics colour_statistics(const Value& settings) {

@@ -28,11 +28,11 @@ Tensor scaled_by_area(Context& ctx, const Tensor& image, const blocks::GridSize&
 // The same by cubic convolution with antialiasing, as numbers (B, h, w, 3) that `memory` holds.
 std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
                                           const blocks::GridSize& to, HostMemory& memory);
-// The first of such pictures as a vision tower with these settings reads it: (1, h, w, 3) f32 on
-// the call's device, less a mean and over a deviation: its own (pixel_mean, pixel_deviation), else
-// those of CLIP for each colour.
+// The first `count` of such pictures as a vision tower with these settings reads them: (count, h,
+// w, 3) f32 on the call's device, less a mean and over a deviation: its own (pixel_mean,
+// pixel_deviation), else those of CLIP for each colour.
 Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to,
-                     const Value& settings);
+                     const Value& settings, std::int64_t count = 1);
 
 // What is taken from a picture's colours, and by what they are divided then: of settings as above.
 struct ColourStatistics {

@@ -196,6 +196,18 @@ std::int64_t TextEncoder::dropped(const std::vector<std::int32_t>& ids) const {
   return first - ids.begin();
 }
 
+void TextEncoder::place_labels(const Prompt& prompt, const std::string& text, Window& row) const {
+  if (prompt.labels.empty()) return;
+  std::vector<std::int32_t> ids;
+  for (const std::string& label : prompt.labels) {
+    const std::vector<std::int32_t> own = ids_of(label);
+    ids.insert(ids.end(), own.begin(), own.end());
+  }
+  if (text.empty()) row = {};  // padding stands for a text where there is none
+  if (!row.weights.empty()) row.weights.insert(row.weights.begin(), ids.size(), 1.0f);
+  row.ids.insert(row.ids.begin(), ids.begin(), ids.end());
+}
+
 // A picture takes the place of the first token that is left for one, and has as many as its size
 // makes; a token that no picture is left for is one as any other.
 void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
@@ -273,6 +285,7 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
     all.cut_at = wanted.length;
     all.rows.resize(1);
   }
+  place_labels(given, prompt, all.rows.front());
   if (model_takes(model(), "unpadded")) {
     wanted.least_length = 0;
     all.unpadded = std::int64_t(pack(prompt, wanted).front().ids.size());

@@ -19,7 +19,8 @@ namespace heddle::encoders {
 // A picture that a prompt shows: before a run its size alone is known.
 struct PromptPicture {
   blocks::GridSize size;
-  Tensor pixels = {};  // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
+  Tensor pixels = {};       // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
+  std::int64_t frames = 1;  // 2: the first two are, frames of a video that are seen as one
 };
 
 // One text for all encoders, or one for each by its name ("clip_l", "clip_g", "t5xxl").
@@ -27,6 +28,8 @@ struct Prompt {
   std::string text;
   std::map<std::string, std::string> by_encoder;
   std::vector<PromptPicture> pictures = {};
+  // Before the text, each read by itself: no token is of two of them.
+  std::vector<std::string> labels = {};
   std::string text_template = {};  // empty: the encoder's own, for texts or for pictures
   // What the encoder makes of the pictures themselves is left out of the result, which tells where
   // they stood (image_slots): the diffusion model is shown them in these places.
@@ -71,6 +74,7 @@ class TextEncoder {
  private:
   std::shared_ptr<PromptEmbeddings> embeddings() const;
   std::string in_template(const std::string& prompt, const Prompt& given) const;
+  void place_labels(const Prompt& prompt, const std::string& text, Window& row) const;
   void place_pictures(const Prompt& prompt, Windows& windows) const;
   std::int64_t dropped(const std::vector<std::int32_t>& ids) const;
   heddle_token_windows rules(std::int64_t least_length) const;

@@ -17,11 +17,12 @@ template <class Block>
 VisionGrid grid_of(Context& ctx) {
   const Tensor picture = ctx[Block::picture];
   const std::int64_t merge = ctx[Block::merge], unit = ctx[Block::patch] * merge;
-  if (picture.rank() != 4 || picture.size(0) != 1 || picture.size(1) < unit ||
-      picture.size(2) < unit || picture.size(1) % unit != 0 || picture.size(2) % unit != 0)
+  const std::int64_t count = picture.rank() == 4 ? picture.size(0) : 0;
+  if ((count != 1 && count != 2) || picture.size(1) < unit || picture.size(2) < unit ||
+      picture.size(1) % unit != 0 || picture.size(2) % unit != 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a vision tower reads one picture (1, height, width, 3) whose sides are multiples "
-                "of " +
+                "a vision tower reads a picture, or two of a video (1|2, height, width, 3), whose "
+                "sides are multiples of " +
                     std::to_string(unit));
   return {picture.size(1) / unit, picture.size(2) / unit, merge, ctx[Block::side]};
 }
@@ -70,8 +71,10 @@ void VisionEmbed::execute(Context& ctx) {
   const auto step = checked_cast<std::int32_t>(ctx[patch], "patch");
   const heddle_conv2d_attrs attrs{{step, step}, {0, 0, 0, 0}};
   const Tensor pixels = ops::cast(ctx, ctx[picture], ctx.compute());
-  const Tensor one = blocks::wide_conv2d(ctx, pixels, ctx[first], {}, attrs),
-               two = blocks::wide_conv2d(ctx, pixels, ctx[second], {}, attrs);
+  const std::int64_t last = pixels.size(0) - 1;
+  const Tensor one = blocks::wide_conv2d(ctx, pixels.slice(0, 0, 1), ctx[first], {}, attrs),
+               two = blocks::wide_conv2d(ctx, pixels.slice(0, last, last + 1), ctx[second], {},
+                                         attrs);
   const Tensor both = ops::add(ctx, one, two);
   const Tensor ordered = ctx.make({1, grid.patches(), both.size(3)}, HEDDLE_F32);
   to_windows(ctx, grid, both, ordered);

@@ -22,8 +22,8 @@ constexpr Input<std::int64_t> side() {
 }
 }  // namespace vision_ports
 
-// picture (1, H, W, 3), normalised -> hidden (1, S, D). A patch stands for two frames, here both
-// the same: the matrices of both are added.
+// picture (1|2, H, W, 3), normalised -> hidden (1, S, D). A patch stands for two frames, both the
+// same where there is one.
 struct VisionEmbed {
   static constexpr Info info{"vision.embed",    1,  "Vision tower, patches",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
