@@ -34,7 +34,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "gligen",
                                                "concat_image",
                                                "cross_attn_controlnet",
-                                               "noise_augmentation"};
+                                               "noise_augmentation",
+                                               "media_start"};
 
 // A context for VACE, of vace_frames and vace_mask.
 struct VaceShapes {
@@ -66,6 +67,7 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> concat_image,
       concat_mask;                                  // of concat_latent_image, concat_mask
   std::vector<heddle_tensor_info> references = {};  // of reference_latents, their samples
+  std::vector<heddle_tensor_info> sounds = {};      // of reference_sounds, likewise
   std::optional<SeenShapes> vision = {};            // of clip_vision_output
   std::vector<VaceShapes> vace = {};
   std::optional<heddle_tensor_info> camera = {};     // of camera_conditions
@@ -155,6 +157,10 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     while (const auto shown = question.tensor(
                input, at + ".reference_latents." + std::to_string(references.size()) + ".samples"))
       references.push_back(*shown);
+    std::vector<heddle_tensor_info>& sounds = entries.back().sounds;
+    while (const auto heard = question.tensor(
+               input, at + ".reference_sounds." + std::to_string(sounds.size()) + ".samples"))
+      sounds.push_back(*heard);
     entries.back().glyphs = question.tensor(input, at + ".conditioning_byt5small");
     entries.back().vision = seen_shapes([&](const std::string& field) {
       return question.tensor(input, at + ".clip_vision_output." + field);
@@ -208,6 +214,8 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("control_video", entry.followed);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
+    for (std::size_t k = 0; k < entry.sounds.size(); ++k)
+      tell(("reference_sounds." + std::to_string(k) + ".samples").c_str(), entry.sounds[k]);
     for (std::size_t k = 0; k < entry.vace.size(); ++k) {
       tell(("vace_frames." + std::to_string(k)).c_str(), entry.vace[k].frames);
       tell(("vace_mask." + std::to_string(k)).c_str(), entry.vace[k].mask);

@@ -38,6 +38,17 @@ inline std::int64_t minimax_pictures_before(std::int64_t index) {
 // Of the time that a model reads, a picture's part: a sound's latent has 1.
 inline constexpr double kMinimaxPictureTime = 5.0 / 3.0;
 
+// Fields of an entry of a CONDITIONING: sounds that the model is shown, and when the video begins.
+inline constexpr const char* kMinimaxSounds = "reference_sounds";
+inline constexpr const char* kMinimaxStart = "media_start";
+// Fields of a record of reference_latents or reference_sounds. Either at which picture of the video
+// it stands, or when, counted from the text's end; of a sound of another video, the cells of that
+// one, beside which it stands.
+inline constexpr const char* kMinimaxFrame = "frame";
+inline constexpr const char* kMinimaxTime = "time";
+inline constexpr const char* kMinimaxHeight = "height";
+inline constexpr const char* kMinimaxWidth = "width";
+
 // Places along a side of tokens of 2 cells: the first, and from one to the next.
 struct MinimaxSide {
   double step, first;

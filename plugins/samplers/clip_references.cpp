@@ -1,4 +1,4 @@
-// Pictures and clips at pictures of the video that is drawn (reference_input.h).
+// Pictures and clips at pictures of the video that is drawn, or before it (reference_input.h).
 #include <cmath>
 
 #include <heddle/checked.hpp>
@@ -10,8 +10,6 @@
 
 namespace heddle::samplers {
 namespace {
-
-constexpr const char* kShownAt = "frame";
 
 // A latent as (1, channels, frames, height, width); none where it is no such clip.
 std::optional<Shape> known_clip(const Shape& samples, const ReferenceLayout& layout) {
@@ -40,7 +38,7 @@ std::int64_t clip_tokens(const Shape& shape, const ReferenceLayout& layout) {
 
 struct ShownClip {
   Shape shape;
-  std::int64_t frame = 0;
+  double time = 0;
   const float* numbers = nullptr;
 };
 
@@ -73,8 +71,8 @@ float* place_clip(const ShownClip& clip, const ReferenceLayout& layout, float* t
   for (std::int64_t t = 0; t < clip.shape[2]; ++t)
     for (std::int64_t y = 0; y < rows; ++y)
       for (std::int64_t x = 0; x < columns; ++x) {
-        const std::int64_t picture = clip.frame + blocks::minimax_pictures_before(t);
-        *to++ = float(blocks::kMinimaxPictureTime * double(picture));
+        const std::int64_t picture = blocks::minimax_pictures_before(t);
+        *to++ = float(clip.time + blocks::kMinimaxPictureTime * double(picture));
         *to++ = float(down.first + down.step * double(y));
         *to++ = float(across.first + across.step * double(x));
       }
@@ -82,6 +80,17 @@ float* place_clip(const ShownClip& clip, const ReferenceLayout& layout, float* t
 }
 
 }  // namespace
+
+double shown_time(const Value& record, const Value& entry) {
+  if (record.has(blocks::kMinimaxTime)) return record.get<double>(blocks::kMinimaxTime, 0);
+  if (record.has(blocks::kMinimaxFrame))
+    return entry.get<double>(blocks::kMinimaxStart, 0) +
+           blocks::kMinimaxPictureTime * double(record.get<std::int64_t>(blocks::kMinimaxFrame, 0));
+  throw Error(HEDDLE_UNSUPPORTED,
+              "the conditioning carries a picture that tells no time (ReferenceLatent), which "
+              "MiniMax H3 is not shown. Link MiniMaxH3ReferenceToVideo, MiniMaxH3ImageToVideo or "
+              "MiniMaxH3AddGuide in the place of that node.");
+}
 
 std::optional<ReferenceTokenShapes> clip_reference_shapes(const blocks::EntryShapes& entry,
                                                           const ReferenceLayout& layout) {
@@ -102,11 +111,6 @@ ReferenceTokens clip_reference_tokens(Context& ctx, const Value& entry,
   std::int64_t tokens = 0;
   std::vector<Tensor> samples;
   for (std::uint32_t i = 0; i < list.count(); ++i) {
-    if (!list.item(i).has(kShownAt))
-      throw Error(HEDDLE_UNSUPPORTED,
-                  "the conditioning carries a picture that tells no time (ReferenceLatent), which "
-                  "MiniMax H3 is not shown. Link MiniMaxH3ImageToVideo or MiniMaxH3AddGuide in the "
-                  "place of that node.");
     samples.push_back(list.item(i).field("samples").as<Tensor>());
     tokens += clip_tokens(clip_shape(samples.back().shape(), layout), layout);
   }
@@ -119,8 +123,8 @@ ReferenceTokens clip_reference_tokens(Context& ctx, const Value& entry,
     std::pmr::vector<float> numbers(std::size_t(samples[i].count()), &memory);
     const bool is_f32 = samples[i].dtype() == HEDDLE_F32;
     read_to<float>(ctx, is_f32 ? samples[i] : ops::cast(ctx, samples[i], HEDDLE_F32), numbers);
-    const ShownClip clip{clip_shape(samples[i].shape(), layout),
-                         record.get<std::int64_t>(kShownAt, 0), numbers.data()};
+    const ShownClip clip{clip_shape(samples[i].shape(), layout), shown_time(record, entry),
+                         numbers.data()};
     token = pack_clip(clip, layout, format, record.get<bool>("scaled", false), token);
     place = place_clip(clip, layout, place);
   }

@@ -13,7 +13,9 @@
 #include "pair_latent.h"
 #include "picture_embeddings.h"
 #include "picture_numbers.h"
+#include "plugins/blocks/minimax_latents.h"
 #include "sound_levels.h"
+#include "sound_references.h"
 #include "vace_input.h"
 #include "video_inputs.h"
 
@@ -95,6 +97,23 @@ Tensor picture_rows_of(Context& ctx, const Value& spans, std::int64_t tokens) {
     std::fill(rows + begin, rows + end, 1.0f);
   }
   return made;
+}
+
+// Pictures that the model is shown, with what goes with them.
+void add_references(Context& ctx, Record& constants, const std::string& name, const Value& entry,
+                    const Value& settings, const ConcatPlace& place) {
+  const ReferenceLayout layout = *reference_layout(settings);
+  if (layout.slots > 0) {
+    for (const PlacedInput& input :
+         placed_references(ctx, entry, layout, latent_format(settings), place.items))
+      constants.set(input.name, value_of(input.tensor));
+    return;
+  }
+  const ReferenceTokens shown =
+      reference_tokens(ctx, entry, layout, latent_format(settings), place.grid, place.items);
+  constants.set(name, value_of(shown.tokens)).set(kReferencePositions, value_of(shown.positions));
+  if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
+  if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
 }
 
 constexpr float kSameNoise = 1e-6f;
@@ -263,6 +282,10 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     else if ((name == "references" || name == "reference.0") &&
              reference_layout(model_settings(model)))
       inputs.push_back({Kind::kReferences, name});
+    else if (name == kSoundReferences)
+      inputs.push_back({Kind::kSoundReferences, name});
+    else if (name == kMediaStart)
+      inputs.push_back({Kind::kMediaStart, name});
     else if ((flags & HEDDLE_INPUT_OPTIONAL) == 0)
       throw Error(HEDDLE_UNSUPPORTED, "the model reads '" + name +
                                           "', which the samplers cannot give it yet. Use a model "
@@ -281,6 +304,8 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   if (kind == Kind::kPoseVision) return entry.has(kPoseSeen);
   if (kind == Kind::kReferences || kind == Kind::kReferenceFrame)
     return entry.field("reference_latents").count() > 0;
+  if (kind == Kind::kSoundReferences) return entry.field(blocks::kMinimaxSounds).count() > 0;
+  if (kind == Kind::kMediaStart) return entry.has(blocks::kMinimaxStart);
   if (kind == Kind::kVision) return entry.has(kVisionOutput);
   if (kind == Kind::kGlyphs) return entry.has(kGlyphStates);
   const bool unguided = entry.get<bool>("unguided", false);
@@ -319,17 +344,13 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(picture_numbers(ctx, entry, settings, place)));
     } else if (kind == Kind::kPositions) {
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
-    } else if (kind == Kind::kReferences && reference_layout(settings)->slots > 0) {
-      for (const PlacedInput& input : placed_references(ctx, entry, *reference_layout(settings),
-                                                        latent_format(settings), items))
-        constants.set(input.name, value_of(input.tensor));
     } else if (kind == Kind::kReferences) {
-      const ReferenceTokens shown = reference_tokens(ctx, entry, *reference_layout(settings),
-                                                     latent_format(settings), place.grid, items);
-      constants.set(name, value_of(shown.tokens))
-          .set(kReferencePositions, value_of(shown.positions));
-      if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
-      if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
+      add_references(ctx, constants, name, entry, settings, place);
+    } else if (kind == Kind::kSoundReferences) {
+      const ReferenceTokens heard = sound_reference_tokens(ctx, entry, place.parts);
+      constants.set(name, value_of(heard.tokens)).set(kHeardPositions, value_of(heard.positions));
+    } else if (kind == Kind::kMediaStart) {
+      constants.set(name, value_of(host_number(ctx, entry.get<double>(blocks::kMinimaxStart, 0))));
     } else if (kind == Kind::kConcat) {
       constants.set(name, value_of(concat_of(ctx, entry, *concat_layout(settings),
                                              latent_format(settings), place)));

@@ -39,7 +39,9 @@ struct ConditioningInput {
     kFollowed,
     kTask,
     kLevel,
-    kPictureRows
+    kPictureRows,
+    kSoundReferences,
+    kMediaStart
   } kind;
   std::string name;  // the model's
 };
@@ -71,6 +73,11 @@ inline constexpr const char* kImageSpans = "image_spans";
 // Of models whose steps are distilled: the level that a step goes to.
 inline constexpr const char* kTargetTimestep = "target_timestep";
 inline constexpr const char* kReferencePositions = "reference_positions";
+// Of sounds that the model is shown, and their places; when what it draws begins behind all that it
+// is shown.
+inline constexpr const char* kSoundReferences = "sound_references";
+inline constexpr const char* kHeardPositions = "sound_reference_positions";
+inline constexpr const char* kMediaStart = "media_start";
 inline constexpr const char* kTextStart = "text_start";
 inline constexpr const char* kReferenceTimestep = "reference_timestep";
 

@@ -24,6 +24,7 @@ void Denoiser::use_parts(std::vector<Shape> parts) {
                     "a conditioning has an area or a mask, and the latent pictures with their "
                     "sound, which have no places in common. Leave the area out.");
   if (caches_.again) caches_.again->denoiser().use_parts(parts);
+  conditionings_.use_parts(parts);
   opened_.parts = std::move(parts);
 }
 

@@ -8,6 +8,7 @@
 
 #include "conditioning.h"
 #include "latent.h"
+#include "plugins/blocks/minimax_latents.h"
 
 namespace heddle::samplers {
 namespace {
@@ -100,6 +101,11 @@ Reference read_reference(Context& ctx, const Value& record, const ReferenceLayou
 }
 
 void refuse_references(const Value& entry, const Value& model) {
+  if (entry.field(blocks::kMinimaxSounds).count() > 0 && !model_takes(model, kSoundReferences) &&
+      !model_takes(model, kHint))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning carries sounds ('reference_sounds'), which the model '" +
+                    model_family(model) + "' is not shown. Leave out the node that sets them.");
   if (entry.field("reference_latents").count() == 0 || reference_layout(model_settings(model)) ||
       model_settings(model).has("reference_frame") ||
       model_takes(model, kHint))  // a ControlNet sees the picture that is drawn alone

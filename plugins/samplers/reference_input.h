@@ -2,8 +2,9 @@
 // own picture, each with a place of its own (its inputs "references" and "reference_positions"):
 // FLUX.1 Kontext, FLUX.2, Qwen-Image Edit. Where they lie is ComfyUI's rule
 // (reference_latents_method). Or as latents among the tokens of the text (its inputs "reference.0"
-// and "slot.0" ...): Qwen-Image 2.1. Or as tokens at a picture of the video that is drawn, which
-// each of them tells ("frame"): MiniMax H3 (clip_references.cpp). One call's thread.
+// and "slot.0" ...): Qwen-Image 2.1. Or as tokens at a picture of the video that is drawn, or
+// before it, which each of them tells ("frame", "time"): MiniMax H3 (clip_references.cpp). One
+// call's thread.
 #pragma once
 
 #include <memory_resource>
@@ -25,7 +26,7 @@ struct ReferenceLayout {
   bool timed = false;    // they may have a timestep of their own
   bool has_frames = false;  // the latent that is drawn may be of several pictures
   std::int64_t slots = 0;   // they stand among the text, at most so many; 0: behind the picture
-  bool has_clips = false;   // they stand at pictures of the video, and are clips or single ones
+  bool has_clips = false;   // they stand at times of their own, and are clips or single ones
 
   std::int64_t tokens_along(std::int64_t cells) const { return (cells + patch - 1) / patch; }
 };
@@ -91,8 +92,11 @@ std::vector<PlacedInput> placed_references(Context& ctx, const Value& entry,
                                            const ReferenceLayout& layout,
                                            const LatentFormat& format, std::int64_t items);
 
-// The same of clips: records of reference_latents with "frame"; none where one that is told of is
-// no clip of the model's channels. The second throws there, and where one has no frame.
+// When a record of reference_latents or reference_sounds begins, counted from the text's end
+// (minimax_latents.h). Throws where it does not tell.
+double shown_time(const Value& record, const Value& entry);
+// The same of clips: records of reference_latents that tell a time; none where one that is told of
+// is no clip of the model's channels. The second throws there, and where one tells no time.
 std::optional<ReferenceTokenShapes> clip_reference_shapes(const blocks::EntryShapes& entry,
                                                           const ReferenceLayout& layout);
 ReferenceTokens clip_reference_tokens(Context& ctx, const Value& entry,

@@ -98,7 +98,8 @@ const Value& ScopedConditionings::constants(Context& ctx, const Value& model, co
                     .box = {},
                     .is_negative = set.list == negative_,
                     .latent = latent_,
-                    .seed = seed_};
+                    .seed = seed_,
+                    .parts = parts_};
   // Of videos all that is told of places or frames.
   const bool reads_box =
       grid_.size() == 3 || concat_layout(model_settings(model)) || has_gligen(entry(set));

@@ -22,6 +22,8 @@ class ScopedConditionings {
     latent_ = latent;
     seed_ = seed;
   }
+  // Of pictures and their sound (ConcatPlace), likewise.
+  void use_parts(std::vector<Shape> parts) { parts_ = std::move(parts); }
   std::uint64_t seed() const { return seed_; }
   const ScopedLists& lists() const { return lists_; }
   const Shape& grid() const { return grid_; }
@@ -45,6 +47,7 @@ class ScopedConditionings {
   Shape grid_;
   Value latent_;
   std::uint64_t seed_ = 0;
+  std::vector<Shape> parts_;
   ScopedLists lists_;
   std::size_t negative_ = 0;                 // of them
   std::vector<std::vector<Value>> entries_;  // as they came, by list

@@ -6,6 +6,7 @@
 #include "fun_input.h"
 #include "picture_embeddings.h"
 #include "sample_shapes.h"
+#include "sound_references.h"
 #include "sound_video_input.h"
 #include "vace_input.h"
 
@@ -93,6 +94,13 @@ std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& in
   switch (input.kind) {
     case Kind::kReferences:
       return tell_references(constants, input.name, entry, model, place.items);
+    case Kind::kSoundReferences: {
+      const auto heard = sound_reference_shapes(entry, place.parts);
+      if (!heard || heard->tokens[1] == 0) return heard.has_value();
+      constants.push_back({input.name, HEDDLE_F32, heard->tokens});
+      constants.push_back({kHeardPositions, HEDDLE_F32, heard->positions});
+      return true;
+    }
     case Kind::kVision:
       return tell_vision(constants, input.name, entry.vision, place.items);
     case Kind::kPoseVision:
@@ -172,7 +180,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime ||
-        kind == Kind::kLevel) {
+        kind == Kind::kLevel || kind == Kind::kMediaStart) {
       constants.push_back({name, kind == Kind::kLevel ? HEDDLE_I32 : HEDDLE_F32, {1}});
       continue;
     }

@@ -1,5 +1,6 @@
 // Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
 #include "conditioning.h"
+#include "plugins/blocks/minimax_latents.h"
 #include "sample_shapes.h"
 #include "sound_video_input.h"
 
@@ -38,6 +39,10 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     for (std::uint32_t k = 0; k < shown.count(); ++k)
       if (const auto info = info_of(shown.item(k).field("samples")))
         entries.back().references.push_back(*info);
+    const Value sounds = entry.field(blocks::kMinimaxSounds);
+    for (std::uint32_t k = 0; k < sounds.count(); ++k)
+      if (const auto info = info_of(sounds.item(k).field("samples")))
+        entries.back().sounds.push_back(*info);
   }
   return entries;
 }
@@ -71,6 +76,10 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());
     if (!shown.empty()) record.set("reference_latents", list_of(shown));
+    std::vector<Value> heard;
+    for (const heddle_tensor_info& info : entry.sounds)
+      heard.push_back(Record().set("samples", told_info(info)).value());
+    if (!heard.empty()) record.set(blocks::kMinimaxSounds, list_of(heard));
     std::vector<Value> frames, masks;
     for (const blocks::VaceShapes& context : entry.vace) {
       frames.push_back(told_info(context.frames));

@@ -41,6 +41,9 @@
  *   clip_vision_output  CLIP_VISION_OUTPUT, optional: what models with vision_width see of pictures
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
  *                 that the model is shown. reference_latents_method, a text: where they lie.
+ *                 reference_sounds, a list of such records of sounds (1, C, 2, T). media_start, a
+ *                 float: when the video that is drawn begins behind what is shown before it; when
+ *                 each of both begins: plugins/blocks/minimax_latents.h
  *                 image_slots, a list of ints, optional: before which token of cross_attn each of
  *                 them stands, for models with reference_slots; those that it lacks are at the end
  *   unclip_conditioning  list of records, optional: pictures, for models with picture_width:
