@@ -283,7 +283,19 @@ class MinimaxBuilder {
     slots.fill(B::norms, names_.one("final_layer.norm.weight"), {s_.width});
     return block[B::out];
   }
+  // FastH3 for parallel decoding has a row of heads, of which each step takes the mean of some.
+  void check_heads(const char* module, std::int64_t rows) const {
+    const std::string tensor = names_.one(std::string(module) + ".weight");
+    const std::int64_t all = file_.has(tensor) ? file_.size(tensor, 0) : rows;
+    if (all == rows || all % rows != 0) return;
+    throw Error(HEDDLE_UNSUPPORTED,
+                file_.path() + ": '" + tensor + "' has " + std::to_string(all / rows) +
+                    " heads, of which each step takes some (parallel decoding); the model is read "
+                    "with one. Take a file of MiniMax H3 or FastH3 that has one.");
+  }
   void add_ends(const Source& hidden, const Source& video, const Source& sound) {
+    check_heads("final_layer.video_out", s_.channels * kPatchArea);
+    check_heads("final_layer.audio_out", s_.sound);
     using V = MinimaxVideoFinal;
     Block pictures = graph_.add<V>("final.video");
     pictures.link(V::hidden, hidden).link(V::x, in_.x).set(V::eps, eps_);

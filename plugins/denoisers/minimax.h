@@ -25,8 +25,9 @@
 // Names: those of ComfyUI's single files, also with less weights ("adaln_t_table"), or diffusers'
 // (minimax_names.h). Sizes are read off the tensors, heads off the norms of queries; of the config
 // "rope_freq_dim", "rope_theta", "norm_eps" count. The publishers' own shards have queries, keys
-// and values head by head under the names of single files, which no tensor tells: not read.
-// Settings: see build(). Stateless, any thread.
+// and values head by head under the names of single files, which no tensor tells: not read. Gates
+// of FastH3's sparse attention ("to_gate_compress") are left out, as in ComfyUI: attention is
+// dense. Settings: see build(). Stateless, any thread.
 #pragma once
 
 #include "minimax_blocks.h"

@@ -101,6 +101,27 @@ BOOST_AUTO_TEST_CASE(from_a_text_to_the_latents_of_both_equals_pytorch) {
   equals_pytorch("", "flow");
 }
 
+// Its attention is dense, whatever gates of a sparse one a file has; of several output heads none
+// is chosen.
+BOOST_AUTO_TEST_CASE(files_of_fasth3_are_read_with_one_head) {
+  constexpr std::int64_t kInner = 60, kWidth = 48, kHeads = 8;
+  std::vector<FileTensor> tensors = seeded_model("whole", false, "minimax");
+  tensors.push_back(seeded_tensor("blocks.0.attn.to_gate_compress.weight", {kInner, kWidth}));
+  add("diffusion_models/gated", tensors);
+  const heddle::Results made =
+      run_whole(flow("", "gated"), {"parts.video_latent", "parts.audio_latent"});
+  BOOST_TEST(relative_error(made.floats("parts.video_latent", "samples"),
+                            expected.floats("flow.video")) < 1e-5);
+  for (FileTensor& tensor : tensors)
+    if (tensor.name == "final_layer.video_out.weight")
+      tensor = seeded_tensor(tensor.name, {kHeads * tensor.shape[0], kWidth});
+  add("diffusion_models/headed", tensors);
+  const std::string refusal =
+      engine_refusal([&] { run_whole(flow("", "headed"), {"parts.video_latent"}); });
+  BOOST_TEST(refusal.find("has 8 heads, of which each step takes some") != std::string::npos,
+             refusal);
+}
+
 BOOST_AUTO_TEST_CASE(other_shifts_equal_pytorch) {
   equals_pytorch(
       R"("shifts": {"class_type": "MiniMaxH3SigmaShift", "inputs": {"model": ["model", 0], "shift_video": 10.0, "shift_audio": 2.0}}, )",
