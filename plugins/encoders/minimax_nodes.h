@@ -1,7 +1,8 @@
 // MiniMaxH3ImageToVideo: a prompt for MiniMax H3 with the pictures that a video begins and ends
-// with, and an empty latent of the video and its sound; MiniMaxH3AddGuide: pictures at any time of
-// it. They are shown clean, though the model is told of a thousandth of noise; the publishers'
-// pipeline adds that noise, and draws the latent about the autoencoder's mean. Stateless.
+// with, and an empty latent of the video and its sound; MiniMaxH3AddGuide: pictures and sounds at
+// any time of it. Pictures are shown clean, though the model is told of a thousandth of noise; the
+// publishers' pipeline adds that noise, and draws the latent about the autoencoder's mean.
+// Stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -41,8 +42,8 @@ struct MiniMaxH3ImageToVideo {
 struct MiniMaxH3AddGuide {
   static constexpr Info info{
       "MiniMaxH3AddGuide", 1, "Add Guide for MiniMax H3", "model/conditioning/minimax",
-      "Shows the model pictures from one of the video's own on: one of them, "
-      "or whole clips of 5, 22, 39 ... of them. Sounds are refused."};
+      "Shows the model pictures from one of the video's own on, one of them or whole clips of 5, "
+      "22, 39 ... of them, and a sound from there on, as much of it as fits into the video."};
   static constexpr Widget kIndex{.number = 0, .min = -9999, .max = 9999};
   static constexpr Input<Value> positive{"positive", 0, "", "CONDITIONING"};
   static constexpr Input<Value> latent{"latent", 0, "", "LATENT"};

@@ -15,6 +15,7 @@
 #include "language_model.h"
 #include "language_writing_blocks.h"
 #include "minimax_nodes.h"
+#include "minimax_reference_node.h"
 #include "modules.h"
 #include "photo_maker.h"
 #include "photo_maker_nodes.h"
@@ -48,11 +49,11 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2,
               CLIPTextEncodeControlnet, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
               TextEncodeQwenImageEditPlus, TextEncodeQwenImage21, MiniMaxH3ImageToVideo,
-              MiniMaxH3AddGuide, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
-              SVD_img2vid_Conditioning, SV3D_Conditioning, StableZero123_Conditioning,
-              StableZero123_Conditioning_Batched, StyleModelApply, IPAdapter, IPAdapterAdvanced,
-              IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds,
-              IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions,
-              SetClipHooks, Modules, Tokenizers)
+              MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt,
+              CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
+              StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
+              IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
+              IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -99,7 +99,8 @@ inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
 inline bool takes_minimax(std::string_view type) { return type == "MiniMaxH3SigmaShift"; }
 inline constexpr const char* kMinimaxModel = R"(["minimax", 0])";
 inline bool refuses_what_is_shown(std::string_view type) {
-  return type == "MiniMaxH3ImageToVideo" || type == "MiniMaxH3AddGuide";
+  return type == "MiniMaxH3ImageToVideo" || type == "MiniMaxH3AddGuide" ||
+         type == "MiniMaxH3ReferenceToVideo";
 }
 
 // Classes that change nothing but a UNet.
