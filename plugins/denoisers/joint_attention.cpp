@@ -42,27 +42,31 @@ void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const Jo
 
 // The others' tokens are computed first, and are on their way while its own are, but where two
 // attentions would take more rounds than one.
-void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out) {
+void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out,
+            const RowAttention& attention) {
   const Tensor q = part_of_heads(qkv, 0, shard.heads), k = part_of_heads(qkv, 1, shard.heads),
                v = part_of_heads(qkv, 2, shard.heads);
   const double scale = 1 / std::sqrt(double(q.size(3)));
-  const auto attend_to = [&](const Tensor& rows, const Tensor& to) {
+  const auto attend_to = [&](const Tensor& rows, const Tensor& to, std::int64_t first) {
+    if (attention) return attention(rows, k, v, first, to);
     ops::attention_into(ctx, rows, k, v, {}, scale, ops::Mask::none, to);
   };
   const heddle_group group = ctx.group();
-  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(tokens(q, {0, out.size(1)}), out);
+  if (group.kind != HEDDLE_GROUP_SEQUENCE) return attend_to(tokens(q, {0, out.size(1)}), out, 0);
   const Range own{shard.before, shard.before + out.size(1)};
   heddle_all_to_all_attrs to_tokens{own.begin, own.end, shard.first_head, 1, 2};
   const Tensor attended = ctx.make(q.shape(), q.dtype());
   if (group.count > 2 && out.size(0) * out.size(1) * shard.heads < kRowsOfARound) {
-    attend_to(q, attended);
+    attend_to(q, attended, 0);
     return ops::all_to_all_into(ctx, attended, to_tokens, out);
   }
   for (const Range others : {Range{0, own.begin}, Range{own.end, shard.total}})
-    if (others.begin < others.end) attend_to(tokens(q, others), tokens(attended, others));
+    if (others.begin < others.end)
+      attend_to(tokens(q, others), tokens(attended, others), others.begin);
   to_tokens.keeps_own = 1;
   ops::all_to_all_into(ctx, attended, to_tokens, out);
-  attend_to(tokens(q, own), out.slice(2, shard.first_head, shard.first_head + shard.heads));
+  attend_to(tokens(q, own), out.slice(2, shard.first_head, shard.first_head + shard.heads),
+            own.begin);
 }
 
 }  // namespace heddle::denoisers

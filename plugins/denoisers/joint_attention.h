@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include <heddle/node.hpp>
 
@@ -41,9 +42,14 @@ Tensor make_gathered(Context& ctx, const Tensor& own, const JointShard& shard, s
 void gather_tokens(Context& ctx, const Tensor& qkv, std::int64_t begin, const JointShard& shard,
                    std::int64_t heads, const Tensor& gathered);
 
+// Attention of queries, those of the joint sequence from `first` on, to all keys and values.
+using RowAttention = std::function<void(const Tensor& q, const Tensor& k, const Tensor& v,
+                                        std::int64_t first, const Tensor& out)>;
+
 // Attention over all tokens, of what was gathered; back to this device's tokens with all heads:
 // out (B, l, H, d). Alone, qkv may have more rows than out, keys and values of tokens that ask
-// nothing.
-void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out);
+// nothing. `attention`: instead of the plain one.
+void attend(Context& ctx, const Tensor& qkv, const JointShard& shard, const Tensor& out,
+            const RowAttention& attention = {});
 
 }  // namespace heddle::denoisers

@@ -6,31 +6,15 @@
 
 #include "ltx2_options.h"
 #include "ltx2_sizes.h"
+#include "ltx2_streams.h"
 #include "ltxv_blocks.h"
+#include "ltxv_guides.h"
 #include "ltxv_names.h"
 #include "plugins/blocks/slots.h"
 #include "wan_blocks.h"
 
 namespace heddle::denoisers {
 namespace {
-
-// A rotary table.
-struct Ltx2Table {
-  Source cos, sin;
-};
-// What is alike of the two streams.
-struct Ltx2Stream {
-  std::string path;    // of its blocks: "video", "audio"
-  std::string prefix;  // of its weights: "", "audio_"
-  Ltx2Sizes size = {};
-  Source latent = {}, noise = {}, most = {};  // inputs
-  Source vector = {}, shared = {};            // of its noise levels
-  Source text = {};                           // states
-  std::optional<Source> text_shared = {};     // of 2.3
-  Source cross_shared = {}, cross_gate = {};  // of the other's level
-  Ltx2Table rope = {}, cross_rope = {};       // of its tokens
-  Source hidden = {};
-};
 
 // Builds the graph of one file.
 class Ltx2Builder {
@@ -94,7 +78,8 @@ class Ltx2Builder {
     if (Ltx2ConnectorNames::find(file_, "video"))
       connected_ = add_ltx2_connectors(file_, o_.connectors, context_, graph_);
     frame_time_ = graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT);
-    guides_ = graph_.input("guide_frames", kMaybe);
+    guides_ = guide_inputs(graph_);
+    voice_ = graph_.input("voice", kMaybe | HEDDLE_INPUT_BATCH);
     video_.noise = graph_.input("frame_noise", kMaybe);
     audio_.noise = graph_.input("audio_noise", kMaybe);
     video_.most = graph_.input("frame_most", kMaybe);
@@ -174,10 +159,12 @@ class Ltx2Builder {
     block.set(B::most_height, o_.most[1]).set(B::most_width, o_.most[2]);
     if (&s == &video_) {
       // A frame stands for 8 pictures, the first one for one.
-      block.link(B::frame_time, frame_time_).link(B::guide_frames, guides_);
+      block.link(B::frame_time, frame_time_).link(B::guide_frames, guides_.frames);
+      block.link(B::token_rows, guides_.rows);
       block.set(B::step, 8.0).set(B::offset, -3.0);
     } else {
       // A frame stands for 4 rows of the spectrogram, the first one for one, of 10 ms each.
+      block.link(B::voice, voice_);
       block.set(B::step, 4.0).set(B::offset, -1.0).set(B::unit, 0.01);
     }
     block.set(B::least, 0.5);
@@ -193,13 +180,13 @@ class Ltx2Builder {
 
   void add_beginnings() {
     Block video = graph_.add<LtxvLatentIn>("embed.video.latent");
-    video.link(LtxvLatentIn::x, video_.latent);
+    video.link(LtxvLatentIn::x, video_.latent).link(LtxvLatentIn::token_rows, guides_.rows);
     blocks::Slots slots(file_, video, "embed.video.latent");
     linear(slots, LtxvLatentIn::weight, LtxvLatentIn::bias, "patchify_proj", video_.size.width,
            video_.size.channels);
     video_.hidden = video[LtxvLatentIn::out];
     Block audio = graph_.add<Ltx2AudioIn>("embed.audio.latent");
-    audio.link(Ltx2AudioIn::audio, audio_.latent);
+    audio.link(Ltx2AudioIn::audio, audio_.latent).link(Ltx2AudioIn::voice, voice_);
     blocks::Slots audio_slots(file_, audio, "embed.audio.latent");
     linear(audio_slots, Ltx2AudioIn::weight, Ltx2AudioIn::bias, "audio_patchify_proj",
            audio_.size.width, audio_.size.channels);
@@ -251,6 +238,7 @@ class Ltx2Builder {
         .set(B::heads, s.size.heads)
         .set(B::eps, o_.eps);
     block.set(B::is_split, o_.is_split);
+    if (&s == &video_) block.link(B::guide_weights, guides_.weights);
     blocks::Slots slots(file_, block, path);
     const std::string own = at + s.prefix + "attn1.", text = at + s.prefix + "attn2.";
     const std::int64_t d = s.size.width;
@@ -336,7 +324,8 @@ class Ltx2Builder {
                                 video_.size.width);
     Block video = graph_.add<LtxvFinal>("final.video");
     video.link(LtxvFinal::hidden, video_.hidden).link(LtxvFinal::mod, mod);
-    video.link(LtxvFinal::x, video_.latent).set(LtxvFinal::eps, o_.eps);
+    video.link(LtxvFinal::x, video_.latent).link(LtxvFinal::token_places, guides_.places);
+    video.set(LtxvFinal::eps, o_.eps);
     blocks::Slots slots(file_, video, "final.video");
     linear(slots, LtxvFinal::weight, LtxvFinal::bias, "proj_out", video_.size.channels,
            video_.size.width);
@@ -359,7 +348,9 @@ class Ltx2Builder {
   Blocks& graph_;
   Ltx2Stream video_{"video", ""}, audio_{"audio", "audio_"};
   std::int64_t between_ = 0, waves_ = 0;
-  Source timestep_, context_, frame_time_, guides_;
+  Source timestep_, context_, frame_time_;
+  GuideInputs guides_;
+  Source voice_;
   std::optional<Ltx2Contexts> connected_;  // by the file's connectors
 };
 

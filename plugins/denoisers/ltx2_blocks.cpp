@@ -55,10 +55,12 @@ Tensor turned(Context& ctx, Tensor x, const Tensor& weight, const Ltx2Turn& turn
 }
 
 // What queries see among keys and values in heads, each head times its gate by `asking`, the input
-// of the queries, where the model has gates: (B, S, I).
+// of the queries, where the model has gates: (B, S, I). weights: of guides, or empty.
 Tensor ltx2_seen(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const Tensor& asking, const Tensor& gates, const Tensor& gates_bias) {
-  const Tensor seen = ops::attention(ctx, q, k, v, {}, 1 / std::sqrt(double(q.size(3))));
+                 const Tensor& asking, const Tensor& gates, const Tensor& gates_bias,
+                 const Tensor& weights = {}) {
+  const Tensor seen = ctx.make({q.size(0), q.size(1), q.size(2), v.size(3)});
+  GuidedAttention(ctx, weights, k.size(1)).into(q, k, v, 0, seen);
   if (!gates) return blocks::join_heads(seen);
   // 2 sigmoid(z) = 1 + tanh(z / 2).
   const Tensor logits = blocks::wide_linear(ctx, asking, gates, gates_bias);
@@ -100,14 +102,30 @@ void Ltx2AudioIn::execute(Context& ctx) {
                     " channels of " + std::to_string(bands) +
                     " bands. Make the latent with LTXVEmptyLatentAudio, or encode it with the "
                     "audio autoencoder of LTX 2.");
-  const Tensor rows = ctx.make({batch, length, channels * bands}, HEDDLE_F32);
-  ops::copy_into(ctx, latent.permute({0, 2, 1, 3}), rows.reshape({batch, length, channels, bands}));
+  const Tensor before = ctx.has(voice) ? ctx[voice] : Tensor();
+  const std::int64_t first = before ? before.size(1) : 0;
+  const Tensor rows = ctx.make({batch, first + length, channels * bands}, HEDDLE_F32);
+  if (before && before.size(2) != rows.size(2))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the voice is told by " + std::to_string(before.size(2)) +
+                    " numbers at a time, the model takes " + std::to_string(rows.size(2)) +
+                    ". Link LTXVReferenceAudio to the audio autoencoder of LTX 2.");
+  for (std::int64_t i = 0; before && i < batch; ++i) {
+    const std::int64_t from = before.size(0) == 1 ? 0 : i;
+    ops::copy_into(ctx, before.slice(0, from, from + 1),
+                   rows.slice(0, i, i + 1).slice(1, 0, first));
+  }
+  ops::copy_into(ctx, latent.permute({0, 2, 1, 3}),
+                 rows.slice(1, first, first + length).reshape({batch, length, channels, bands}));
   ctx[out] = blocks::wide_linear(ctx, rows, matrix, ctx[bias]);
 }
 
 void Ltx2AudioFinal::execute(Context& ctx) {
-  const Tensor latent = ctx[audio], all = ctx[hidden];
-  const Tensor normed = ltx2_final_norm(ctx, all, ctx[mod], ctx[eps]);
+  const Tensor latent = ctx[audio], every = ctx[hidden], told = ctx[mod];
+  const std::int64_t first = every.size(1) - latent.size(2);
+  const Tensor all = every.slice(1, first, every.size(1));
+  const Tensor normed = ltx2_final_norm(
+      ctx, all, told.size(1) == 1 ? told : told.slice(1, first, told.size(1)), ctx[eps]);
   const Tensor rows = blocks::wide_linear(ctx, normed, ctx[weight], ctx[bias]);
   const Tensor made = ctx.make(latent.shape(), latent.dtype());
   ops::copy_into(ctx,
@@ -120,11 +138,16 @@ void Ltx2Rope::execute(Context& ctx) {
   const Tensor x = ctx[latent];
   const bool is_video = x.rank() == 5;
   const std::int64_t frames = x.size(2), rows = is_video ? x.size(3) : 1,
-                     columns = is_video ? x.size(4) : 1, count = frames * rows * columns,
-                     pairs = ctx[width] / 2, along = ctx[axes], each = ctx[width] / (2 * along),
+                     columns = is_video ? x.size(4) : 1,
+                     before = ctx.has(voice) ? ctx[voice].size(1) : 0, pairs = ctx[width] / 2,
+                     along = ctx[axes], each = ctx[width] / (2 * along),
                      still = pairs - along * each;
-  const Tensor ids = ctx.make({count, 3}, HEDDLE_F32);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
+  Tensor ids = ctx.make({before + frames * rows * columns, 3}, HEDDLE_F32);
+  const Tensor earlier = ids.slice(0, 0, before);
+  if (before > 0)
+    ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{before, 1, 1}, {0, 0, 0}}, earlier);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}},
+                     ids.slice(0, before, ids.size(0)));
   const double most[] = {ctx[most_time], ctx[most_height], ctx[most_width]};
   for (int axis = 0; axis < int(along); ++axis) {
     const Tensor at = ids.slice(1, axis, axis + 1);
@@ -132,15 +155,21 @@ void Ltx2Rope::execute(Context& ctx) {
       ltx2_scale_into(ctx, at, ctx[side_pixels], ctx[side_pixels] / 2, 0);
     } else {
       ltx2_scale_into(ctx, at, ctx[step], ctx[offset], ctx[least]);
+      // The last one ends at step R + 1 - step, a token before 0.
+      if (before > 0)
+        ltx2_scale_into(ctx, earlier.slice(1, 0, 1), 1, -(ctx[step] * double(before) + 1),
+                        -kLtx2Unbound);
       if (ctx.has(guide_frames)) put_guides(ctx, ctx[guide_frames], ids, frames, true);
       if (ctx.has(frame_time))
         ops::mul_into(ctx, at, ctx[frame_time].reshape({1, 1}), at);
       else
-        ltx2_scale_into(ctx, at, ctx[unit], 0, 0);
+        ltx2_scale_into(ctx, at, ctx[unit], 0, -kLtx2Unbound);
     }
     ltx2_scale_into(ctx, at, 2 / most[axis], -1, -kLtx2Unbound);
     ltx2_scale_into(ctx, at, std::numbers::pi / 2, 0, -kLtx2Unbound);
   }
+  if (ctx.has(token_rows)) ids = chosen_rows(ctx, ids, ctx[token_rows]);
+  const std::int64_t count = ids.size(0);
   // The table's frequencies are base^(-i / n), here theta^(i / (n - 1)).
   const double base =
       each > 1 ? std::pow(ctx[theta], -double(each) / double(each - 1)) : ctx[theta];
@@ -219,7 +248,7 @@ void Ltx2Attend::execute(Context& ctx) {
       ltx2_seen(ctx, turned(ctx, linear(asking, B::q, B::q_bias), ctx[q_norm], turn),
                 turned(ctx, linear(asking, B::k, B::k_bias), ctx[k_norm], turn),
                 blocks::split_heads(linear(asking, B::v, B::v_bias), count), asking, ctx[gates],
-                ctx[gates_bias]);
+                ctx[gates_bias], ctx.has(guide_weights) ? ctx[guide_weights] : Tensor());
   const Tensor first = told.gated(x, 2, ltx2_told(ctx, found, B::proj, B::proj_bias));
 
   constexpr int kOfText = 6;

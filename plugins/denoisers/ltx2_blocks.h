@@ -27,22 +27,23 @@ struct Ltx2TextPart {
 };
 
 // audio (B, C, L, K) of K bands -> hidden (B, L, D). A token has the bands of the first channel,
-// then those of the next.
+// then those of the next. voice (B|1, R, C K): tokens of another sound, which stand before these.
 struct Ltx2AudioIn {
-  static constexpr Info info{"ltx2.audio_in", 1,  "LTX 2 sound",
+  static constexpr Info info{"ltx2.audio_in", 2,  "LTX 2 sound",
                              "blocks/ltx2",   "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> audio{"audio"};
+  static constexpr Input<Tensor> voice{"voice", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(audio, weight, bias, out);
+  static constexpr auto ports = heddle::ports(audio, voice, weight, bias, out);
   static void execute(Context& ctx);
 };
 
-// hidden (B, L, D), mod (1, F', 2 D) of LtxvModulation, audio for its shape and type -> out
-// (B, C, L, K).
+// hidden (B, R + L, D), mod (1, F', 2 D) of LtxvModulation, audio for its shape and type -> out
+// (B, C, L, K): of the last L tokens.
 struct Ltx2AudioFinal {
-  static constexpr Info info{"ltx2.audio_final", 1,  "LTX 2 output of sound",
+  static constexpr Info info{"ltx2.audio_final", 2,  "LTX 2 output of sound",
                              "blocks/ltx2",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
@@ -62,13 +63,17 @@ struct Ltx2AudioFinal {
 // `axes` of them (1: time alone) each of n = width / (2 axes) frequencies pi / 2 theta^(i / (n -
 // 1)) turns a pair by (2 p - 1) times itself, in this order; the pairs that are left stand before
 // all others and do not turn. guide_frames (K, 2) f32: the pictures at which the last K frames of a
-// video begin and end, between which they stand instead.
+// video begin and end, between which they stand instead, or (K, 3), as put_guides() has it;
+// token_rows (T) i32: of the places of a video those that are tokens. voice (B|1, R, C): R tokens
+// stand before those of a sound, as if they were one that ends a token before it.
 struct Ltx2Rope {
-  static constexpr Info info{"ltx2.rope",   2,  "LTX 2 rotary table",
+  static constexpr Info info{"ltx2.rope",   3,  "LTX 2 rotary table",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> latent{"latent", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> frame_time{"frame_time", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> guide_frames{"guide_frames", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> token_rows{"token_rows", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> voice{"voice", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> width{"width", Widget{.number = 4096}};
   static constexpr Input<std::int64_t> axes{"axes", Widget{.number = 3}};
   static constexpr Input<double> step{"step", Widget{.number = 8}};
@@ -83,8 +88,8 @@ struct Ltx2Rope {
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
-      heddle::ports(latent, frame_time, guide_frames, width, axes, step, offset, least, unit,
-                    side_pixels, most_time, most_height, most_width, theta, cos, sin);
+      heddle::ports(latent, frame_time, guide_frames, token_rows, voice, width, axes, step, offset,
+                    least, unit, side_pixels, most_time, most_height, most_width, theta, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -130,16 +135,17 @@ struct Ltx2Keys {
 // -> the same. mod (1, F', 6 D or 9 D) of LtxvModulation: shift, 1 + scale and gate of the first
 // attention, of the MLP, and, with 9, of the second attention, which has none otherwise. text_kv
 // (B, T, 2 D) of Ltx2Keys; cos, sin (L, D / 2). With `gates` (H, D) what each head sees counts by
-// 2 sigmoid(gates input). is_split: of a head of 2 r numbers the pairs that are turned are (i, r +
-// i), else (2 i, 2 i + 1).
+// 2 sigmoid(gates input). guide_weights (G) f32: of GuidedAttention (ltxv_guides.h). is_split: of a
+// head of 2 r numbers the pairs that are turned are (i, r + i), else (2 i, 2 i + 1).
 struct Ltx2Attend {
-  static constexpr Info info{"ltx2.attend", 1,  "LTX 2 attentions of a stream",
+  static constexpr Info info{"ltx2.attend", 2,  "LTX 2 attentions of a stream",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> text_kv{"text_kv"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<Tensor> guide_weights{"guide_weights", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 32}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> is_split{"is_split", Widget{.number = 1}};
@@ -164,10 +170,10 @@ struct Ltx2Attend {
   static constexpr Weight text_proj{"text_proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight text_proj_bias{"text_proj.bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports =
-      heddle::ports(hidden, mod, text_kv, cos, sin, heads, eps, is_split, q, q_bias, k, k_bias, v,
-                    v_bias, q_norm, k_norm, gates, gates_bias, proj, proj_bias, text_q, text_q_bias,
-                    text_q_norm, text_gates, text_gates_bias, text_proj, text_proj_bias, out);
+  static constexpr auto ports = heddle::ports(
+      hidden, mod, text_kv, cos, sin, guide_weights, heads, eps, is_split, q, q_bias, k, k_bias, v,
+      v_bias, q_norm, k_norm, gates, gates_bias, proj, proj_bias, text_q, text_q_bias, text_q_norm,
+      text_gates, text_gates_bias, text_proj, text_proj_bias, out);
   static void execute(Context& ctx);
 };
 

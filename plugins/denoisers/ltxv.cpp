@@ -3,6 +3,7 @@
 #include <array>
 #include <optional>
 
+#include "ltxv_guides.h"
 #include "ltxv_names.h"
 #include "plugins/blocks/slots.h"
 #include "wan_blocks.h"
@@ -102,8 +103,8 @@ class LtxvBuilder {
     const Source vector = embed_vector(timestep, noise), shared = share_modulation(vector);
     const Source text =
         embed_text(graph_.input("context", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH));
-    add_rope(graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT),
-             graph_.input("guide_frames", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL));
+    guides_ = guide_inputs(graph_);
+    add_rope(graph_.input("frame_time", HEDDLE_INPUT_LOOP_INVARIANT));
     Source hidden = embed_latent();
     for (int i = 0; i < s_.layers; ++i) {
       const std::string path = "layer." + std::to_string(i),
@@ -152,11 +153,11 @@ class LtxvBuilder {
     return block[B::out];
   }
 
-  void add_rope(const Source& frame_time, const Source& guides) {
+  void add_rope(const Source& frame_time) {
     using B = LtxvRope;
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x_).link(B::frame_time, frame_time).set(B::width, s_.width);
-    block.link(B::guide_frames, guides);
+    block.link(B::guide_frames, guides_.frames).link(B::token_rows, guides_.rows);
     block.set(B::causal, o_.is_causal).set(B::theta, o_.theta);
     block.set(B::most_time, o_.most[0]).set(B::most_height, o_.most[1]);
     block.set(B::most_width, o_.most[2]);
@@ -176,7 +177,7 @@ class LtxvBuilder {
   Source embed_latent() {
     using B = LtxvLatentIn;
     Block block = graph_.add<B>("embed.latent");
-    block.link(B::x, x_);
+    block.link(B::x, x_).link(B::token_rows, guides_.rows);
     blocks::Slots slots(file_, block, "embed.latent");
     linear(slots, B::weight, B::bias, "patchify_proj", s_.width, s_.channels);
     return block[B::out];
@@ -199,7 +200,7 @@ class LtxvBuilder {
     Block block = graph_.add<B>(path);
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::text_kv, text_kv);
     block.link(B::cos, cos_).link(B::sin, sin_).set(B::heads, s_.heads).set(B::eps, o_.eps);
-    block.set(B::head_eps, kHeadEps);
+    block.link(B::guide_weights, guides_.weights).set(B::head_eps, kHeadEps);
     blocks::Slots slots(file_, block, path);
     const std::int64_t d = s_.width;
     const auto both = [&](const char* kind, const Weight& slot, const Shape& shape) {
@@ -228,6 +229,7 @@ class LtxvBuilder {
     using B = LtxvFinal;
     Block block = graph_.add<B>("final.block");
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x_);
+    block.link(B::token_places, guides_.places);
     blocks::Slots slots(file_, block, "final.block");
     linear(slots, B::weight, B::bias, "proj_out", s_.channels, s_.width);
     return block[B::out];
@@ -241,6 +243,7 @@ class LtxvBuilder {
   const LtxvOptions& o_;
   Blocks& graph_;
   Source x_, cos_, sin_;
+  GuideInputs guides_;
 };
 
 void add_ltxv_settings(const LtxvSizes& s, Blocks& graph) {

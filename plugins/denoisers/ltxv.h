@@ -6,8 +6,13 @@
 //          context     (1|B, T, W)      loop-invariant  the text encoder's states, without padding:
 //                                                       a mask would hide it
 //          frame_time  (1)              loop-invariant  seconds between two pictures, f32
-//          frame_noise (F)              loop-invariant  optional: what each frame has of the level;
-//                                                       absent: all of it
+//          frame_noise (F')             loop-invariant  optional: what each of F' equal parts of
+//                                                       the tokens has of the level, such as each
+//                                                       frame; absent: all of it
+//          guide_frames (K, 2 or 3), token_rows (T), token_places (F H W), guide_weights (G)
+//                                       loop-invariant  optional: of guides (LTXVAddGuide), as
+//                                                       put_guides(), LtxvLatentIn, LtxvFinal and
+//                                                       GuidedAttention take them
 // Output   out         (B, C, F, H, W)  velocity (noise - video), in the latent's element type
 //
 // Blocks   embed.vector, embed.modulation, embed.rope, embed.text, embed.latent,

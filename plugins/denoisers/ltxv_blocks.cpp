@@ -162,15 +162,15 @@ void LtxvLatentIn::execute(Context& ctx) {
   const Tensor rows = ctx.make({batch, frames * height * width, channels}, HEDDLE_F32);
   ops::copy_into(ctx, latent.permute({0, 2, 3, 4, 1}),
                  rows.reshape({batch, frames, height, width, channels}));
-  ctx[out] = blocks::wide_linear(ctx, rows, matrix, ctx[bias]);
+  const Tensor given = ctx.has(token_rows) ? chosen_rows(ctx, rows, ctx[token_rows]) : rows;
+  ctx[out] = blocks::wide_linear(ctx, given, matrix, ctx[bias]);
 }
 
 void LtxvRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
   const std::int64_t frames = latent.size(2), rows = latent.size(3), columns = latent.size(4),
-                     count = frames * rows * columns, pairs = ctx[width] / 2, each = ctx[width] / 6,
-                     still = pairs - 3 * each;
-  const Tensor ids = ctx.make({count, 3}, HEDDLE_F32);
+                     pairs = ctx[width] / 2, each = ctx[width] / 6, still = pairs - 3 * each;
+  Tensor ids = ctx.make({frames * rows * columns, 3}, HEDDLE_F32);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
   const double most[] = {ctx[most_time], ctx[most_height], ctx[most_width]};
   for (int axis = 0; axis < 3; ++axis) {
@@ -186,6 +186,8 @@ void LtxvRope::execute(Context& ctx) {
     ltxv_scale_into(ctx, at, 2 / most[axis], -1, -kLtxvUnbound);
     ltxv_scale_into(ctx, at, std::numbers::pi / 2, 0, -kLtxvUnbound);
   }
+  if (ctx.has(token_rows)) ids = chosen_rows(ctx, ids, ctx[token_rows]);
+  const std::int64_t count = ids.size(0);
   // The table's frequencies are base^(-i / n), here theta^(i / (n - 1)).
   const double base =
       each > 1 ? std::pow(ctx[theta], -double(each) / double(each - 1)) : ctx[theta];
@@ -214,7 +216,14 @@ void LtxvLayer::execute(Context& ctx) {
   const Tensor gathered = make_gathered(ctx, own, joint, count);
   gather_tokens(ctx, own, 0, joint, count, gathered);
   const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
-  attend(ctx, gathered, joint, seen);
+  if (ctx.has(guide_weights)) {
+    const GuidedAttention guided(ctx, ctx[guide_weights], shard.total);
+    attend(ctx, gathered, joint, seen,
+           [&](const Tensor& q, const Tensor& k, const Tensor& values, std::int64_t from,
+               const Tensor& to) { guided.into(q, k, values, from, to); });
+  } else {
+    attend(ctx, gathered, joint, seen);
+  }
   const Tensor told = ops::linear(ctx, blocks::join_heads(seen), ctx[B::proj], ctx[B::proj_bias]);
   const Tensor first = ltxv_gated(ctx, x, 2, told, frames);
 
@@ -238,7 +247,8 @@ void LtxvFinal::execute(Context& ctx) {
     ops::modulated_norm_into(ctx, tokens(all, here), ltxv_row(shift, frame), ltxv_row(scale, frame),
                              ctx[eps], tokens(normed, here));
   });
-  const Tensor rows = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
+  Tensor rows = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
+  if (ctx.has(token_places)) rows = rows_or_zeros(ctx, rows, ctx[token_places]);
   const Tensor made = ctx.make({batch, channels, frames, height, width}, latent.dtype());
   ops::copy_into(ctx, rows.reshape({batch, frames, height, width, channels}),
                  made.permute({0, 2, 3, 4, 1}));

@@ -44,15 +44,17 @@ struct LtxvModulation {
   static void execute(Context& ctx);
 };
 
-// x (B, C, F, H, W) -> hidden (B, L, D).
+// x (B, C, F, H, W) -> hidden (B, L, D). token_rows (T) i32: of the latent's places those that are
+// tokens, and L is T then.
 struct LtxvLatentIn {
-  static constexpr Info info{"ltxv.latent_in", 1,  "LTX-Video latent",
+  static constexpr Info info{"ltxv.latent_in", 2,  "LTX-Video latent",
                              "blocks/ltxv",    "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
+  static constexpr Input<Tensor> token_rows{"token_rows", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(x, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, token_rows, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -63,11 +65,12 @@ struct LtxvLatentIn {
 // seconds between two pictures. A frame of the latent begins `frame_pictures` pictures after the
 // one before; where `causal` the first one is a single picture.
 struct LtxvRope {
-  static constexpr Info info{"ltxv.rope",   1,  "LTX-Video rotary table",
+  static constexpr Info info{"ltxv.rope",   2,  "LTX-Video rotary table",
                              "blocks/ltxv", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE, "the latent (B, C, F, H, W)"};
   static constexpr Input<Tensor> frame_time{"frame_time"};
   static constexpr Input<Tensor> guide_frames{"guide_frames", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> token_rows{"token_rows", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> width{"width", Widget{.number = 2048}};
   static constexpr Input<bool> causal{"causal", Widget{}};
   static constexpr Input<double> frame_pictures{"frame_pictures", Widget{.number = 8}};
@@ -79,22 +82,24 @@ struct LtxvRope {
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
-      heddle::ports(x, frame_time, guide_frames, width, causal, frame_pictures, side_pixels,
-                    most_time, most_height, most_width, theta, cos, sin);
+      heddle::ports(x, frame_time, guide_frames, token_rows, width, causal, frame_pictures,
+                    side_pixels, most_time, most_height, most_width, theta, cos, sin);
   static void execute(Context& ctx);
 };
 
 // A layer: hidden (B, L, D) -> the same. mod (1, F', 6 D) of LtxvModulation, text_kv (B, T, 2 D) of
 // WanKeys.
-// Queries and keys are normalised and turned over all heads together.
+// Queries and keys are normalised and turned over all heads together. guide_weights (G) f32: of
+// GuidedAttention (ltxv_guides.h).
 struct LtxvLayer {
-  static constexpr Info info{"ltxv.layer",  1,  "LTX-Video layer",
+  static constexpr Info info{"ltxv.layer",  2,  "LTX-Video layer",
                              "blocks/ltxv", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> text_kv{"text_kv"};
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
+  static constexpr Input<Tensor> guide_weights{"guide_weights", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 32}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<double> head_eps{"head_eps", Widget{.number = 1e-5}};
@@ -117,25 +122,26 @@ struct LtxvLayer {
   static constexpr Weight down_bias{"mlp.down.bias"};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, text_kv, cos, sin, heads, eps, head_eps, qk, qk_bias, v, v_bias,
-                    q_norm, k_norm, proj, proj_bias, text_q, text_q_bias, text_q_norm, text_proj,
-                    text_proj_bias, up, up_bias, down, down_bias, out);
+      heddle::ports(hidden, mod, text_kv, cos, sin, guide_weights, heads, eps, head_eps, qk,
+                    qk_bias, v, v_bias, q_norm, k_norm, proj, proj_bias, text_q, text_q_bias,
+                    text_q_norm, text_proj, text_proj_bias, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, L, D), mod (1, F', 2 D) of LtxvModulation, x the latent, for its shape and type -> out
-// (B, C, F, H, W).
+// (B, C, F, H, W). token_places (F H W) i32: which token each place is, or L: none, and it is 0.
 struct LtxvFinal {
-  static constexpr Info info{"ltxv.final",  1,  "LTX-Video output",
+  static constexpr Info info{"ltxv.final",  2,  "LTX-Video output",
                              "blocks/ltxv", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> token_places{"token_places", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, x, token_places, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 
