@@ -31,6 +31,7 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "control_apply_to_uncond",
                                                "unclip_conditioning",
                                                "keyframe_idxs",
+                                               "guide_attention_entries",
                                                "gligen",
                                                "concat_image",
                                                "cross_attn_controlnet",
@@ -79,6 +80,7 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> heard = {};      // of audio_embed
   std::optional<heddle_tensor_info> motion = {};     // of reference_motion
   std::optional<heddle_tensor_info> followed = {};   // of control_video
+  std::optional<heddle_tensor_info> voice = {};      // of ref_audio, its tokens
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -114,8 +116,8 @@ inline std::optional<heddle_tensor_info> info_of(const Value& told) {
 }
 
 // Calls visit(path, info) for the hints and masks of an entry's ControlNets, for embeddings of its
-// pictures and of phrases in boxes, for a picture beside the point and for the text of ControlNets,
-// which are told of as above.
+// pictures and of phrases in boxes, for masks of guides, for a picture beside the point and for the
+// text of ControlNets, which are told of as above.
 template <class Visit>
 void each_told_tensor(const Value& scope, Visit&& visit) {
   const Value pictures = scope.field("unclip_conditioning");
@@ -126,6 +128,10 @@ void each_told_tensor(const Value& scope, Visit&& visit) {
   for (std::uint32_t k = 0; k < boxes.count(); ++k)
     if (const auto info = info_of(boxes.item(k).field("embeds")))
       visit("gligen.boxes." + std::to_string(k) + ".embeds", *info);
+  const Value guides = scope.field("guide_attention_entries");
+  for (std::uint32_t k = 0; k < guides.count(); ++k)
+    if (const auto info = info_of(guides.item(k).field("mask")))
+      visit("guide_attention_entries." + std::to_string(k) + ".mask", *info);
   for (const char* field : {"concat_image", "cross_attn_controlnet"})
     if (const auto info = info_of(scope.field(field))) visit(field, *info);
   Value control = scope.field("control");
@@ -175,6 +181,7 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     entries.back().heard = question.tensor(input, at + ".audio_embed");
     entries.back().motion = question.tensor(input, at + ".reference_motion");
     entries.back().followed = question.tensor(input, at + ".control_video");
+    entries.back().voice = question.tensor(input, at + ".ref_audio.tokens");
     std::vector<VaceShapes>& vace = entries.back().vace;
     const auto context = [&](const char* field) {
       return question.tensor(input, at + "." + field + "." + std::to_string(vace.size()));
@@ -212,6 +219,7 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("audio_embed", entry.heard);
     tell("reference_motion", entry.motion);
     tell("control_video", entry.followed);
+    tell("ref_audio.tokens", entry.voice);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     for (std::size_t k = 0; k < entry.sounds.size(); ++k)

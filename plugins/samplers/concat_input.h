@@ -46,7 +46,7 @@ struct ConcatPlace {
   // Before a run: only whether there is a noise_mask.
   Value latent = {};
   std::uint64_t seed = 0;         // of the run
-  std::vector<Shape> parts = {};  // of pictures and their sound
+  std::vector<Shape> parts = {};  // of pictures and their sound the shapes of both
   // Of a video, with no area of a part of its frames.
   bool is_of_all_frames() const { return !box || box->size[0] == grid[0]; }
 };

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <heddle/ops.hpp>
 
 #include "animate_input.h"
 #include "boxes.h"
 #include "camera_input.h"
+#include "frame_noise.h"
+#include "guide_inputs.h"
 #include "noised_picture.h"
 #include "pair_latent.h"
 #include "picture_embeddings.h"
@@ -29,6 +30,13 @@ void refuse_guides(const Value& entry, const Value& model) {
   throw Error(HEDDLE_UNSUPPORTED,
               "the conditioning tells of guides (LTXVAddGuide), which this model does not read "
               "yet. Leave that node out.");
+}
+
+void refuse_voices(const Value& entry, const Value& model) {
+  if (!entry.has(kVoiceField) || model_takes(model, kVoice)) return;
+  throw Error(HEDDLE_UNSUPPORTED,
+              "the conditioning has a voice (LTXVReferenceAudio), which this model does not read. "
+              "Leave that node out, or use a model of LTX 2.");
 }
 
 Tensor tensor_field(const Value& entry, const char* key, const char* input) {
@@ -70,20 +78,6 @@ double frame_time_of(const Value& entry) {
                   ", of which no video has a length. Give LTXVConditioning one above 0.");
 }
 
-// Pairs of numbers as (K, 2).
-Tensor guide_frames_of(Context& ctx, const Value& pairs, const ConcatPlace& place) {
-  if (place.box && place.box->size[0] != place.grid[0])
-    throw Error(HEDDLE_UNSUPPORTED,
-                "a conditioning has guides (LTXVAddGuide) and an area of a part of the frames. "
-                "Leave one of the two out.");
-  const Tensor made = ctx.make_host({pairs.count(), 2}, HEDDLE_F32);
-  float* to = made.data<float>();
-  for (std::uint32_t k = 0; k < pairs.count(); ++k)
-    for (const std::uint32_t end : {0u, 1u})
-      *to++ = float(pairs.item(k).item(end).as<std::int64_t>());
-  return made;
-}
-
 // 1 at the tokens of a text of so many that are of a picture.
 Tensor picture_rows_of(Context& ctx, const Value& spans, std::int64_t tokens) {
   const Tensor made = ctx.make_host({tokens, 1}, HEDDLE_F32);
@@ -114,43 +108,6 @@ void add_references(Context& ctx, Record& constants, const std::string& name, co
   constants.set(name, value_of(shown.tokens)).set(kReferencePositions, value_of(shown.positions));
   if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
   if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
-}
-
-constexpr float kSameNoise = 1e-6f;
-
-// How noisy each frame of the latent is, by what a noise mask (items, 1, frames, h, w), or of sound
-// (items, 1, frames, bands), in host memory says of it. is_mean: by its mean; else it has to be
-// even.
-Tensor frame_noise_of(Context& ctx, const Tensor& planes, bool is_mean) {
-  const std::int64_t items = planes.size(0), frames = planes.size(2),
-                     plane = planes.count() / (items * frames);
-  const Tensor noise = ctx.make_host({frames}, HEDDLE_F32);
-  const auto* const all = planes.data<float>();
-  for (std::int64_t i = 0; i < items * frames; ++i) {
-    const float* const first = all + i * plane;
-    const float mean = float(std::accumulate(first, first + plane, 0.0) / double(plane));
-    float& told = noise.data<float>()[i % frames];
-    if (i < frames) told = is_mean ? mean : *first;
-    const auto is_told = [&](float m) { return std::abs(m - told) <= kSameNoise; };
-    // Resizing leaves the last bits of equal numbers different.
-    const bool is_even = is_mean ? is_told(mean) : std::all_of(first, first + plane, is_told);
-    if (!is_even)
-      throw Error(HEDDLE_UNSUPPORTED,
-                  "the noise mask differs within frame " + std::to_string(i % frames) +
-                      " of the latent, or between the videos of a batch, which this model does not "
-                      "take. Give it one that keeps whole frames, as LTXVImgToVideo does.");
-  }
-  return noise;
-}
-
-// By the name of the input: of the pictures or of their sound, of each frame or the most of them.
-Tensor frame_noise_of(Context& ctx, const Value& mask, const std::string& name, bool is_mean) {
-  const bool is_sound = name.starts_with("audio_");
-  const Tensor planes = is_pair(mask) ? parts_of(mask)[is_sound ? 1 : 0] : mask.as<Tensor>();
-  const Tensor noise = frame_noise_of(ctx, planes, is_mean);
-  if (!name.ends_with("_most")) return noise;
-  const float* const all = noise.data<float>();
-  return host_number(ctx, double(*std::max_element(all, all + noise.count())));
 }
 
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
@@ -254,11 +211,10 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kGuidance, name});
     else if (name == "frame_time")
       inputs.push_back({Kind::kFrameTime, name});
-    else if (name == "frame_noise" || name == "audio_noise" || name == "frame_most" ||
-             name == "audio_most")
-      inputs.push_back({Kind::kFrameNoise, name});
-    else if (name == kGuideFrames)
-      inputs.push_back({Kind::kGuideFrames, name});
+    else if (const auto noise = noise_input_kind(name))
+      inputs.push_back({*noise, name});
+    else if (const auto guided = guide_input_kind(name))
+      inputs.push_back({*guided, name});
     else if (name == kPictureRows)
       inputs.push_back({Kind::kPictureRows, name});
     else if (name == "unguided")
@@ -297,7 +253,9 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
 bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& latent) {
   using Kind = ConditioningInput::Kind;
   if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
-  if (kind == Kind::kGuideFrames) return entry.field(kKeyframes).count() > 0;
+  if (kind == Kind::kVoice) return entry.has(kVoiceField);
+  if (kind == Kind::kSoundNoise) return latent.has("noise_mask") || entry.has(kVoiceField);
+  if (is_guide_input(kind)) return is_guide_given(kind, entry);
   if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
   if (const char* const field = video_field(kind)) return entry.has(field);
   if (kind == Kind::kPoseText) return entry.has(kPoseText);
@@ -316,6 +274,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   using Kind = ConditioningInput::Kind;
   refuse_references(entry, model);
   refuse_guides(entry, model);
+  refuse_voices(entry, model);
   refuse_poses(entry, model);
   check_pictures(entry, model);
   const Value settings = model_settings(model);
@@ -361,16 +320,15 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(video_input_of(ctx, kind, entry, settings, place)));
     } else if (kind == Kind::kVision || kind == Kind::kGlyphs || kind == Kind::kPoseVision) {
       constants.set(name, value_of(states_beside_text(ctx, entry, settings, items, kind)));
-    } else if (kind == Kind::kFrameNoise) {
-      Tensor noise = frame_noise_of(ctx, place.latent.field("noise_mask"), name,
-                                    settings.get<bool>("frame_noise_is_mean", false));
-      if (place.box && name == kFrameNoise) {
-        const std::int64_t begin = place.box->begin[0];
-        noise = ops::contiguous(ctx, noise.slice(0, begin, begin + place.box->size[0]));
-      }
-      constants.set(name, value_of(noise));
-    } else if (kind == Kind::kGuideFrames) {
-      constants.set(name, value_of(guide_frames_of(ctx, entry.field(kKeyframes), place)));
+    } else if (kind == Kind::kFrameNoise || kind == Kind::kSoundNoise) {
+      constants.set(name,
+                    value_of(frame_noise_of(ctx, name, entry, place,
+                                            settings.get<bool>("frame_noise_is_mean", false))));
+    } else if (kind == Kind::kVoice) {
+      const Tensor tokens = tensor_field(entry.field(kVoiceField), "tokens", name.c_str());
+      constants.set(name, value_of(fit_batch(ctx, tokens, items)));
+    } else if (is_guide_input(kind)) {
+      constants.set(name, value_of(guide_input_of(ctx, kind, entry, place)));
     } else if (kind == Kind::kPictureRows) {
       const Tensor text = tensor_field(entry, "cross_attn", name.c_str());
       constants.set(name, value_of(picture_rows_of(ctx, entry.field(kImageSpans), text.size(1))));

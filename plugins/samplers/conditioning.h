@@ -26,7 +26,12 @@ struct ConditioningInput {
     kGlyphs,
     kFrameTime,
     kFrameNoise,
+    kSoundNoise,
+    kVoice,
     kGuideFrames,
+    kTokenRows,
+    kTokenPlaces,
+    kGuideWeights,
     kVace,
     kCamera,
     kReferenceFrame,
@@ -60,7 +65,9 @@ inline constexpr const char* kFrameNoise = "frame_noise";
 inline constexpr std::int64_t kFramesAxis = 2;
 
 // The input (K, 2) with the pictures at which the latent's last K frames begin and end, and the
-// field of an entry, a list of such pairs, that tells them.
+// field of an entry, a list of such pairs, that tells them. A pair has, as a third number, how many
+// rows and columns of the latent a token of the frame is for, where that is not one; the input is
+// (K, 3) then.
 inline constexpr const char* kGuideFrames = "guide_frames";
 inline constexpr const char* kKeyframes = "keyframe_idxs";
 

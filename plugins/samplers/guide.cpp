@@ -46,6 +46,19 @@ std::vector<std::string> texts_in(const Value& list) {
   return texts;
 }
 
+// A CONDITIONING without a field.
+Value without_field(const Value& conditioning, const std::string& field) {
+  std::vector<Value> entries;
+  for (std::uint32_t i = 0; i < conditioning.count(); ++i) {
+    const Value entry = conditioning.item(i);
+    Record kept;
+    for (std::uint32_t k = 0; k < entry.count(); ++k)
+      if (entry.key(k) != field) kept.set(entry.key(k), entry.item(k));
+    entries.push_back(kept.value());
+  }
+  return list_of(entries);
+}
+
 // The paths of the model patches that are not at work at a level.
 std::vector<std::string> resting(const std::vector<AppliedPatch>& patches,
                                  const NoiseLevels& levels, double sigma) {
@@ -163,6 +176,7 @@ std::vector<PatchChoice> patches_of(const Value& settings) {
     choice.numbers.operation = record.get<std::string>("operation", "");
     if (record.has("reference")) choice.numbers.reference = record.field("reference").as<Tensor>();
     choice.without = texts_in(record.field("without"));
+    choice.without_field = record.get<std::string>("without_field", "");
     patches.push_back(std::move(choice));
   }
   return patches;
@@ -230,11 +244,11 @@ GuidePlan::GuidePlan(const Guide& guide, const ModelSampling& sampling, bool loo
     const PatchChoice& patch = patches_[i];
     if (!patch.has_own()) continue;
     Own own{.patch = i, .model = 0, .range = {}};
-    if (!patch.without.empty()) {
+    if (!patch.without.empty())
       own.model = add_model(without_blocks(guide_.model, patch.without), sampling.levels);
+    if (patch.has_range())
       own.range = range_between(sampling.levels, patch.numbers["start_percent"],
                                 patch.numbers["end_percent"]);
-    }
     own_.push_back(own);
   }
   if (const Value less = settings.field("less_for_negative")) {
@@ -289,6 +303,10 @@ bool GuidePlan::repeats_positive(std::size_t index) const {
   return index >= kFirstOwn && !patches_[own_[index - kFirstOwn].patch].without.empty();
 }
 
+std::string GuidePlan::lacks_of_positive(std::size_t index) const {
+  return index < kFirstOwn ? "" : patches_[own_[index - kFirstOwn].patch].without_field;
+}
+
 bool GuidePlan::is_negative(std::size_t index) const {
   return index == (guide_.is_of_negative ? kPositive : kNegative);
 }
@@ -302,6 +320,8 @@ Value GuidePlan::list(std::size_t index) const {
     case kThird:
       return with_inherited(guide_.positive, guide_.third);
     default:
+      if (const std::string lacks = lacks_of_positive(index); !lacks.empty())
+        return without_field(guide_.positive, lacks);
       return repeats_positive(index)
                  ? guide_.positive
                  : with_inherited(guide_.positive,

@@ -48,8 +48,12 @@ struct PatchChoice {
   // Blocks by their paths: not empty: its own prediction is that by the positive conditioning, of
   // the model without them, from level `start_percent` to `end_percent` of its numbers.
   std::vector<std::string> without;
+  // A field of conditionings: not empty: its own prediction is that by the positive conditioning
+  // without this field, from level `start_percent` to `end_percent` of its numbers.
+  std::string without_field = {};
 
-  bool has_own() const { return conditioning || !without.empty(); }
+  bool has_range() const { return !without.empty() || !without_field.empty(); }
+  bool has_own() const { return conditioning || has_range(); }
 };
 Value with_patch(const Value& model, const std::string& name, const PatchNumbers& numbers,
                  const Value& conditioning = {});
@@ -101,6 +105,8 @@ class GuidePlan {
   bool is_negative(std::size_t index) const;
   // True: the list is the positive conditioning once more.
   bool repeats_positive(std::size_t index) const;
+  // Not empty: the list is the positive conditioning without this field.
+  std::string lacks_of_positive(std::size_t index) const;
   // The first is the guide's.
   const std::vector<AskedModel>& models() const { return models_; }
   // Which of them each list is asked of.

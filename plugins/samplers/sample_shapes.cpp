@@ -73,9 +73,7 @@ std::optional<EntryLists> lists_of(const JobShapes& job, const GuidePlan& plan) 
   EntryLists lists = {job.positive, with_inherited_of(job.positive, job.negative),
                       with_inherited_of(job.positive, job.third)};
   for (std::size_t list = lists.size(); list < plan.list_count(); ++list) {
-    lists.push_back(plan.repeats_positive(list)
-                        ? job.positive
-                        : with_inherited_of(job.positive, entries_told(plan.list(list))));
+    lists.push_back(own_entries(plan, list, job.positive));
     if (lists.back().empty()) return {};
   }
   return lists;

@@ -25,6 +25,9 @@ using blocks::path_join, blocks::shape_of, blocks::told_info, blocks::info_of;
 Value told_shapes(const std::vector<EntryShapes>& entries);
 // Of such a value, or of a CONDITIONING; none where it is neither.
 std::vector<EntryShapes> entries_told(const Value& list);
+// The entries of a list that a patch has of its own; none: they are not known.
+std::vector<EntryShapes> own_entries(const GuidePlan& plan, std::size_t list,
+                                     std::vector<EntryShapes> positive);
 
 // Of a latent of pictures and their sound the shapes of both; none of any other, or not told.
 template <class T>

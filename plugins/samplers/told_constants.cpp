@@ -3,7 +3,9 @@
 #include "animate_input.h"
 #include "boxes.h"
 #include "camera_input.h"
+#include "frame_noise.h"
 #include "fun_input.h"
+#include "guide_inputs.h"
 #include "picture_embeddings.h"
 #include "sample_shapes.h"
 #include "sound_references.h"
@@ -123,7 +125,10 @@ std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& in
 }
 
 bool is_told(ConditioningInput::Kind kind, const EntryShapes& entry, const ConcatPlace& place) {
-  if (kind == ConditioningInput::Kind::kGlyphs) return entry.glyphs.has_value();
+  using Kind = ConditioningInput::Kind;
+  if (kind == Kind::kGlyphs) return entry.glyphs.has_value();
+  if (kind == Kind::kVoice) return entry.voice.has_value();
+  if (kind == Kind::kSoundNoise && entry.voice) return true;
   return is_given(kind, entry.scope, place.latent);
 }
 
@@ -148,17 +153,15 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (!is_told(kind, entry, place)) continue;
-    if (kind == Kind::kFrameNoise) {
-      // Of the pictures, or of their sound, each frame or the most of them.
-      const std::size_t part = name.starts_with("audio_") ? 1 : 0;
-      const std::int64_t frames = !place.parts.empty() ? place.parts[part][2]
-                                  : place.box          ? place.box->size.front()
-                                                       : place.grid.front();
-      constants.push_back({name, HEDDLE_F32, {name.ends_with("_most") ? 1 : frames}});
+    if (kind == Kind::kFrameNoise || kind == Kind::kSoundNoise) {
+      const std::int64_t before = entry.voice ? shape_of(*entry.voice).at(1) : 0;
+      constants.push_back(
+          {name, HEDDLE_F32, {frame_noise_count(name, entry.scope, place, before)}});
       continue;
     }
-    if (kind == Kind::kGuideFrames) {
-      constants.push_back({name, HEDDLE_F32, {entry.scope.field(kKeyframes).count(), 2}});
+    if (is_guide_input(kind)) {
+      constants.push_back(
+          {name, guide_input_type(kind), guide_input_shape(kind, entry.scope, video_grid(place))});
       continue;
     }
     if (kind == Kind::kPictureRows) {
@@ -195,6 +198,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     }
     const auto& tensor = kind == Kind::kText     ? std::optional(entry.text)
                          : kind == Kind::kGlyphs ? entry.glyphs
+                         : kind == Kind::kVoice  ? entry.voice
                                                  : entry.pooled;
     if (!tensor || tensor->rank == 0) return {};
     Shape shape = shape_of(*tensor);

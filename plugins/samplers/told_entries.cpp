@@ -1,8 +1,10 @@
 // Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
 #include "conditioning.h"
+#include "frame_noise.h"
 #include "plugins/blocks/minimax_latents.h"
 #include "sample_shapes.h"
 #include "sound_video_input.h"
+#include "told_controls.h"
 
 #include <algorithm>
 
@@ -30,6 +32,7 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.back().heard = info_of(entry.field(kHeardSound));
     entries.back().motion = info_of(entry.field(kEarlierLatent));
     entries.back().followed = info_of(entry.field(kFollowedLatent));
+    entries.back().voice = info_of(entry.field(kVoiceField).field("tokens"));
     const Value frames = entry.field("vace_frames"), masks = entry.field("vace_mask");
     for (std::uint32_t k = 0; k < std::min(frames.count(), masks.count()); ++k) {
       const auto video = info_of(frames.item(k)), mask = info_of(masks.item(k));
@@ -45,6 +48,16 @@ std::vector<EntryShapes> entries_told(const Value& list) {
         entries.back().sounds.push_back(*info);
   }
   return entries;
+}
+
+std::vector<EntryShapes> own_entries(const GuidePlan& plan, std::size_t list,
+                                     std::vector<EntryShapes> positive) {
+  if (plan.repeats_positive(list)) return positive;
+  const std::string lacks = plan.lacks_of_positive(list);
+  if (lacks.empty()) return with_inherited_of(positive, entries_told(plan.list(list)));
+  if (lacks != kVoiceField) return {};
+  for (EntryShapes& entry : positive) entry.voice.reset();
+  return positive;
 }
 
 Value told_shapes(const std::vector<EntryShapes>& entries) {
@@ -72,6 +85,8 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.heard) record.set(kHeardSound, told_info(*entry.heard));
     if (entry.motion) record.set(kEarlierLatent, told_info(*entry.motion));
     if (entry.followed) record.set(kFollowedLatent, told_info(*entry.followed));
+    if (entry.voice)
+      record.set(kVoiceField, Record().set("tokens", told_info(*entry.voice)).value());
     std::vector<Value> shown;
     for (const heddle_tensor_info& info : entry.references)
       shown.push_back(Record().set("samples", told_info(info)).value());

@@ -9,6 +9,8 @@
 #include <heddle/ops.hpp>
 
 #include "conditioning.h"
+#include "frame_noise.h"
+#include "guide_inputs.h"
 #include "sampler_loop.h"
 #include "sound_video_input.h"
 
@@ -52,10 +54,15 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning has a sound or frames before a video (WanSoundImageToVideo), "
                 "which context windows along the frames would cut. Use one of the two.");
-  constexpr std::array<std::string_view, 16> kRows = {
-      "context",   "y",           "concat",       "references", "vision", "vace",
-      "byt5",      "camera",      "reference",    "pose",       "face",   "pose_context",
-      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision"};
+  if (rule.dim != 0 && (name == kTokenRows || name == kTokenPlaces || name == kGuideWeights))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning tells of guides (LTXVAddGuide) of a strength, a mask or "
+                "parameters of their own, which context windows along a side would cut. Use one of "
+                "the two.");
+  constexpr std::array<std::string_view, 17> kRows = {
+      "context",   "y",           "concat",       "references",  "vision", "vace",
+      "byt5",      "camera",      "reference",    "pose",        "face",   "pose_context",
+      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision", kVoice};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
   const bool is_beside = name == "concat" || name == "vace" || name == "camera" || name == "pose" ||
                          name == kEarlierInput || name == kFollowedInput ||

@@ -61,7 +61,16 @@
  *                 stands at each frame of a video
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
  *   keyframe_idxs  list of pairs of ints, optional: at which pictures of the video the latent's
- *                 last frames begin and end, those of guides; "guide_frames" (K, 2) holds them
+ *                 last frames begin and end, those of guides; "guide_frames" (K, 2) holds them. A
+ *                 third int f, and a third column: a token of the frame is for f rows and columns,
+ *                 at the first of them; "token_rows" (T) i32 tells which places are tokens, and
+ *                 "token_places" which token each place is, or T where it is none
+ *   guide_attention_entries  list of records, optional, one for each guide: frames (int), strength
+ *                 (float), is_masked (bool), mask (MASK, where it is). What is seen of a guide's
+ *                 token, and what it sees of the video, counts strength times the mask;
+ *                 "guide_weights" has the logarithms, for each token of guides
+ *   ref_audio     record, optional: tokens (B, frames, numbers), of a sound that stands before that
+ *                 of the video; the input "voice"
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
  *   hooks         HOOKS, optional: under which the model sees it
@@ -149,8 +158,8 @@
  *   mask_clean    bool, optional: the model sees what a noise mask keeps without noise
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
- *                 and conditioning, a CONDITIONING, or without, a list of blocks to leave out,
- *                 where the patch takes such
+ *                 and conditioning, a CONDITIONING, or without, a list of blocks to leave out, or
+ *                 without_field, a field of conditionings to leave out, where the patch takes such
  *   less_for_negative  record, optional: without, start_percent, end_percent. The negative
  *                 conditioning is asked of the model without these blocks
  *   cfg_overrides  list of records, optional: cfg, start_percent, end_percent
