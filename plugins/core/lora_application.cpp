@@ -6,6 +6,7 @@
 #include <heddle/joined_model.hpp>
 
 #include "lora_forms.h"
+#include "lora_notes.h"
 
 namespace heddle::loaders {
 namespace {
@@ -39,9 +40,10 @@ Value LoraApplication::add_to(const Value& model, LoraPlace place, double streng
     if (changes.count() > before) matched_ += module.keys.size();
     if (!whole) leave(module);
   }
-  if (strength == 0) return model;
-  Value changed =
-      changes.patches.empty() ? model : with_patches(model, lora_.file, changes.patches);
+  const Value told =
+      place == LoraPlace::denoiser ? with_lora_notes(model, file_notes(lora_.file.path())) : model;
+  if (strength == 0) return told;
+  Value changed = changes.patches.empty() ? told : with_patches(told, lora_.file, changes.patches);
   if (!changes.forms.empty()) changed = with_changes(changed, lora_.file, std::move(changes.forms));
   for (const Patch& product : changes.wider) changed = widened(changed, product);
   return changed;
