@@ -2,52 +2,18 @@
 
 #include <algorithm>
 #include <optional>
-#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
-#include "plugins/blocks/entry_shapes.h"
+#include "plugins/vae/ltxv_guide_fields.h"
+#include "plugins/vae/ltxv_iclora_node.h"
+#include "plugins/vae/ltxv_latents.h"
 #include "plugins/vae/ltxv_pictures.h"
 
 namespace heddle::vae {
 namespace {
-
-constexpr const char* kKeyframes = "keyframe_idxs";
-constexpr std::int64_t kVideoAxes = 5;
-
-// Frames of guides that a CONDITIONING tells of.
-std::int64_t keyframes_of(const Value& list) {
-  return list.count() > 0 ? list.item(0).field(kKeyframes).count() : 0;
-}
-
-Value with_keyframes(const Value& list, const std::vector<Value>& added) {
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    Record entry(list.item(i));
-    std::vector<Value> all;
-    const Value old = list.item(i).field(kKeyframes);
-    for (std::uint32_t k = 0; k < old.count(); ++k) all.push_back(old.item(k));
-    all.insert(all.end(), added.begin(), added.end());
-    entries.push_back(entry.set(kKeyframes, list_of(all)).value());
-  }
-  return list_of(entries);
-}
-
-Value without_keyframes(const Value& list) {
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    Record kept;
-    const Value entry = list.item(i);
-    for (std::uint32_t k = 0; k < entry.count(); ++k)
-      if (entry.key(k) != kKeyframes) kept.set(entry.key(k), entry.item(k));
-    entries.push_back(kept.value());
-  }
-  return list_of(entries);
-}
 
 // Where a guide of so many pictures stands.
 struct GuidePlace {
@@ -55,6 +21,7 @@ struct GuidePlace {
   std::int64_t begin = 0;     // picture of the video
   std::int64_t frames = 0;    // of the latent, that it gets
   bool is_behind = false;     // several pictures behind others: none of them is a frame by itself
+  std::int64_t factor = 1;    // a token is for so many rows and columns
 
   std::vector<Value> keyframes() const {
     std::vector<Value> made;
@@ -62,7 +29,9 @@ struct GuidePlace {
       const std::int64_t first = is_behind ? f * kLtxvFrames
                                            : std::max<std::int64_t>(0, (f - 1) * kLtxvFrames + 1),
                          last = is_behind ? (f + 1) * kLtxvFrames : f * kLtxvFrames + 1;
-      made.push_back(list_of({value_of(begin + first), value_of(begin + last)}));
+      std::vector<Value> told{value_of(begin + first), value_of(begin + last)};
+      if (factor > 1) told.push_back(value_of(factor));
+      made.push_back(list_of(told));
     }
     return made;
   }
@@ -89,172 +58,126 @@ GuidePlace guide_place(std::int64_t given, std::int64_t frames, std::int64_t ind
   return place;
 }
 
-// The samples (B, C, F, h, w) of a LATENT of a video.
-Tensor video_samples(const Value& latent) {
-  const Value samples = latent.field("samples");
-  if (samples.is(HEDDLE_KIND_LIST))
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "latent: this one is of pictures and sound. Link the pictures' latent "
-                "(LTXVSeparateAVLatent), and join them again behind this node.");
-  if (!samples.is(HEDDLE_KIND_TENSOR) || samples.as<Tensor>().rank() != kVideoAxes)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "latent: its samples are not (batch, channels, frames, height, width). Link a "
-                "latent of a video, such as that of EmptyLTXVLatentVideo.");
-  return samples.as<Tensor>();
+void check_factor(std::int64_t factor, std::int64_t rows, std::int64_t columns) {
+  if (rows % factor == 0 && columns % factor == 0) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "latent: its " + std::to_string(columns) + " x " + std::to_string(rows) +
+                  " places are not divisible by " + std::to_string(factor) +
+                  ", the reference_downscale_factor of iclora_parameters. Make a latent whose "
+                  "sides in pixels are divisible by " +
+                  std::to_string(32 * factor) + ".");
 }
 
-Shape guide_mask_shape(const Shape& samples) { return {samples[0], 1, samples[2], 1, 1}; }
-
-// The noise mask of samples: ones where the latent has none.
-Tensor guide_mask_of(Context& ctx, const Value& latent, const Shape& samples) {
-  const Value given = latent.field("noise_mask");
-  if (!given || given.is(HEDDLE_KIND_NONE)) {
-    const Tensor mask = ctx.make(guide_mask_shape(samples), HEDDLE_F32);
-    ops::fill(ctx, mask, 1);
-    return mask;
+// Of a mask (B, 1, F, 1|h, 1|w), which is told place by place where the guide has a factor.
+Shape guided_mask_shape(Shape mask, const Shape& samples, const GuidePlace& place) {
+  if (mask.size() != std::size_t(kVideoAxes)) return mask;
+  mask[2] += place.frames;
+  if (place.factor == 1) return mask;
+  for (const std::size_t axis : {std::size_t(3), std::size_t(4)}) {
+    if (mask[axis] != 1 && mask[axis] != samples[axis])
+      throw Error(HEDDLE_UNSUPPORTED, "latent: its noise mask has " + std::to_string(mask[4]) +
+                                          " x " + std::to_string(mask[3]) +
+                                          " places, its samples " + std::to_string(samples[4]) +
+                                          " x " + std::to_string(samples[3]) +
+                                          ". Set the mask behind the nodes that add pictures.");
+    mask[axis] = samples[axis];
   }
-  const Tensor mask = given.as<Tensor>();
-  if (mask.rank() != kVideoAxes || mask.size(2) != samples[2])
-    throw Error(HEDDLE_UNSUPPORTED,
-                "latent: its noise mask is not told frame by frame, as (batch, 1, " +
-                    std::to_string(samples[2]) +
-                    ", height, width). Set it behind the nodes that add pictures.");
   return mask;
 }
 
-// x with `more` frames behind its own.
-Tensor longer(Context& ctx, const Tensor& x, std::int64_t more) {
-  Shape shape = x.shape();
-  shape[2] += more;
+// A noise mask with the guide's frames behind its own: 1 less the strength, but for places that are
+// no tokens of the guide, which have -1 less the strength. One above 1 counts as 1 here.
+Tensor guided_mask(Context& ctx, const Tensor& own, const Shape& samples, const GuidePlace& place,
+                   double strength) {
+  const Shape shape = guided_mask_shape(own.shape(), samples, place);
   const Tensor made = ctx.make(shape, HEDDLE_F32);
-  ops::copy_into(ctx, x, made.slice(2, 0, x.size(2)));
-  return made;
-}
-
-void check_encoded(const Tensor& encoded, const Tensor& samples) {
-  for (const int axis : {1, 3, 4})
-    if (encoded.size(axis) != samples.size(axis))
-      throw Error(HEDDLE_INVALID_ARGUMENT,
-                  "vae: it encodes pictures to " + std::to_string(encoded.size(1)) +
-                      " channels of " + std::to_string(encoded.size(4)) + " x " +
-                      std::to_string(encoded.size(3)) + ", the latent has " +
-                      std::to_string(samples.size(1)) + " of " + std::to_string(samples.size(4)) +
-                      " x " + std::to_string(samples.size(3)) +
-                      ". Load the autoencoder that belongs to the model.");
-}
-
-// Puts frames of one video into each of a batch, from `at` on.
-void put_frames(Context& ctx, const Tensor& frames, const Tensor& to, std::int64_t at) {
-  for (std::int64_t i = 0; i < to.size(0); ++i)
-    ops::copy_into(ctx, frames, to.slice(0, i, i + 1).slice(2, at, at + frames.size(2)));
-}
-
-blocks::GridSize pixels_of(const Tensor& samples, const Autoencoder& autoencoder) {
-  return {checked_product({samples.size(3), autoencoder.downscale}, "the height"),
-          checked_product({samples.size(4), autoencoder.downscale}, "the width")};
-}
-
-// A LATENT with other samples and another mask; what is known of the encoded ones' units stays.
-Value joined_latent(const Value& latent, const Value& encoded, const Tensor& samples,
-                    const Tensor& mask) {
-  Record made(latent);
-  for (std::uint32_t i = 0; i < encoded.count(); ++i) made.set(encoded.key(i), encoded.item(i));
-  return made.set("samples", value_of(samples)).set("noise_mask", value_of(mask)).value();
-}
-
-std::optional<Shape> told_video(const Infer& question, const Input<Value>& latent) {
-  auto shape = question.shape(latent, "samples");
-  return shape && shape->size() == std::size_t(kVideoAxes) ? shape : std::nullopt;
-}
-Shape told_mask(const Infer& question, const Input<Value>& latent, const Shape& samples) {
-  return question.shape(latent, "noise_mask").value_or(guide_mask_shape(samples));
-}
-
-std::vector<Value> list_items(const Value& list) {
-  std::vector<Value> items;
-  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
-  return items;
-}
-
-// Changes what each entry is known to say of keyframes.
-template <class Change>
-void infer_keyframes(Infer& question, const Input<Value>& in, const Output<Value>& out,
-                     Change&& change) {
-  std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, in);
-  for (blocks::EntryShapes& entry : entries) {
-    Record scope;
-    for (std::uint32_t k = 0; k < entry.scope.count(); ++k)
-      if (entry.scope.key(k) != kKeyframes) scope.set(entry.scope.key(k), entry.scope.item(k));
-    std::vector<Value> keyframes = list_items(entry.scope.field(kKeyframes));
-    change(keyframes);
-    if (!keyframes.empty()) scope.set(kKeyframes, list_of(keyframes));
-    entry.scope = scope.value();
+  const std::int64_t count = own.size(2);
+  const Tensor before = made.slice(2, 0, count);
+  ops::fill(ctx, before, 0);
+  ops::add_into(ctx, before, own, before);
+  const double drawn = std::max(0.0, 1 - strength);
+  if (place.factor == 1) {
+    ops::fill(ctx, made.slice(2, count, shape[2]), drawn);
+    return made;
   }
-  blocks::infer_entries(question, out, entries);
-}
-
-// Frames of guides before a run.
-std::int64_t told_keyframes(const Infer& question, const Input<Value>& in) {
-  const std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, in);
-  return entries.empty() ? 0 : entries.front().scope.field(kKeyframes).count();
+  std::vector<float> plane;
+  for (std::int64_t y = 0; y < shape[3]; ++y)
+    for (std::int64_t x = 0; x < shape[4]; ++x)
+      plane.push_back(float(y % place.factor == 0 && x % place.factor == 0 ? drawn : drawn - 2));
+  const Tensor pattern = ctx.upload({1, 1, 1, shape[3], shape[4]}, HEDDLE_F32, plane.data());
+  for (std::int64_t frame = count; frame < shape[2]; ++frame) put_frames(ctx, pattern, made, frame);
+  return made;
 }
 
 }  // namespace
 
 void LTXVAddGuide::execute(Context& ctx) {
-  if (ctx.has(attention_mask) || ctx.has(iclora_parameters))
-    throw Error(HEDDLE_UNSUPPORTED,
-                "attention_mask and iclora_parameters are not supported. Leave them out.");
   const Value given = ctx[latent_in], autoencoder = ctx[vae];
   const Tensor samples = video_samples(given), pictures = ctx[image];
   const std::int64_t own = samples.size(2) - keyframes_of(ctx[positive]);
-  const GuidePlace place =
-      guide_place(pictures.rank() == 4 ? pictures.size(0) : 1, own, ctx[frame_idx]);
+  GuidePlace place = guide_place(pictures.rank() == 4 ? pictures.size(0) : 1, own, ctx[frame_idx]);
+  place.factor = ctx.has(iclora_parameters) ? reference_factor(ctx[iclora_parameters]) : 1;
+  check_factor(place.factor, samples.size(3), samples.size(4));
   const Record encoded =
       encoded_ltxv_pictures(ctx, autoencoder, pictures, {place.pictures, place.is_behind},
-                            pixels_of(samples, Autoencoder(autoencoder)));
+                            pixels_of(samples, Autoencoder(autoencoder), place.factor));
   Tensor frames = encoded.value().get<Tensor>("samples", {});
-  check_encoded(frames, samples);
+  check_encoded(frames, samples, place.factor);
   if (place.is_behind) frames = frames.slice(2, 1, frames.size(2));
   const std::int64_t count = samples.size(2), all = count + place.frames;
   const Tensor made = longer(ctx, samples, place.frames);
-  put_frames(ctx, frames, made, count);
-  const Tensor mask = longer(ctx, guide_mask_of(ctx, given, samples.shape()), place.frames);
-  ops::fill(ctx, mask.slice(2, count, all), std::max(0.0, 1 - ctx[strength]));
-  ctx[latent] = joined_latent(given, encoded.value(), made, mask);
-  ctx[positive_out] = with_keyframes(ctx[positive], place.keyframes());
-  ctx[negative_out] = with_keyframes(ctx[negative], place.keyframes());
+  if (place.factor > 1) ops::fill(ctx, made.slice(2, count, all), 0);
+  put_frames(ctx, frames, made, count, place.factor);
+  const double by = ctx[strength];
+  ctx[latent] = joined_latent(
+      given, encoded.value(), made,
+      guided_mask(ctx, guide_mask_of(ctx, given, samples.shape()), samples.shape(), place, by));
+  Record guide;
+  guide.set("frames", value_of(place.frames)).set("strength", value_of(by));
+  guide.set("is_masked", value_of(ctx.has(attention_mask)));
+  if (ctx.has(attention_mask)) guide.set("mask", ctx[attention_mask]);
+  const GuideFields added{place.keyframes(), {guide.value()}};
+  ctx[positive_out] = with_guides(ctx[positive], added);
+  ctx[negative_out] = with_guides(ctx[negative], added);
 }
 
 void LTXVAddGuide::infer(Infer& question) {
   const auto samples = told_video(question, latent_in), pictures = question.shape(image);
   const auto index = question[frame_idx];
-  const std::optional<Value> value = question[vae];
-  if (!samples || !pictures || pictures->size() != 4 || (*pictures)[0] < 1 || !index) return;
-  const GuidePlace place =
+  const auto by = question[strength];
+  const std::optional<Value> value = question[vae], parameters = question[iclora_parameters];
+  if (!samples || !pictures || pictures->size() != 4 || (*pictures)[0] < 1 || !index || !by) return;
+  GuidePlace place =
       guide_place((*pictures)[0], (*samples)[2] - told_keyframes(question, positive), *index);
-  const std::vector<Value> added = place.keyframes();
-  const auto append = [&](std::vector<Value>& keyframes) {
-    keyframes.insert(keyframes.end(), added.begin(), added.end());
+  place.factor = parameters ? reference_factor(*parameters) : 1;
+  check_factor(place.factor, (*samples)[3], (*samples)[4]);
+  const std::optional<heddle_tensor_info> mask = question.tensor(attention_mask);
+  Record guide;
+  guide.set("frames", value_of(place.frames)).set("strength", value_of(*by));
+  guide.set("is_masked", value_of(mask.has_value()));
+  if (mask) guide.set("mask", blocks::told_info(*mask));
+  const auto append = [&](GuideFields& fields) {
+    for (const Value& keyframe : place.keyframes()) fields.keyframes.push_back(keyframe);
+    fields.guides.push_back(guide.value());
   };
-  infer_keyframes(question, positive, positive_out, append);
-  infer_keyframes(question, negative, negative_out, append);
-  Shape made = *samples, mask = told_mask(question, latent_in, *samples);
+  infer_guides(question, positive, positive_out, append);
+  infer_guides(question, negative, negative_out, append);
+  Shape made = *samples;
   made[2] += place.frames;
-  if (mask.size() == made.size()) mask[2] += place.frames;
   question.out(latent, "samples", HEDDLE_F32, made);
-  question.out(latent, "noise_mask", HEDDLE_F32, mask);
+  question.out(latent, "noise_mask", HEDDLE_F32,
+               guided_mask_shape(told_mask(question, latent_in, *samples), *samples, place));
   const std::optional<Autoencoder> autoencoder = value ? usable(*value) : std::nullopt;
   if (autoencoder)
     tell_ltxv_pictures(question, *value, *autoencoder, place.pictures,
-                       {(*samples)[3], (*samples)[4]});
+                       {(*samples)[3] / place.factor, (*samples)[4] / place.factor});
 }
 
 void LTXVCropGuides::execute(Context& ctx) {
   const Value given = ctx[latent_in];
   const std::int64_t guides = keyframes_of(ctx[positive]);
-  ctx[positive_out] = without_keyframes(ctx[positive]);
-  ctx[negative_out] = without_keyframes(ctx[negative]);
+  ctx[positive_out] = without_guides(ctx[positive]);
+  ctx[negative_out] = without_guides(ctx[negative]);
   ctx[latent] = given;
   if (guides == 0) return;
   const Tensor samples = video_samples(given);
@@ -275,10 +198,10 @@ void LTXVCropGuides::execute(Context& ctx) {
 }
 
 void LTXVCropGuides::infer(Infer& question) {
-  const auto clear = [](std::vector<Value>& keyframes) { keyframes.clear(); };
+  const auto clear = [](GuideFields& fields) { fields = {}; };
   const std::int64_t guides = told_keyframes(question, positive);
-  infer_keyframes(question, positive, positive_out, clear);
-  infer_keyframes(question, negative, negative_out, clear);
+  infer_guides(question, positive, positive_out, clear);
+  infer_guides(question, negative, negative_out, clear);
   const auto samples = told_video(question, latent_in);
   if (!samples || (*samples)[2] <= guides) return;
   Shape made = *samples;

@@ -1,7 +1,6 @@
 // LTXVAddGuide, LTXVCropGuides: pictures that a video of LTX-Video passes at given times. They
-// stand behind the video's own frames in the latent; "keyframe_idxs" of a conditioning, a list with
-// [begin, end] for each of these frames, says which pictures of the video they are, counted from 0.
-// LTXVImgToVideoInplace puts pictures into the frames themselves.
+// stand behind the video's own frames in the latent, and the conditionings tell of them
+// (ltxv_guide_fields.h). LTXVImgToVideoInplace puts pictures into the frames themselves.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -9,7 +8,7 @@
 namespace heddle::vae {
 
 struct LTXVAddGuide {
-  static constexpr Info info{"LTXVAddGuide", 1, "", "model/conditioning/ltxv",
+  static constexpr Info info{"LTXVAddGuide", 2, "", "model/conditioning/ltxv",
                              "Adds pictures to a latent that a video passes at a frame; the noise "
                              "mask keeps them by the strength."};
   static constexpr Input<Value> positive{"positive", HEDDLE_PORT_PASS, "", "CONDITIONING"};
@@ -22,10 +21,13 @@ struct LTXVAddGuide {
                                                  "Of the video; below 0 from its end."};
   static constexpr Input<double> strength{"strength",
                                           Widget{.number = 1, .min = 0, .max = 10, .step = 0.01}};
-  static constexpr Input<Value> attention_mask{"attention_mask", HEDDLE_PORT_OPTIONAL,
-                                               "Not supported.", "MASK"};
+  static constexpr Input<Value> attention_mask{
+      "attention_mask", HEDDLE_PORT_OPTIONAL,
+      "How much the video looks at each part of the pictures, times the strength.", "MASK"};
   static constexpr Input<Value> iclora_parameters{"iclora_parameters", HEDDLE_PORT_OPTIONAL,
-                                                  "Not supported.", "IC_LORA_PARAMETERS"};
+                                                  "Of GetICLoRAParameters: how large the pictures "
+                                                  "are that the LoRA was made for.",
+                                                  "IC_LORA_PARAMETERS"};
   static constexpr Output<Value> positive_out{"positive", 0, "", "CONDITIONING"};
   static constexpr Output<Value> negative_out{"negative", 0, "", "CONDITIONING"};
   static constexpr Output<Value> latent{"latent", 0, "", "LATENT"};

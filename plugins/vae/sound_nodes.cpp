@@ -31,15 +31,14 @@ Value sound_value(const Tensor& waveform, std::int64_t rate) {
   return Record().set("waveform", value_of(waveform)).set("sample_rate", value_of(rate)).value();
 }
 
-// The LATENT of an AUDIO.
+}  // namespace
+
 Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
   HostMemory memory(ctx);
   const StereoSound sound = stereo_sound(ctx, given, "audio", sound_rate(value, "vae"), memory);
   const Tensor mean = encoded_sound(ctx, value, sound.points, sound.shape);
   return Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
 }
-
-}  // namespace
 
 void VAEDecodeAudio::execute(Context& ctx) {
   const MadeSound made = decoded_sound(ctx, ctx[vae], ctx[samples]);

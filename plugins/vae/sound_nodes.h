@@ -6,6 +6,10 @@
 
 namespace heddle::vae {
 
+// The LATENT of an AUDIO, at the autoencoder's rate, in two channels. Throws where it is none, or
+// the autoencoder none of sound.
+Value encoded_audio(Context& ctx, const Value& given, const Value& value);
+
 // As loud as that of ComfyUI: where five times the deviation of its points exceeds 1, they are
 // divided by it.
 struct VAEDecodeAudio {

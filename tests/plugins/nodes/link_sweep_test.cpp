@@ -115,7 +115,6 @@ struct SweepFixture {
   // What the input is given where it is not the swept one; nothing: its default.
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
-    if (port.name == std::string_view("attention_mask")) return std::nullopt;  // refused
     const bool is_shown =
         port.type == std::string_view("IMAGE") || port.type == std::string_view("AUDIO");
     if (is_shown && refuses_what_is_shown(type.name())) return std::nullopt;
@@ -155,6 +154,8 @@ struct SweepFixture {
     if (port.type == std::string_view("VAE") && takes_video_autoencoders(type.name()))
       return kVideoVae;
     if (port.type == std::string_view("VAE") && takes_wan_autoencoders(type.name())) return kWanVae;
+    if (port.type == std::string_view("VAE") && takes_sound_autoencoders(type.name()))
+      return kSoundVae;
     if (const char* link = clip_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;

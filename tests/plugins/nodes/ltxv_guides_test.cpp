@@ -62,6 +62,56 @@ struct LtxvGuides : PlacedFixture {
       "look": {"class_type": "test.look", "inputs": {"value": ["crop", 2]}}})");
   }
   std::string flow() const { return flow(text("one", texts), text("two", texts)); }
+  // A LoRA that changes nothing, whose file says how large guides are.
+  void add_small_lora(const char* key, const char* factor) const {
+    std::filesystem::create_directories(folder / "models/loras");
+    const auto zeros = [](const char* name, std::vector<std::int64_t> shape) {
+      return FileTensor{name, "F32", shape,
+                        std::string(std::size_t(4 * shape[0] * shape[1]), char(0))};
+    };
+    const std::int64_t width = 32 * 8;
+    write_safetensors(
+        folder / "models/loras/small.safetensors",
+        {zeros("diffusion_model.transformer_blocks.0.attn1.to_q.lora_A.weight", {2, width}),
+         zeros("diffusion_model.transformer_blocks.0.attn1.to_q.lora_B.weight", {width, 2})},
+        {{"format", "pt"}, {key, factor}});
+  }
+  // The nine pictures a quarter as large, then one at the end: "c".
+  std::string small_flow(const std::string& one, const std::string& two, const char* hints = "",
+                         const char* mask = R"(, "attention_mask": ["seen", 0])") const {
+    std::string nodes = sources(one, two);
+    const std::string size = R"("width": 128, "height": 96)";
+    nodes.replace(nodes.find(size), size.size(), R"("width": 128, "height": 128)");
+    std::string small = guide("b", "empty", "nine", 0, "0.75");
+    small.replace(small.size() - 2, 2,
+                  cat(R"(, "iclora_parameters": ["told_size", 0])", mask, "}}"));
+    return cat(
+        "{", nodes,
+        R"(, "small": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["model", 0], "lora_name": "small.safetensors", "strength_model": 1.0}},
+      "told_size": {"class_type": "GetICLoRAParameters", "inputs": {"iclora_model": ["small", 0]}},
+      "seen": {"class_type": "test.mask", "inputs": {"name": "weights", "path": ")",
+        golden.string(), R"("}}, )", small, ", ", guide("c", "b", "first", -1, "1.0"),
+        R"(, "told": {"class_type": "LTXVConditioning", "inputs": {"frame_rate": 24.0, "positive": ["c", 0], "negative": ["c", 1]}},
+      "sigmas": {"class_type": "LTXVScheduler", "inputs": {"steps": 3, "max_shift": 2.05,
+        "base_shift": 0.95, "stretch": true, "terminal": 0.1, "latent": ["c", 2]}},
+      "euler": {"class_type": "KSamplerSelect", "inputs": {"sampler_name": "euler"}},
+      "drawn": {"class_type": "SamplerCustom", "inputs": {"model": ["small", 0], "add_noise": true, "noise_seed": 7, "cfg": 3.0, "positive": ["told", 0], "negative": ["told", 1],
+        "sampler": ["euler", 0], "sigmas": ["sigmas", 0], "latent_image": ["c", 2]})",
+        hints,
+        R"(}, "crop": {"class_type": "LTXVCropGuides", "inputs": {"positive": ["told", 0], "negative": ["told", 1], "latent": ["drawn", 0]}},
+      "out": {"class_type": "LatentFromBatch", "inputs": {"samples": ["crop", 2], "batch_index": 0, "length": 1}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  // Of which how many levels there are is known before a run.
+  static std::string with_told_levels(std::string flow) {
+    const std::string from =
+        R"({"class_type": "LTXVScheduler", "inputs": {"steps": 3, "max_shift": 2.05,
+        "base_shift": 0.95, "stretch": true, "terminal": 0.1, "latent": ["c", 2]}})";
+    const std::size_t at = flow.find(from);
+    BOOST_TEST_REQUIRE((at != std::string::npos));
+    return flow.replace(at, from.size(),
+                        R"({"class_type": "ManualSigmas", "inputs": {"sigmas": "1.0, 0.5, 0.0"}})");
+  }
   // Why "out" of these nodes is not made; at: its output that is a LATENT.
   std::string refusal(const std::string& nodes, int at) {
     return engine_refusal([&] {
@@ -89,6 +139,43 @@ BOOST_AUTO_TEST_CASE(a_video_that_passes_pictures_equals_pytorch) {
   BOOST_TEST(latent < kTolerance, "what is added: relative error " << latent);
   BOOST_TEST(mask < 1e-6, "the mask: relative error " << mask);
   BOOST_TEST(end < kTolerance, "relative error " << end);
+}
+
+// Pictures a quarter as large as the video have a quarter of its tokens, and a mask tells how much
+// each of them is attended to.
+BOOST_AUTO_TEST_CASE(a_video_that_passes_small_pictures_by_a_mask_equals_pytorch) {
+  add_small_lora("modelspec.reference_downscale_factor", "2.0");
+  const Results results =
+      run_whole(small_flow(text("one", texts), text("two", texts)), {"c.latent", "out.LATENT"});
+  const auto error = [&](const char* made, const char* field, const char* wanted) {
+    return relative_error(results.floats(made, field), expected.floats(wanted));
+  };
+  const double latent = error("c.latent", "samples", "small.latent"),
+               mask = error("c.latent", "noise_mask", "small.mask"),
+               end = error("out.LATENT", "samples", "small.end");
+  BOOST_TEST_MESSAGE("relative errors " << latent << ", " << mask << ", " << end);
+  BOOST_TEST(latent < kTolerance, "what is added: relative error " << latent);
+  BOOST_TEST(mask < 1e-6, "the mask: relative error " << mask);
+  BOOST_TEST(end < kTolerance, "relative error " << end);
+}
+
+// Without the mask it is another video.
+BOOST_AUTO_TEST_CASE(the_mask_of_a_guide_counts) {
+  add_small_lora("reference_downscale_factor", "2");
+  const Results results =
+      run_whole(small_flow(text("one", texts), text("two", texts), "", ""), {"out.LATENT"});
+  BOOST_TEST(relative_error(results.floats("out.LATENT", "samples"), expected.floats("small.end")) >
+             10 * kTolerance);
+}
+
+BOOST_AUTO_TEST_CASE(dividing_small_guides_keeps_bytes_or_nearly_numbers,
+                     *boost::unit_test::label("long")) {
+  add_small_lora("reference_downscale_factor", "2");
+  hold(
+      [&](const std::string& hints) {
+        return with_told_levels(small_flow(text("one", texts), text("two", texts), hints.c_str()));
+      },
+      {"layers", "cfg"}, {"sequence"}, 8 << 20, 128 * 3 * 16);
 }
 
 // Without what the conditioning tells, guides would lie behind the video's end.
@@ -138,6 +225,30 @@ BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
   check_inference(told, whole);
 }
 
+BOOST_AUTO_TEST_CASE(calls_with_small_guides_are_told_before_a_run) {
+  add_small_lora("reference_downscale_factor", "2");
+  EngineOptions options = engine_options();
+  options.compute[test_device_kind()] = "f32";
+  options.model_dirs = {folder / "models"};
+  options.output_dir = folder / "told";
+  const std::string random =
+      R"({"class_type": "RandomConditioning", "inputs": {"tokens": 9, "width": 40, "pooled_width": 0, "seed": 1}})";
+  std::string whole = small_flow(random, random);
+  const auto put = [&](const std::string& from, const char* to) {
+    const std::size_t at = whole.find(from);
+    BOOST_TEST_REQUIRE((at != std::string::npos), from);
+    whole.replace(at, from.size(), to);
+  };
+  put(cat(R"({"class_type": "test.image", "inputs": {"name": "pictures", "path": ")",
+          golden.string(), R"("}})"),
+      R"({"class_type": "EmptyImage", "inputs": {"width": 32, "height": 24, "batch_size": 9, "color": 255}})");
+  put(cat(R"({"class_type": "test.mask", "inputs": {"name": "weights", "path": ")", golden.string(),
+          R"("}})"),
+      R"({"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 10, "height": 6}})");
+  Engine::Data told(options);  // a node that is cached makes no calls
+  check_inference(told, with_told_levels(whole));
+}
+
 BOOST_AUTO_TEST_CASE(pictures_are_put_into_a_latent_that_is_there) {
   const auto made = [&](const char* bypass) {
     return run_whole(
@@ -171,6 +282,14 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
     BOOST_TEST(text.find(words) != std::string::npos, "'" << words << "' is not in: " << text);
   };
   says(guide("out", "empty", "first", 17, "1.0"), 2, "are frames 3 to 3 of the latent");
+  add_small_lora("reference_downscale_factor", "2");
+  std::string small = guide("out", "empty", "first", 0, "1.0");
+  small.replace(small.size() - 2, 2, R"(, "iclora_parameters": ["told_size", 0]}})");
+  says(
+      R"("small": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["model", 0], "lora_name": "small.safetensors", "strength_model": 1.0}},
+      "told_size": {"class_type": "GetICLoRAParameters", "inputs": {"iclora_model": ["small", 0]}}, )" +
+          small,
+      2, "4 x 3 places are not divisible by 2");
   const std::string many =
       R"("more": {"class_type": "ImageBatch", "inputs": {"image1": ["nine", 0], "image2": ["nine", 0]}},
       "many": {"class_type": "ImageBatch", "inputs": {"image1": ["more", 0], "image2": ["nine", 0]}}, )";

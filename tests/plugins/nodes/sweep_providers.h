@@ -4,6 +4,7 @@
 
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/gligen_model.h"
+#include "tests/support/h3_files.h"
 #include "tests/support/seeded_weights.h"
 
 namespace heddle::test {
@@ -37,6 +38,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"BOUNDING_BOX,ARRAY,STRING", R"(["box", 0])"},
     {"WEBCAM", R"("scene.png")"},
     {"AUDIO", R"(["sound", 0])"},
+    {"IC_LORA_PARAMETERS", R"(["size", 0])"},
     {"AUDIO_ENCODER", R"(["hearing", 0])"},
     {"AUDIO_ENCODER_OUTPUT", R"(["heard", 0])"},
     {"CLIP_VISION", R"(["tower", 0])"},
@@ -91,6 +93,9 @@ inline bool takes_wan_autoencoders(std::string_view type) {
   return type == "WanVaceToVideo" || type == "WanAnimateToVideo";
 }
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
+// Classes that take nothing but an autoencoder of sound.
+inline bool takes_sound_autoencoders(std::string_view type) { return type == "LTXVReferenceAudio"; }
+inline constexpr const char* kSoundVae = R"(["sound_vae", 0])";
 inline constexpr const char* kVideoVae = R"(["video_vae", 0])";
 // Those of them that change a latent of this autoencoder.
 inline constexpr const char* kOwnVideoLatents = R"(["begun", 2])";
@@ -119,6 +124,8 @@ inline std::string provider_nodes() {
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "wan_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "wan.safetensors"}},
+    "sound_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "sound.safetensors"}},
+    "size": {"class_type": "GetICLoRAParameters", "inputs": {"iclora_model": ["unet", 0]}},
     "boxes": {"class_type": "GLIGENLoader", "inputs": {"gligen_name": "boxes.safetensors"}},
     "video_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "video.safetensors"}},
     "begun": {"class_type": "LTXVImgToVideo", "inputs": {"positive": ["one", 0], "negative": ["one", 0], "vae": ["video_vae", 0],
@@ -194,6 +201,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
+  write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
   std::filesystem::create_directories(models / "gligen");
   write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false, 32));
   std::filesystem::create_directories(models / "hypernetworks");
