@@ -63,7 +63,7 @@ struct LtxvGuides : PlacedFixture {
   }
   std::string flow() const { return flow(text("one", texts), text("two", texts)); }
   // A LoRA that changes nothing, whose file says how large guides are.
-  void add_small_lora(const char* key, const char* factor) const {
+  void add_small_lora(const char* key, const char* factor, const char* name = "small") const {
     std::filesystem::create_directories(folder / "models/loras");
     const auto zeros = [](const char* name, std::vector<std::int64_t> shape) {
       return FileTensor{name, "F32", shape,
@@ -71,7 +71,7 @@ struct LtxvGuides : PlacedFixture {
     };
     const std::int64_t width = 32 * 8;
     write_safetensors(
-        folder / "models/loras/small.safetensors",
+        folder / "models/loras" / cat(name, ".safetensors"),
         {zeros("diffusion_model.transformer_blocks.0.attn1.to_q.lora_A.weight", {2, width}),
          zeros("diffusion_model.transformer_blocks.0.attn1.to_q.lora_B.weight", {width, 2})},
         {{"format", "pt"}, {key, factor}});
@@ -166,6 +166,30 @@ BOOST_AUTO_TEST_CASE(the_mask_of_a_guide_counts) {
       run_whole(small_flow(text("one", texts), text("two", texts), "", ""), {"out.LATENT"});
   BOOST_TEST(relative_error(results.floats("out.LATENT", "samples"), expected.floats("small.end")) >
              10 * kTolerance);
+}
+
+// A later LoRA that says nothing of it means 1, and so does what is no number. The latent's sides
+// are not divisible by 2.
+BOOST_AUTO_TEST_CASE(the_last_lora_tells_how_large_guides_are) {
+  add_small_lora("reference_downscale_factor", "2");
+  const auto given = [&](const char* key, const char* factor) {
+    add_small_lora(key, factor, "other");
+    std::string one = guide("out", "empty", "first", 0, "1.0");
+    one.replace(one.size() - 2, 2, R"(, "iclora_parameters": ["told_size", 0]}})");
+    return refusal(
+        cat(R"("small": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["model", 0], "lora_name": "small.safetensors", "strength_model": 1.0}},
+      "other": {"class_type": "LoraLoaderModelOnly", "inputs": {"model": ["small", 0], "lora_name": "other.safetensors", "strength_model": 1.0}},
+      "told_size": {"class_type": "GetICLoRAParameters", "inputs": {"iclora_model": ["other", 0]}}, )",
+            one),
+        2);
+  };
+  for (const auto& [key, factor] :
+       {std::pair("trained_by", "2"), std::pair("reference_downscale_factor", "two"),
+        std::pair("reference_downscale_factor", "1.5 or so"),
+        std::pair("reference_downscale_factor", "-3")})
+    BOOST_TEST(given(key, factor) == "", key << " = " << factor);
+  BOOST_TEST(given("its.reference_downscale_factor", "2.5").find("divisible by 2,") !=
+             std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(dividing_small_guides_keeps_bytes_or_nearly_numbers,

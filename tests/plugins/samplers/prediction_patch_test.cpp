@@ -107,6 +107,28 @@ BOOST_AUTO_TEST_CASE(an_average_begins_anew_where_the_level_rises) {
   BOOST_TEST(result_at(patches, 0.6) == first);
 }
 
+// At the level where it ends it does nothing.
+BOOST_AUTO_TEST_CASE(guidance_towards_a_voice_is_open_at_its_end) {
+  const PatchNumbers given{{{"scale", 2.0}, {"start_percent", 0.0}, {"end_percent", 0.5}}, {}};
+  const auto result_at = [&](double sigma) {
+    Evaluated now;
+    std::vector<ActivePatch> patches = active("voice_guidance", given, now.own);
+    PatchPoint point = now.point(1.0);
+    point.sigma = sigma;
+    apply_patches(point, patches);
+    return now.result;
+  };
+  const Evaluated plain;
+  const double end = plain.sampling.levels.percent_to_sigma(0.5);
+  for (const auto& [sigma, scale] : {std::pair(end, 0.0f), std::pair(1.01 * end, 2.0f)}) {
+    const std::vector<float> made = result_at(sigma);
+    for (std::size_t i = 0; i < made.size(); ++i) {
+      const float wanted = plain.conditioned[i] + (plain.conditioned[i] - plain.own[i]) * scale;
+      BOOST_TEST(std::abs(made[i] - wanted) <= kOfSinglePrecision * (1 + std::abs(wanted)), sigma);
+    }
+  }
+}
+
 BOOST_AUTO_TEST_CASE(of_several_that_mix_the_last_one_does) {
   Evaluated both, alone;
   std::vector<ActivePatch> patches = active("rescale_cfg", {{{"multiplier", 0.7}}, {}}, {});
