@@ -156,6 +156,8 @@
  *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest; "cascade"
  *   noise_multiplier, noise_scale  the timestep of noise level 1 (1); a factor of all noise (1)
  *   mask_clean    bool, optional: the model sees what a noise mask keeps without noise
+ *   reference_downscale_factor  string, optional: what the last LoRA's file says of how much
+ *                 smaller than the video the guides are that it was made for (GetICLoRAParameters)
  *   prediction_patches  list of records, optional: what changes the model's predictions behind the
  *                 guidance, in this order. name; numbers, a record of floats; operation, a text,
  *                 and conditioning, a CONDITIONING, or without, a list of blocks to leave out, or
