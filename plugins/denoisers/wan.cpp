@@ -6,12 +6,14 @@
 #include "patches.h"
 #include "plugins/blocks/slots.h"
 #include "wan_animate.h"
-#include "wan_fun_blocks.h"
+#include "wan_fun.h"
 #include "wan_names.h"
 #include "wan_pose_blocks.h"
 #include "wan_sizes.h"
 #include "wan_sound.h"
 #include "wan_sound_blocks.h"
+#include "wan_talk.h"
+#include "wan_talk_blocks.h"
 #include "wan_vace_blocks.h"
 
 namespace heddle::denoisers {
@@ -28,13 +30,15 @@ class WanBuilder {
         eps_(config.get<double>("eps", 1e-6)),
         graph_(graph) {}
 
-  void run() {
+  // talk: a model patch, or nullptr.
+  void run(const ModelPatch* talk) {
     x_ = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source vector = embed_vector(timestep),
                  shared = share_modulation("embed.modulation", vector);
+    const WanFun fun(file_, names_, s_, graph_);
     std::optional<Source> reference;
-    if (s_.fun.reference > 0) reference = embed_reference();
+    if (s_.fun.reference > 0) reference = fun.embed_reference();
     std::optional<WanSound> sound;
     if (s_.sound.injectors > 0) sound.emplace(file_, names_, s_, eps_, graph_, x_);
     add_rope(reference, sound ? &*sound : nullptr);
@@ -43,7 +47,7 @@ class WanBuilder {
     if (s_.sees_pictures())
       vision = embed_vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
-    if (reference || s_.fun.camera > 0) hidden = join_fun(hidden, reference);
+    if (reference || s_.fun.camera > 0) hidden = fun.join(hidden, reference);
     if (sound) hidden = sound->begin(hidden);
     std::optional<WanAnimate> animate;
     if (s_.animate.adapters > 0) {
@@ -54,11 +58,15 @@ class WanBuilder {
     if (s_.vace.layers > 0) vace = begin_vace(hidden);
     std::optional<PoseStream> poses;
     if (s_.animate.follows_poses) poses = begin_poses();
+    if (talk != nullptr) of_patch(*talk, [&] { talk_.emplace(file_, *talk, s_, graph_, x_); });
     for (int i = 0; i < s_.layers; ++i) {
       const std::string number = std::to_string(i), at = "blocks." + number + ".";
       if (poses) pass_poses("pose." + number, at, *poses);
-      hidden = add_whole_layer("layer." + number, at, hidden, shared, text, vision,
-                               poses ? &*poses : nullptr);
+      const auto layer = [&] {
+        return add_whole_layer("layer." + number, at, hidden, shared, text, vision,
+                               poses ? &*poses : nullptr, i);
+      };
+      hidden = talk != nullptr ? of_patch(*talk, layer) : layer();
       // The layers that hints are added behind are spread evenly.
       const int step = vace ? s_.layers / s_.vace.layers : 1;
       if (vace && i % step == 0 && i / step < s_.vace.layers)
@@ -86,10 +94,11 @@ class WanBuilder {
   struct PoseStream {
     Source hidden, shared, text, vision, cos, sin, kept;
   };
-  // A layer with what it is modulated by and what it looks at.
+  // A layer with what it is modulated by and what it looks at. number: of the model's own.
   Source add_whole_layer(const std::string& path, const std::string& at, const Source& hidden,
                          const Source& shared, const Source& text,
-                         const std::optional<Source>& vision, const PoseStream* poses = nullptr) {
+                         const std::optional<Source>& vision, const PoseStream* poses = nullptr,
+                         int number = 0) {
     const Source mod = s_.tells_frames() ? shared : modulate(path, shared, at + "modulation", 6);
     const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
     std::optional<Source> vision_kv;
@@ -97,6 +106,11 @@ class WanBuilder {
     if (s_.sound.injectors > 0)
       return add_layer<WanSoundLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv)
           .link(WanSoundLayer::x, x_)[WanLayer::out];
+    if (talk_) {
+      Block block = add_layer<WanTalkLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
+      talk_->add_to(block, path + ".block", number);
+      return block[WanLayer::out];
+    }
     if (poses == nullptr)
       return add_layer<WanLayer>(path + ".block", at, hidden, mod, text_kv,
                                  vision_kv)[WanLayer::out];
@@ -147,43 +161,6 @@ class WanBuilder {
         add_layer<WanPoseLayer>(path + ".block", at, poses.hidden, mod, text_kv, vision_kv);
     std::swap(cos_, poses.cos), std::swap(sin_, poses.sin);
     poses.hidden = block[WanLayer::out], poses.kept = block[WanPoseLayer::kept];
-  }
-
-  // Wan Fun: a picture as the frame before the video's first, and the rays of a camera.
-  Source embed_reference() {
-    using B = WanReferenceIn;
-    Block block = graph_.add<B>("embed.reference");
-    block.link(B::reference, graph_.input("reference", kGiven | HEDDLE_INPUT_OPTIONAL));
-    blocks::Slots slots(file_, block, "embed.reference");
-    slots.fill(B::weight, names_.one("ref_conv.weight"),
-               {s_.width, s_.fun.reference, kPatch, kPatch});
-    vector_of(slots, B::bias, "ref_conv.bias", s_.width);
-    return block[B::out];
-  }
-  Source embed_camera() {
-    using B = WanCameraIn;
-    Block block = graph_.add<B>("embed.camera");
-    block.link(B::camera, graph_.input("camera", kGiven | HEDDLE_INPUT_OPTIONAL));
-    blocks::Slots slots(file_, block, "embed.camera");
-    const std::string at = "control_adapter.";
-    const auto filter = [&](const Weight& weight, const Weight& bias, const std::string& module,
-                            const Shape& shape) {
-      slots.fill(weight, names_.one(at + module + ".weight"), shape);
-      vector_of(slots, bias, at + module + ".bias", s_.width);
-    };
-    const Shape around{s_.width, s_.width, 3, 3};
-    filter(B::weight, B::bias, "conv", {s_.width, s_.fun.camera, kPatch, kPatch});
-    filter(B::first, B::first_bias, "residual_blocks.0.conv1", around);
-    filter(B::second, B::second_bias, "residual_blocks.0.conv2", around);
-    return block[B::out];
-  }
-  Source join_fun(const Source& hidden, const std::optional<Source>& reference) {
-    using B = WanFunJoin;
-    Block block = graph_.add<B>("embed.fun_join");
-    block.link(B::hidden, hidden);
-    if (s_.fun.camera > 0) block.link(B::camera, embed_camera());
-    if (reference) block.link(B::reference, *reference);
-    return block[B::out];
   }
 
   // What VACE's layers hand on, and how much of it counts.
@@ -373,6 +350,7 @@ class WanBuilder {
   const double eps_;
   Blocks& graph_;
   Source x_, cos_, sin_;
+  std::optional<WanTalk> talk_;
 };
 
 }  // namespace
@@ -384,8 +362,11 @@ void Wan::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of Wan");
   refuse_other_wan(file, *names);
   const WanSizes sizes = read_wan_sizes(file, config, *names);
-  WanBuilder(file, *names, sizes, config, graph).run();
+  const std::vector<ModelPatch> patches = model_patches(config);
+  if (!patches.empty()) check_wan_patches(sizes, patches);
+  WanBuilder(file, *names, sizes, config, graph).run(patches.empty() ? nullptr : &patches.front());
   add_wan_settings(sizes, graph);
+  if (sizes.takes_patches()) add_patched_settings(config, sizes.width, graph);
   if (sizes.may_follow_poses())
     graph.setting("posing_model", (config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record())
                                       .set(kFollowsPoses, value_of(true))

@@ -239,7 +239,7 @@ void WanRope::execute(Context& ctx) {
 
 void WanLayer::execute(Context& ctx) { run_wan_layer(ctx, {}); }
 
-Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead) {
+Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead, const WanLook& look) {
   using B = WanLayer;
   const Tensor x = ctx[B::hidden], given = ctx[B::mod], added = ctx[B::table];
   const Tensor told = added ? ops::add(ctx, given, added.reshape({1, 1, given.size(2)})) : given;
@@ -278,8 +278,9 @@ Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead) {
   Tensor found = look_at(ctx, q, ctx[B::text_kv]);
   if (ctx.has(B::vision_kv) && ctx[B::vision_kv].size(1) > 0)
     found = ops::add(ctx, found, look_at(ctx, q, ctx[B::vision_kv]));
-  const Tensor second = blocks::wide_linear(ctx, blocks::join_heads(found), ctx[B::text_proj],
-                                            ctx[B::text_proj_bias], HEDDLE_ACT_NONE, first);
+  Tensor second = blocks::wide_linear(ctx, blocks::join_heads(found), ctx[B::text_proj],
+                                      ctx[B::text_proj_bias], HEDDLE_ACT_NONE, first);
+  if (look) second = look(own, second);
 
   const Tensor raised = linear(normed(second, 3), B::up, B::up_bias, HEDDLE_ACT_GELU_TANH);
   ctx[B::out] = rows.gated(ctx, second, piece(told, 5, 6), linear(raised, B::down, B::down_bias));

@@ -7,6 +7,8 @@
 // products are in the compute type. Blocks are pure and have no instance; any thread.
 #pragma once
 
+#include <functional>
+
 #include <heddle/node.hpp>
 
 #include "patches.h"
@@ -188,10 +190,14 @@ struct WanPoses {
   Tensor kept = {};
   std::int64_t cell = 0;
 };
+// What a layer's tokens look at behind the text: of their queries, keys, rotated, and values (B, l,
+// 3 D) and of hidden (B, l, D) f32, both of this device, the next hidden.
+using WanLook = std::function<Tensor(const Tensor& own, const Tensor& hidden)>;
 // What the block that runs does of WanLayer, whose ports it has; its tokens' keys, rotated, and
 // values (B, l, 2 D) of this device. lead above 0: of the two rows of mod the first is of so many
 // tokens.
-Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead = 0);
+Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead = 0,
+                     const WanLook& look = {});
 
 // hidden (B, L, D), or behind other tokens, x the latent, for its shape and type -> out (B, C, F,
 // H, W). `leads`: other tokens are behind those of the video, whose row of mod is the first.

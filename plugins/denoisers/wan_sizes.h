@@ -67,6 +67,11 @@ struct WanSizes {
            in_channels < 3 * channels && vace.layers == 0 && animate.adapters == 0 &&
            sound.injectors == 0 && fun.camera == 0 && fun.reference == 0;
   }
+  // Its tokens are those of the video alone, in one stream.
+  bool takes_patches() const {
+    return vace.layers == 0 && animate.adapters == 0 && !animate.follows_poses &&
+           sound.injectors == 0 && fun.reference == 0;
+  }
   // How noisy each frame is.
   bool tells_frames() const { return channels == kChannelsOf22; }
 };

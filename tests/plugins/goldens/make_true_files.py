@@ -35,6 +35,7 @@ import make_sound_encoder_goldens
 import make_wan_animate_goldens
 import make_wan_goldens
 import make_wan_sound_goldens
+import make_wan_talk_goldens
 import make_wan_vace_goldens
 import make_workflow_goldens
 import original_names
@@ -276,6 +277,11 @@ def wan_sound(shapes):
     return shapes | {name: shape for name, shape in shapes_of(model).items() if not name.startswith("model.")}
 
 
+def wan_talk():
+    """InfiniteTalk, a model patch of Wan 2.1. Made on the meta device."""
+    return shapes_of(make_wan_talk_goldens.Patch(layers=40, width=5120, numbers=12 * 768, middle=512, tokens=32, context=768))
+
+
 def wan_files():
     """The transformers of Wan and UMT5, which all of them read, by the publishers' names."""
     small, large, shown = wan(12, 30, 8960), wan(40, 40, 13824), wan(40, 40, 13824, 36)
@@ -300,7 +306,10 @@ def wan_files():
             files[f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"] = scaled(shown, "blocks.")
         followed = wan_fun(wan(40, 40, 13824, 52), 5120, reference=16)
         files[f"wan2.2_fun_control_{noise}_noise_14B_fp8_scaled"] = scaled(followed, "blocks.")
+    files["Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ"] = scaled(seeing, "blocks.")
     files = {f"diffusion_models/{name}": tensors for name, tensors in files.items()}
+    for speakers in ("single", "multi"):
+        files[f"model_patches/wan2.1_infiniteTalk_{speakers}_fp16"] = typed(wan_talk(), "F16")
     files |= wan22()
     text = shapes_of(UMT5EncoderModel(UMT5Config(vocab_size=256384, d_model=4096, d_ff=10240, num_layers=24, num_heads=64, d_kv=64)))
     text.pop("encoder.embed_tokens.weight", None)  # bound to the first one

@@ -26,7 +26,7 @@ from safetensors.torch import save_file
 import seeded_weights
 from name_patterns import compressed
 
-sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samplers"))  # its names are used here, too
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samplers"))
 import window_reference  # noqa: E402
 
 torch.set_grad_enabled(False)
