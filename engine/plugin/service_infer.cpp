@@ -62,6 +62,14 @@ GrownPart grown_part(const heddle_infer& q, std::uint32_t input, std::string_vie
   return {};
 }
 
+// Whether a path leads to one of them, also beside a name that the declared input has for a value
+// ("mode.mask").
+bool is_grown(const heddle_infer& q, std::uint32_t input, std::string_view path) {
+  if (is_grown(q, input)) return true;
+  return input < q.node.inputs.size() && std::holds_alternative<Value>(q.node.inputs[input]) &&
+         !path.empty() && grown_part(q, input, path).binding != nullptr;
+}
+
 const heddle_value* grown_value(heddle_infer* q, std::uint32_t input, std::string_view path) {
   if (path.empty()) {
     const Value names = grown_names(*q, input);
@@ -78,7 +86,7 @@ const heddle_value* grown_value(heddle_infer* q, std::uint32_t input, std::strin
 
 const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path) {
   if (input >= q->node.inputs.size()) return nullptr;
-  if (is_grown(*q, input)) return grown_value(q, input, path);
+  if (is_grown(*q, input, path)) return grown_value(q, input, path);
   // The literal or the spec keeps the part alive.
   if (const auto* literal = std::get_if<Value>(&q->node.inputs[input]))
     return part_of(*literal, path).get();
@@ -90,7 +98,7 @@ const heddle_value* part(heddle_infer* q, std::uint32_t input, const char* path)
 const heddle_value* value(heddle_infer* q, std::uint32_t input) { return part(q, input, ""); }
 
 std::int32_t in(heddle_infer* q, std::uint32_t input, const char* path, heddle_tensor_info* out) {
-  const GrownPart grown = is_grown(*q, input) ? grown_part(*q, input, path) : GrownPart();
+  const GrownPart grown = is_grown(*q, input, path) ? grown_part(*q, input, path) : GrownPart();
   const ValueSpec* spec = grown.binding == nullptr ? spec_of(q, input) : grown.spec(*q);
   if (spec != nullptr) {
     const auto found =

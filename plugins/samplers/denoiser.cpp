@@ -239,9 +239,9 @@ std::vector<Denoiser::Use> Denoiser::uses_of(const Stretch& stretch, std::size_t
 }
 
 Seen Denoiser::operator()(const Tensor& point, double sigma) {
-  const Tensor x = mask_ ? mask_->before(ctx_, point, sigma) : point;
-  Seen seen = see(x, sigma);
-  if (mask_) seen.denoised = mask_->after(ctx_, seen.denoised);
+  const Tensor x = held_.mask ? held_.mask->before(ctx_, point, sigma) : point;
+  Seen seen = see(held_.begin ? held_.begin->in(ctx_, x) : x, sigma);
+  if (held_.mask) seen.denoised = held_.mask->after(ctx_, seen.denoised);
   return seen;
 }
 

@@ -22,6 +22,7 @@
 #include "reference_cache.h"
 #include "sampler_loop.h"
 #include "scoped_conditionings.h"
+#include "video_begin.h"
 
 namespace heddle::samplers {
 
@@ -44,7 +45,8 @@ class Denoiser {
   // Points are pictures and their sound (pair_latent.h). Throws where something is asked for that
   // goes by places of a picture.
   void use_parts(std::vector<Shape> parts);
-  void use_mask(std::optional<NoiseMask> mask) { mask_ = std::move(mask); }
+  void use_mask(std::optional<NoiseMask> mask) { held_.mask = std::move(mask); }
+  void use_begin(std::optional<VideoBegin> begin) { held_.begin = std::move(begin); }
 
   // The next evaluation.
   Seen operator()(const Tensor& point, double sigma);
@@ -116,7 +118,11 @@ class Denoiser {
   ScopedConditionings conditionings_;
   ModelCalls calls_;
   PatchedGuidance patches_;
-  std::optional<NoiseMask> mask_;
+  // What points are held to.
+  struct Held {
+    std::optional<NoiseMask> mask;
+    std::optional<VideoBegin> begin;
+  } held_;
   std::optional<ControlNets> controls_;
   // Nodes that spare work, or ask for more.
   struct Caches {

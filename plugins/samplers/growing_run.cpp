@@ -145,6 +145,10 @@ Sampled sample_growing(Context& ctx, const SampleJob& job) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "latent_image: it has a noise mask, which cannot grow with the picture. Leave out "
                 "SetLatentNoiseMask, or take another sampler.");
+  if (VideoBegin::of(ctx, model_settings(job.guide.model), latent.shape))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the model's first frames are known (WanInfiniteTalkToVideo), and they do not grow "
+                "with the picture. Take another sampler.");
   const Tensor x = beginning_of(ctx, job.noise, latent, run.levels.front(), sampling,
                                 model_settings(job.guide.model), memory)
                        .x;

@@ -3,48 +3,49 @@
 #include <algorithm>
 
 #include <heddle/checked.hpp>
-#include <heddle/joined_model.hpp>
 
 #include "adapter_inputs.h"
 #include "patch_hint.h"
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/patched_model.h"
 #include "plugins/blocks/unet_config.h"
+#include "sample_shapes.h"
 
 namespace heddle::samplers {
 namespace {
 
-constexpr const char* kPatches = "model_patches";
+// A setting of a patch that reads moments of a sound: how many numbers one has.
+constexpr const char* kMomentNumbers = "moment_numbers";
 
 void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: " + why); }
 
-Value appended(const Value& list, const Value& item) {
-  std::vector<Value> items;
-  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
-  items.push_back(item);
-  return list_of(items);
-}
-
 void check_patch(const AppliedPatch& patch, const Value& model) {
-  if (!patch.model.is(HEDDLE_KIND_MODEL)) refuse("it holds no model. Link a ModelPatchLoader.");
-  const Value settings = model_settings(patch.model), drawn = model_settings(model);
-  const std::string family = model_family(model), wanted = settings.get<std::string>("patches", "");
-  if (wanted != family)
-    refuse("this patch (" + model_family(patch.model) + ") is for models of the family '" + wanted +
-           "', and the model is of '" + family + "'. Load a patch that was made for this model.");
-  const auto width = settings.get<std::int64_t>("patch_width", 0),
-             drawn_width = drawn.get<std::int64_t>("patched_width", 0);
-  if (drawn_width == 0 && width != 0)
-    refuse("this model (" + family +
-           ") takes no patches. Leave the patch out, or load a model that takes one.");
-  if (width != drawn_width)
-    refuse("its tokens are " + std::to_string(width) + " wide, those of the model (" + family +
-           ") " + std::to_string(drawn_width) + ". Load a patch that was made for this model.");
+  blocks::check_model_patch(patch.model, model);
+  const Value settings = model_settings(patch.model);
+  if (settings.has(kMomentNumbers))
+    refuse("this patch (" + model_family(patch.model) +
+           ") hears a sound. Link it to WanInfiniteTalkToVideo.");
   check_hint_parts(patch);
   const auto latent = settings.get<std::int64_t>("latent_channels", 0),
              channels = patch.vae.get<std::int64_t>("channels", 0);
   if (channels != 0 && channels != latent)
     refuse("it reads latents of " + std::to_string(latent) + " channels, the autoencoder makes " +
            std::to_string(channels) + ". Link the autoencoder that belongs to the model.");
+}
+
+void add_heard(const AppliedPatch& patch, Record& constants) {
+  constants.set(patch.input(), patch.heard);
+  if (patch.regions) constants.set(patch.regions_input(), patch.regions);
+}
+
+bool tell_heard(const AppliedPatch& patch, Constants& constants) {
+  const auto tell = [&](const std::string& input, const Value& given) {
+    const std::optional<heddle_tensor_info> info = info_of(given);
+    if (info) constants.push_back({input, HEDDLE_F32, shape_of(*info)});
+    return info.has_value();
+  };
+  return tell(patch.input(), patch.heard) &&
+         (!patch.regions || tell(patch.regions_input(), patch.regions));
 }
 
 }  // namespace
@@ -57,7 +58,7 @@ bool AppliedPatch::has_hint_of(const AppliedPatch& other) const {
 
 std::vector<AppliedPatch> patches_applied_to(const Value& model) {
   std::vector<AppliedPatch> patches;
-  const Value list = model_settings(model).field(kPatches);
+  const Value list = model_settings(model).field(blocks::kModelPatches);
   for (std::uint32_t i = 0; i < list.count(); ++i) {
     const Value told = list.item(i);
     patches.push_back({.path = "patch." + std::to_string(i),
@@ -67,7 +68,9 @@ std::vector<AppliedPatch> patches_applied_to(const Value& model) {
                        .mask = told.field("mask"),
                        .vae = told.field("vae"),
                        .start_percent = told.get<double>("start_percent", 0.0),
-                       .end_percent = told.get<double>("end_percent", 1.0)});
+                       .end_percent = told.get<double>("end_percent", 1.0),
+                       .heard = told.field("heard"),
+                       .regions = told.field("regions")});
   }
   const Value adapters = model_settings(model).field("adapters");
   for (std::uint32_t i = 0; i < adapters.count(); ++i) {
@@ -93,31 +96,14 @@ bool reads_patches(const Value& model) {
 
 Value with_model_patch(const Value& model, const AppliedPatch& patch, double strength) {
   check_patch(patch, model);
-  const Value settings = model_settings(model), before = settings.field(kPatches);
-  const std::string prefix = "model_patch." + std::to_string(before.count()) + ".";
-  const Checkpoint file = model_checkpoint(patch.model);
-  const Value built_of = settings.field("patched_config");
-  const Value config =
-      Record(built_of)
-          .set(kPatches, appended(built_of.field(kPatches), Record()
-                                                                .set("prefix", value_of(prefix))
-                                                                .set("file", value_of(file.path()))
-                                                                .set("strength", value_of(strength))
-                                                                .value()))
-          .value();
   Record record;
-  record.set("model", patch.model)
-      .set("vae", patch.vae)
+  record.set("vae", patch.vae)
       .set("start_percent", value_of(patch.start_percent))
       .set("end_percent", value_of(patch.end_percent));
   if (patch.image) record.set("image", patch.image);
   if (patch.inpainted) record.set("inpaint_image", patch.inpainted);
   if (patch.mask) record.set("mask", patch.mask);
-  return with_settings(joined_model(model, file, prefix, config),
-                       Record(settings)
-                           .set("patched_config", config)
-                           .set(kPatches, appended(before, record.value()))
-                           .value());
+  return blocks::with_patch_joined(model, patch.model, strength, record);
 }
 
 void refuse_with_patches(bool has_windows, bool has_pairs) {
@@ -148,6 +134,8 @@ Value PatchHints::added(const Value& constants, const Value& model, const NoiseL
     if (!patch.reads() || !patch.works_at(levels, sigma)) continue;
     if (patch.adapter)
       add_adapter(ctx_, all, patch.path, patch.adapter, model, point, is_negative);
+    else if (patch.heard)
+      add_heard(patch, all);
     else
       all.set(patch.input(), value_of(hint(patch, model, point)));
   }
@@ -162,6 +150,10 @@ bool tell_patches(Constants& constants, std::vector<ToldCall>& calls, const Valu
     if (!patch.reads() || !patch.works_at(levels, sigma)) continue;
     if (patch.adapter) {
       if (!tell_adapter(constants, patch.path, patch.adapter, model, point)) return false;
+      continue;
+    }
+    if (patch.heard) {
+      if (!tell_heard(patch, constants)) return false;
       continue;
     }
     const std::optional<PatchShapes> shapes = patch_shapes(patch, cells, point.front());

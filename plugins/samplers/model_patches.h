@@ -25,13 +25,17 @@ struct AppliedPatch {
   double start_percent = 0.0, end_percent = 1.0;
   // Of an IP-Adapter: what the model carries of it (heddle/diffusion/values.h). It has no hint.
   Value adapter = {};
+  // Of a patch that hears a sound, which has no hint and is always at work: what it reads as such,
+  // and where two speakers are. Tensors in host memory, or what is told of them; or empty.
+  Value heard = {}, regions = {};
 
   bool reads() const { return bool(model) || bool(adapter); }
   std::string input() const { return path + ".hint"; }  // of the model
+  std::string regions_input() const { return path + ".regions"; }
   // Its blocks, and the values that its hint is made of, are the very same.
   bool has_hint_of(const AppliedPatch& other) const;
   bool works_at(const NoiseLevels& levels, double sigma) const {
-    return range_between(levels, start_percent, end_percent).holds(sigma);
+    return bool(heard) || range_between(levels, start_percent, end_percent).holds(sigma);
   }
 };
 // In the order in which they were applied.

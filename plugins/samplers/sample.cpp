@@ -17,6 +17,7 @@
 #include "random.h"
 #include "run_plan.h"
 #include "sampler_loop.h"
+#include "video_begin.h"
 #include "window_tensors.h"
 
 namespace heddle::samplers {
@@ -245,6 +246,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   if (!latent.parts.empty()) denoiser.use_parts(latent.parts);
   denoiser.show(shown.value(), job.noise.seed);
   denoiser.use_mask(std::move(mask));
+  const std::optional<VideoBegin> begin = VideoBegin::of(ctx, settings, latent.shape);
+  denoiser.use_begin(begin);
   denoiser.open(run.steps);
   NoiseSource draws = asks(HEDDLE_SAMPLER_BROWNIAN)
                           ? NoiseSource(ctx, latent.shape, job.noise.seed, run.levels)
@@ -258,7 +261,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
     steps.follow_attempts(sampler, run);
   else
     steps.follow(run.steps);
-  const Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);
+  Tensor result = or_zeros(ctx, sum_of(ctx, {{run.end_scale, loop.result()}}), latent.shape);
+  if (begin && begin->stays()) result = begin->in(ctx, result);
   const Value end = with_samples(ctx, latent, result);
   return {end, loop.last_denoised() ? with_samples(ctx, latent, loop.last_denoised()) : end};
 }

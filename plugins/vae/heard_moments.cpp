@@ -7,17 +7,12 @@
 
 #include <heddle/host_memory.hpp>
 
+#include "plugins/vae/sound_steps.h"
+
 namespace heddle::vae {
 namespace {
 
-constexpr double kStatesOfSecond = 50, kSteppedOfSecond = 30, kFramesOfSecond = 16;
-constexpr const char* kAllStates = "encoded_audio_all_layers";
-constexpr std::size_t kStateAxes = 4;
-
-// Of 50 states a second 30.
-std::int64_t stepped_count(std::int64_t states) {
-  return std::int64_t(double(states) / kStatesOfSecond * kSteppedOfSecond);
-}
+constexpr double kSteppedOfSecond = 30, kFramesOfSecond = 16;
 
 // The moments of whole parts that a sound of so many steps takes.
 std::int64_t moments_of(std::int64_t steps, std::int64_t part) {
@@ -30,26 +25,16 @@ std::int64_t step_at(std::int64_t moment) {
   return std::int64_t(std::nearbyint(double(moment) / kFramesOfSecond * kSteppedOfSecond));
 }
 
-// A step between two states, counted in f32 as PyTorch does: its first and its last are theirs.
-struct StepPlace {
-  std::int64_t from, to;
-  float share;  // of the second
-};
-StepPlace step_place(std::int64_t step, std::int64_t steps, std::int64_t states) {
-  const float each = steps > 1 ? float(states - 1) / float(steps - 1) : 0.0f,
-              at = each * float(step);
-  const std::int64_t from = std::min(std::int64_t(at), states - 1);
-  return {from, std::min(from + 1, states - 1), std::clamp(at - float(from), 0.0f, 1.0f)};
-}
-
 }  // namespace
 
 bool is_heard(std::int64_t states, const MomentRange& part) {
-  return part.first < moments_of(stepped_count(states), part.count);
+  return part.first < moments_of(stepped_count(states, kSteppedOfSecond), part.count);
 }
 
 Shape moments_shape(const Shape& states, const MomentRange& part) {
-  if (states.size() != kStateAxes || states[1] != 1 || stepped_count(states[2]) < 1) return {};
+  if (states.size() != kStateAxes || states[1] != 1 ||
+      stepped_count(states[2], kSteppedOfSecond) < 1)
+    return {};
   return {1, states[0], states[3], part.count};
 }
 
@@ -70,7 +55,7 @@ Tensor heard_moments(Context& ctx, const Value& heard, const MomentRange& part, 
   std::fill_n(to, made.count(), 0.0f);
   if (none) return made;
   const std::int64_t layers = shape[1], numbers = shape[2], states = all.size(2),
-                     steps = stepped_count(states);
+                     steps = stepped_count(states, kSteppedOfSecond);
   // It may be on a device.
   HostMemory memory(ctx);
   std::pmr::vector<float> floats(std::size_t(all.count()), &memory);
@@ -83,9 +68,7 @@ Tensor heard_moments(Context& ctx, const Value& heard, const MomentRange& part, 
     for (std::int64_t layer = 0; layer < layers; ++layer) {
       const float* const from = floats.data() + layer * states * numbers;
       for (std::int64_t k = 0; k < numbers; ++k)
-        to[(layer * numbers + k) * part.count + i] =
-            (1 - place.share) * from[place.from * numbers + k] +
-            place.share * from[place.to * numbers + k];
+        to[(layer * numbers + k) * part.count + i] = place.of(from, numbers, k);
     }
   }
   return made;

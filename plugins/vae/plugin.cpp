@@ -29,6 +29,7 @@
 #include "plugins/vae/wan_fun_nodes.h"
 #include "plugins/vae/wan_nodes.h"
 #include "plugins/vae/wan_sound_nodes.h"
+#include "plugins/vae/wan_talk_node.h"
 #include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
 #include "vocoder.h"
@@ -68,7 +69,7 @@ HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEnco
               LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
               WanFunControlToVideo, WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo,
               Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo,
-              WanSoundImageToVideoExtend, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
-              HunyuanVideo15SuperResolution, VaeBench, VaeModules)
+              WanSoundImageToVideoExtend, WanInfiniteTalkToVideo, Wan22ImageToVideoLatent,
+              HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -104,7 +104,12 @@
  *                 a record: what it was built of. model_patches, a list of records, optional: those
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
  *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
- *                 anew), each optional; start_percent, end_percent (floats)
+ *                 anew), each optional; start_percent, end_percent (floats). Of a patch that hears
+ *                 a sound in their place heard (P, M, N), which is its hint, and for the input
+ *                 "patch.<n>.regions" of two speakers regions (2, S + 1), both f32 in host memory;
+ *                 begin (1, C, n, h, w) f32, in the autoencoder's units: the video's first frames,
+ *                 which the model sees whatever the sampler has there; begin_stays (bool): they
+ *                 stand in the result, too
  *   adapted_blocks  int, optional: it takes IP-Adapters, for so many blocks of transformers,
  *                 and has patched_config as above; adapted_places, a text: where these are, a
  *                 letter each: on the way down (i), in the middle (m), on the way up (o).
@@ -211,7 +216,9 @@
  * MODEL_PATCH   record: model (MODEL): its part that makes "tokens" of a "hint". Settings of its
  *               model: patches (text: the family of models that take it); patch_width,
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
- *               more: with a mask behind it; that and once more so many: with another picture, too
+ *               more: with a mask behind it; that and once more so many: with another picture, too.
+ *               Of one that hears a sound in place of the last two moment_numbers (int): N of
+ *               moments (P, M, N) of P speakers
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "ltxv", "qwen_image",
  *                 "z_image", "flux2", "lumina2": what the encoders' outputs are for

@@ -1,0 +1,56 @@
+#include "plugins/blocks/patched_model.h"
+
+#include <heddle/joined_model.hpp>
+
+namespace heddle::blocks {
+namespace {
+
+void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: " + why); }
+
+Value appended(const Value& list, const Value& item) {
+  std::vector<Value> items;
+  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
+  items.push_back(item);
+  return list_of(items);
+}
+
+}  // namespace
+
+void check_model_patch(const Value& patch, const Value& model) {
+  if (!patch.is(HEDDLE_KIND_MODEL)) refuse("it holds no model. Link a ModelPatchLoader.");
+  const Value settings = model_settings(patch), drawn = model_settings(model);
+  const std::string family = model_family(model), wanted = settings.get<std::string>("patches", "");
+  if (wanted != family)
+    refuse("this patch (" + model_family(patch) + ") is for models of the family '" + wanted +
+           "', and the model is of '" + family + "'. Load a patch that was made for this model.");
+  const auto width = settings.get<std::int64_t>("patch_width", 0),
+             drawn_width = drawn.get<std::int64_t>("patched_width", 0);
+  if (drawn_width == 0 && width != 0)
+    refuse("this model (" + family +
+           ") takes no patches. Leave the patch out, or load a model that takes one.");
+  if (width != drawn_width)
+    refuse("its tokens are " + std::to_string(width) + " wide, those of the model (" + family +
+           ") " + std::to_string(drawn_width) + ". Load a patch that was made for this model.");
+}
+
+Value with_patch_joined(const Value& model, const Value& patch, double strength, Record given) {
+  const Value settings = model_settings(model), before = settings.field(kModelPatches);
+  const std::string prefix = "model_patch." + std::to_string(before.count()) + ".";
+  const Checkpoint file = model_checkpoint(patch);
+  const Value built_of = settings.field("patched_config");
+  const Value told = Record()
+                         .set("prefix", value_of(prefix))
+                         .set("file", value_of(file.path()))
+                         .set("strength", value_of(strength))
+                         .value();
+  const Value config =
+      Record(built_of).set(kModelPatches, appended(built_of.field(kModelPatches), told)).value();
+  given.set("model", patch);
+  return with_settings(joined_model(model, file, prefix, config),
+                       Record(settings)
+                           .set("patched_config", config)
+                           .set(kModelPatches, appended(before, given.value()))
+                           .value());
+}
+
+}  // namespace heddle::blocks
