@@ -32,21 +32,25 @@ MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3"}
 SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
 
 
-def png(width, height):
-    """Grey, as a PNG."""
+def png_of(width, height, kind, rows):
+    """A PNG of 8 bits; kind: of its colours."""
 
-    def chunk(kind, data):
-        body = kind + data
+    def chunk(name, data):
+        body = name + data
         return len(data).to_bytes(4, "big") + body + zlib.crc32(body).to_bytes(4, "big")
 
     size = width.to_bytes(4, "big") + height.to_bytes(4, "big")
-    rows = (b"\0" + b"\x80" * (3 * width)) * height
     return (
         b"\x89PNG\r\n\x1a\n"
-        + chunk(b"IHDR", size + b"\x08\x02\0\0\0")
+        + chunk(b"IHDR", size + bytes([8, kind, 0, 0, 0]))
         + chunk(b"IDAT", zlib.compress(rows))
         + chunk(b"IEND", b"")
     )
+
+
+def png(width, height):
+    """Grey, as a PNG."""
+    return png_of(width, height, 2, (b"\0" + b"\x80" * (3 * width)) * height)
 
 
 def make(folder, name, root):

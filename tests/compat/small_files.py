@@ -41,6 +41,10 @@ CLIP_L = {768: 64, 3072: 128}
 GEMMA = {3840: 256, 4096: 512, 2048: 256, 15360: 256}
 LTXV = {2048: 128, 8192: 256, 12288: 768, 4096: TEXT}
 GEMMA_LAYERS = 4
+HEARD_LAYERS, HEARD = 2, 128  # of encoders of sound
+WAV2VEC2 = {512: 32, 1024: HEARD, 4096: 160, 768: HEARD, 48: 64, 3072: 160}
+WAN_SOUND = WAN | {25: HEARD_LAYERS + 1, 1024: HEARD, 2560: 2 * SEEN, 10240: 512}
+TALK = {46080: 5 * HEARD_LAYERS * HEARD, 73728: 8 * HEARD_LAYERS * HEARD, 512: 64, 24576: 1024, 768: 32, 5120: 256, 10240: 512}
 
 
 def small(tensors, sizes, layers=()):
@@ -131,13 +135,18 @@ def lora(tensors, prefix="diffusion_model.", cut="", rank=4, inside=r"blocks\.\d
     return out
 
 
-def wan(file, layers=(("blocks", 4), ("vace_blocks", 2))):
-    out = small(FILES[f"diffusion_models/{file}"](), WAN, layers)
+def wan(file, layers=(("blocks", 4), ("vace_blocks", 2)), sizes=None):
+    out = small(FILES[f"diffusion_models/{file}"](), sizes or WAN, layers)
     camera = "control_adapter.conv.weight"
     if camera in out:  # 6 numbers of a camera in 16 x 16 pixels, not a width
         dtype, (rows, _, *side) = out[camera]
         out[camera] = (dtype, (rows, 1536, *side))
     return out
+
+
+def wan_sound():
+    """Its first two looks at a sound are behind layers 0 and 4."""
+    return wan("wan2.2_s2v_14B_fp8_scaled", (("blocks", 5), ("injector", 2), ("injector_adain_layers", 2)), WAN_SOUND)
 
 
 def umt5(file):
@@ -267,6 +276,7 @@ for name in (
     "wan2.1_t2v_14B_fp8_scaled",
     "wan2.1_i2v_480p_14B_fp16",
     "wan2.1_i2v_720p_14B_fp16",
+    "Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ",
     "wan2.1_flf2v_720p_14B_fp16",
     "wan2.1_vace_1.3B_fp16",
     "wan2.1_vace_14B_fp16",
@@ -282,6 +292,13 @@ for name in (
     add(f"diffusion_models/{name}", lambda name=name: wan(name))
 for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
     add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
+add("diffusion_models/wan2.2_s2v_14B_fp8_scaled", wan_sound)
+for name in ("single", "multi"):
+    at = f"model_patches/wan2.1_infiniteTalk_{name}_fp16"
+    add(at, lambda at=at: small(FILES[at](), TALK, (("blocks", 4),)))
+for name in ("wav2vec2_large_english_fp16", "wav2vec2-chinese-base_fp16"):
+    at = f"audio_encoders/{name}"
+    add(at, lambda at=at: small(FILES[at](), WAV2VEC2, (("encoder.layers", HEARD_LAYERS),)))
 for name in ("umt5_xxl_fp8_e4m3fn_scaled", "umt5_xxl_fp16"):
     add(f"text_encoders/{name}", lambda name=name: umt5(name))
 for name in ("wan_2.1_vae", "Wan2_1_VAE_bf16", "wan_alpha_2.1_vae_rgb_channel", "wan_alpha_2.1_vae_alpha_channel"):

@@ -17,6 +17,7 @@ files and outputs there.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -61,6 +62,8 @@ TITLES = {
     "duration": 1,
 }
 LITERALS = ("PrimitiveInt", "PrimitiveFloat")
+# What is painted where a Painter has nothing: a half of a picture each, in turn.
+PAINTED = ("painted_left.png", "painted_right.png")
 
 
 SIDES = re.compile(r"width|height|edge|size|pixels")
@@ -70,8 +73,10 @@ def small_values(nodes):
     """What is to be set: {(node, input): value}."""
     # LTX's models draw half a picture first, in cells of 32 pixels.
     large = any("LTXV" in node["class_type"] for node in nodes.values())
-    made = {}
+    made, painted = {}, itertools.cycle(PAINTED)
     for key, node in nodes.items():
+        if node["class_type"] == "Painter" and node.get("inputs", {}).get("mask") == "":
+            made[key, "mask"] = next(painted)
         kind, inputs = node["class_type"], node.get("inputs", {})
         if kind in LITERALS:
             title = node.get("_meta", {}).get("title", "").lower()
@@ -92,10 +97,19 @@ def small_values(nodes):
             if isinstance(value, (int, float)) and value > SMALL[name]:
                 made[source] = SMALL[name]
     for (key, name), value in made.items():
+        if isinstance(value, str):
+            continue
         title = nodes[key].get("_meta", {}).get("title", "").lower()
         if not large and SIDES.search(title if name == "value" else name):
             made[key, name] = value / 4 if "pixels" in name else value // 2
     return made
+
+
+def add_paintings(root):
+    """Black, where there is anything."""
+    side = 64
+    for name, row in zip(PAINTED, (b"\0\0\0\xff" * (side // 2) + bytes(2 * side), bytes(2 * side) + b"\0\0\0\xff" * (side // 2))):
+        (root / "input" / name).write_bytes(plan_headers.png_of(side, side, 6, (b"\0" + row) * side))
 
 
 def add_input(root, name):
@@ -248,6 +262,7 @@ def main():
         for name in ("models", "input"):
             (root / name).mkdir(parents=True, exist_ok=True)
         small_files.write_tokenizers(root / "models")
+        add_paintings(root)
         runner = Runner(heddle, root, given)
         for path in paths:
             for form, verdict, note in runner.judge(path):
