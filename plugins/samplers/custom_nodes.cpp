@@ -32,6 +32,15 @@ std::optional<Sigmas> known_sigmas(const std::optional<Tensor>& tensor) {
   return Sigmas(from, from + tensor->count());
 }
 
+// The same as infer() of a scheduler told them.
+std::optional<Sigmas> told_sigmas(const Value& told) {
+  if (!told.is(HEDDLE_KIND_LIST)) return {};
+  Sigmas levels;
+  for (std::uint32_t i = 0; i < told.count(); ++i)
+    levels.push_back(float(told.item(i).as<double>()));
+  return levels;
+}
+
 // A run in which the picture grows: a call of the model for every size.
 template <class Node>
 void infer_growing(Infer& question, JobShapes job) {
@@ -61,6 +70,7 @@ void infer_custom(Infer& question, JobShapes job) {
   tell_latent(question, Node::latent_image, job);
   if (!choice) return;  // the picture may grow
   job.sigmas = known_sigmas(question[Node::sigmas]);
+  if (!job.sigmas) job.sigmas = told_sigmas(question.part(Node::sigmas, kToldLevels));
   if (job.sampler && job.sampler->growth) return infer_growing<Node>(question, std::move(job));
   infer_latent(question, Node::latent_image, Node::output, *shape, job.parts);
   infer_latent(question, Node::latent_image, Node::denoised, *shape, job.parts);

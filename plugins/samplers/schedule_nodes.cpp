@@ -47,6 +47,28 @@ void BasicScheduler::execute(Context& ctx) {
       made(ctx, [&] { return basic_sigmas(whole, steps_of<BasicScheduler>(ctx), ctx[denoise]); });
 }
 
+// Of a model that only infer() knows.
+void BasicScheduler::infer(Infer& question) {
+  const Value from = question.part(model, "");
+  const auto name = question[scheduler];
+  const auto count = question[steps];
+  const auto part = question[denoise];
+  if (!from.is(HEDDLE_KIND_MODEL) || !name || !count || !part) return;
+  try {
+    const ModelSampling sampling = model_sampling(from);
+    const Sigmas levels = with_user_errors([&] {
+      return basic_sigmas(schedule_named(*name, sampling), checked_cast<int>(*count, "steps"),
+                          *part);
+    });
+    std::vector<Value> told;
+    for (const float level : levels) told.push_back(value_of(double(level)));
+    question.known(sigmas, kToldLevels, list_of(told));
+    question.out(sigmas, "", HEDDLE_F32, {std::int64_t(levels.size())});
+  } catch (const Error&) {
+    // The run says it, with the node's name.
+  }
+}
+
 void BetaSamplingScheduler::execute(Context& ctx) {
   const ModelSampling sampling = model_sampling(ctx[model]);
   ctx[sigmas] = made(ctx, [&] {

@@ -28,6 +28,7 @@ struct BasicScheduler {
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
   static constexpr auto ports = heddle::ports(model, scheduler, steps, denoise, sigmas);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 struct BetaSamplingScheduler {

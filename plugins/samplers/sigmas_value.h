@@ -9,6 +9,9 @@
 
 namespace heddle::samplers {
 
+// The part of SIGMAS where infer() tells their numbers, a list.
+inline constexpr const char* kToldLevels = "levels";
+
 inline Sigmas sigmas_of(Context& ctx, const Tensor& tensor) {
   if (tensor.rank() != 1 || tensor.dtype() != HEDDLE_F32)
     throw Error(HEDDLE_INVALID_ARGUMENT,

@@ -68,7 +68,7 @@ struct WanSoundNodes : PlacedFixture {
                std::to_string(seed), R"(, "steps": 3, "cfg": 3.0, "sampler_name": "euler",
         "scheduler": "simple", "positive": [")",
                of, R"(", 0], "negative": [")", of, R"(", 1], "latent_image": [")", of,
-               R"(", 2], "denoise": 1.0)", hints, "}}");
+               R"(", 2], "denoise": 1.0})", hints, "}");
   }
   // One part, or two of which the second goes on from the first.
   static std::string drawn(const std::string& nodes, const std::string& hints = "") {

@@ -190,6 +190,26 @@ BOOST_AUTO_TEST_CASE(speakers_are_told_before_a_run) {
   }
 }
 
+// The levels of a model that is not there yet.
+BOOST_AUTO_TEST_CASE(a_schedule_of_a_model_that_speaks_is_told_before_a_run) {
+  heddle::Engine::Data told(options_for({"cpu:0"}));
+  check_inference(
+      told,
+      known(
+          cat("{", nodes(), both(),
+              node_of("levels", "BasicScheduler",
+                      R"("model": ["node", 0], "scheduler": "simple", "steps": 3, "denoise": 1.0)"),
+              node_of("guider", "CFGGuider",
+                      R"("model": ["node", 0], "positive": ["node", 1], "negative": ["node", 2],
+                        "cfg": 3.0)"),
+              node_of("noise", "RandomNoise", R"("noise_seed": 8)"),
+              node_of("method", "KSamplerSelect", R"("sampler_name": "euler")"),
+              node_of("out", "SamplerCustomAdvanced",
+                      R"("noise": ["noise", 0], "guider": ["guider", 0], "sampler":
+                        ["method", 0], "sigmas": ["levels", 0], "latent_image": ["node", 3])"),
+              ", ", kLook, "}")));
+}
+
 BOOST_AUTO_TEST_CASE(what_does_not_go_together_is_said_of_speakers) {
   const auto changed = [](std::string flow, const std::string& from, const std::string& to) {
     BOOST_TEST_REQUIRE(flow.find(from) != std::string::npos, from);
