@@ -10,6 +10,7 @@
 #include "engine/device/sharing.h"
 #include "engine/isolate/isolated_plugin.h"
 #include "engine/isolate/python_packs.h"
+#include "heddle/abi/front_end.h"
 
 namespace heddle::engine {
 
@@ -125,6 +126,8 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<fs::path>& fi
     return as_plugin(plugin, file, std::move(nodes));
   };
 }
+
+static_assert((kNodeMayUseDevices & (HEDDLE_NODE_INTERMEDIATE_OUTPUT | HEDDLE_NODE_DEV_ONLY)) == 0);
 
 void place_isolated_nodes(const Catalog& catalog, const std::vector<RunDevice>& devices) {
   std::vector<NodeTypeRef> types;

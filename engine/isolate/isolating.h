@@ -21,8 +21,9 @@ OpenPlugin isolating(const Isolation& isolation, const std::vector<std::filesyst
                      const FolderLayout& folders);
 
 // In the flags of a node of an isolated plugin that does not want the host: it has it until its
-// devices are found to share memory with workers.
-inline constexpr std::uint32_t kNodeMayUseDevices = 1u << 31;
+// devices are found to share memory with workers. The last two bits are those of front ends
+// (heddle/abi/front_end.h).
+inline constexpr std::uint32_t kNodeMayUseDevices = 1u << 29;
 
 // When the devices are open, and before anything is bound: where each of them shares its memory
 // with workers, such nodes are placed as any others.
