@@ -13,7 +13,7 @@ inline constexpr const char* kSchedules[] = {"standard_static", "standard_unifor
 inline constexpr const char* kFuses[] = {"pyramid", "relative", "flat", "overlap-linear", nullptr};
 inline constexpr Widget kPlaces{.extra = R"({"default": "", "multiline": false})"};
 // Without a greatest number for people.
-constexpr Widget whole(double number, double least, double step = 1,
+constexpr Widget whole(double number, double least, double step = 0,
                        const char* extra = R"({"max": null})") {
   return {.number = number, .min = least, .max = 1e12, .step = step, .extra = extra};
 }
@@ -32,7 +32,7 @@ constexpr Input<std::string> fuse() {
   return {"fuse_method", choice(kFuses, R"({"default": "pyramid"})")};
 }
 constexpr Input<std::int64_t> stride() {
-  return {"context_stride", whole(1, 1, 1, R"({"max": null, "advanced": true})")};
+  return {"context_stride", whole(1, 1, 0, R"({"max": null, "advanced": true})")};
 }
 constexpr Input<bool> closed_loop() {
   return {"closed_loop", Widget{.extra = R"({"advanced": true})"}};
