@@ -25,7 +25,7 @@ from control_references import centre_cropped
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
-CHANNELS = 8
+CHANNELS = 16
 
 
 class Causal(nn.Module):

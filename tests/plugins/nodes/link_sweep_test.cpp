@@ -115,9 +115,13 @@ struct SweepFixture {
   // What the input is given where it is not the swept one; nothing: its default.
   std::optional<std::string> small_value(const engine::NodeType& type, const heddle_port& port) {
     if ((port.flags & HEDDLE_PORT_HIDDEN) != 0) return std::nullopt;
+    // Of those before a part there have to be more than there are pictures here.
+    if (port.name == std::string_view("previous_frames")) return std::nullopt;
     const bool is_shown =
         port.type == std::string_view("IMAGE") || port.type == std::string_view("AUDIO");
     if (is_shown && refuses_what_is_shown(type.name())) return std::nullopt;
+    // Its pictures are for an autoencoder of cells of 16 pixels.
+    if (is_shown && type.name() == "HunyuanVideo15SuperResolution") return std::nullopt;
     if (port.widget != nullptr) {
       if (auto literal = small_literal(port.name)) {
         const heddle_widget& widget = *port.widget;
@@ -157,6 +161,7 @@ struct SweepFixture {
     if (port.type == std::string_view("VAE") && takes_sound_autoencoders(type.name()))
       return kSoundVae;
     if (const char* link = clip_link(type.name(), port.type)) return link;
+    if (const char* link = talk_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.

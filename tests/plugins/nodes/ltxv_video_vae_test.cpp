@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(a_resized_latent_of_hunyuan_video_is_made_sharper) {
   BOOST_TEST_MESSAGE("relative error " << error);
   BOOST_TEST(error < 1e-5, "relative error " << error);
   // A side that follows from the other, at least 64; both 0 change nothing.
-  BOOST_TEST(drawn("0", "80").size() == std::size_t(2 * 8 * 3 * 5 * 6));
+  BOOST_TEST(drawn("0", "80").size() == std::size_t(2 * 16 * 3 * 5 * 6));
   BOOST_TEST((drawn("0", "0") == TensorFile{file}.floats("node.samples")));
   const std::string refusal =
       engine_refusal([&] { run_whole(flow("plain", "160", "96"), {"out.LATENT"}); });

@@ -46,6 +46,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"STYLE_MODEL", R"(["style", 0])"},
     {"CONTROL_NET", R"(["net", 0])"},
     {"UPSCALE_MODEL", R"(["larger", 0])"},
+    {"LATENT_UPSCALE_MODEL", R"(["sharper", 0])"},
     {"MODEL_PATCH", R"(["patch", 0])"},
     {"IPADAPTER", R"(["adapter", 0])"},
     {"EMBEDS", R"(["embeds", 0])"},
@@ -69,7 +70,8 @@ inline const char* clip_link(std::string_view type, std::string_view port) {
 
 // Classes that take nothing but the latent of a video.
 inline bool takes_video_latents(std::string_view type) {
-  return type == "NormalizeVideoLatentStart" || type == "ReplaceVideoLatentFrames";
+  return type == "NormalizeVideoLatentStart" || type == "ReplaceVideoLatentFrames" ||
+         type == "HunyuanVideo15LatentUpscaleWithModel" || type == "HunyuanVideo15SuperResolution";
 }
 inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 
@@ -90,7 +92,8 @@ inline bool takes_video_autoencoders(std::string_view type) {
 }
 // Classes that take nothing but the autoencoder of Wan 2.1.
 inline bool takes_wan_autoencoders(std::string_view type) {
-  return type == "WanVaceToVideo" || type == "WanAnimateToVideo";
+  return type == "WanVaceToVideo" || type == "WanAnimateToVideo" ||
+         type == "WanInfiniteTalkToVideo" || type.starts_with("WanSoundImageToVideo");
 }
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 // Classes that take nothing but an autoencoder of sound.
@@ -106,6 +109,14 @@ inline constexpr const char* kMinimaxModel = R"(["minimax", 0])";
 inline bool refuses_what_is_shown(std::string_view type) {
   return type == "MiniMaxH3ImageToVideo" || type == "MiniMaxH3AddGuide" ||
          type == "MiniMaxH3ReferenceToVideo";
+}
+
+// What a class takes that hears speakers; null: others, and other ports.
+inline const char* talk_link(std::string_view type, std::string_view port) {
+  if (type != "WanInfiniteTalkToVideo") return nullptr;
+  if (port == "MODEL") return R"(["talking", 0])";
+  if (port == "MODEL_PATCH") return R"(["talk", 0])";
+  return port == "AUDIO_ENCODER_OUTPUT" ? R"(["talk_heard", 0])" : nullptr;
 }
 
 // Classes that change nothing but a UNet.
@@ -149,6 +160,7 @@ inline std::string provider_nodes() {
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
     "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
     "larger": {"class_type": "UpscaleModelLoader", "inputs": {"model_name": "larger.safetensors"}},
+    "sharper": {"class_type": "LatentUpscaleModelLoader", "inputs": {"model_name": "sharper.safetensors"}},
     "unet_1": {"class_type": "UNETLoader", "inputs": {"unet_name": "unet_1.safetensors", "weight_dtype": "default"}},
     "unet_xl": {"class_type": "UNETLoader", "inputs": {"unet_name": "unet_xl.safetensors", "weight_dtype": "default"}},
     "clip_tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "CLIP-ViT-H-14-s32B-b79K.safetensors"}},
@@ -157,6 +169,8 @@ inline std::string provider_nodes() {
     "adapter_xl": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "xl.safetensors"}},
     "embeds": {"class_type": "IPAdapterEncoder", "inputs": {"ipadapter": ["adapter", 0], "image": ["pictures", 0], "clip_vision": ["clip_tower", 0], "weight": 1.0}},
     "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
+    "talking": {"class_type": "UNETLoader", "inputs": {"unet_name": "talking.safetensors", "weight_dtype": "default"}},
+    "talk": {"class_type": "ModelPatchLoader", "inputs": {"name": "talk.safetensors"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
          NodeFixture::conditioning("one");
@@ -167,7 +181,9 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}},
     "hearing": {"class_type": "AudioEncoderLoader", "inputs": {"audio_encoder_name": "ear.safetensors"}},
-    "heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["hearing", 0], "audio": ["sound", 0]}})";
+    "heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["hearing", 0], "audio": ["sound", 0]}},
+    "talk_ear": {"class_type": "AudioEncoderLoader", "inputs": {"audio_encoder_name": "talk.safetensors"}},
+    "talk_heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["talk_ear", 0], "audio": ["sound", 0]}})";
 
 // The files of the nodes above that read one, but for "unet" and "pipe".
 inline void write_vision_models(const std::filesystem::path& models) {
@@ -179,6 +195,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"redux", "redux", "style_models/style.safetensors"},
         File{"control", "flux_plain", "controlnet/net.safetensors"},
         File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
+        File{"hunyuan15_upsamplers", "to_720", "latent_upscale_models/sharper.safetensors"},
         File{"patches", "alone", "model_patches/patch.safetensors"},
         File{"patches", "z_image", "diffusion_models/patched.safetensors"},
         File{"workflows", "z_image.vae", "vae/patched.safetensors"},
@@ -186,6 +203,9 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
         File{"minimax", "whole", "diffusion_models/minimax.safetensors"},
         File{"sound_encoders", "stable", "audio_encoders/ear.safetensors"},
+        File{"sound_encoders", "plain", "audio_encoders/talk.safetensors"},
+        File{"wan_talk_nodes", "flow", "diffusion_models/talking.safetensors"},
+        File{"wan_talk_nodes", "patch", "model_patches/talk.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},
