@@ -121,9 +121,10 @@ std::string RemoteCall::whose() const {
 void RemoteCall::gone_wild(const Error& what) {
   const Error error(Code::internal,
                     cat(whose(), "is broken, so its worker was ended: ", what.what()));
-  const WorkerProcess::Ending ending = worker_->end(true, error);
+  const WorkerProcess::Ending ending =
+      worker_->end(true, WorkerProcess::Failure{error.code(), error.what()});
   // What the worker had was taken from it as another call failed: then this is no fault of its own.
-  if (ending.because && ending.because->what() != std::string_view(error.what())) lost(false);
+  if (ending.because && ending.because->message != error.what()) lost(false);
   throw error;
 }
 
@@ -132,15 +133,15 @@ void RemoteCall::lost(bool hangs) {
     const Error error(Code::internal,
                       cat(whose(), "has not ended within ", of_.most_seconds,
                           " s (--isolate-timeout), so its worker was ended. Other runs go on"));
-    worker_->end(true, error);
+    worker_->end(true, WorkerProcess::Failure{error.code(), error.what()});
     throw error;
   }
   const WorkerProcess::Ending ending = worker_->end(false);
   // Whichever of the calls the run hears of first: it is told what has failed, in the same code.
   if (ending.because)
     throw Error(
-        ending.because->code(),
-        cat(whose(), "lost its worker, as another call there failed: ", ending.because->what()));
+        ending.because->code,
+        cat(whose(), "lost its worker, as another call there failed: ", ending.because->message));
   throw Error(Code::internal, cat(whose(), "crashed: its worker ", ending.how,
                                   ". Other runs go on, and the next call starts another worker"));
 }
@@ -196,8 +197,9 @@ void RemoteCall::finish(const std::string& result, F&& take) {
   // call it holds: the next call gets another worker.
   if (failure != nullptr && end_.uses_device() && failure->error.code() != Code::cancelled)
     (void)worker_->end(
-        true, Error(failure->error.code(), cat("the node type ", quote(of_.node->desc.type), ": ",
-                                               failure->error.what())));
+        true, WorkerProcess::Failure{
+                  failure->error.code(),
+                  cat("the node type ", quote(of_.node->desc.type), ": ", failure->error.what())});
   else
     worker_->give_back(std::move(lane_));
   throw_status(failure.release(), "");

@@ -47,7 +47,7 @@ WorkerProcess::WorkerProcess(std::shared_ptr<Spawner> spawner, const std::filesy
 
 WorkerProcess::~WorkerProcess() { end(false); }
 
-WorkerProcess::Ending WorkerProcess::end(bool hangs, const std::optional<Error>& because) {
+WorkerProcess::Ending WorkerProcess::end(bool hangs, const std::optional<Failure>& because) {
   Lent lent;  // goes without the locks
   const auto ended = end_.lock();
   if (*ended) return **ended;
