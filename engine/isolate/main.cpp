@@ -5,14 +5,16 @@
 #include "engine/isolate/worker.h"
 
 #if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
-// A crash is to end the process by its signal, as elsewhere: the engine tells it.
+// A crash is to end the process by its signal, as elsewhere: the engine tells it. A worker ends by
+// _exit() while threads of the plugin may run, so that nobody joins those that have ended.
 extern "C" {
 const char* __asan_default_options() {
   return "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:"
          "detect_leaks=0";
 }
 const char* __tsan_default_options() {
-  return "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0";
+  return "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigill=0:handle_sigfpe=0:"
+         "report_thread_leaks=0";
 }
 }
 #endif
