@@ -37,6 +37,20 @@ Shape spectrum_shape(const Shape& latent) {
   return {latent[0], 2, checked_product({latent[2], 4}, "the spectrum") - 3,
           checked_product({latent[3], 4}, "the spectrum")};
 }
+// The other way.
+Shape latent_of_spectrum(const Shape& spectrum, std::int64_t channels) {
+  return {spectrum[0], channels, (spectrum[2] + 3) / 4, spectrum[3] / 4};
+}
+
+SpectrumNumbers spectrum_numbers(const Value& encoder) {
+  const Value told = model_settings(encoder);
+  SpectrumNumbers numbers;
+  numbers.rate = told.get<std::int64_t>("sample_rate", numbers.rate);
+  numbers.window = told.get<std::int64_t>("mel_window", numbers.window);
+  numbers.hop = told.get<std::int64_t>("mel_hop_length", numbers.hop);
+  numbers.bands = told.get<std::int64_t>("mel_bins", numbers.bands);
+  return numbers;
+}
 
 // Of a latent of sound, or of pictures and sound.
 Tensor sound_samples(const Value& latent) {
@@ -54,12 +68,7 @@ Tensor sound_samples(const Value& latent) {
 // Of an encoder that reads spectra.
 Tensor encoded_spectra(Context& ctx, const Value& encoder, std::span<const float> points,
                        const Shape& shape) {
-  const Value told = model_settings(encoder);
-  SpectrumNumbers numbers;
-  numbers.rate = told.get<std::int64_t>("sample_rate", numbers.rate);
-  numbers.window = told.get<std::int64_t>("mel_window", numbers.window);
-  numbers.hop = told.get<std::int64_t>("mel_hop_length", numbers.hop);
-  numbers.bands = told.get<std::int64_t>("mel_bins", numbers.bands);
+  const SpectrumNumbers numbers = spectrum_numbers(encoder);
   const SoundSpectrum spectrum(numbers);
   const std::int64_t frames = spectrum_frames(shape[2], numbers);
   const Shape made{shape[0], shape[1], frames, numbers.bands};
@@ -126,6 +135,20 @@ Tensor encoded_sound(Context& ctx, const Value& vae, std::span<const float> poin
   if (parts.vocoder.is(HEDDLE_KIND_MODEL))
     return encoded_spectra(ctx, parts.encoder, points, shape);
   return encoded_waves(ctx, vae, points, shape);
+}
+
+std::optional<Shape> tell_encoded_sound(Infer& question, const Value& vae, const Shape& sound) {
+  const Value encoder = vae.field("encoder");
+  if (!vae.field("audio").field("vocoder").is(HEDDLE_KIND_MODEL))
+    return tell_encoded_waves(question, vae, sound);
+  if (!encoder.is(HEDDLE_KIND_MODEL)) return {};
+  const SpectrumNumbers numbers = spectrum_numbers(encoder);
+  if (numbers.hop < 1) return {};
+  const Shape mel{sound[0], sound[1], spectrum_frames(sound[2], numbers), numbers.bands};
+  question.call(encoder, {{.constants = {{"mel", HEDDLE_F32, mel}}, .steps = {}}});
+  question.host_scratch(sizeof(float) * std::uint64_t(checked_product(
+                                            {mel[0], mel[1], mel[2], mel[3]}, "the spectrum")));
+  return latent_of_spectrum(mel, model_settings(encoder).get<std::int64_t>("latent_channels", 0));
 }
 
 void LTXVAudioVAEDecode::execute(Context& ctx) {

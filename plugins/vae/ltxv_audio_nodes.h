@@ -27,6 +27,8 @@ std::optional<Shape> tell_decoded_sound(Infer& question, const Value& vae, const
 // encoder.
 Tensor encoded_sound(Context& ctx, const Value& vae, std::span<const float> points,
                      const Shape& shape);
+// Tells of its call; the shape of the latent, where that is known.
+std::optional<Shape> tell_encoded_sound(Infer& question, const Value& vae, const Shape& sound);
 
 struct LTXVAudioVAEDecode {
   static constexpr Info info{"LTXVAudioVAEDecode", 1, "LTXV Audio VAE Decode", "model/latent/ltxv",

@@ -5,6 +5,8 @@
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 
+#include "plugins/blocks/entry_shapes.h"
+#include "plugins/blocks/lists.h"
 #include "plugins/vae/sound_nodes.h"
 
 namespace heddle::vae {
@@ -12,12 +14,14 @@ namespace {
 
 constexpr const char *kVoiceField = "ref_audio", *kPatches = "prediction_patches";
 
-// Of a latent of sound (B, C, frames, bands) what the model reads of each frame: the bands of the
-// first channel, then those of the next.
+// Of the tokens of a latent of sound (B, C, frames, bands).
+Shape token_shape(const Shape& latent) { return {latent[0], latent[2], latent[1] * latent[3]}; }
+
+// What the model reads of each frame: the bands of the first channel, then those of the next.
 Tensor voice_tokens(Context& ctx, const Tensor& latent) {
   const std::int64_t items = latent.size(0), channels = latent.size(1), frames = latent.size(2),
                      bands = latent.size(3);
-  const Tensor tokens = ctx.make({items, frames, channels * bands}, HEDDLE_F32);
+  const Tensor tokens = ctx.make(token_shape(latent.shape()), HEDDLE_F32);
   ops::copy_into(ctx, latent.permute({0, 2, 1, 3}),
                  tokens.reshape({items, frames, channels, bands}));
   return tokens;
@@ -33,20 +37,26 @@ Value with_voice(const Value& conditioning, const Tensor& tokens) {
 
 // The model whose prediction without the voice is asked for, too (heddle/diffusion/values.h).
 Value with_voice_guidance(const Value& model, double scale, double start, double end) {
-  const Value settings = model_settings(model), before = settings.field(kPatches);
-  std::vector<Value> patches;
-  for (std::uint32_t i = 0; i < before.count(); ++i) patches.push_back(before.item(i));
+  const Value settings = model_settings(model);
   const Value numbers = Record()
                             .set("scale", value_of(scale))
                             .set("start_percent", value_of(start))
                             .set("end_percent", value_of(end))
                             .value();
-  patches.push_back(Record()
-                        .set("name", value_of("voice_guidance"))
-                        .set("numbers", numbers)
-                        .set("without_field", value_of(kVoiceField))
-                        .value());
-  return with_settings(model, Record(settings).set(kPatches, list_of(patches)).value());
+  const Value patch = Record()
+                          .set("name", value_of("voice_guidance"))
+                          .set("numbers", numbers)
+                          .set("without_field", value_of(kVoiceField))
+                          .value();
+  const Value patches = blocks::appended(settings.field(kPatches), patch);
+  return with_settings(model, Record(settings).set(kPatches, patches).value());
+}
+
+void tell_voice(Infer& question, const Input<Value>& given, const Output<Value>& made,
+                const heddle_tensor_info& tokens) {
+  std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, given);
+  for (blocks::EntryShapes& entry : entries) entry.voice = tokens;
+  blocks::infer_entries(question, made, entries);
 }
 
 }  // namespace
@@ -60,6 +70,20 @@ void LTXVReferenceAudio::execute(Context& ctx) {
   const Value given = ctx[model];
   ctx[model_out] =
       scale == 0 ? given : with_voice_guidance(given, scale, ctx[start_percent], ctx[end_percent]);
+}
+
+void LTXVReferenceAudio::infer(Infer& question) {
+  const Value given = question.part(model, "");
+  const auto scale = question[identity_guidance_scale], start = question[start_percent],
+             end = question[end_percent];
+  if (given.is(HEDDLE_KIND_MODEL) && scale && start && end)
+    question.known(model_out, "",
+                   *scale == 0 ? given : with_voice_guidance(given, *scale, *start, *end));
+  const std::optional<Shape> latent = tell_encoded_audio(question, reference_audio, audio_vae);
+  if (!latent) return;
+  const heddle_tensor_info tokens = tensor_info(HEDDLE_F32, token_shape(*latent));
+  tell_voice(question, positive, positive_out, tokens);
+  tell_voice(question, negative, negative_out, tokens);
 }
 
 }  // namespace heddle::vae

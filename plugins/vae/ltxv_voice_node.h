@@ -39,6 +39,7 @@ struct LTXVReferenceAudio {
       heddle::ports(model, positive, negative, reference_audio, audio_vae, identity_guidance_scale,
                     start_percent, end_percent, model_out, positive_out, negative_out);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::vae

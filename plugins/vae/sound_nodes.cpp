@@ -4,9 +4,11 @@
 #include <span>
 #include <string>
 
+#include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 
+#include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/sound_latents.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
 
@@ -40,6 +42,20 @@ Value encoded_audio(Context& ctx, const Value& given, const Value& value) {
   return Record().set("samples", value_of(mean)).set("scaled", value_of(true)).value();
 }
 
+std::optional<Shape> tell_encoded_audio(Infer& question, const Input<Value>& audio,
+                                        const Input<Value>& vae) {
+  const std::optional<Shape> waveform = question.shape(audio, "waveform");
+  const Value rate = question.part(audio, "sample_rate");
+  const std::optional<Value> value = question[vae];
+  if (!waveform || !rate || !value || !value->has("audio")) return {};
+  const std::optional<Shape> sound =
+      stereo_shape(*waveform, rate.as<std::int64_t>(), sound_rate(*value, "vae"));
+  if (!sound) return {};
+  question.host_scratch(sizeof(float) * std::uint64_t(checked_sum(
+                                            {count_of(*waveform), count_of(*sound)}, "the sound")));
+  return tell_encoded_sound(question, *value, *sound);
+}
+
 void VAEDecodeAudio::execute(Context& ctx) {
   const MadeSound made = decoded_sound(ctx, ctx[vae], ctx[samples]);
   const Tensor there = ctx.make_host(made.waveform.shape(), HEDDLE_F32);
@@ -68,8 +84,18 @@ void VAEEncodeAudio::execute(Context& ctx) {
   ctx[latent] = encoded_audio(ctx, ctx[audio], ctx[vae]);
 }
 
+void VAEEncodeAudio::infer(Infer& question) {
+  if (const auto shape = tell_encoded_audio(question, audio, vae))
+    question.out(latent, "samples", HEDDLE_F32, *shape);
+}
+
 void LTXVAudioVAEEncode::execute(Context& ctx) {
   ctx[latent] = encoded_audio(ctx, ctx[audio], ctx[audio_vae]);
+}
+
+void LTXVAudioVAEEncode::infer(Infer& question) {
+  if (const auto shape = tell_encoded_audio(question, audio, audio_vae))
+    question.out(latent, "samples", HEDDLE_F32, *shape);
 }
 
 }  // namespace heddle::vae

@@ -4,11 +4,16 @@
 
 #include <heddle/node.hpp>
 
+#include <optional>
+
 namespace heddle::vae {
 
 // The LATENT of an AUDIO, at the autoencoder's rate, in two channels. Throws where it is none, or
 // the autoencoder none of sound.
 Value encoded_audio(Context& ctx, const Value& given, const Value& value);
+// Tells of its call; the shape of the latent's samples, where that is known.
+std::optional<Shape> tell_encoded_audio(Infer& question, const Input<Value>& audio,
+                                        const Input<Value>& vae);
 
 // As loud as that of ComfyUI: where five times the deviation of its points exceeds 1, they are
 // divided by it.
@@ -32,6 +37,7 @@ struct VAEEncodeAudio {
   static constexpr Output<Value> latent{"LATENT", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(audio, vae, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 // The same for LTX 2, whose encoder reads the sound's spectra (sound_spectrum.h).
@@ -45,6 +51,7 @@ struct LTXVAudioVAEEncode {
   static constexpr Output<Value> latent{"Audio Latent", 0, "", "LATENT"};
   static constexpr auto ports = heddle::ports(audio, audio_vae, latent);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::vae

@@ -3,6 +3,7 @@
 // (../goldens/make_ltx2_guide_goldens.py).
 #include <cmath>
 
+#include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/placed_fixture.h"
 
 namespace heddle::test {
@@ -161,6 +162,30 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_bytes, *boost::unit_test::label("l
        14 << 20, 128 * 3 * 16);
   hold([&](const std::string& hints) { return voiced(hints.c_str(), R"("parts", 1)"); },
        {"layers", "cfg"}, {}, 6 << 20, 4 * 10 * 4);
+}
+
+BOOST_AUTO_TEST_CASE(calls_of_a_voice_are_told_before_a_run) {
+  std::string flow = voiced();
+  const auto put = [&](const std::string& from, const std::string& to) {
+    const std::size_t at = flow.find(from);
+    BOOST_TEST_REQUIRE((at != std::string::npos), from);
+    flow.replace(at, from.size(), to);
+  };
+  for (const char* name : {"one", "two"})
+    put(text(name, golden),
+        R"({"class_type": "RandomConditioning", "inputs": {"tokens": 9, "width": 48, "pooled_width": 0, "seed": 1}})");
+  put(tensor("voice", "test.sound", "voice.waveform", R"(, "rate": 16000)"),
+      R"("voice": {"class_type": "EmptyAudio", "inputs": {"duration": 0.3, "sample_rate": 16000, "channels": 2}},
+      "coded": {"class_type": "LTXVAudioVAEEncode", "inputs": {"audio": ["voice", 0], "audio_vae": ["audio_vae", 0]}},
+      "again": {"class_type": "VAEEncodeAudio", "inputs": {"audio": ["voice", 0], "vae": ["audio_vae", 0]}},
+      "look_at_coded": {"class_type": "test.look", "inputs": {"value": ["coded", 0]}},
+      "look_again": {"class_type": "test.look", "inputs": {"value": ["again", 0]}})");
+  heddle::EngineOptions options = engine_options();
+  options.compute[test_device_kind()] = "f32";
+  options.model_dirs = {folder / "models"};
+  options.output_dir = folder / "told";
+  heddle::Engine::Data told(options);
+  check_inference(told, flow);
 }
 
 // A model of LTX-Video hears nothing.
