@@ -2,17 +2,12 @@
 
 #include <heddle/joined_model.hpp>
 
+#include "plugins/blocks/lists.h"
+
 namespace heddle::blocks {
 namespace {
 
 void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: " + why); }
-
-Value appended(const Value& list, const Value& item) {
-  std::vector<Value> items;
-  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
-  items.push_back(item);
-  return list_of(items);
-}
 
 }  // namespace
 

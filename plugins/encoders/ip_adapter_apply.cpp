@@ -9,6 +9,7 @@
 
 #include "ip_adapter_weights.h"
 #include "plugins/blocks/entry_shapes.h"
+#include "plugins/blocks/lists.h"
 #include "vision_tower.h"
 
 namespace heddle::encoders {
@@ -74,13 +75,6 @@ Shape tell_tokens(Infer& question, const AdapterJob& job, const Shape& rows) {
   return {rows[0], tokens > 0 ? tokens : rows[1], number_of(job.adapter, "context")};
 }
 
-Value appended_to(const Value& list, const Value& item) {
-  std::vector<Value> items;
-  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
-  items.push_back(item);
-  return list_of(items);
-}
-
 template <class T>
 Value list_of_numbers(const std::vector<T>& numbers) {
   std::vector<Value> items;
@@ -113,7 +107,7 @@ Value with_adapter(const AdapterJob& job, const CarriedTokens& carried) {
                          .set("each", value_of(carried.each))
                          .value();
   const Value config =
-      Record(built_of).set(kAdapters, appended_to(built_of.field(kAdapters), told)).value();
+      Record(built_of).set(kAdapters, blocks::appended(built_of.field(kAdapters), told)).value();
   Record record;
   record.set("positive", carried.positive)
       .set("negative", carried.negative)
@@ -127,7 +121,7 @@ Value with_adapter(const AdapterJob& job, const CarriedTokens& carried) {
   return with_settings(joined_model(job.model, file, prefix, config),
                        Record(settings)
                            .set("patched_config", config)
-                           .set(kAdapters, appended_to(before, record.value()))
+                           .set(kAdapters, blocks::appended(before, record.value()))
                            .value());
 }
 

@@ -6,6 +6,7 @@
 #include "boxes.h"
 #include "control_value.h"
 #include "model_patches.h"
+#include "plugins/blocks/lists.h"
 #include "plugins/blocks/unet_config.h"
 
 namespace heddle::samplers {
@@ -17,11 +18,8 @@ constexpr std::size_t kPositive = 0, kNegative = 1, kThird = 2, kFirstOwn = 3;
 // The model with one more record in a list of its settings.
 Value appended(const Value& model, const char* key, const Value& record) {
   const Value settings = model_settings(model);
-  std::vector<Value> items;
-  const Value list = settings.field(key);
-  for (std::uint32_t i = 0; i < list.count(); ++i) items.push_back(list.item(i));
-  items.push_back(record);
-  return with_settings(model, Record(settings).set(key, list_of(items)).value());
+  return with_settings(
+      model, Record(settings).set(key, blocks::appended(settings.field(key), record)).value());
 }
 
 Record patch_record(const std::string& name, const PatchNumbers& numbers) {
@@ -44,19 +42,6 @@ std::vector<std::string> texts_in(const Value& list) {
   std::vector<std::string> texts;
   for (std::uint32_t i = 0; i < list.count(); ++i) texts.push_back(list.item(i).as<std::string>());
   return texts;
-}
-
-// A CONDITIONING without a field.
-Value without_field(const Value& conditioning, const std::string& field) {
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < conditioning.count(); ++i) {
-    const Value entry = conditioning.item(i);
-    Record kept;
-    for (std::uint32_t k = 0; k < entry.count(); ++k)
-      if (entry.key(k) != field) kept.set(entry.key(k), entry.item(k));
-    entries.push_back(kept.value());
-  }
-  return list_of(entries);
 }
 
 // The paths of the model patches that are not at work at a level.
@@ -321,7 +306,7 @@ Value GuidePlan::list(std::size_t index) const {
       return with_inherited(guide_.positive, guide_.third);
     default:
       if (const std::string lacks = lacks_of_positive(index); !lacks.empty())
-        return without_field(guide_.positive, lacks);
+        return blocks::without_field(guide_.positive, lacks);
       return repeats_positive(index)
                  ? guide_.positive
                  : with_inherited(guide_.positive,

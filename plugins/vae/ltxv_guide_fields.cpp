@@ -2,28 +2,19 @@
 
 #include <string>
 
+#include "plugins/blocks/lists.h"
+
 namespace heddle::vae {
 namespace {
 
 constexpr const char *kKeyframes = "keyframe_idxs", *kGuides = "guide_attention_entries";
 
-void append_items(const Value& list, std::vector<Value>& to) {
-  for (std::uint32_t i = 0; i < list.count(); ++i) to.push_back(list.item(i));
-}
-
 GuideFields guide_fields(const Value& entry) {
-  GuideFields fields;
-  append_items(entry.field(kKeyframes), fields.keyframes);
-  append_items(entry.field(kGuides), fields.guides);
-  return fields;
+  return {blocks::items_of(entry.field(kKeyframes)), blocks::items_of(entry.field(kGuides))};
 }
 
 Record without_guide_fields(const Value& entry) {
-  Record kept;
-  for (std::uint32_t k = 0; k < entry.count(); ++k)
-    if (entry.key(k) != kKeyframes && entry.key(k) != kGuides)
-      kept.set(entry.key(k), entry.item(k));
-  return kept;
+  return blocks::without_fields(entry, {kKeyframes, kGuides});
 }
 
 void set_guide_fields(Record& entry, const GuideFields& fields) {
