@@ -57,7 +57,7 @@ Source add_fun_hint(const Checkpoint& file, const std::string& prefix,
 void add_fun_settings(const Checkpoint& file, const std::string& prefix, Blocks& graph) {
   graph.setting("control_firsts",
                 std::int64_t{blocks::layer_count(file, prefix + "control_blocks.")});
-  // Strengths above 1 grow more gently, those below fall so: as ComfyUI has it.
+  // ComfyUI uses the square root of the strength for these files.
   graph.setting("strength_square_root", true);
   graph.setting("latent_channels", kFunLatentChannels);
   add_wan_latents(kFunLatentChannels, graph);

@@ -167,7 +167,7 @@ std::optional<WindowRule> windows_of(const Value& settings) {
                 "the model's context windows have a schedule '" +
                     record.get<std::string>("schedule", "") + "' and are fused by '" +
                     record.get<std::string>("fuse", "") +
-                    "', one of which is not known. Set them with ContextWindowsManual.");
+                    "', one of which is not known. Set them with a context windows node.");
   return WindowRule{.length = std::max<std::int64_t>(record.get<std::int64_t>("length", 16), 1),
                     .overlap = std::max<std::int64_t>(record.get<std::int64_t>("overlap", 4), 0),
                     .schedule = *schedule,
@@ -249,7 +249,7 @@ std::optional<WindowSchedule> WindowSchedule::of(const Value& settings, const Sh
                 "context windows lie along dim " + std::to_string(rule->dim) +
                     ", and the latent's axes are numbered 0 to " +
                     std::to_string(latent.size() - 1) +
-                    ". Set dim of ContextWindowsManual to 0 for the batch, 2 for the height of a "
+                    ". Set dim of the context windows to 0 for the batch, 2 for the height of a "
                     "picture, 3 for its width.");
   const std::int64_t full = latent[std::size_t(rule->dim)];
   if (full <= rule->length) return std::nullopt;
@@ -257,15 +257,15 @@ std::optional<WindowSchedule> WindowSchedule::of(const Value& settings, const Sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "context windows of length " + std::to_string(rule->length) +
                     " lie along dim 1, the " + std::to_string(full) +
-                    " channels, which a model sees together. Set dim of ContextWindowsManual to 0 "
-                    "for the batch, 2 for the height of a picture, 3 for its width.");
+                    " channels, which a model sees together. Set dim of the context windows to "
+                    "0 for the batch, 2 for the height of a picture, 3 for its width.");
   const bool overlaps = rule->schedule != WindowRule::Schedule::kBatched || rule->freenoise;
   if (overlaps && rule->overlap >= rule->length)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "context windows of length " + std::to_string(rule->length) + " overlap by " +
                     std::to_string(rule->overlap) +
                     ", so that none comes further than the one before it. Set context_overlap "
-                    "below context_length.");
+                    "below context_length (a video's are counted in frames of its latent here).");
   return WindowSchedule(std::move(*rule), full, levels);
 }
 

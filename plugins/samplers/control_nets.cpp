@@ -30,9 +30,10 @@ std::int64_t residual_count(const ControlStream& stream, const std::vector<std::
                             bool cycles, std::int64_t depth) {
   const bool is_same = std::ranges::all_of(counts, [&](auto n) { return n == counts.front(); });
   if (!is_same && std::string_view(stream.input) == "control.first")
-    throw Error(HEDDLE_UNSUPPORTED,
-                "ControlNets that are added at some blocks of the model alone do not go together "
-                "where they have different numbers of these. Leave out one of the two.");
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "these ControlNets add residuals at different numbers of blocks, and cannot be used "
+        "together. Leave out one of the two.");
   return is_same && !cycles ? counts.front() : depth;
 }
 
@@ -144,8 +145,7 @@ void refuse_with_controls(bool has_windows, bool has_pairs) {
   throw Error(HEDDLE_UNSUPPORTED,
               std::string("a ControlNet sees the whole picture by one conditioning, which does not "
                           "go together with ") +
-                  (has_windows ? "ContextWindowsManual" : "NAGuidance") +
-                  ". Leave out one of the two.");
+                  (has_windows ? "context windows" : "NAGuidance") + ". Leave out one of the two.");
 }
 
 void ControlNets::close() {

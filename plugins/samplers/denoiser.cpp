@@ -58,7 +58,7 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   if (opened_.windows && conditionings_.has_boxes())
     throw Error(HEDDLE_UNSUPPORTED,
                 "GLIGENTextBoxApply places boxes in the whole picture, which does not go together "
-                "with ContextWindowsManual. Leave out one of the two.");
+                "with context windows. Leave out one of the two.");
   if (conditionings_.has_controls()) {
     refuse_with_controls(opened_.windows.has_value(), plan.nag().has_value());
     controls_.emplace(ctx);

@@ -15,8 +15,8 @@ void Denoiser::show(const Value& latent, std::uint64_t seed) {
 void Denoiser::use_parts(std::vector<Shape> parts) {
   if (opened_.windows)
     throw Error(HEDDLE_UNSUPPORTED,
-                "pictures with their sound are not seen in context windows yet. Leave out "
-                "ContextWindowsManual.");
+                "pictures with their sound are not seen in context windows yet. Leave out the "
+                "context windows node.");
   for (const auto& list : conditionings_.lists())
     for (const ScopedEntry& entry : list)
       if (!entry.scope.counts_everywhere())

@@ -93,11 +93,10 @@ Tensor frame_noise_of(Context& ctx, const std::string& name, const Value& entry,
     if (has_holes && (!place.box || place.box->size == place.grid)) {
       const GuideTokens tokens(entry, video_grid(place));
       noise = noise_by_frame(planes, is_mean, &tokens);
-      if (name == kFrameNoise) noise = in_parts(noise, tokens);
-      return is_most(name) ? host_numbers(ctx, {*std::max_element(noise.begin(), noise.end())})
-                           : host_numbers(ctx, noise);
+      if (name == kFrameNoise) return host_numbers(ctx, in_parts(noise, tokens));
+    } else {
+      noise = noise_by_frame(planes, is_mean, nullptr);
     }
-    noise = noise_by_frame(planes, is_mean, nullptr);
   }
   if (is_most(name)) return host_numbers(ctx, {*std::max_element(noise.begin(), noise.end())});
   if (name == kAudioNoise && entry.has(kVoiceField)) {

@@ -113,7 +113,7 @@ void refuse_with_patches(bool has_windows, bool has_pairs) {
       std::string(
           "a model patch or IP-Adapter sees the whole picture by one conditioning, which does "
           "not go together with ") +
-          (has_windows ? "ContextWindowsManual" : "NAGuidance") + ". Leave out one of the two.");
+          (has_windows ? "context windows" : "NAGuidance") + ". Leave out one of the two.");
 }
 
 Tensor PatchHints::hint(const AppliedPatch& patch, const Value& denoiser, const Shape& point) {

@@ -83,7 +83,7 @@ std::optional<ReferenceCache> ReferenceCache::of(const GuidePlan& plan, bool has
     throw Error(HEDDLE_UNSUPPORTED,
                 std::string("FluxKVCache keeps what the model made of reference pictures, which "
                             "does not go together with ") +
-                    (has_windows ? "ContextWindowsManual" : "NAGuidance") +
+                    (has_windows ? "context windows" : "NAGuidance") +
                     ". Leave out one of the two.");
   return ReferenceCache();
 }

@@ -221,8 +221,8 @@ Sampled sample(Context& ctx, const SampleJob& job) {
   }
   if (!latent.parts.empty() && WindowSchedule::of(settings, latent.shape, {}))
     throw Error(HEDDLE_UNSUPPORTED,
-                "pictures with their sound are not seen in context windows yet. Leave out "
-                "ContextWindowsManual.");
+                "pictures with their sound are not seen in context windows yet. Leave out the "
+                "context windows node.");
 
   const heddle_sampler_desc& sampler = sampler_named(job.sampler.name);
   const RunPlan run = plan_levels(sampler, job.sampler, job.sigmas, sampling);

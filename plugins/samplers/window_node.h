@@ -68,7 +68,7 @@ struct ContextWindowsManual {
                                          "Noise behind the first window repeats it, shuffled."};
   static constexpr Input<std::string> cond_retained{
       "cond_retain_index_list", window_ports::kPlaces,
-      "Places that every window has of the pictures beside the point, with commas between."};
+      "Places of the conditioning pictures that every window has, with commas between."};
   static constexpr Input<bool> split_conds{
       "split_conds_to_windows", Widget{},
       "Of several conditionings each window has the one that stands for its part."};
@@ -104,7 +104,7 @@ struct WanContextWindowsManual {
   static constexpr Input<bool> freenoise = window_ports::freenoise();
   static constexpr Input<bool> retained{
       "retain_first_frame", Widget{},
-      "Every window has the first frame of the pictures beside the point."};
+      "Every window has the first frame of the conditioning video."};
   static constexpr Input<bool> split_conds = window_ports::split_conds();
   static constexpr Output<Value> out = patch_ports::model_out();
   static constexpr auto ports = heddle::ports(model, length, overlap, schedule, stride, closed_loop,

@@ -59,10 +59,10 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
                 "the conditioning tells of guides (LTXVAddGuide) of a strength, a mask or "
                 "parameters of their own, which context windows along a side would cut. Use one of "
                 "the two.");
-  constexpr std::array<std::string_view, 17> kRows = {
-      "context",   "y",           "concat",       "references",  "vision", "vace",
-      "byt5",      "camera",      "reference",    "pose",        "face",   "pose_context",
-      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision", kVoice};
+  constexpr std::array<std::string_view, 16> kRows = {
+      "context",   "y",           "concat",       "references", "vision", "vace",
+      "byt5",      "camera",      "reference",    "pose",       "face",   "pose_context",
+      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision"};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
   const bool is_beside = name == "concat" || name == "vace" || name == "camera" || name == "pose" ||
                          name == kEarlierInput || name == kFollowedInput ||

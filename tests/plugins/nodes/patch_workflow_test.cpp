@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused_before_it_runs_with_what_to_do
                              "context_schedule": "standard_static", "context_stride": 1,
                              "closed_loop": false, "fuse_method": "pyramid", "dim": 3)"));
   says(engine_refusal([&] { drawn(guided); }),
-       {"a model patch", "ContextWindowsManual", "Leave out one"});
+       {"a model patch", "context windows", "Leave out one"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
