@@ -42,8 +42,8 @@
  *   reference_latents  list of records with samples and scaled as of a LATENT, optional: pictures
  *                 that the model is shown. reference_latents_method, a text: where they lie.
  *                 reference_sounds, a list of such records of sounds (1, C, 2, T). media_start, a
- *                 float: when the video that is drawn begins behind what is shown before it; when
- *                 each of both begins: plugins/blocks/minimax_latents.h
+ *                 float: the position in time at which the drawn video begins, behind those of
+ *                 references that are shown before it (units: plugins/blocks/minimax_latents.h)
  *                 image_slots, a list of ints, optional: before which token of cross_attn each of
  *                 them stands, for models with reference_slots; those that it lacks are at the end
  *   unclip_conditioning  list of records, optional: pictures, for models with picture_width:
@@ -60,11 +60,13 @@
  *   elevation, azimuth  lists of floats, or a float each, optional, 0: degrees at which a camera
  *                 stands at each frame of a video
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
- *   keyframe_idxs  list of pairs of ints, optional: at which pictures of the video the latent's
- *                 last frames begin and end, those of guides; "guide_frames" (K, 2) holds them. A
- *                 third int f, and a third column: a token of the frame is for f rows and columns,
- *                 at the first of them; "token_rows" (T) i32 tells which places are tokens, and
- *                 "token_places" which token each place is, or T where it is none
+ *   keyframe_idxs  list of [begin, end] or [begin, end, f], ints, optional, one for each of the
+ *                 latent's last frames that are guides: the pictures of the video that it stands
+ *                 for. f: the guide is f times smaller than the video, so that one of its tokens
+ *                 stands for f rows and f columns and lies at the first of them; the other places
+ *                 of the frame are no tokens. The model's input "guide_frames" (K, 2 or 3) holds
+ *                 the list. Where an f is not 1, "token_rows" (T) i32 has the places that are
+ *                 tokens, and "token_places" for each place its token, or T where it has none
  *   guide_attention_entries  list of records, optional, one for each guide: frames (int), strength
  *                 (float), is_masked (bool), mask (MASK, where it is). What is seen of a guide's
  *                 token, and what it sees of the video, counts strength times the mask;
@@ -104,12 +106,13 @@
  *                 a record: what it was built of. model_patches, a list of records, optional: those
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
  *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
- *                 anew), each optional; start_percent, end_percent (floats). Of a patch that hears
- *                 a sound in their place heard (P, M, N), which is its hint, and for the input
- *                 "patch.<n>.regions" of two speakers regions (2, S + 1), both f32 in host memory;
- *                 begin (1, C, n, h, w) f32, in the autoencoder's units: the video's first frames,
- *                 which the model sees whatever the sampler has there; begin_stays (bool): they
- *                 stand in the result, too
+ *                 anew), each optional; start_percent, end_percent (floats). A patch for
+ *                 sound has no pictures but heard (P, M, N) f32 in host memory: for each of P
+ *                 speakers M moments of N numbers, its hint; of two speakers also regions
+ *                 (2, S + 1) f32 in host memory, for the input "patch.<n>.regions". begin
+ *                 (1, C, n, h, w) f32, in the autoencoder's units: the first frames of the video,
+ *                 which the model sees in the place of the sampler's; begin_stays (bool): they are
+ *                 put into the result, too
  *   adapted_blocks  int, optional: it takes IP-Adapters, for so many blocks of transformers,
  *                 and has patched_config as above; adapted_places, a text: where these are, a
  *                 letter each: on the way down (i), in the middle (m), on the way up (o).
@@ -217,8 +220,8 @@
  *               model: patches (text: the family of models that take it); patch_width,
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too.
- *               Of one that hears a sound in place of the last two moment_numbers (int): N of
- *               moments (P, M, N) of P speakers
+ *               A patch for sound has moment_numbers (int) in the place of the last two: the
+ *               numbers N of a moment
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "ltxv", "qwen_image",
  *                 "z_image", "flux2", "lumina2": what the encoders' outputs are for
