@@ -127,10 +127,10 @@ Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
 // pictures.
 void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
   const std::string name = record.value().get<std::string>("name", "");
-  if (name == "gemma3") {
+  if (name.starts_with("gemma")) {
     record.set("vision_missing",
                value_of(file.path() +
-                        ": pictures by the vision tower of Gemma 3 are not supported. Leave the "
+                        ": pictures by the vision tower of Gemma are not supported. Leave the "
                         "picture away, or load Qwen2.5-VL or Qwen3-VL."));
     return;
   }

@@ -229,6 +229,8 @@ constexpr EncoderChoice kChoices[] = {
     {"gemma2", 0, "", &kLumina2, nullptr},
     {"gemma3", 0, "newbie", nullptr, "NewBie-Image"},
     {"gemma3", 0, "", &kLtx2, nullptr},
+    {"gemma4", 0, "", &kLtx2, nullptr},
+    {"gemma4_e", 0, "", &kLtx2, nullptr},
 };
 
 // The same model built to write texts, or what it lacks for that.
@@ -274,7 +276,8 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
                     "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
                     "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
                     "(FLUX 3), qwen_image (Qwen-Image 2.1) and minimax (MiniMax H3), gemma3 with "
-                    "type ltxv (LTX 2), and with DualCLIPLoader qwen2.5 with type "
+                    "type ltxv (LTX 2), gemma4 with type ltxv (LTX 2.5), and with DualCLIPLoader "
+                    "qwen2.5 with type "
                     "hunyuan_video_15 and llama3 with type hunyuan_video (HunyuanVideo).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
@@ -304,9 +307,14 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
   if (recipe.all_states)
     use.encoder.set(
         "projection_missing",
-        value_of(where + ": LTX 2 reads a projection of this text encoder's layers, which is in "
-                         "another file. Load both with LTXAVTextEncoderLoader, with the checkpoint "
-                         "of LTX 2 as ckpt_name."));
+        value_of(
+            where + ": LTX 2 reads a projection of this text encoder's layers, " +
+            (name == "gemma3"
+                 ? "which is in another file. Load both with LTXAVTextEncoderLoader, with the "
+                   "checkpoint of LTX 2 as ckpt_name."
+                 : "which this file has not, so that it writes texts alone. Load the file that "
+                   "was published with LTX 2.5, such as "
+                   "gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot.safetensors.")));
   use.encoder.set("model", used)
       .set("template", value_of(std::string(recipe.text_template)))
       .set("picture_template", value_of(std::string(recipe.picture_template)))

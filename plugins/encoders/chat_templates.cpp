@@ -11,6 +11,25 @@ constexpr std::string_view kBegin = "<think>", kEnd = "</think>";
 constexpr const char* kTurnEnd = "<|im_end|>\n";
 constexpr const char* kQwenPicture = "<|vision_start|><|image_pad|><|vision_end|>";
 
+constexpr const char* kGemma4Marks[] = {"<|channel>", "<channel|>", "<|turn>", "<turn|>"};
+
+constexpr ChatTemplate gemma4(const char* encoder, const char* thinks_not) {
+  return {.encoder = encoder,
+          .begin = "<bos>",
+          .system = {"<|turn>system\n", "<turn|>\n"},
+          .usual_system = "",
+          .user = {"<|turn>user\n", "<turn|>\n"},
+          .picture = "",
+          .picture_token = "",
+          .answer = "<|turn>model\n",
+          .thinks = "",
+          .thinks_not = thinks_not,
+          .ends = {"<turn|>", "<eos>", "<|tool_response>"},
+          .thinks_in_system = "<|think|>\n",
+          .says = "<|channel>final\n",
+          .marks = kGemma4Marks};
+}
+
 // From the chat templates of the published models.
 constexpr ChatTemplate kChatTemplates[] = {
     {"qwen2.5",
@@ -81,6 +100,9 @@ constexpr ChatTemplate kChatTemplates[] = {
      nullptr,
      "",
      {"</s>", nullptr}},
+    // Of 12B and 31B, which are told that they have thought where they are not to; of E2B and E4B.
+    gemma4("gemma4", "<|channel>thought\n<channel|>"),
+    gemma4("gemma4_e", ""),
 };
 
 std::string trimmed(std::string_view text) {
@@ -88,6 +110,10 @@ std::string trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kSpace);
   if (begin == text.npos) return {};
   return std::string(text.substr(begin, text.find_last_not_of(kSpace) + 1 - begin));
+}
+
+bool is_word(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 }  // namespace
@@ -107,17 +133,43 @@ std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt) {
   std::string pictures;
   for (std::size_t i = 0; i < prompt.pictures; ++i) pictures += chat.picture;
   if (!prompt.in_template) return pictures + prompt.text;
-  const std::string system = prompt.system.empty() ? chat.usual_system : prompt.system;
+  const std::string system = (prompt.thinks ? chat.thinks_in_system : "") +
+                             (prompt.system.empty() ? chat.usual_system : prompt.system);
   std::string text = chat.begin;
   if (!system.empty()) text += chat.system[0] + system + chat.system[1];
   text += chat.user[0] + pictures + prompt.text + chat.user[1] + chat.answer;
   if (chat.thinks == nullptr) return text;
+  if (prompt.text_alone && !prompt.thinks && chat.says != nullptr) return text + chat.says;
   return text + (prompt.thinks ? chat.thinks : chat.thinks_not);
 }
 
 bool begins_thought(const ChatTemplate& chat, const ChatPrompt& prompt) {
   return prompt.in_template && prompt.thinks && chat.thinks != nullptr &&
          std::string_view(chat.thinks).find(kBegin) != std::string_view::npos;
+}
+
+std::string without_marks(const ChatTemplate& chat, std::string text) {
+  if (chat.marks == nullptr) return text;
+  const std::string channel = chat.marks[0], end = chat.marks[1],
+                    thought = channel + std::string("thought\n");
+  for (std::size_t at = 0; (at = text.find(thought, at)) != text.npos;) {
+    text.replace(at, thought.size(), kBegin);
+    const std::size_t close = text.find(end, at);
+    if (close == text.npos) break;
+    text.replace(close, end.size(), kEnd);
+    at = close;
+  }
+  // What opens a channel or a turn has its name behind it, and the end of that line.
+  for (int mark = 0; mark < 4; ++mark)
+    for (std::size_t at = 0; (at = text.find(chat.marks[mark], at)) != text.npos;) {
+      std::size_t behind = at + std::string_view(chat.marks[mark]).size();
+      if (mark % 2 == 0) {
+        while (behind < text.size() && is_word(text[behind])) ++behind;
+        if (behind < text.size() && text[behind] == '\n') ++behind;
+      }
+      text.erase(at, behind - at);
+    }
+  return text;
 }
 
 ChatAnswer answer_of(const std::string& written, bool begins_thinking) {

@@ -19,7 +19,12 @@ struct ChatTemplate {
   const char* answer;         // what the answer begins behind
   const char* thinks;         // follows where the model is to think; nullptr: it knows no thinking
   const char* thinks_not;     // or not to
-  const char* ends[2];        // tokens that end the answer
+  const char* ends[3];        // tokens that end the answer
+  const char* thinks_in_system = "";  // stands before the system prompt where it is to think
+  const char* says = nullptr;         // begins an answer that is to be a text alone
+  // Tokens around a channel of the answer, of which one is named "thought", and those around a
+  // turn; nullptr: thoughts stand between <think> and </think>, and tokens have no texts.
+  const char* const* marks = nullptr;  // channel, its end, turn, its end
 };
 
 // Throws HEDDLE_UNSUPPORTED for an encoder that there is none for, naming those that are known.
@@ -30,8 +35,13 @@ struct ChatPrompt {
   std::size_t pictures = 0;
   bool thinks = false;
   bool in_template = true;  // else the text is taken as it is, with the pictures before it
+  bool text_alone = false;  // the answer is to be one text, without channels
 };
 std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt);
+
+// A text in which the marks stand as they are called, with <think> and </think> in the place of
+// those around thoughts, and without the others, as ComfyUI shows it.
+std::string without_marks(const ChatTemplate& chat, std::string text);
 
 // What a model wrote: what it thought, and the text behind that. Neither begins or ends with white
 // space. `begins_thinking`: its prompt ended within a thought (begins_thought()).

@@ -1,6 +1,8 @@
 #include "generate_nodes.h"
 
+#include <algorithm>
 #include <cstddef>
+#include <map>
 #include <optional>
 
 #include <heddle/diffusion/tokenizer.h>
@@ -68,6 +70,26 @@ std::vector<std::int32_t> ends_of(const TextEncoder& encoder, const ChatTemplate
   return ends;
 }
 
+// The text of what was written, as answer_of() takes it. Marks are tokens that have no text
+// elsewhere.
+std::string written_text(const TextEncoder& encoder, const ChatTemplate& chat,
+                         const std::vector<std::int32_t>& tokens) {
+  if (chat.marks == nullptr) return encoder.text_of(tokens);
+  std::map<std::int32_t, const char*> marks;
+  for (int mark = 0; mark < 4; ++mark)
+    if (const auto ids = encoder.ids_of(chat.marks[mark]); ids.size() == 1)
+      marks[ids.front()] = chat.marks[mark];
+  std::string text;
+  for (auto at = tokens.begin(); at != tokens.end();) {
+    const auto next = std::find_if(at, tokens.end(), [&](auto id) { return marks.contains(id); });
+    text += encoder.text_of({at, next});
+    if (next == tokens.end()) break;
+    text += marks[*next];
+    at = next + 1;
+  }
+  return without_marks(chat, text);
+}
+
 // Each of the pictures in an IMAGE of this shape, or each `step`th.
 void show(Prompt& prompt, const Shape& shape, const char* port, std::int64_t step) {
   const blocks::GridSize size = picture_size(shape, port);
@@ -96,7 +118,7 @@ ChatAnswer answered(Context& ctx, const TextEncoder& encoder, Question& question
   question.given.text = chat_text(chat, question.words);
   Writing writing{encoder, question.given, ctx[T::max_length], {}, ends_of(encoder, chat)};
   if (mode.key() == "on") writing.rules = rules_of(mode);
-  return answer_of(encoder.text_of(written_tokens(ctx, writing)),
+  return answer_of(written_text(encoder, chat, written_tokens(ctx, writing)),
                    begins_thought(chat, question.words));
 }
 

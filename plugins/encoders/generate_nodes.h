@@ -78,14 +78,15 @@ struct TextGenerate {
 // The same ports, with a system prompt of its own (ltx2_prompts.h).
 struct TextGenerateLTX2Prompt {
   using T = TextGenerate;
-  static constexpr Info info{"TextGenerateLTX2Prompt",
-                             1,
-                             "Generate LTX2 Prompt",
-                             "text",
-                             "Gemma 3 makes a prompt into one as LTX 2 was trained with, for what "
-                             "a picture shows where there is one. What it thinks is left out; "
-                             "where it writes nothing, the prompt stays as it is.",
-                             HEDDLE_NODE_ANY_INPUT};
+  static constexpr Info info{
+      "TextGenerateLTX2Prompt",
+      1,
+      "Generate LTX2 Prompt",
+      "text",
+      "Gemma 3 or 4 makes a prompt into one as LTX 2 was trained with, for what "
+      "a picture shows where there is one. What it thinks is left out; "
+      "where it writes nothing, the prompt stays as it is.",
+      HEDDLE_NODE_ANY_INPUT};
   static constexpr Output<std::string> generated_text{"generated_text"};
   static constexpr auto ports =
       heddle::ports(T::clip, T::prompt, T::max_length, T::sampling_mode, T::image, T::video,

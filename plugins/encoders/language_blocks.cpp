@@ -7,17 +7,14 @@
 #include <heddle/ops.hpp>
 
 #include "half_rotation.h"
+#include "language_attention.h"
 #include "language_writing_blocks.h"
-#include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
 namespace heddle::encoders {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-// Added to what is not to be seen: far below any score, and no infinity, of which sums might be
-// made.
-constexpr double kUnseen = -1e30;
 
 // What scores of heads with `width` elements are multiplied by.
 double score_scale(Context& ctx, std::int64_t width) {
@@ -32,36 +29,17 @@ Tensor shifted(Context& ctx, const Tensor& weight, double shift) {
   return ops::scale_clamp(ctx, wide, {1, shift, -kUnlimited, kUnlimited});
 }
 
-// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d), in the
-// compute type.
-Tensor repeated(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
-  const std::int64_t width = x.size(2) / heads;
-  const Tensor out = ctx.make({x.size(0), x.size(1), heads, times, width});
-  const Tensor one = x.reshape({x.size(0), x.size(1), heads, 1, width});
-  for (std::int64_t i = 0; i < times; ++i) ops::copy_into(ctx, one, out.slice(3, i, i + 1));
-  return out.reshape({x.size(0), x.size(1), heads * times, width});
-}
-
 Tensor divided(Context& ctx, const Tensor& places, double factor) {
   if (factor == 1) return places;
   return ops::scale_clamp(ctx, places, {1 / factor, 0, -kUnlimited, kUnlimited});
 }
 
-// (S, 3) f32, whose first column counts from 0.
-Tensor places_of(Context& ctx, std::int64_t length) {
-  const Tensor grid = ctx.make({length, 3}, HEDDLE_F32);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{length, 1, 1}, {0, 0, 0}}, grid);
-  return grid;
-}
-
-// (1, 1, S, S) f32: 0 where a key is less than `window` behind the query or after it, else unseen.
-// What is after it a causal mask hides.
-Tensor window_bias(Context& ctx, std::int64_t length, std::int64_t window) {
-  const Tensor places = ops::contiguous(ctx, places_of(ctx, length).slice(1, 0, 1));
-  const Tensor before = ops::scale_clamp(ctx, places.reshape({length, 1}),
-                                         {-1, double(window - 1), -kUnlimited, kUnlimited});
-  const Tensor room = ops::add(ctx, before, places.reshape({1, length}));  // key - query + w - 1
-  return ops::scale_clamp(ctx, room, {-kUnseen, 0, kUnseen, 0}).reshape({1, 1, length, length});
+// Pairs from `turning` on do not turn; 0: all do.
+void hold_still(Context& ctx, std::int64_t turning, const Tensor& cos, const Tensor& sin) {
+  const std::int64_t pairs = cos.size(1);
+  if (turning <= 0 || turning >= pairs) return;
+  ops::fill(ctx, cos.slice(1, turning, pairs), 1);
+  ops::fill(ctx, sin.slice(1, turning, pairs), 0);
 }
 
 // Queries and keys, and values where they are not among them.
@@ -78,41 +56,6 @@ Projected project(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_
   return {both.slice(2, 0, all - values), both.slice(2, all - values, all)};
 }
 
-// Keys, behind them the values, of each token.
-Tensor keys_and_values(Context& ctx, const Tensor& keys, const Tensor& values) {
-  const std::int64_t width = values.size(2);
-  const Tensor both = ctx.make({keys.size(0), keys.size(1), 2 * width});
-  ops::copy_into(ctx, blocks::join_heads(keys), both.slice(2, 0, width));
-  ops::copy_into(ctx, values, both.slice(2, width, 2 * width));
-  return both;
-}
-
-// The attention of one token, q (1, 1, H, d), to those before it and to itself. Queries that share
-// keys are rows of one attention, so that no key is repeated.
-Tensor attended_by_one(Context& ctx, const Tensor& q, const Tensor& own, const KeptStates& kept) {
-  using L = LanguageLayer;
-  const Tensor before = ctx[*kept.given], hidden = ctx[*kept.seen];
-  if (q.size(1) != 1)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "a language model that is given what it kept writes one token at a time, not " +
-                    std::to_string(q.size(1)));
-  const std::int64_t count = before.size(1), heads = q.size(2), head = q.size(3),
-                     kv_heads = ctx[L::kv_heads], times = heads / kv_heads, width = own.size(2) / 2;
-  const Tensor all = ctx.make({1, count + 1, 2 * width});
-  ops::copy_into(ctx, before, all.slice(1, 0, count));
-  ops::copy_into(ctx, own, all.slice(1, count, count + 1));
-  const Tensor bias = ctx.make({1, 1, times, count + 1}, HEDDLE_F32);
-  for (std::int64_t i = 0; i < times; ++i)
-    ops::copy_into(ctx, hidden.reshape({1, 1, 1, count + 1}), bias.slice(2, i, i + 1));
-  const Tensor queries =
-      ops::contiguous(ctx, q.reshape({1, kv_heads, times, head}).permute({0, 2, 1, 3}));
-  const Tensor out =
-      ops::attention(ctx, queries, blocks::split_heads(all.slice(2, 0, width), kv_heads),
-                     blocks::split_heads(all.slice(2, width, 2 * width), kv_heads), bias,
-                     score_scale(ctx, head), ops::Mask::none, ctx[L::cap]);
-  return ops::contiguous(ctx, out.permute({0, 2, 1, 3})).reshape({1, 1, heads * head});
-}
-
 Tensor attended(Context& ctx, const Tensor& normed, const KeptStates& kept) {
   using L = LanguageLayer;
   const std::int64_t heads = ctx[L::heads], kv_heads = ctx[L::kv_heads];
@@ -124,30 +67,15 @@ Tensor attended(Context& ctx, const Tensor& normed, const KeptStates& kept) {
                            shifted(ctx, ctx[L::q_norm], shift), rotation),
                k = rotated(ctx, qk.slice(2, heads * width, qk.size(2)), kv_heads,
                            shifted(ctx, ctx[L::k_norm], shift), rotation);
+  const ScoreRules rules{ctx[L::window], score_scale(ctx, width), ctx[L::cap]};
   if (kept.made != nullptr) {
     const Tensor own = keys_and_values(ctx, k, v);
     ctx[*kept.made] = own;
-    if (ctx.has(*kept.given)) return attended_by_one(ctx, q, own, kept);
+    if (ctx.has(*kept.given))
+      return attended_by_one(ctx, q, own, {ctx[*kept.given], ctx[*kept.seen], kv_heads}, rules);
   }
-  const std::int64_t times = heads / kv_heads, window = ctx[L::window];
-  const Tensor bias = window > 0 && length > window ? window_bias(ctx, length, window) : Tensor();
-  const Tensor keys = times == 1 ? k : repeated(ctx, blocks::join_heads(k), kv_heads, times),
-               values = repeated(ctx, v, kv_heads, times);
-  const double scale = score_scale(ctx, width);
-  const std::int64_t seen = ctx.has(L::unpadded) ? ctx[L::unpadded].size(0) : length;
-  if (seen == length)
-    return blocks::join_heads(
-        ops::attention(ctx, q, keys, values, bias, scale, ops::Mask::causal, ctx[L::cap]));
-  const auto part = [](const Tensor& x, std::int64_t begin, std::int64_t end) {
-    return x.slice(1, begin, end);
-  };
-  const Tensor seen_keys = part(keys, 0, seen), seen_values = part(values, 0, seen);
-  const Tensor all = ctx.make({q.size(0), length, heads, values.size(3)});
-  ops::attention_into(ctx, part(q, 0, seen), seen_keys, seen_values, {}, scale, ops::Mask::causal,
-                      part(all, 0, seen), ctx[L::cap]);
-  ops::attention_into(ctx, part(q, seen, length), seen_keys, seen_values, {}, scale,
-                      ops::Mask::none, part(all, seen, length), ctx[L::cap]);
-  return blocks::join_heads(all);
+  return attended_before(ctx, q, k, v, ctx.has(L::unpadded) ? ctx[L::unpadded].size(0) : length,
+                         rules);
 }
 
 // x + y, y normed before where the model has a norm there.
@@ -173,11 +101,12 @@ void LanguageRope::execute(Context& ctx) {
       1, 0, {checked_cast<std::int32_t>(ctx[head], "head_dim"), 0, 0, 0}, ctx[theta]};
   if (!ctx.has(positions)) {
     const std::int64_t length = ctx[ids].size(1), at = ctx[padding_at];
-    const Tensor places = places_of(ctx, length);
+    const Tensor places = counted_places(ctx, length);
     const std::int64_t own = ctx.has(unpadded) && at >= 0 ? ctx[unpadded].size(0) : length;
     if (own < length) ops::fill(ctx, places.slice(0, own, length), double(at));
     const Tensor grid = divided(ctx, places, ctx[factor]);
     const auto [c, s] = ops::rope_table(ctx, grid.slice(1, 0, 1), attrs);
+    hold_still(ctx, ctx[turning], c, s);
     ctx[cos] = c;
     ctx[sin] = s;
     return;
@@ -208,6 +137,7 @@ void LanguageRope::execute(Context& ctx) {
     ops::copy_into(ctx, s.slice(1, begin, end), all_sin.slice(1, begin, end));
     begin = end;
   }
+  hold_still(ctx, ctx[turning], all_cos, all_sin);
   ctx[cos] = all_cos;
   ctx[sin] = all_sin;
 }

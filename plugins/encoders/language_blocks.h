@@ -31,7 +31,8 @@ struct LanguageEmbed {
 // first 3 section_1 pairs each second of three turns with the row, of the first 3 section_2 each
 // third with the column, all others with the time. Without positions, those of the ids from
 // `unpadded` (n) on, of which the shape is read, are `padding_at`, where that is not negative.
-// Positions are divided by `factor` (linear scaling).
+// Positions are divided by `factor` (linear scaling). Of the pairs, those from `turning` on do not
+// turn; 0: all turn.
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
@@ -46,11 +47,12 @@ struct LanguageRope {
   static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Input<double> factor{"factor", Widget{.number = 1}};
+  static constexpr Input<std::int64_t> turning{"turning", Widget{.number = 0}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
       heddle::ports(ids, positions, unpadded, padding_at, section_0, section_1, section_2,
-                    interleaved, head, theta, factor, cos, sin);
+                    interleaved, head, theta, factor, turning, cos, sin);
   static void execute(Context& ctx);
 };
 

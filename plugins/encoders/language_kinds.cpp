@@ -107,7 +107,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
                   ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
-                  "Mistral Small, Qwen3-VL, Gemma 3, Llama 3.");
+                  "Mistral Small, Qwen3-VL, Gemma 3, Gemma 4, Llama 3.");
 }
 
 }  // namespace heddle::encoders

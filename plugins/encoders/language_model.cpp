@@ -6,7 +6,9 @@
 
 #include <heddle/checked.hpp>
 
+#include "gemma4_model.h"
 #include "language_kinds.h"
+#include "language_states.h"
 #include "language_writing_blocks.h"
 #include "plugins/blocks/slots.h"
 
@@ -41,23 +43,6 @@ LanguageSizes read_sizes(const Checkpoint& file, const LanguageNames& names,
                     std::to_string(s.head) + ". Give the config.json that belongs to this file.");
   s.heads = queries / s.head, s.kv_heads = keys / s.head;
   return s;
-}
-
-// The numbers of layers whose states are asked for; empty: the last, under the final norm.
-std::vector<int> wanted_layers(const Checkpoint& file, const Value& list, int layers) {
-  constexpr auto kMost = std::uint32_t(std::size(LanguageJoin::states));
-  std::vector<int> wanted;
-  for (std::uint32_t i = 0; i < list.count(); ++i) {
-    const auto number = list.item(i).as<std::int64_t>();
-    if (number < 1 || number > layers || list.count() > kMost)
-      throw Error(HEDDLE_INVALID_ARGUMENT,
-                  file.path() + ": hidden_layers asks for " + std::to_string(list.count()) +
-                      " layers, one of them " + std::to_string(number) + "; up to " +
-                      std::to_string(kMost) + " can be asked for, of " + std::to_string(layers) +
-                      ".");
-    wanted.push_back(int(number));
-  }
-  return wanted;
 }
 
 // Pairs of a head by axis, where the model sees pictures; the kind's, or the config's
@@ -325,30 +310,11 @@ class LanguageBuilder {
     if (!wanted_.empty()) {
       std::vector<Source> chosen;
       for (const int number : wanted_) chosen.push_back(states[std::size_t(number)]);
-      return join(chosen, "join");
+      return join_states(graph_, chosen, "join");
     }
     const bool is_cut = kind_.may_be_cut && !file_.has(names_.final_norm());
     if (!is_cut) states.back() = finish(states.back());
-    return extra_.all_states ? join(states, "join") : states.back();
-  }
-
-  // Side by side; in parts, where they are more than a block takes.
-  Source join(const std::vector<Source>& states, const std::string& path) {
-    using B = LanguageJoin;
-    constexpr std::size_t kMost = std::size(B::states);
-    if (states.size() == 1) return states.front();
-    if (states.size() > kMost) {
-      std::vector<Source> parts;
-      for (std::size_t begin = 0; begin < states.size(); begin += kMost) {
-        const auto first = states.begin() + std::ptrdiff_t(begin);
-        const auto count = std::ptrdiff_t(std::min(kMost, states.size() - begin));
-        parts.push_back(join({first, first + count}, path + "." + std::to_string(parts.size())));
-      }
-      return join(parts, path);
-    }
-    Block block = graph_.add<B>(path);
-    for (std::size_t i = 0; i < states.size(); ++i) block.link(B::states[i], states[i]);
-    return block[B::out];
+    return extra_.all_states ? join_states(graph_, states, "join") : states.back();
   }
 
   const Checkpoint& file_;
@@ -388,6 +354,10 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
   if (!names) LanguageNames::refuse(file);
   const Value part = config.field("text_config"),
               &text = part.is(HEDDLE_KIND_RECORD) ? part : config;
+  if (names->is_gemma4()) {
+    build_gemma4(file, *names, text, config, graph);
+    return;
+  }
   const LanguageKind& kind = language_kind(file, *names, text);
   if (kind.windows.size > 0 && config.get<bool>("masks_padding", false))
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": a " + std::string(kind.name) +

@@ -1,6 +1,6 @@
 // plugins/encoders/language_model.h - decoder-only language models that encode texts, one family
-// for all: Qwen2.5-VL and Qwen3-VL (their text parts), Qwen3, Gemma 2 and 3, Mistral
-// Small (language_kinds.h).
+// for all: Qwen2.5-VL and Qwen3-VL (their text parts), Qwen3, Gemma 2, 3 and 4,
+// Mistral Small (language_kinds.h).
 //
 // Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
 //          unpadded     (n) i32       loop-invariant  only with "masks_padding": true in the
@@ -27,7 +27,9 @@
 //                                     the layers that have one
 // and as outputs kept.<i> (1, S, 2 K d), of its own tokens, and logits (1, V) f32, the scores of
 // what comes behind the last token, made with lm_head, or where the file has none, with the table
-// of tokens. Settings "kept_width" (2 K d), "window" and "logit_cap" (of the scores; 0: none).
+// of tokens. Settings "kept_width" (2 K d), or "kept_widths" of each layer that keeps something,
+// "window", "logit_cap" (of the scores; 0: none) and "unwritten", tokens that it is not to write.
+// Gemma 4 is told of in gemma4_model.h.
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to twelve numbers of layers, gives the states after so many layers, without the final

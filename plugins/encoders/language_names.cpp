@@ -28,6 +28,16 @@ constexpr LanguagePart kNormedResults[] = {
     {"after2", "post_feedforward_layernorm", "post_ffw_norm"},
 };
 
+// Of Gemma 4.
+constexpr LanguagePart kToldParts[] = {
+    {"told_gate", "per_layer_input_gate", "inp_gate"},
+    {"told_proj", "per_layer_projection", "proj"},
+    {"told_norm", "post_per_layer_input_norm", "post_norm"},
+    {"scalar", "layer_scalar", "layer_output_scale"},
+};
+constexpr const char* kBesideLayers[] = {"embed_tokens_per_layer", "per_layer_model_projection",
+                                         "per_layer_projection_norm"};
+
 constexpr std::string_view kFirstQueries = "layers.0.self_attn.q_proj.weight";
 constexpr const char* kPrefixes[] = {"model.", "model.language_model.", "language_model.model.",
                                      ""};
@@ -60,12 +70,17 @@ void LanguageNames::refuse(const Checkpoint& file) {
                   ": this is Qwen3.5, whose layers of linear attention are not supported, so that "
                   "it neither encodes nor writes texts (MOSS-Image, prompt enhancers). Leave the "
                   "enhancer out, and link the prompt itself; TextGenerate writes with Qwen3, "
-                  "Qwen3-VL, Qwen2.5-VL and Gemma 3.");
+                  "Qwen3-VL, Qwen2.5-VL, Gemma 3 and Gemma 4.");
 }
 
 bool LanguageNames::norms_results() const {
   return file_.has(prefix_ + (is_gguf() ? "blk.0.post_ffw_norm.weight"
                                         : "layers.0.post_feedforward_layernorm.weight"));
+}
+
+bool LanguageNames::is_gemma4() const {
+  return is_gguf() ? file_.meta("general.architecture").value_or("") == "gemma4"
+                   : file_.has(in_layer(0, "scalar"));
 }
 
 std::string LanguageNames::tokens() const {
@@ -91,6 +106,8 @@ std::string LanguageNames::in_layer(int index, std::string_view module) const {
     if (part.module == module && (norms_results() || module != "norm2")) return named(part);
   for (const LanguagePart& part : kLanguageParts)
     if (part.module == module) return named(part);
+  for (const LanguagePart& part : kToldParts)
+    if (part.module == module) return named(part);
   throw Error(HEDDLE_INTERNAL,
               "a layer of a language model has no module '" + std::string(module) + "'");
 }
@@ -103,6 +120,9 @@ void LanguageNames::each_module(
     const std::function<void(const std::string&, const char*, const std::string&)>& found) const {
   found("model.embed_tokens", "weight", tokens());
   found("model.norm", "weight", final_norm());
+  for (const char* module : kBesideLayers)
+    if (const std::string tensor = beside_layers(module) + ".weight"; file_.has(tensor))
+      found("model." + std::string(module), "weight", tensor);
   const bool normed = norms_results();
   const int count = layers();
   for (int index = 0; index < count; ++index) {
@@ -117,6 +137,9 @@ void LanguageNames::each_module(
       if (!normed || part.module != "norm2") tell(part);
     if (!normed) continue;
     for (const LanguagePart& part : kNormedResults) tell(part);
+    for (const LanguagePart& part : kToldParts) tell(part);
+    if (const std::string scalar = in_layer(index, "scalar"); file_.has(scalar))
+      found("model.layers." + std::to_string(index), "layer_scalar", scalar);
   }
 }
 

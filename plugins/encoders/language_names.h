@@ -28,12 +28,17 @@ class LanguageNames {
   // What scores of the next token are made with; the table of tokens where a file has no other.
   std::string logits() const;
   // A module of a layer: "q", "k", "v", "o", "q_norm", "k_norm", "norm1", "after1", "norm2",
-  // "after2", "gate", "up", "down"; without ".weight" and ".bias".
+  // "after2", "gate", "up", "down", of Gemma 4 also "told_gate", "told_proj", "told_norm" and
+  // "scalar"; without ".weight" and ".bias".
   std::string in_layer(int index, std::string_view module) const;
   // Whether the first layer has such a module with a weight.
   bool has(std::string_view module) const { return file_.has(in_layer(0, module) + ".weight"); }
   int layers() const;
   bool is_gguf() const { return layout_ == Layout::llama; }
+  // Whether it is Gemma 4, each layer of which has a number that its states are multiplied by.
+  bool is_gemma4() const;
+  // What Gemma 4 has beside its layers: "embed_tokens_per_layer" and the like.
+  std::string beside_layers(std::string_view module) const { return prefix_ + std::string(module); }
 
   // Every tensor that is a part of the language model by its module in transformers' names
   // ("model.layers.0.mlp.up_proj"), with "weight" or "bias".

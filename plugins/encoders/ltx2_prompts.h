@@ -41,7 +41,8 @@ inline constexpr const char* kLtx2FromPicture =
 inline ChatPrompt ltx2_chat_prompt(const std::string& prompt, std::size_t pictures) {
   return {.text = "User Raw Input Prompt: " + prompt + ".",
           .system = pictures > 0 ? kLtx2FromPicture : kLtx2FromText,
-          .pictures = pictures};
+          .pictures = pictures,
+          .text_alone = true};
 }
 
 }  // namespace heddle::encoders

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <numeric>
 #include <optional>
 #include <string>
 
@@ -27,22 +28,37 @@ std::int64_t room_for(std::int64_t tokens) {
 
 // What a model that writes says of itself.
 struct WriterSettings {
-  std::int64_t layers, kept_width, window;
+  std::vector<std::int64_t> widths;  // of what it keeps of a token, layer by layer
+  std::int64_t window;
   double cap;
+  std::vector<std::int64_t> unwritten;  // tokens that it is not to write
 
   explicit WriterSettings(const Value& model) {
     const Value settings = model_settings(model);
-    layers = settings.get<std::int64_t>("layers", 0);
-    kept_width = settings.get<std::int64_t>("kept_width", 0);
     window = settings.get<std::int64_t>("window", 0);
     cap = settings.get<double>("logit_cap", 0);
+    unwritten = numbers(settings.field("unwritten"));
+    widths = settings.has("kept_widths")
+                 ? numbers(settings.field("kept_widths"))
+                 : std::vector<std::int64_t>(std::size_t(settings.get<std::int64_t>("layers", 0)),
+                                             settings.get<std::int64_t>("kept_width", 0));
+  }
+  std::int64_t all_widths() const {
+    return std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+  }
+
+ private:
+  static std::vector<std::int64_t> numbers(const Value& list) {
+    std::vector<std::int64_t> all;
+    for (std::uint32_t i = 0; i < list.count(); ++i) all.push_back(list.item(i).as<std::int64_t>());
+    return all;
   }
 };
 
 // Keys and values of all tokens so far, layer by layer.
 class KeptTokens {
  public:
-  explicit KeptTokens(std::int64_t layers) : layers_(std::size_t(layers)) {}
+  explicit KeptTokens(std::size_t layers) : layers_(layers) {}
 
   std::int64_t count() const { return count_; }
   std::int64_t room() const { return layers_.front() ? layers_.front().size(1) : 0; }
@@ -85,7 +101,7 @@ class KeptTokens {
 class TextWriter {
  public:
   TextWriter(Context& ctx, const Value& model)
-      : ctx_(ctx), model_(model), settings_(model), kept_(settings_.layers) {}
+      : ctx_(ctx), model_(model), settings_(model), kept_(settings_.widths.size()) {}
 
   // The scores of what comes behind the prompt.
   std::vector<float> read(const Writing& writing, const Windows& windows) {
@@ -136,7 +152,10 @@ class TextWriter {
  private:
   std::vector<float> scores_of(const Value& outputs) {
     const Tensor logits = outputs.field("logits").as<Tensor>();
-    return ctx_.read<float>(logits);
+    std::vector<float> scores = ctx_.read<float>(logits);
+    for (const std::int64_t token : settings_.unwritten)
+      if (token < std::int64_t(scores.size())) scores[std::size_t(token)] = kUnseen;
+    return scores;
   }
 
   // Which of the kept tokens the next one sees, and itself; window 0: all.
@@ -217,13 +236,13 @@ void infer_writing(Infer& question, const Writing& writing) {
                  {"positions", HEDDLE_F32, {1, 3}},
                  {"seen", HEDDLE_F32, {1, room + 1}}};
     if (settings.window > 0) one.steps.push_back({"near", HEDDLE_F32, {1, room + 1}});
-    for (std::int64_t i = 0; i < settings.layers; ++i)
-      one.steps.push_back({kept_name(i), HEDDLE_F32, {1, room, settings.kept_width}});
+    for (std::size_t i = 0; i < settings.widths.size(); ++i)
+      one.steps.push_back({kept_name(std::int64_t(i)), HEDDLE_F32, {1, room, settings.widths[i]}});
     question.call(model, {one}, {}, std::uint32_t(std::min(room, end) - count));
     count = std::min(room, end);
   }
   const std::int64_t room = room_for(std::max(length + 1, end));
-  question.cost(0, 0, std::uint64_t(4 * settings.layers * room * settings.kept_width));
+  question.cost(0, 0, std::uint64_t(4 * room * settings.all_widths()));
 }
 
 }  // namespace heddle::encoders

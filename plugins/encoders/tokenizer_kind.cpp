@@ -76,6 +76,8 @@ constexpr char kSpieceTensor[] = "spiece_model";
 
 constexpr char kTekkenTensor[] = "tekken_model";
 
+constexpr char kJsonTensor[] = "tokenizer_json";
+
 // The bytes of a file that stands in a tensor; what: what it is called.
 std::string file_in(const Checkpoint& file, const char* tensor, const std::string& name,
                     const char* what) {
@@ -106,6 +108,12 @@ text::Tokenizer read_tekken_tensor(const Checkpoint& file) {
   return text::read_tekken(view_json(json), name);
 }
 
+text::Tokenizer read_json_tensor(const Checkpoint& file) {
+  const std::string name = file.path() + ": tensor '" + kJsonTensor + "'";
+  const Value json = parse_json(file_in(file, kJsonTensor, name, "tokenizer.json"), name);
+  return text::read_tokenizer_json(view_json(json), name);
+}
+
 heddle_status* open_inside(const heddle_host*, const heddle_checkpoint* file, heddle_value** out) {
   return guard([&] {
     *out = nullptr;
@@ -114,6 +122,8 @@ heddle_status* open_inside(const heddle_host*, const heddle_checkpoint* file, he
       *out = make_tokenizer([mine] { return read_spiece_tensor(mine); }, {});
     else if (mine.has(kTekkenTensor))
       *out = make_tokenizer([mine] { return read_tekken_tensor(mine); }, {});
+    else if (mine.has(kJsonTensor))
+      *out = make_tokenizer([mine] { return read_json_tensor(mine); }, {});
   });
 }
 
@@ -135,8 +145,8 @@ heddle_status* open_published(const heddle_host*, const char* encoder, std::int6
 constexpr heddle_tokenizers_desc kFiles{
     sizeof(heddle_tokenizers_desc),
     "files",
-    "tokenizer.json, spiece.model, or vocab.json with merges.txt; spiece_model or tekken_model in "
-    "a model's file; "
+    "tokenizer.json, spiece.model, or vocab.json with merges.txt; spiece_model, tekken_model or "
+    "tokenizer_json in a model's file; "
     "the vocabularies of CLIP, T5, byT5, Qwen2.5 and Qwen3",
     &open,
     &open_inside,
