@@ -44,8 +44,11 @@ Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
 // another.
 Value hunyuan_clip(Context& ctx, const std::string& type, const std::array<Value, 2>& encoders,
                    const std::string& where);
-// LTX 2's: Gemma 3 with its vocabulary, and the projection of its layers, out of these two files in
-// either order. Throws where one is missing, or reads another number of layers or another width.
+// Whether the file has the projection of a language model's layers that LTX 2 reads.
+bool has_text_projection(const Checkpoint& file);
+// LTX 2's: Gemma 3 or 4 with its vocabulary, and the projection of its layers, out of these two
+// files in either order, which may be one. Throws where one is missing, or reads another number of
+// layers or another width.
 Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other);
 // An encoder's record with its models changed: the one that encodes and, where it has one, the one
 // that writes texts.

@@ -95,6 +95,8 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
 }
 
 Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type) {
+  // Whatever the type is, as in ComfyUI: nothing else has one.
+  if (has_text_projection(file)) return projected_clip(ctx, file, file);
   const Value encoder = single_file_encoder(ctx, file);
   if (is_language_encoder(encoder)) return language_clip(ctx, encoder, type, file.path());
   if (type != "stable_diffusion" && type != "sd3" && type != "chroma" && type != "wan" &&

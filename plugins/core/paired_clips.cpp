@@ -42,23 +42,28 @@ Value hunyuan_clip(Context& ctx, const std::string& type, const std::array<Value
       .value();
 }
 
+bool has_text_projection(const Checkpoint& file) {
+  constexpr std::string_view kBegin = "text_embedding_projection.";
+  for (std::uint32_t i = 0; i < file.size(); ++i)
+    if (file.name(i).starts_with(kBegin)) return true;
+  return false;
+}
+
 Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other) {
   // In either order, as ComfyUI's loader for two files takes them.
-  const auto has_projection = [](const Checkpoint& file) {
-    constexpr std::string_view kBegin = "text_embedding_projection.";
-    for (std::uint32_t i = 0; i < file.size(); ++i)
-      if (file.name(i).starts_with(kBegin)) return true;
-    return false;
-  };
-  const bool is_swapped = has_projection(one) && !has_projection(other);
-  const Checkpoint &language = is_swapped ? other : one, &beside = is_swapped ? one : other;
+  // LTX 2.5's file has both.
+  const bool has_it = has_text_projection(one),
+             is_whole = has_it && one.has("model.embed_tokens.weight"),
+             is_swapped = has_it && !is_whole && !has_text_projection(other);
+  const Checkpoint &language = is_swapped ? other : one,
+                   &beside = is_whole || is_swapped ? one : other;
   const Value encoder = single_file_encoder(ctx, language, &beside);
   const std::string name = encoder.get<std::string>("name", "");
-  if (name != "gemma3")
+  if (name != "gemma3" && name != "gemma4")
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 language.path() + ": this is the text encoder " + name +
-                    ", and LTX 2 reads Gemma 3 12B, such as gemma_3_12B_it.safetensors. Name that "
-                    "file.");
+                    ", and LTX 2 reads Gemma 3 12B, such as gemma_3_12B_it.safetensors, LTX 2.5 "
+                    "Gemma 4 12B. Name that file.");
   const Value clip = language_clip(ctx, encoder, "ltxv", language.path());
   Record record(clip.field("encoders").item(0));
   const Value settings = model_settings(record.value().field("model"));
@@ -70,7 +75,8 @@ Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& othe
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 beside.path() + ": its projection reads " + std::to_string(reads) +
                     " numbers of a token, the text encoder in " + language.path() + " makes " +
-                    std::to_string(makes) + ". LTX 2 reads Gemma 3 12B; name that file.");
+                    std::to_string(makes) +
+                    ". LTX 2 reads Gemma 3 12B, LTX 2.5 Gemma 4 12B; name that file.");
   record.set("projection", projection);
   return Record(clip).set("encoders", list_of({record.value()})).value();
 }
