@@ -184,6 +184,9 @@ class Ltx2Builder {
     blocks::Slots slots(file_, video, "embed.video.latent");
     linear(slots, LtxvLatentIn::weight, LtxvLatentIn::bias, "patchify_proj", video_.size.width,
            video_.size.channels);
+    if (names_.has("keyframes_abs_pos_embedding"))
+      slots.fill(LtxvLatentIn::marker, names_.one("keyframes_abs_pos_embedding"),
+                 {1, video_.size.width});
     video_.hidden = video[LtxvLatentIn::out];
     Block audio = graph_.add<Ltx2AudioIn>("embed.audio.latent");
     audio.link(Ltx2AudioIn::audio, audio_.latent).link(Ltx2AudioIn::voice, voice_);
@@ -377,7 +380,9 @@ void Ltx2::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   graph.setting("patch", std::int64_t{1});
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", builder.text_width());
-  graph.setting("text_encoder", "Gemma 3 12B (LTXAVTextEncoderLoader)");
+  graph.setting(
+      "text_encoder",
+      "Gemma 3 12B (LTXAVTextEncoderLoader), of LTX 2.5 Gemma 4 12B (CLIPLoader, type ltxv)");
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
   // output is the velocity of a straight flow.
   graph.setting("sampling", "flow");

@@ -1,5 +1,5 @@
-// plugins/denoisers/ltx2.h - the family of LTX 2 and 2.3: which checkpoints are its own, and the
-// graph of blocks they make.
+// plugins/denoisers/ltx2.h - the family of LTX 2, 2.3 and 2.5: which checkpoints are its own, and
+// the graph of blocks they make.
 //
 // Inputs   x            (B, C, F, H, W)  per step        the latent of F frames; any float
 //          audio        (B, C', L, K)    per step        that of their sound, of K bands
@@ -24,9 +24,11 @@
 // Outputs  out (B, C, F, H, W), audio_out (B, C', L, K): velocities (noise - clean)
 //
 // Names: original or diffusers' (ltxv_names.h). Sizes are read off the tensors, and so is what 2.3
-// has: gated attentions, modulated texts, no projection of the text. The rest stands in a config,
-// of diffusers or of the file's metadata ("config", its record "transformer"): ltx2_options.h.
-// Settings: see build(). Stateless, any thread.
+// has: gated attentions, modulated texts, no projection of the text; and 2.5: MLPs that add
+// nothing, texts modulated by tables alone, a mark on the first frame, which ComfyUI and the
+// publishers' pipelines with keyframes set. Not 2.5's keyframes of its own. The rest stands in a
+// config, of diffusers or of the file's metadata ("config", its record "transformer"):
+// ltx2_options.h. Settings: see build(). Stateless, any thread.
 #pragma once
 
 #include "ltx2_blocks.h"

@@ -120,10 +120,12 @@ class Ltx2ConnectorBuilder {
     const std::int64_t d = width_, mlp = file_.size(name("ff.net.0.proj.weight"), 0);
     slots.fill(B::qk, {{name("attn1.to_q.weight")}, {name("attn1.to_k.weight")}}, {2 * d, d});
     slots.fill(B::qk_bias, {{name("attn1.to_q.bias")}, {name("attn1.to_k.bias")}}, {2 * d});
+    // MLPs that add nothing do so in all layers (connector_ff_bias of the publishers' config).
+    const bool adds = file_.has(names_.one("transformer_1d_blocks.0.ff.net.0.proj.bias"));
     const auto linear = [&](const Weight& matrix, const Weight& bias, const char* module,
                             std::int64_t out, std::int64_t in) {
       slots.fill(matrix, name(module) + ".weight", {out, in});
-      slots.fill(bias, name(module) + ".bias", {out});
+      if (adds || module[0] != 'f') slots.fill(bias, name(module) + ".bias", {out});
     };
     linear(B::v, B::v_bias, "attn1.to_v", d, d);
     slots.fill(B::q_norm, name("attn1.q_norm.weight"), {d});

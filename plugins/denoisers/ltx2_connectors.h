@@ -66,9 +66,9 @@ struct Ltx2TextLayer {
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight proj_bias{"proj.bias"};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias"};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"mlp.down.bias"};
+  static constexpr Weight down_bias{"mlp.down.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
       heddle::ports(hidden, cos, sin, heads, neighbours, eps, qk, qk_bias, v, v_bias, q_norm,

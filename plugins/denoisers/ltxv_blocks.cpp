@@ -163,7 +163,12 @@ void LtxvLatentIn::execute(Context& ctx) {
   ops::copy_into(ctx, latent.permute({0, 2, 3, 4, 1}),
                  rows.reshape({batch, frames, height, width, channels}));
   const Tensor given = ctx.has(token_rows) ? chosen_rows(ctx, rows, ctx[token_rows]) : rows;
-  ctx[out] = blocks::wide_linear(ctx, given, matrix, ctx[bias]);
+  const Tensor hidden = blocks::wide_linear(ctx, given, matrix, ctx[bias]);
+  if (const Tensor mark = ctx[marker]) {
+    const Tensor first = hidden.slice(1, 0, height * width);
+    ops::add_into(ctx, first, mark.reshape({1, 1, mark.size(1)}), first);
+  }
+  ctx[out] = hidden;
 }
 
 void LtxvRope::execute(Context& ctx) {

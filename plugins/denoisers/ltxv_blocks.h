@@ -45,7 +45,8 @@ struct LtxvModulation {
 };
 
 // x (B, C, F, H, W) -> hidden (B, L, D). token_rows (T) i32: of the latent's places those that are
-// tokens, and L is T then.
+// tokens, and L is T then. Of LTX 2.5, `marker` (1, D) is added to the tokens of the first frame,
+// which stands for a single picture.
 struct LtxvLatentIn {
   static constexpr Info info{"ltxv.latent_in", 2,  "LTX-Video latent",
                              "blocks/ltxv",    "", HEDDLE_NODE_BLOCK};
@@ -53,8 +54,9 @@ struct LtxvLatentIn {
   static constexpr Input<Tensor> token_rows{"token_rows", HEDDLE_PORT_OPTIONAL};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
+  static constexpr Weight marker{"marker", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports = heddle::ports(x, token_rows, weight, bias, out);
+  static constexpr auto ports = heddle::ports(x, token_rows, weight, bias, marker, out);
   static void execute(Context& ctx);
 };
 
