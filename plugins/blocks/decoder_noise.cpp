@@ -5,6 +5,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <numbers>
+#include <optional>
 #include <string>
 
 namespace heddle::vae {
@@ -28,6 +29,19 @@ Tensor drawn(Context& ctx, std::uint64_t stream, const Shape& shape) {
   return ctx.upload(shape, HEDDLE_F32, numbers.data());
 }
 
+// Of a decoder that makes pixels of noise: (B, T, S h, S w, N) for latents z, or nothing.
+std::optional<Shape> cell_noise_shape(const Value& settings, const Shape& z) {
+  const Value told = settings.field("cell_noise");
+  if (told.count() != 3) return {};
+  const auto number = [&](std::uint32_t i) { return told.item(i).as<std::int64_t>(); };
+  const std::int64_t frames = z.size() == 5 ? z[2] : 1;
+  return Shape{
+      z[0],
+      checked_sum({checked_product({frames, number(0)}, "the noise"), 1 - number(0)}, "the noise"),
+      checked_product({z[z.size() - 2], number(1)}, "the noise"),
+      checked_product({z.back(), number(1)}, "the noise"), number(2)};
+}
+
 }  // namespace
 
 float drawn_number(std::uint64_t stream, std::uint64_t n) {
@@ -38,6 +52,8 @@ float drawn_number(std::uint64_t stream, std::uint64_t n) {
 
 void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Record& inputs) {
   const Value settings = model_settings(decoder);
+  if (const auto shape = cell_noise_shape(settings, z.shape()))
+    inputs.set("cell_noise", value_of(drawn(ctx, 0, *shape)));
   if (!settings.has("noise_planes")) return;
   inputs.set("noise", value_of(drawn(ctx, 0, z.shape())));
   const Value planes = settings.field("noise_planes");
@@ -52,6 +68,8 @@ void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Reco
 
 void tell_decoder_noise(const Value& decoder, const Shape& z, std::vector<Infer::Named>& inputs) {
   const Value settings = model_settings(decoder);
+  if (const auto shape = cell_noise_shape(settings, z))
+    inputs.push_back({"cell_noise", HEDDLE_F32, *shape});
   if (!settings.has("noise_planes")) return;
   inputs.push_back({"noise", HEDDLE_F32, z});
   const Value planes = settings.field("noise_planes");

@@ -1,7 +1,9 @@
 // What decoders of videos draw that are told a noise level: models whose setting noise_planes is a
 // list of numbers of planes. Inputs: "noise" of the latent's shape, and "noise.0", "noise.1", ...
-// (n, h 2^i, w 2^i), n the list's number i; none for 0. ComfyUI draws other numbers in each run;
-// these are the same in all, so that a workflow gives the same bytes. One call's thread.
+// (n, h 2^i, w 2^i), n the list's number i; none for 0. Those that make pixels of noise have a list
+// cell_noise of three numbers f, s and n; their input "cell_noise" is (B, f F - f + 1, s h, s w,
+// n). ComfyUI draws other numbers in each run; these are the same in all, so that a workflow gives
+// the same bytes. One call's thread.
 #pragma once
 
 #include <heddle/node.hpp>

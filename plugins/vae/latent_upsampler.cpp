@@ -145,7 +145,10 @@ void LatentUpsampler::build(const Checkpoint& file, const Value& config, Blocks&
   if (!prefix)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 file.path() + ": this is no upscale model of LTX-Video's latents");
-  const double told = blocks::config_inside(file).get<double>("rational_spatial_scale", 0);
+  // That of 2.5's file is a record of the config.
+  const Value inside = blocks::config_inside(file), part = inside.field("upsampler"),
+              &said = part.is(HEDDLE_KIND_RECORD) ? part : inside;
+  const double told = said.get<double>("rational_spatial_scale", 0);
   LatentUpBuilder(file, *prefix, config.get<double>("rational_spatial_scale", told), graph).run();
 }
 

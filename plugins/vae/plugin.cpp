@@ -8,6 +8,7 @@
 #include "h3_sound.h"
 #include "h3_video.h"
 #include "latent_upsampler.h"
+#include "ltx25_decoder.h"
 #include "packed_latents.h"
 #include "plugins/vae/hunyuan15_node.h"
 #include "plugins/vae/hunyuan15_upsampler.h"
@@ -37,39 +38,38 @@
 
 namespace heddle::vae {
 
-HEDDLE_PLUGIN("org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn,
-              VaeImageIn, VaeResnet, VaeFrames, VaeFramesOut, VaeAttention, VaeUpsample,
-              VaeDownsample, VaeImageOut, VaeLatentOut, VaeUnpackLatent, VaePackLatent,
-              AutoencoderWanDecoder, AutoencoderWanEncoder, WanResnet, WanAttention, WanUpShortcut,
-              WanDownShortcut, WanPatchIn, WanPatchOut, WanImageOut, WanLatentOut,
-              AutoencoderLtxvDecoder, AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn,
-              LtxvVaeResnet, LtxvVaeFrames, LtxvVaeHalf, LtxvVaeTime, LtxvVaeUpsample,
-              LtxvVaeDownsample, LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, AudioVaeDecoder,
-              AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample,
-              AudioDownsample, AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv,
-              VocoderUpsample, VocoderSum, VocoderOut, VocoderMel, VocoderWiden, LatentUpsampler,
-              Hunyuan15Upsampler, Hunyuan15UpIn, Hunyuan15UpResidual, Hunyuan15UpResnet,
-              Hunyuan15UpOut, LatentUpIn, LatentUpResnet, LatentUpGrow, LatentUpFrames, LatentUpOut,
-              WanVideoLatentIn, WanVideoImageIn, WanVideoResnet, WanTimeBegin, WanTimeUpsample,
-              WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut, AutoencoderH3Decoder,
-              AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut, H3VaeImageIn,
-              H3VaeResnet, H3VaeDownsample, H3VaeLatentOut, H3SoundDecoder, H3SoundEncoder,
-              H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut,
-              AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder, Hunyuan15LatentIn,
-              Hunyuan15ImageIn, Hunyuan15Resnet, Hunyuan15Attention, Hunyuan15Upsample,
-              Hunyuan15Downsample, Hunyuan15ImageOut, Hunyuan15LatentOut, AutoencoderHunyuanDecoder,
-              AutoencoderHunyuanEncoder, HunyuanVaeLatentIn, HunyuanVaeImageIn, HunyuanVaeResnet,
-              HunyuanVaeAttention, HunyuanVaeUpsample, HunyuanVaeDownsample, HunyuanVaeImageOut,
-              HunyuanVaeLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn,
-              TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut,
-              VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-              InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-              LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
-              LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode,
-              LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
-              WanFunControlToVideo, WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo,
-              Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo,
-              WanSoundImageToVideoExtend, WanInfiniteTalkToVideo, Wan22ImageToVideoLatent,
-              HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench, VaeModules)
+HEDDLE_PLUGIN(
+    "org.heddle.vae", "0.1.0", AutoencoderKlDecoder, AutoencoderKlEncoder, VaeLatentIn, VaeImageIn,
+    VaeResnet, VaeFrames, VaeFramesOut, VaeAttention, VaeUpsample, VaeDownsample, VaeImageOut,
+    VaeLatentOut, VaeUnpackLatent, VaePackLatent, AutoencoderWanDecoder, AutoencoderWanEncoder,
+    WanResnet, WanAttention, WanUpShortcut, WanDownShortcut, WanPatchIn, WanPatchOut, WanImageOut,
+    WanLatentOut, AutoencoderLtxvDecoder, AutoencoderLtxvEncoder, LtxvVaeLatentIn, LtxvVaeImageIn,
+    LtxvVaeResnet, LtxvVaeFrames, LtxvVaeHalf, LtxvVaeTime, LtxvVaeUpsample, LtxvVaeDownsample,
+    LtxvVaeGather, LtxvVaeImageOut, LtxvVaeLatentOut, Ltx25Decoder, Ltx25LatentIn, Ltx25VaeLayer,
+    Ltx25PixelLayer, Ltx25VaeUpsample, Ltx25VaeLevel, Ltx25NoiseIn, Ltx25ImageOut, AudioVaeDecoder,
+    AudioVaeEncoder, AudioLatentIn, AudioMelIn, AudioResnet, AudioUpsample, AudioDownsample,
+    AudioMelOut, AudioLatentOut, Vocoder, VocoderIn, VocoderConv, VocoderUpsample, VocoderSum,
+    VocoderOut, VocoderMel, VocoderWiden, LatentUpsampler, Hunyuan15Upsampler, Hunyuan15UpIn,
+    Hunyuan15UpResidual, Hunyuan15UpResnet, Hunyuan15UpOut, LatentUpIn, LatentUpResnet,
+    LatentUpGrow, LatentUpFrames, LatentUpOut, WanVideoLatentIn, WanVideoImageIn, WanVideoResnet,
+    WanTimeBegin, WanTimeUpsample, WanTimeDownsample, WanVideoImageOut, WanVideoLatentOut,
+    AutoencoderH3Decoder, AutoencoderH3Encoder, H3VaeLatentIn, H3VaeLayer, H3VaeImageOut,
+    H3VaeImageIn, H3VaeResnet, H3VaeDownsample, H3VaeLatentOut, H3SoundDecoder, H3SoundEncoder,
+    H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut,
+    AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder, Hunyuan15LatentIn, Hunyuan15ImageIn,
+    Hunyuan15Resnet, Hunyuan15Attention, Hunyuan15Upsample, Hunyuan15Downsample, Hunyuan15ImageOut,
+    Hunyuan15LatentOut, AutoencoderHunyuanDecoder, AutoencoderHunyuanEncoder, HunyuanVaeLatentIn,
+    HunyuanVaeImageIn, HunyuanVaeResnet, HunyuanVaeAttention, HunyuanVaeUpsample,
+    HunyuanVaeDownsample, HunyuanVaeImageOut, HunyuanVaeLatentOut, TaesdDecoder, TaesdEncoder,
+    TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
+    TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
+    InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
+    LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
+    LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
+    WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
+    WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend,
+    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
+    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
 
 }  // namespace heddle::vae
