@@ -260,6 +260,69 @@ def ltx23():
     return parts, config
 
 
+# LTX 2.5: a file for each part. Widths of both streams, and of its text encoder.
+LTX25 = {12: 16, 16: 128, 40: 512, 24: 256, 360: 4608, 216: 2304, 160: 2048, 96: 1024, 80: 1024, 48: 512}
+GEMMA4 = {"text": {24: 256, 40: 256}, "told": {40: 256}}
+GEMMA4_STATES = 7
+
+
+def ltx25():
+    heads = {f"{at}num_attention_heads": 2 for at in ("", "audio_", "connector_", "audio_connector_")}
+    parts = golden("ltx25", "five", sizes=LTX25, prefix="model.diffusion_model.") | golden("ltx25", "five_text", sizes=LTX25)
+    return in_8_bits(parts), {"transformer": heads}
+
+
+def gemma4(model):
+    """With its vocabulary, and, of the larger one, the projection that LTX 2.5 reads."""
+    out = in_8_bits(golden("ltx25_text", model, sizes=GEMMA4[model]))
+    at = "text_embedding_projection."
+    if model == "text":
+        for stream, wide in (("video", 512), ("audio", 256)):
+            out[f"{at}{stream}_aggregate_embed.weight"] = ("BF16", (wide, GEMMA4["text"][24] * GEMMA4_STATES))
+            out[f"{at}{stream}_aggregate_embed.bias"] = ("BF16", (wide,))
+    content = (GOLDENS / "ltx25_text" / "tokenizer.json").read_bytes()
+    return out | {"tokenizer_json": ("U8", (len(content),), content)}
+
+
+def ltx25_vae():
+    """The encoder of 2.3, and a decoder with the strides and neighbourhoods of the published one."""
+    out = {name: what for name, what in of_128_channels(golden("ltxv_later_vae", "2.3")).items() if not name.startswith("decoder.")}
+    kind, channels, head, waves = "BF16", (32, 16, 16, 16, 16), 16, 256
+
+    def linear(name, rows, columns, biased=True):
+        out[f"decoder.{name}.weight"] = (kind, (rows, columns))
+        if biased:
+            out[f"decoder.{name}.bias"] = (kind, (rows,))
+
+    def layer(name, width):
+        for norm, size in (("norm1", width), ("norm2", width), ("attn.q_norm", head), ("attn.k_norm", head)):
+            out[f"decoder.{name}.{norm}.weight"] = (kind, (size,))
+        linear(f"{name}.attn.qkv", 3 * width, width)
+        linear(f"{name}.attn.proj", width, width)
+        for matrix, rows, columns in (("w_up", 4 * width, width), ("w_gate", 4 * width, width), ("w_down", width, 4 * width)):
+            linear(f"{name}.mlp.{matrix}", rows, columns, False)
+
+    linear("conv_in", channels[0], 128)
+    for stage, cells in enumerate((4, 2, 8, 8)):
+        layer(f"det_stages.{stage}.0", channels[stage])
+        linear(f"upsamples.{stage}.proj", cells * channels[stage + 1], channels[stage])
+    linear("t_embedder.mlp.0", 24, waves)
+    linear("t_embedder.mlp.2", 24, 24)
+    linear("shared_adaln.proj", 7 * channels[-1], 24)
+    linear("conv_in_x_t", channels[-1], 48)
+    layer("diff_blocks.0", channels[-1])
+    linear("diff_blocks.0.context_proj", channels[-1], channels[-1])
+    out["decoder.diff_blocks.0.scale_shift_table"] = (kind, (7, channels[-1]))
+    out["decoder.norm_out.weight"] = (kind, (channels[-1],))
+    linear("conv_out", 48, channels[-1])
+    return out, {"vae": {"_class_name": "CausalDiffusionVAE", "encoder": {"spatial_padding_mode": "zeros"}, "decoder": {"patch_size": 4}}}
+
+
+def ltx25_audio_vae():
+    parts = golden("ltx2_audio", "vae", prefix="audio_vae.") | golden("ltx2_audio", "stages", "F32", prefix="vocoder.")
+    return parts, {"audio_vae": AUDIO_VAE, "vocoder": STAGES}
+
+
 def ltx2_lora(checkpoint):
     return lora(checkpoint()[0], cut="model.diffusion_model.", inside=r"\.transformer_blocks\.\d+\.")
 
@@ -367,6 +430,18 @@ for name, scale in (("ltx-2-spatial-upscaler-x2-1.0", None), ("ltx-2.3-spatial-u
             {} if scale is None else {"rational_spatial_scale": scale},
         ),
     )
+
+
+for kind in ("distilled", "dev"):
+    add(f"diffusion_models/ltx-2.5-22b-{kind}-transformer-comfy-int8-convrot", ltx25)
+add("text_encoders/gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot", lambda: gemma4("text"))
+add("text_encoders/gemma4_e2b_it_int8_convrot", lambda: gemma4("told"))
+add("vae/ltx-2.5-video-vae-bf16", ltx25_vae)
+add("vae/ltx-2.5-audio-vae-bf16", ltx25_audio_vae)
+add(
+    "latent_upscale_models/ltx-2.5-latent-spatial-upscaler-x2-bf16-1.0",
+    lambda: (golden("latent_upsamplers", "rational", sizes={8: 128, 288: 128}), {"rational_spatial_scale": 2.0}),
+)
 
 
 def write(root, name, ending="safetensors"):

@@ -52,6 +52,8 @@ SMALL = {
     "frames_number": 9,
     "max_length": 8,
 }
+# The least that some classes take.
+LEAST = {("ResolutionSelector", "megapixels"): 0.1}
 # Of literals that workflows name by titles.
 TITLES = {
     "width": 256,
@@ -102,6 +104,7 @@ def small_values(nodes):
         title = nodes[key].get("_meta", {}).get("title", "").lower()
         if not large and SIDES.search(title if name == "value" else name):
             made[key, name] = value / 4 if "pixels" in name else value // 2
+        made[key, name] = max(made[key, name], LEAST.get((nodes[key]["class_type"], name), 0))
     return made
 
 
