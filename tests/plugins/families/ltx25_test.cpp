@@ -25,15 +25,15 @@ struct Ltx25Fixture {
   TensorFile expected{golden};
 
   // As published: behind a prefix, with connectors, told by its metadata.
-  std::filesystem::path file(bool connected) const {
-    std::vector<FileTensor> tensors = seeded_model("five", false, "ltx25");
+  std::filesystem::path file(const std::string& kind, bool connected) const {
+    std::vector<FileTensor> tensors = seeded_model(kind, false, "ltx25");
     for (FileTensor& tensor : tensors) tensor.name = "model.diffusion_model." + tensor.name;
     if (connected)
       for (FileTensor& tensor : seeded_model("five_text", false, "ltx25"))
         tensors.push_back(std::move(tensor));
     const std::string told = R"({"transformer": {)" + std::string(kHeads) +
                              R"(, "rope_type": "split", "ff_bias": false,
-      "use_prompt_adaln_single": false, "use_keyframes_abs_pos_embedding": true}})";
+      "use_keyframes_abs_pos_embedding": true}})";
     std::string escaped;
     for (const char c : told)
       if (c != '\n') escaped += c == '"' ? "\\\"" : std::string(1, c);
@@ -42,8 +42,9 @@ struct Ltx25Fixture {
     return path;
   }
   void compare(const std::string& clip, bool connected = false) {
+    const std::string kind = clip.substr(0, clip.find('.'));
     const heddle::Results results =
-        probe.call({file(connected), "diffusion_model", "", golden, (clip + ".").c_str()});
+        probe.call({file(kind, connected), "diffusion_model", "", golden, (clip + ".").c_str()});
     for (const std::string out : {"out", "audio_out"}) {
       const std::vector<float> all = expected.floats(clip + "." + out);
       const auto row = std::ptrdiff_t(all.size() / kSteps);
@@ -64,6 +65,10 @@ BOOST_FIXTURE_TEST_SUITE(ltx25, Ltx25Fixture)
 // "told": each frame of both has a noise level of its own; "guided": so have guides, too.
 BOOST_AUTO_TEST_CASE(both_velocities_equal_diffusers) {
   for (const char* clip : {"five.short", "five.long", "five.told", "five.guided"}) compare(clip);
+}
+
+BOOST_AUTO_TEST_CASE(texts_that_are_modulated_by_tables_alone_are_looked_at) {
+  compare("fixed.long");
 }
 
 BOOST_AUTO_TEST_CASE(texts_go_through_connectors_whose_mlps_add_nothing) {

@@ -44,6 +44,21 @@ const QuantisedFile kQuantisedFiles[] = {
      Packing::nvfp4_awq,
      {"text_encoder", "vision_encoder"},
      R"(lm_head\.weight)"},
+    {"text_encoders/gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot",
+     "text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16",
+     Packing::int8_convrot,
+     {"text_encoder"},
+     R"(tokenizer_json|text_embedding_projection\..*)"},
+    {"text_encoders/gemma4_e2b_it_int8_convrot",
+     "text_encoders/gemma4_e2b_it_bf16",
+     Packing::int8_convrot,
+     {"text_encoder"},
+     "tokenizer_json"},
+    {"diffusion_models/ltx-2.5-22b-distilled-transformer-comfy-int8-convrot",
+     "diffusion_models/ltx-2.5-22b-distilled-transformer-bf16",
+     Packing::int8_convrot,
+     {"diffusion_model"},
+     ""},
     {"diffusion_models/minimax_h3_fl2va_pruned_int8_convrot",
      "diffusion_models/minimax_h3_fl2va_pruned_bf16",
      Packing::int8_convrot,
@@ -277,6 +292,11 @@ BOOST_AUTO_TEST_CASE(loaders_take_quantised_files_by_their_content) {
   };
   write_named("text_encoders/qwen3vl_8b_int8_convrot");
   BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_8b_int8_convrot", "qwen_image"));
+  write_named("text_encoders/gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot");
+  write_named("text_encoders/gemma4_e2b_it_int8_convrot");
+  for (const char* name :
+       {"gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot", "gemma4_e2b_it_int8_convrot"})
+    BOOST_CHECK_NO_THROW(load_text_encoder(name, "ltxv"));
   write_named("text_encoders/qwen3vl_4b_int8_convrot");
   write_named("text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq");
   BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_32b_minimax_h3_nvfp4_awq", "minimax"));

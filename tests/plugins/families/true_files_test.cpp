@@ -27,6 +27,7 @@ struct TrueFile {
 // lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
 // need several. Filters around activations are the same in all places. A scale goes with its
 // matrix. control_type says of which kind hints are.
+constexpr const char* kBetweenFrames = R"(.*\.time_conv\.(weight|bias))";
 constexpr const char* kScaledFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -35,11 +36,9 @@ const TrueFile kTrueFiles[] = {
     {"text_encoders/qwen_2.5_vl_7b_fp8_scaled",
      {"text_encoder", "vision_encoder"},
      R"(lm_head\.weight|scaled_fp8|.*\.scale_weight)"},
-    {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
-    {"vae/qwen_image_layered_vae",
-     {"vae.decoder", "vae.encoder"},
-     R"(.*\.time_conv\.(weight|bias))"},
-    {"vae/wan_2.1_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"vae/qwen_image_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
+    {"vae/qwen_image_layered_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
+    {"vae/wan_2.1_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/wan2.1_t2v_1.3B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_t2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
     {"diffusion_models/wan2.1_i2v_480p_14B_fp16", {"diffusion_model"}, ""},
@@ -70,7 +69,7 @@ const TrueFile kTrueFiles[] = {
      {"diffusion_model"},
      kScaledFp8},
     {"diffusion_models/wan2.2_ti2v_5B_fp16", {"diffusion_model"}, ""},
-    {"vae/wan2.2_vae", {"vae.decoder", "vae.encoder"}, R"(.*\.time_conv\.(weight|bias))"},
+    {"vae/wan2.2_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/hunyuanvideo1.5_720p_t2v_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/hunyuanvideo1.5_720p_i2v_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/hunyuan_video_t2v_720p_bf16", {"diffusion_model"}, ""},
@@ -109,11 +108,10 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_2.1_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen3vl_8b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
     {"text_encoders/qwen3vl_32b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
-    {"vae/qwen_image_2.1_vae_bf16",
-     {"vae.decoder", "vae.encoder"},
-     R"(.*\.time_conv\.(weight|bias))"},
+    {"vae/qwen_image_2.1_vae_bf16", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/ltx-video-2b-v0.9", {"diffusion_model"}, ""},
     {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},
+    {"vae/ltx-2.5-video-vae-bf16", {"vae.decoder", "vae.encoder"}, R"(decoder\.type_emb)"},
     {"diffusion_models/minimax_h3_fl2va_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/minimax_h3_fl2va_pruned_bf16", {"diffusion_model"}, ""},
     {"vae/flux2-vae", {"vae.decoder", "vae.encoder"}, ""},

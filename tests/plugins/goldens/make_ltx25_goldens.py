@@ -5,11 +5,11 @@
 Needs torch, diffusers and safetensors from PyPI; runs on the CPU in float32. All weights follow from the names of their
 tensors (seeded_weights.py), so only shapes are written, and what comes out, as make_ltx2_goldens.py does:
 
-    shapes.json             {model: {name of the tensor in the publishers' files: shape}}: "five" is as LTX 2.5 (as 2.3, with texts that
-                            are modulated by tables alone and MLPs of the video that add nothing), "five_text" its connectors,
-                            whose MLPs add nothing either
+    shapes.json             {model: {name of the tensor in the publishers' files: shape}}: "five" is as LTX 2.5 (as 2.3, but MLPs of the
+                            video add nothing, and its first frame is marked), "fixed" has texts modulated by tables alone,
+                            "five_text" are connectors whose MLPs add nothing
     expected.safetensors    "five.CLIP.x", ".audio" and so on are inputs, "five.CLIP.out" and ".audio_out" outputs with a row for each
-                            step, of the clips "short", "long", "told" and "guided"; "connected" is "long" with texts that connectors read
+                            step, of the clips "short", "long", "told" and "guided"; "connected" is "long" with texts that connectors read. "fixed.long" is the same of "fixed"
 """
 
 import json
@@ -30,7 +30,7 @@ WIDTHS, TOKENS = (40, 24), before.TOKENS
 before.widths = lambda kind: WIDTHS
 
 
-def make():
+def make(kind):
     model = LTX2VideoTransformer3DModel(
         in_channels=16,
         out_channels=16,
@@ -50,10 +50,10 @@ def make():
         audio_cross_attn_mod=True,
         use_prompt_embeddings=False,
         ff_bias=False,
-        use_prompt_adaln_single=False,
+        use_prompt_adaln_single=kind == "five",
         use_keyframes_abs_pos_embedding=True,
     )
-    before.shapes["five"] = seeded_weights.load(model, before.original)
+    before.shapes[kind] = seeded_weights.load(model, before.original)
     forward = model.forward
 
     def marked(hidden_states, height, width, **kwargs):
@@ -96,7 +96,7 @@ def make_connected(model, seed):
 
 def main(out):
     os.makedirs(out, exist_ok=True)
-    model = make()
+    model = make("five")
     before.make_clip(model, "five", "short", 70, (1, 4, 6), 3, 25, batch=2)
     before.make_clip(model, "five", "long", 79, (3, 5, 3), 11, 24)
     noise = dict(frame_noise=torch.tensor([0.0, 1.0, 0.5]), audio_noise=torch.tensor([0.25, 0.75, 0.5, 0.0]))
@@ -104,6 +104,7 @@ def main(out):
     guided = dict(guide_frames=torch.tensor([[16.0, 17.0], [3.0, 11.0]]))
     before.make_clip(model, "five", "guided", 370, (4, 2, 3), 4, 25, **noise | dict(frame_noise=torch.tensor([1.0, 1.0, 0.25, 0.0])), **guided)
     make_connected(model, 270)
+    before.make_clip(make("fixed"), "fixed", "long", 79, (3, 5, 3), 11, 24)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         json.dump({kind: compressed(listed) for kind, listed in before.shapes.items()}, file, indent=1)
         file.write("\n")

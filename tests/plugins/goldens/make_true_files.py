@@ -14,8 +14,10 @@ import os
 import re
 
 import torch
-from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
+from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
+from diffusers.models.autoencoders.ltx2_diffusion_decoder import LTX2VideoDiffusionDecoderModel
+from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4TextConfig, Gemma4TextModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_control_goldens
@@ -26,7 +28,10 @@ import make_hunyuan15_vae_goldens
 import make_hunyuan_first_goldens
 import make_hunyuan_goldens
 import make_krea2_goldens
+import make_ltx25_vae_goldens
+import make_ltx2_goldens
 import make_ltxv_goldens
+import make_ltxv_later_vae_goldens
 import make_lumina2_goldens
 import make_minimax_goldens
 import make_patch_goldens
@@ -445,6 +450,50 @@ def sound_encoders():
     }
 
 
+def ltx25_files():
+    """LTX 2.5's, by the publishers' names, in 16 bits, and its text encoders; of the encoder of videos 2's. Made on the meta device."""
+    transformer = LTX2VideoTransformer3DModel(
+        gated_attn=True,
+        cross_attn_mod=True,
+        audio_gated_attn=True,
+        audio_cross_attn_mod=True,
+        use_prompt_embeddings=False,
+        ff_bias=False,
+        use_keyframes_abs_pos_embedding=True,
+    )
+    at = "model.diffusion_model."
+    shapes = shapes_of(transformer, lambda name: at + make_ltx2_goldens.original(name))
+    for stream, head in (("video", 128), ("audio", 64)):
+        connector = LTX2ConnectorTransformer1d(num_attention_heads=32, attention_head_dim=head, num_layers=8, gated_attention=True)
+        begin = f"{at}{stream}_embeddings_connector."
+        shapes |= shapes_of(connector, lambda name: begin + make_ltx2_goldens.original(name).replace("transformer_blocks", "transformer_1d_blocks").replace("norm_q", "q_norm").replace("norm_k", "k_norm"))
+    pattern = lambda layers, every: ["full_attention" if (i + 1) % every == 0 else "sliding_attention" for i in range(layers)]
+    dense = Gemma4TextModel(Gemma4TextConfig(hidden_size=3840, intermediate_size=15360, num_hidden_layers=48, num_attention_heads=16, num_key_value_heads=8, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0, layer_types=pattern(48, 6)))
+    told = Gemma4TextModel(Gemma4TextConfig(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_key_value_heads=1, num_kv_shared_layers=20, use_double_wide_mlp=True, layer_types=pattern(35, 5)))
+    vocabulary = {"tokenizer_json": ["U8", [32_169_626]]}
+    projection = {}
+    for stream, width in (("video", 4096), ("audio", 2048)):
+        module = f"text_embedding_projection.{stream}_aggregate_embed."
+        projection |= {module + "weight": [width, 3840 * 49], module + "bias": [width]}
+    decoder = LTX2VideoDiffusionDecoderModel().decoder.state_dict()
+    joined = {}
+    for name, tensor in decoder.items():
+        if ".attn.to_q." in name:
+            joined[make_ltx25_vae_goldens.original(name.replace("to_q", "qkv"))] = [3 * tensor.shape[0], *tensor.shape[1:]]
+        elif ".attn.to_k." not in name and ".attn.to_v." not in name:
+            joined[make_ltx25_vae_goldens.original(name)] = list(tensor.shape)
+    encoder = AutoencoderKLLTX2Video()
+    alternates = {"encoder": True, "decoder": True}
+    video = {make_ltxv_later_vae_goldens.original(name, alternates): list(tensor.shape) for name, tensor in encoder.state_dict().items()}
+    video = {name: shape for name, shape in video.items() if not name.startswith("decoder.")} | joined | {"decoder.type_emb": [256]}
+    return {
+        "diffusion_models/ltx-2.5-22b-distilled-transformer-bf16": typed(shapes, "BF16"),
+        "text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16": typed(shapes_of(dense, lambda name: "model." + name) | projection, "BF16") | vocabulary,
+        "text_encoders/gemma4_e2b_it_bf16": typed(shapes_of(told, lambda name: "model." + name), "BF16") | vocabulary,
+        "vae/ltx-2.5-video-vae-bf16": typed(video, "BF16"),
+    }
+
+
 def main():
     with torch.device("meta"):
         qwen = QwenImageTransformer2DModel()
@@ -536,6 +585,7 @@ def main():
         videos = wan_files()
         h3 = h3_autoencoders()
         hunyuans = hunyuan_files()
+        ltx25 = ltx25_files()
         heard = sound_encoders()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
@@ -591,6 +641,7 @@ def main():
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         **h3,
         **hunyuans,
+        **ltx25,
         **heard,
         **controls,
     }
