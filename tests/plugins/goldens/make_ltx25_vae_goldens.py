@@ -7,7 +7,7 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
     shapes.json             {"decoder": {name of the tensor in the publishers' files: shape}}; "{0-1}" stands for each of these numbers
     expected.safetensors    "CLIP.z" is a latent in the diffusion model's units, "CLIP.cell_noise" the noise of its pixels cell by
-                            cell, "CLIP.image" the frames: of "video", and of "pair", two videos
+                            cell, as heddle draws it, "CLIP.image" the frames: of "video", and of "pair", two videos
 """
 
 import json
@@ -18,6 +18,7 @@ import torch
 from diffusers.models.autoencoders import ltx2_diffusion_decoder as source
 from safetensors.torch import save_file
 
+import make_ltxv_later_vae_goldens
 import seeded_weights
 from name_patterns import compressed
 
@@ -83,7 +84,8 @@ def main(out):
         generator = torch.Generator().manual_seed(seed)
         z = torch.randn(batch, CHANNELS, frames, height, width, generator=generator)
         raw = z * statistics["std-of-means"].reshape(1, -1, 1, 1, 1) + statistics["mean-of-means"].reshape(1, -1, 1, 1, 1)
-        noise = torch.randn(batch, 3, RATIO * (frames - 1) + 1, SIDE * height, SIDE * width, generator=generator)
+        cells = (batch, RATIO * (frames - 1) + 1, SIDE // PATCH * height, SIDE // PATCH * width, 3 * PATCH * PATCH)
+        noise = source._unpatchify(make_ltxv_later_vae_goldens.numbers(0, 0, cells).permute(0, 4, 1, 2, 3), PATCH)
         context = model.forward_stage_4(model.forward_stages_1_to_3(raw))
         image = model.denoise(context, noise, 1)
         expected[f"{clip}.z"] = z

@@ -163,4 +163,5 @@ def main():
     save_file({name: tensor.contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
 
 
-main()
+if __name__ == "__main__":
+    main()
