@@ -2,23 +2,22 @@
 // its vocabulary, too, over weights that follow from their names, against transformers and
 // diffusers (../goldens/make_ltx25_text_goldens.py).
 #include "plugins/encoders/ltx2_prompts.h"
-#include "tests/plugins/nodes/node_fixture.h"
-#include "tests/support/seeded_weights.h"
+#include "tests/plugins/nodes/placed_fixture.h"
 
 using namespace heddle::test;
 
 namespace {
 
-struct Ltx25Text : NodeFixture {
+struct Ltx25Text : PlacedFixture {
   TensorFile expected{tests_folder() / "plugins/goldens/ltx25_text/expected.safetensors"};
   static constexpr const char* kFox = "a photo of a red fox in the snow";
 
   Ltx25Text() {
-    add("text", seeded_model("text", false, "ltx25_text"));
-    add("told", seeded_model("told", false, "ltx25_text"));
+    add_text("text", seeded_model("text", false, "ltx25_text"));
+    add_text("told", seeded_model("told", false, "ltx25_text"));
   }
 
-  void add(const std::string& name, std::vector<FileTensor> tensors) const {
+  void add_text(const std::string& name, std::vector<FileTensor> tensors) const {
     const std::string bytes =
         read_text(tests_folder() / "plugins/goldens/ltx25_text/tokenizer.json");
     tensors.push_back({"tokenizer_json", "U8", {std::int64_t(bytes.size())}, bytes});
@@ -94,6 +93,45 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_written_anew_by_a_system_prompt_of_the_node) {
   BOOST_TEST(anew == written("told", "TextGenerate",
                              R"("use_default_template": false, "prompt": ")" + quoted + "\"", 6));
   BOOST_TEST(anew != "a fox");
+}
+
+// Layers see keys and values of others, which may lie on another device.
+BOOST_AUTO_TEST_CASE(divided_over_devices_and_with_little_memory_it_makes_the_same) {
+  constexpr std::uint64_t kLittle = 360 << 10, kLittleToWrite = 530 << 10;
+  const char* const hints = R"(, "parallel": "layers", "device": "fake:0,fake:1")";
+  const auto run = [&](heddle::EngineOptions options, const std::string& file,
+                       const std::string& nodes, const std::string& output, auto&& read) {
+    heddle::Engine engine(std::move(options));
+    return read(
+        engine
+            .start(engine.parse(R"({"clip": )" + loader(file) + ", " + nodes + "}"), {{}, {output}})
+            .wait());
+  };
+  const auto encoded = [&](heddle::EngineOptions options, const std::string& more) {
+    const std::string nodes =
+        R"("one": {"class_type": "CLIPTextEncode", "inputs": {"text": ")" + std::string(kFox) +
+        R"(", "clip": ["clip", 0]})" + more +
+        R"(}, "first": {"class_type": "test.first", "inputs": {"list": ["one", 0]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["first", 0]}})";
+    return run(std::move(options), "text", nodes, "first.value", [](const heddle::Results& made) {
+      return made.floats("first.value", "cross_attn");
+    });
+  };
+  const std::vector<float> alone = encoded(options_for({"cpu:0"}), "");
+  BOOST_TEST(are_equal(alone, encoded(options_for({"fake:0", "fake:1"}), hints)), "layers");
+  BOOST_TEST(are_equal(alone, encoded(options_for({"fake:0"}, kLittle), "")), "little memory");
+  const auto told = [&](heddle::EngineOptions options, const std::string& more) {
+    const std::string nodes =
+        R"("out": {"class_type": "TextGenerate", "inputs": {"clip": ["clip", 0], "prompt": "a fox",
+      "max_length": 8, "sampling_mode": "off"})" +
+        more + R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}})";
+    return run(std::move(options), "told", nodes, "out.generated_text",
+               [](const heddle::Results& made) { return made.text("out.generated_text"); });
+  };
+  const std::string text = told(options_for({"cpu:0"}), "");
+  BOOST_TEST(text != "");
+  BOOST_TEST(told(options_for({"fake:0", "fake:1"}), hints) == text, "layers");
+  BOOST_TEST(told(options_for({"fake:0"}, kLittleToWrite), "") == text, "little memory");
 }
 
 BOOST_AUTO_TEST_CASE(what_a_file_lacks_is_said) {
