@@ -42,6 +42,7 @@ struct Gemma4Fixture {
   void compare(const heddle::Results& results, const std::string& golden) const {
     const double error =
         relative_error(results.floats("model.outputs", "last_hidden.0"), expected.floats(golden));
+    BOOST_TEST_MESSAGE(golden << ": relative error " << error);
     BOOST_TEST(error < kGemma4Tolerance, golden << ": relative error " << error);
   }
   std::vector<FileTensor> tensors_of(const std::string& name) const {

@@ -52,6 +52,7 @@ struct Ltx25Fixture {
         const double error = relative_error(
             results.floats("model.outputs", out + "." + std::to_string(step)),
             std::vector<float>(all.begin() + row * step, all.begin() + row * (step + 1)));
+        BOOST_TEST_MESSAGE(clip << "." << out << ", step " << step << ": " << error);
         BOOST_TEST(error < kLeast, clip << "." << out << ", step " << step << ": " << error);
       }
     }

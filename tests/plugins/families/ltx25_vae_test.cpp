@@ -57,6 +57,7 @@ BOOST_AUTO_TEST_CASE(frames_equal_those_of_diffusers) {
     const double error =
         relative_error(decode(file(as_it_is), clip).floats("model.outputs", "image.0"),
                        expected.floats(clip + ".image"));
+    BOOST_TEST_MESSAGE(clip << ": relative error " << error);
     BOOST_TEST(error < kLeast, clip << ": relative error " << error);
   }
 }
