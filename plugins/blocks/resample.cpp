@@ -108,12 +108,15 @@ void cover(std::int64_t from, std::int64_t to, double radius, Filter&& filter,
   }
 }
 
-Axis<float> make_smooth_axis(std::int64_t from, std::int64_t to,
+// A triangle, between -1 and 1.
+double triangle(double x) { return std::max(1 - std::abs(x), 0.0); }
+
+Axis<float> make_smooth_axis(std::int64_t from, std::int64_t to, bool is_cubic,
                              std::pmr::memory_resource& memory) {
   Axis<float> axis(to, memory);
   axis.reserve(most_taps(from, to));
   cover(
-      from, to, 2, smooth_cubic, memory,
+      from, to, is_cubic ? 2 : 1, is_cubic ? smooth_cubic : triangle, memory,
       [&](std::int64_t cell, double weight) { axis.add(cell, float(weight)); },
       [&] { axis.close(); });
   return axis;
@@ -121,7 +124,9 @@ Axis<float> make_smooth_axis(std::int64_t from, std::int64_t to,
 
 Axis<float> make_axis(std::int64_t from, std::int64_t to, Resampling method,
                       std::pmr::memory_resource& memory) {
-  if (method == Resampling::bicubic_antialiased) return make_smooth_axis(from, to, memory);
+  const bool is_cubic = method == Resampling::bicubic_antialiased;
+  if (is_cubic || method == Resampling::bilinear_antialiased)
+    return make_smooth_axis(from, to, is_cubic, memory);
   const float scale = float(from) / float(to);
   Axis<float> axis(to, memory);
   axis.reserve(most_taps(from, to));
@@ -137,7 +142,8 @@ Axis<float> make_axis(std::int64_t from, std::int64_t to, Resampling method,
         add_area(axis, i, from, to);
         break;
       case Resampling::bicubic:
-      case Resampling::bicubic_antialiased:  // above
+      case Resampling::bicubic_antialiased:   // above
+      case Resampling::bilinear_antialiased:  // above
         add_bicubic(axis, i, from, scale);
         break;
     }

@@ -15,9 +15,16 @@
 
 namespace heddle::blocks {
 
-// bicubic_antialiased: the filter is as wide as a cell of the result, and that of Pillow (a =
-// -0.5).
-enum class Resampling { nearest_exact, bilinear, area, bicubic, bicubic_antialiased };
+// bicubic_antialiased, bilinear_antialiased: the filter is as wide as a cell of the result, of
+// cubes that of Pillow (a = -0.5).
+enum class Resampling {
+  nearest_exact,
+  bilinear,
+  area,
+  bicubic,
+  bicubic_antialiased,
+  bilinear_antialiased
+};
 
 // By the name that ComfyUI's nodes have for it: "nearest-exact".
 std::optional<Resampling> resampling_named(std::string_view name);
