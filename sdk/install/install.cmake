@@ -8,7 +8,7 @@ include(CMakePackageConfigHelpers)
 
 set(HEDDLE_PLUGIN_DIR lib/heddle/plugins)
 set(HEDDLE_DATA_DIR ${CMAKE_INSTALL_DATADIR}/heddle)
-set(heddle_plugins core encoders denoisers samplers vae upscalers image cpu)
+set(heddle_plugins core encoders denoisers detection samplers vae upscalers image cpu)
 
 # How to get from one folder of the prefix to another.
 function(heddle_way result from to)
