@@ -5,6 +5,7 @@
 namespace heddle::loaders {
 
 Checkpoint denoiser_part(const Checkpoint& file) {
+  if (file.has(kDetectionModel)) return file;
   for (const char* prefix : {"model.diffusion_model.", "model.model.", "net.", "model."})
     if (Checkpoint part = file.sub(prefix); part.size() > kFewTensors) return part;
   throw Error(HEDDLE_UNSUPPORTED,

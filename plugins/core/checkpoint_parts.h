@@ -17,7 +17,13 @@ inline constexpr const char* kViewTower = "cond_stage_model.model.visual.";
 // What Stable Zero123 has beside its UNet (plugins/denoisers/unet_view.h).
 inline constexpr const char* kViewProjection = "cc_projection.";
 
-// The diffusion model: ComfyUI's prefixes, in its order. Throws unsupported where there is none.
+// What SAM 3's checkpoint has: the model is all of it, and its text encoder a part.
+inline constexpr const char* kDetectionModel =
+    "detector.backbone.vision_backbone.trunk.blocks.0.attn.qkv.weight";
+inline constexpr const char* kDetectionTexts = "detector.backbone.language_backbone.encoder.";
+
+// The diffusion model: ComfyUI's prefixes, in its order; all of SAM 3's. Throws unsupported where
+// there is none.
 Checkpoint denoiser_part(const Checkpoint& file);
 // The text encoder of this name ("clip_l", "t5xxl"); empty where there is none.
 Checkpoint encoder_part(const Checkpoint& file, const std::string& encoder);

@@ -219,12 +219,9 @@ Value with_lengths(Record record, std::int64_t length, std::int64_t least_length
   return record.set("length", value_of(length)).set("least_length", value_of(least_length)).value();
 }
 
-}  // namespace
-
-Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside) {
-  const Value plain = build_for(ctx, "text_encoder", file, Value());
-  const Kind kind = kind_of(plain, file.path());
-  const Value model = read_as_trained(ctx, kind, plain, Value());
+// The tokenizer of an encoder out of a single file, or what to say where there is none.
+void add_tokenizer(Context& ctx, Record& record, const Kind& kind, const Value& model,
+                   const Checkpoint& file, const Checkpoint* beside) {
   const fs::path path = file.path();
   Value tokenizer = open_tokenizer(path.parent_path() / kind.name);
   if (!tokenizer)
@@ -233,11 +230,20 @@ Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint
   if (!tokenizer) tokenizer = tokenizer_inside(file);
   if (!tokenizer && beside != nullptr) tokenizer = tokenizer_inside(*beside);
   if (!tokenizer) tokenizer = published_tokenizer(kind, model);
-  Record record = encoder_record(ctx, kind, model);
   if (tokenizer)
     record.set("tokenizer", tokenizer);
   else
     record.set("tokenizer_missing", value_of(missing_text(kind, path, model)));
+}
+
+}  // namespace
+
+Value single_file_encoder(Context& ctx, const Checkpoint& file, const Checkpoint* beside) {
+  const Value plain = build_for(ctx, "text_encoder", file, Value());
+  const Kind kind = kind_of(plain, file.path());
+  const Value model = read_as_trained(ctx, kind, plain, Value());
+  Record record = encoder_record(ctx, kind, model);
+  add_tokenizer(ctx, record, kind, model, file, beside);
   if (is_language_model(model)) add_vision(ctx, record, file, Value());
   if (kind.family == "clip") return with_lengths(std::move(record), kClipLength, 0);
   return with_lengths(std::move(record), 0, is_language_model(model) ? 0 : kT5LeastLength);
@@ -328,6 +334,20 @@ Value language_clip(Context& ctx, const Value& encoder, const std::string& type,
       .set("type", value_of(use.clip_type))
       .set("encoders", list_of({record.value()}))
       .value();
+}
+
+Value detection_clip(Context& ctx, const Checkpoint& file) {
+  const Value config = Record().set("hidden_act", value_of("quick_gelu")).value();
+  const Value model = build_for(ctx, "text_encoder", file, config);
+  const Kind kind{"clip_l", "clip"};  // whose tokenizer it has
+  Record record = encoder_record(ctx, kind, model);
+  add_tokenizer(ctx, record, kind, model, file, nullptr);
+  record.set("name", value_of("sam3_clip"))
+      .set("padding", value_of(kOpenClipPadding))
+      .set("weights", value_of(false));
+  const Value encoder = with_lengths(
+      std::move(record), model_settings(model).get<std::int64_t>("positions", kClipLength), 0);
+  return Record().set("type", value_of("sam3")).set("encoders", list_of({encoder})).value();
 }
 
 Value no_clip(const std::string& reason) {

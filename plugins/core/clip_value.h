@@ -50,6 +50,10 @@ bool has_text_projection(const Checkpoint& file);
 // files in either order, which may be one. Throws where one is missing, or reads another number of
 // layers or another width.
 Value projected_clip(Context& ctx, const Checkpoint& one, const Checkpoint& other);
+// SAM 3's, of type "sam3": a CLIP of its own, which reads windows as long as it has places, and
+// weights of a prompt's parts as text. As in ComfyUI its activation is quick-GELU, where the
+// published model has GELU.
+Value detection_clip(Context& ctx, const Checkpoint& file);
 // An encoder's record with its models changed: the one that encodes and, where it has one, the one
 // that writes texts.
 template <class Change>

@@ -64,6 +64,8 @@ Value latents_told_by(const Value& denoiser) {
 
 // family: of the diffusion model beside it.
 Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& family) {
+  if (const Checkpoint words = file.sub(kDetectionTexts); words.size() > kFewTensors)
+    return detection_clip(ctx, words);
   std::vector<Value> encoders;
   const Checkpoint all = file.sub("text_encoders.");  // tokenizers stand there by themselves
   for (const char* name :
@@ -184,8 +186,7 @@ Value load_taesd(Context& ctx, const Taesd& taesd) {
 // A standalone file may carry the prefix of a whole checkpoint.
 Value lone_denoiser(Context& ctx, const Checkpoint& file) {
   const Checkpoint part = file.sub("model.diffusion_model.");
-  return build_for(ctx, "diffusion_model", part.size() > kFewTensors ? part : file,
-                   training_marks(file));
+  return build_denoiser(ctx, part.size() > kFewTensors ? part : file, training_marks(file));
 }
 
 // fp8_e4m3fn and fp8_e5m2 only store: their numbers are widened to be multiplied. The fast one is
@@ -228,8 +229,8 @@ struct Drawing {
   Value denoiser, autoencoder;
 };
 Drawing load_drawing(Context& ctx, const Checkpoint& file, const CheckpointConfig& told = {}) {
-  Value denoiser = with_view_projection(
-      build_for(ctx, "diffusion_model", denoiser_part(file), training_marks(file)), file);
+  Value denoiser =
+      with_view_projection(build_denoiser(ctx, denoiser_part(file), training_marks(file)), file);
   if (told.predicts_velocity) denoiser = with_velocities(denoiser);
   Value autoencoder = Record().value();
   if (const std::optional<Checkpoint> part = autoencoder_part(file, denoiser)) {

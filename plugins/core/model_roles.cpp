@@ -107,4 +107,14 @@ Value build_if_there(Context& ctx, const char* role, const Checkpoint& file, con
   }
 }
 
+Value build_denoiser(Context& ctx, const Checkpoint& file, const Value& config) {
+  const Value model = build_for(ctx, "diffusion_model", file, config);
+  const Value settings = model_settings(model), configs = settings.field("part_configs");
+  if (!configs) return model;
+  Record parts;
+  for (std::uint32_t i = 0; i < configs.count(); ++i)
+    parts.set(configs.key(i), rebuilt_model(ctx, model, configs.item(i)));
+  return with_settings(model, Record(settings).set("parts", parts.value()).value());
+}
+
 }  // namespace heddle::loaders

@@ -12,4 +12,8 @@ Value build_for(Context& ctx, const char* role, const Checkpoint& file, const Va
 // Empty where no family of `role` knows the file. Throws where one does and cannot build it.
 Value build_if_there(Context& ctx, const char* role, const Checkpoint& file, const Value& config);
 
+// A diffusion model, as build_for(); with its parts in its settings ("parts"), where its family
+// tells of such ("part_configs").
+Value build_denoiser(Context& ctx, const Checkpoint& file, const Value& config);
+
 }  // namespace heddle::loaders

@@ -7,6 +7,7 @@
 #include <heddle/session.hpp>
 
 #include "clip_hooks.h"
+#include "detection_texts.h"
 #include "joined_texts.h"
 #include "picture_inputs.h"
 #include "projected_states.h"
@@ -233,12 +234,42 @@ Record encode_by(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt
   return are_joined(uses) ? joined.join(ctx) : entry;
 }
 
+// Of each thing that the prompt names its states without padding; the first one's are the entry's.
+Record encode_things(Context& ctx, const std::vector<EncoderUse>& uses, const Prompt& prompt,
+                     bool warns) {
+  Record first;
+  std::vector<Value> things;
+  for (const NamedThing& thing : named_things(prompt.text)) {
+    const Prompt own{.text = thing.text, .by_encoder = {}};
+    Record entry = encode_by(ctx, uses, own, warns);
+    const Tensor states = entry.value().get<Tensor>("cross_attn", {});
+    const auto rows = token_rows(uses.front().encoder, own, &ctx);
+    std::int64_t count = 0, to = 0;
+    for (const auto& [begin, end] : rows) count += end - begin;
+    const Tensor kept = ctx.make({1, count, states.size(2)}, HEDDLE_F32);
+    for (const auto& [begin, end] : rows) {
+      ops::copy_into(ctx, states.slice(1, begin, end), kept.slice(1, to, to + end - begin));
+      to += end - begin;
+    }
+    entry.set("cross_attn", value_of(kept));
+    if (things.empty()) first = entry;
+    things.push_back(Record()
+                         .set("cross_attn", value_of(kept))
+                         .set("max_detections", value_of(thing.most))
+                         .value());
+  }
+  first.set("sam3_prompts", list_of(things));
+  return first;
+}
+
 }  // namespace
 
 Value encode_prompt(Context& ctx, const Value& clip, const Prompt& prompt) {
   std::vector<Value> entries;
   for (const HookedClip& hooked : hooked_clips(clip)) {
-    Record entry = encode_by(ctx, encoders_of(hooked.clip), prompt, entries.empty());
+    const std::vector<EncoderUse> uses = encoders_of(hooked.clip);
+    Record entry = finds_things(hooked.clip) ? encode_things(ctx, uses, prompt, entries.empty())
+                                             : encode_by(ctx, uses, prompt, entries.empty());
     for (const auto& [key, value] : fields_of(clip, hooked)) entry.set(key, value);
     entries.push_back(entry.value());
   }

@@ -1,5 +1,6 @@
 // encode_prompt() by shapes.
 #include "clip_hooks.h"
+#include "detection_texts.h"
 #include "encode.h"
 #include "joined_texts.h"
 #include "picture_inputs.h"
@@ -76,6 +77,40 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
   told.tensors.emplace_back(at + "cross_attn", hidden);
 }
 
+// The same of what names things.
+void tell_things(Told& told, const std::vector<EncoderUse>& uses, const Prompt& prompt,
+                 const std::string& at) {
+  std::size_t things = 0;
+  for (const NamedThing& thing : named_things(prompt.text)) {
+    const Prompt own{.text = thing.text, .by_encoder = {}};
+    Told each;
+    tell_entry(each, uses, own, "");
+    const std::string number = std::to_string(things);
+    for (Call& call : each.calls) told.calls.push_back(std::move(call));
+    for (auto& [path, shape] : each.tensors) {
+      if (path == "cross_attn") {
+        shape[1] = 0;
+        for (const auto& [begin, end] : token_rows(uses.front().encoder, own, nullptr))
+          shape[1] += end - begin;
+        told.tensors.emplace_back(at + "sam3_prompts." + number + ".cross_attn", shape);
+      }
+      if (things == 0) told.tensors.emplace_back(at + path, shape);
+    }
+    told.widths_known = told.widths_known && each.widths_known;
+    told.known.emplace_back(at + "sam3_prompts." + number + ".max_detections",
+                            value_of(thing.most));
+    ++things;
+  }
+}
+
+// What the text encoders of a CLIP value make for one entry.
+void tell_hooked(Told& told, const Value& clip, const Prompt& prompt, const std::string& at) {
+  if (finds_things(clip))
+    tell_things(told, encoders_of(clip), prompt, at);
+  else
+    tell_entry(told, encoders_of(clip), prompt, at);
+}
+
 // What is to see pictures and cannot is said before anything is loaded.
 void require_vision(const Value& clip, const Prompt& prompt) {
   if (prompt.pictures.empty()) return;
@@ -95,7 +130,7 @@ std::optional<Shape> infer_first(Infer& question, const Value& clip, const Promp
     Told told;
     const std::vector<HookedClip> clips = hooked_clips(clip);
     for (std::size_t i = 0; i < clips.size(); ++i)
-      tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
+      tell_hooked(told, clips[i].clip, prompt, std::to_string(i) + ".");
     tell_calls(question, told);
     for (const auto& [path, shape] : told.tensors)
       if (path == wanted && told.widths_known) return shape;
@@ -124,7 +159,7 @@ std::size_t infer_prompt(Infer& question, const Value& clip, const Prompt& promp
     Told told;
     const std::vector<HookedClip> clips = hooked_clips(clip);
     for (std::size_t i = 0; i < clips.size(); ++i)
-      tell_entry(told, encoders_of(clips[i].clip), prompt, std::to_string(i) + ".");
+      tell_hooked(told, clips[i].clip, prompt, std::to_string(i) + ".");
     tell_calls(question, told);
     if (!told.widths_known) return 0;
     for (const auto& [path, shape] : told.tensors)

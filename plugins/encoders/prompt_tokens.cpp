@@ -364,7 +364,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = -1;  // it ends at the asked for layer already
     return {t5};
   }
-  if (type == "stable_diffusion") {
+  if (type == "stable_diffusion" || type == "sam3") {
     EncoderUse l = use_of(clip, "clip", "CLIP");
     l.cross_attn = l.pooled_output = true;
     l.stop_at_layer = -1;  // its model is built for the asked for layer
@@ -374,7 +374,7 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
               "this CLIP is of type '" + type +
                   "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
                   "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax, z_image, "
-                  "hunyuan_video and hunyuan_video_15. Load it as one of these.");
+                  "hunyuan_video, hunyuan_video_15 and sam3. Load it as one of these.");
 }
 
 }  // namespace heddle::encoders

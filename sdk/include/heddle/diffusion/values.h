@@ -81,6 +81,10 @@
  *                 optional), strength, start_percent, end_percent (floats), previous (another such
  *                 record, optional: both are at work). control_apply_to_uncond, a bool: negative
  *                 entries that have none get it, too
+ *   sam3_prompts  list of records, of a CLIP of type "sam3": what a text names, each with
+ *                 cross_attn (1, N, W), its states without padding, and max_detections (int): of
+ *                 how many such things at most masks are made. cross_attn of the entry is the first
+ *                 one's
  * MODEL         heddle's model kind. Settings of a denoiser (abi/model.h):
  *   latent_channels, latent_downscale    ints
  *   reference_method  a text, optional: where the pictures lie that the model is shown
@@ -126,6 +130,9 @@
  *                 "gligen.<n>.boxes"
  *   widens        text, optional: the tensor of the model's file of which a LoRA may have more
  *                 columns; widened_config, a record: what it was built of
+ *   part_configs  record, optional: the configurations of models, built by its family, that make up
+ *                 this one; parts, a record of these names: the models, as loaders add them. Of the
+ *                 family "sam3", which draws nothing: plugins/detection/sam3.h
  *   default_guidance  float, optional: the input "guidance" where no node says it; absent means 3.5
  *   concat_channels  int, optional: of the input "concat". As many as latent_channels: a picture;
  *                 and one for each pixel of a cell more: also its mask; and one more: a mask of a
@@ -224,7 +231,7 @@
  *               numbers N of a moment
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "ltxv", "qwen_image",
- *                 "z_image", "flux2", "lumina2": what the encoders' outputs are for
+ *                 "z_image", "flux2", "lumina2", "sam3": what the encoders' outputs are for
  *   encoders      list of records: name ("clip_l", "t5xxl", "qwen3"), family ("clip", "t5",
  *                 "language_model"), model (MODEL),
  *                 tokenizer (object HEDDLE_TOKENIZER) or tokenizer_missing (the error text, shown
