@@ -111,6 +111,10 @@ inline bool refuses_what_is_shown(std::string_view type) {
          type == "MiniMaxH3ReferenceToVideo";
 }
 
+// Classes that ask nothing but SAM 3.
+inline bool takes_sam3(std::string_view type) { return type == "SAM3_Detect"; }
+inline constexpr const char* kSam3Model = R"(["sam3", 0])";
+
 // What a class takes that hears speakers; null: others, and other ports.
 inline const char* talk_link(std::string_view type, std::string_view port) {
   if (type != "WanInfiniteTalkToVideo") return nullptr;
@@ -132,6 +136,7 @@ inline std::string provider_nodes() {
          R"("talker": {"class_type": "CLIPLoader", "inputs": {"clip_name": "talker.safetensors", "type": "qwen_image", "device": "default"}},
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "minimax": {"class_type": "UNETLoader", "inputs": {"unet_name": "minimax.safetensors", "weight_dtype": "default"}},
+    "sam3": {"class_type": "UNETLoader", "inputs": {"unet_name": "sam3.safetensors", "weight_dtype": "default"}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "wan_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "wan.safetensors"}},
@@ -202,6 +207,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"ltxv_vae", "vae", "vae/video.safetensors"},
         File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
         File{"minimax", "whole", "diffusion_models/minimax.safetensors"},
+        File{"sam3", "sam31", "diffusion_models/sam3.safetensors"},
         File{"sound_encoders", "stable", "audio_encoders/ear.safetensors"},
         File{"sound_encoders", "plain", "audio_encoders/talk.safetensors"},
         File{"wan_talk_nodes", "flow", "diffusion_models/talking.safetensors"},
