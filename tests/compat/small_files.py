@@ -377,6 +377,7 @@ for name, of in (
 ):
     add(f"loras/{name}", lambda of=of: lora(wan(of)))
 add("clip_vision/clip_vision_h", lambda: small(FILES["clip_vision/clip_vision_h"](), VISION_H, (("layers", 3),)))
+add("checkpoints/sam3.1_multiplex_fp16", lambda: golden("sam3_nodes", "checkpoint", "F16"))
 SIGLIP_FILE = "clip_vision/sigclip_vision_patch14_384"
 add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 2),)))
 for name in ("hunyuanvideo1.5_720p_i2v_fp16", "hunyuanvideo1.5_720p_t2v_fp16"):

@@ -4,10 +4,19 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <regex>
+#include <set>
+
+#include "engine/base/json.h"
+#include "engine/files/checkpoint.h"
+#include "engine/graph/model.h"
+#include "engine/plugin/loader.h"
+#include "engine/plugin/model_builder.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/true_files.h"
 
 using namespace heddle::test;
 
@@ -166,6 +175,39 @@ BOOST_AUTO_TEST_CASE(configs_that_do_not_fit_are_refused) {
   says(R"({"num_attention_heads": 3})", "3 heads");
   says(R"({"part": "rest"})", "no part 'rest'");
   says(R"({"image_size": 0})", "image_size");
+}
+
+// What transformers knows of the checkpoint of true size: all but the tracker of videos.
+BOOST_AUTO_TEST_CASE(parts_take_every_tensor_of_the_published_checkpoint) {
+  namespace engine = heddle::engine;
+  const engine::LoadedPlugins plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR});
+  std::set<std::string> names;
+  const auto take = [&](const engine::Checkpoint& file, const char* role, const char* config,
+                        const std::string& prefix) {
+    const engine::Value built_of = engine::from_json(engine::parse_json(config, "config"));
+    const engine::Value model =
+        engine::build_model(*plugins.catalog, role, file, built_of.get(), {});
+    for (const auto& node : engine::get_model(*model)->graph->nodes)
+      for (const auto& parts : node.weights)
+        for (const auto& part : parts) names.insert(prefix + part.tensor);
+  };
+  const std::string words = "detector.backbone.language_backbone.encoder.";
+  const engine::Json told = engine::parse_json(
+      read_text(tests_folder() / "plugins/goldens/true_files.json"), "true_files.json");
+  const std::vector<FileTensor> tensors =
+      true_tensors(*told.find("checkpoints/sam3.1_multiplex_fp16"));
+  write_header_only(temporary / "file.safetensors", tensors);
+  const engine::Checkpoint file = engine::open_checkpoint(temporary / "file.safetensors");
+  take(file, "diffusion_model", "{}", "");
+  take(file, "diffusion_model", R"({"part": "segmenter"})", "");
+  take(file.strip_prefix(words), "text_encoder", "{}", words);
+  // Of boxes beside a text, of a picture's mask as a whole, and of a stage that nothing reaches.
+  const std::regex of_no_use(
+      R"(detector\.geometry_encoder\.(label_embed|boxes_|img_pre_norm).*)"
+      R"(|detector\.segmentation_head\.(semantic_seg_head|pixel_decoder\.[a-z_]+\.2).*)");
+  for (const FileTensor& tensor : tensors)
+    BOOST_TEST((names.count(tensor.name) > 0) != std::regex_match(tensor.name, of_no_use),
+               "'" << tensor.name << "'");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

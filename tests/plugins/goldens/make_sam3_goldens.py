@@ -23,7 +23,7 @@ import sys
 
 import torch
 from safetensors.torch import save_file
-from transformers import Sam3Config, Sam3Model, Sam3TrackerConfig, Sam3TrackerModel
+from transformers import CLIPTextModel, Sam3Config, Sam3Model, Sam3TrackerConfig, Sam3TrackerModel
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 from transformers.models.sam3 import modeling_sam3
 
@@ -113,7 +113,9 @@ def heads_of(name):
     return name
 
 
-def load(model, table, words, listed):
+def load(model, table, words, listed, fill=True):
+    """Gives the model seeded weights, and lists the tensors of its file; without `fill` only that."""
+    make = seeded_weights.seeded if fill else lambda name, shape: torch.empty(shape, device="meta")
     state = {}
     for name, tensor in model.state_dict().items():
         if name.startswith(("text_encoder.",)):
@@ -123,21 +125,23 @@ def load(model, table, words, listed):
         shape = list(tensor.shape)
         third = next((i for i, word in enumerate("qkv") if f".{word}_proj." in told), None)
         if told.endswith("pos_embed"):
-            whole = seeded_weights.seeded(told, (1, shape[1] + 1, shape[2]))
+            whole = make(told, (1, shape[1] + 1, shape[2]))
             listed[told] = list(whole.shape)
             state[name] = whole[:, 1:]
         elif "point_embeddings." in told:
             parts = [told.replace("point_embeddings.", f"point_embeddings.{i}.") for i in range(shape[0])]
             listed.update({part: [1, shape[1]] for part in parts})
-            state[name] = torch.cat([seeded_weights.seeded(part, (1, shape[1])) for part in parts])
+            state[name] = torch.cat([make(part, (1, shape[1])) for part in parts])
         elif third is not None and not told.startswith("tracker."):
             joined, kind = told.rsplit(".", 2)[0], told.rsplit(".", 1)[1]
             joined += f".qkv.{kind}" if ".trunk." in told else f".in_proj_{kind}"
             listed[joined] = [3 * shape[0], *shape[1:]]
-            state[name] = seeded_weights.seeded(joined, tuple(listed[joined])).chunk(3)[third]
+            state[name] = make(joined, tuple(listed[joined])).chunk(3)[third]
         else:
             listed[told] = shape
-            state[name] = seeded_weights.seeded(told, tuple(shape))
+            state[name] = make(told, tuple(shape))
+    if not fill:
+        return
     missing = model.load_state_dict(state, strict=False)
     assert not missing.unexpected_keys and all(name.startswith("text_encoder.") for name in missing.missing_keys), missing
     model.eval()
@@ -258,6 +262,44 @@ def segmenter(name, size, listed):
         expected[at + "masks"] = torch.cat((one.pred_masks, many.pred_masks), 2)[0, 0]
         expected[at + "qualities"] = torch.cat((one.iou_scores, many.iou_scores), 2)
         expected[at + "object"] = one.object_score_logits
+
+
+CLIP = (("embeddings.token_embedding", "token_embedding"), ("embeddings.position_embedding.weight", "positional_embedding"), ("encoder.layers", "transformer.resblocks"), ("final_layer_norm", "ln_final"), ("layer_norm1", "ln_1"), ("layer_norm2", "ln_2"), ("self_attn.out_proj", "attn.out_proj"), ("self_attn", "attn"), ("mlp.fc1", "mlp.c_fc"), ("mlp.fc2", "mlp.c_proj"))
+
+
+def load_text_encoder(model, listed, fill=True):
+    """As load(), of transformers' CLIPTextModel by the names of OpenCLIP."""
+    make = seeded_weights.seeded if fill else lambda name, shape: torch.empty(shape, device="meta")
+    state = {}
+    for name, tensor in model.state_dict().items():
+        told = name.removeprefix("text_model.")
+        for old, new in CLIP:
+            told = told.replace(old, new)
+        told, shape = "detector.backbone.language_backbone.encoder." + told, list(tensor.shape)
+        third = next((i for i, word in enumerate("qkv") if f".{word}_proj." in told), None)
+        if third is None:
+            listed[told] = shape
+            state[name] = make(told, tuple(shape))
+            continue
+        joined, kind = told.rsplit(".", 2)[0], told.rsplit(".", 1)[1]
+        joined += f".in_proj_{kind}"
+        listed[joined] = [3 * shape[0], *shape[1:]]
+        state[name] = make(joined, tuple(listed[joined])).chunk(3)[third]
+    if fill:
+        model.load_state_dict(state)
+        model.eval()
+
+
+def true_file():
+    """{name: shape} of what transformers knows of SAM 3.1's checkpoint, by its standard configurations: all but the
+    tracker of videos, with the decoder that makes masks of prompts."""
+    listed = {}
+    with torch.device("meta"):
+        config = Sam3Config()
+        load(Sam3Model(config), DETECTOR, {"CONVS": "convs"}, listed, False)
+        load(Sam3TrackerModel(Sam3TrackerConfig()), SEGMENTER, WORDS["sam31"], listed, False)
+        load_text_encoder(CLIPTextModel(config.text_config), listed, False)
+    return {key: shape for key, shape in listed.items() if "convs.3." not in key}
 
 
 def main(out):

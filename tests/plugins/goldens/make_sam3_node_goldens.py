@@ -21,38 +21,20 @@ from safetensors.torch import save_file
 from transformers import CLIPTextConfig, CLIPTextModel
 
 import make_sam3_goldens as models
-import seeded_weights
 from name_patterns import compressed
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
-SIDE, HEIGHT, WIDTH, TEXT_AT = 168, 90, 120, "detector.backbone.language_backbone.encoder."
+SIDE, HEIGHT, WIDTH = 168, 90, 120
 SEES = 3.0  # added to the object's score, that there are objects: the bias of that head's last layer
 BEGIN, END, PHOTO, CAT = 49406, 49407, 1125, 2368
-CLIP = (("embeddings.token_embedding", "token_embedding"), ("embeddings.position_embedding.weight", "positional_embedding"), ("encoder.layers", "transformer.resblocks"), ("layer_norm1", "ln_1"), ("layer_norm2", "ln_2"), ("final_layer_norm", "ln_final"), ("self_attn.out_proj", "attn.out_proj"), ("self_attn", "attn"), ("mlp.fc1", "mlp.c_fc"), ("mlp.fc2", "mlp.c_proj"))
 expected = {}
 
 
 def text_encoder(listed):
     config = CLIPTextConfig(vocab_size=49408, hidden_size=models.TEXT, intermediate_size=96, num_hidden_layers=2, num_attention_heads=1, max_position_embeddings=32, hidden_act="quick_gelu", bos_token_id=BEGIN, eos_token_id=END, attn_implementation="eager")
     model = CLIPTextModel(config)
-    state = {}
-    for name, tensor in model.state_dict().items():
-        told = name.removeprefix("text_model.")
-        for old, new in CLIP:
-            told = told.replace(old, new)
-        told, shape = TEXT_AT + told, list(tensor.shape)
-        third = next((i for i, word in enumerate("qkv") if f".{word}_proj." in told), None)
-        if third is None:
-            listed[told] = shape
-            state[name] = seeded_weights.seeded(told, tuple(shape))
-            continue
-        joined, kind = told.rsplit(".", 2)[0], told.rsplit(".", 1)[1]
-        joined += f".in_proj_{kind}"
-        listed[joined] = [3 * shape[0], *shape[1:]]
-        state[name] = seeded_weights.seeded(joined, tuple(listed[joined])).chunk(3)[third]
-    model.load_state_dict(state)
-    model.eval()
+    models.load_text_encoder(model, listed)
     return model
 
 
