@@ -23,6 +23,7 @@
 #include "plugins/image/send_nodes.h"
 #include "plugins/image/svg_nodes.h"
 #include "plugins/image/text_overlay.h"
+#include "plugins/image/track_nodes.h"
 #include "plugins/image/transform_nodes.h"
 #include "plugins/image/view_nodes.h"
 
@@ -47,6 +48,7 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
-              DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket, PictureFiles)
+              DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket, WanMoveTracksFromCoords,
+              GenerateTracks, WanMoveConcatTrack, WanMoveVisualizeTracks, PictureFiles)
 
 }  // namespace heddle::image

@@ -31,6 +31,7 @@
 #include "plugins/vae/wan_nodes.h"
 #include "plugins/vae/wan_sound_nodes.h"
 #include "plugins/vae/wan_talk_node.h"
+#include "plugins/vae/wan_track_nodes.h"
 #include "plugins/vae/wan_vace_node.h"
 #include "taesd.h"
 #include "vocoder.h"
@@ -67,9 +68,9 @@ HEDDLE_PLUGIN(
     LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
     LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
     WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
-    WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend,
-    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
-    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
+    WanTrackToVideo, WanMoveTrackToVideo, WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo,
+    Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo,
+    WanSoundImageToVideoExtend, WanInfiniteTalkToVideo, Wan22ImageToVideoLatent,
+    HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -340,6 +340,9 @@ for name in (
     "wan2.1_i2v_480p_14B_fp16",
     "wan2.1_i2v_720p_14B_fp16",
     "Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ",
+    "Wan2_1-I2V-ATI-14B_fp8_e4m3fn",
+    "Wan21-WanMove_fp8_scaled_e4m3fn_KJ",
+    "chrono_edit_14B_fp16",
     "wan2.1_flf2v_720p_14B_fp16",
     "wan2.1_vace_1.3B_fp16",
     "wan2.1_vace_14B_fp16",
@@ -372,6 +375,7 @@ for name, of in (
     ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.1_t2v_14B_fp8_scaled"),
     ("lightx2v_I2V_14B_480p_cfg_step_distill_rank64_bf16", "wan2.1_i2v_480p_14B_fp16"),
     ("wan_alpha_2.1_rgba_lora", "wan2.1_t2v_14B_fp8_scaled"),
+    ("chronoedit_distill_lora", "wan2.1_i2v_720p_14B_fp16"),
     *((f"wan2.2_{kind}_lightx2v_4steps_lora_{version}_{noise}_noise", f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled")
       for kind in ("t2v", "i2v") for version in ("v1", "v1.1") for noise in ("high", "low")),
 ):

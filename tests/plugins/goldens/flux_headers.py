@@ -438,6 +438,15 @@ for name in ("wan_animate_2_bf16", "wan_animate_2_int8_convrot", "wan_animate_2_
     FILES[f"diffusion_models/{name}"] = lambda: typed(
         {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
     )
+# ATI, Wan-Move and ChronoEdit, too.
+for name, of in (
+    ("Wan2_1-I2V-ATI-14B_fp8_e4m3fn", "Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ"),
+    ("Wan21-WanMove_fp8_scaled_e4m3fn_KJ", "Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ"),
+    ("chrono_edit_14B_fp16", "wan2.1_i2v_720p_14B_fp16"),
+):
+    FILES[f"diffusion_models/{name}"] = FILES[f"diffusion_models/{of}"]
+FILES["loras/chronoedit_distill_lora"] = lambda: lora("diffusion_models/wan2.1_i2v_720p_14B_fp16", 32)
+
 FILES["clip_vision/clip_vision_h"] = FILES["clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K"]
 FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
     name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)

@@ -51,6 +51,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"IPADAPTER", R"(["adapter", 0])"},
     {"EMBEDS", R"(["embeds", 0])"},
     {"GLIGEN", R"(["boxes", 0])"},
+    {"TRACKS", R"(["ways", 0])"},
 };
 
 // Classes that take nothing but a UNet, or what a tower of CLIP saw; null: others, and other ports.
@@ -93,7 +94,8 @@ inline bool takes_video_autoencoders(std::string_view type) {
 // Classes that take nothing but the autoencoder of Wan 2.1.
 inline bool takes_wan_autoencoders(std::string_view type) {
   return type == "WanVaceToVideo" || type == "WanAnimateToVideo" ||
-         type == "WanInfiniteTalkToVideo" || type.starts_with("WanSoundImageToVideo");
+         type == "WanInfiniteTalkToVideo" || type == "WanTrackToVideo" ||
+         type == "WanMoveTrackToVideo" || type.starts_with("WanSoundImageToVideo");
 }
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 // Classes that take nothing but an autoencoder of sound.
@@ -176,6 +178,8 @@ inline std::string provider_nodes() {
     "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
     "talking": {"class_type": "UNETLoader", "inputs": {"unet_name": "talking.safetensors", "weight_dtype": "default"}},
     "talk": {"class_type": "ModelPatchLoader", "inputs": {"name": "talk.safetensors"}},
+    "ways": {"class_type": "GenerateTracks", "inputs": {"width": 64, "height": 48, "start_x": 0, "start_y": 0, "mid_x": 0, "mid_y": 0,
+      "end_x": 1, "end_y": 1, "num_frames": 5, "num_tracks": 2, "track_spread": 0.1, "bezier": false, "interpolation": "linear"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
     "one": )" +
          NodeFixture::conditioning("one");

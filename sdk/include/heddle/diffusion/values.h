@@ -198,6 +198,9 @@
  *   mask_steps    record, optional: strength. A noise mask is 0 or 1 at each level
  *   easy_cache, lazy_cache  records, optional: threshold, start_percent, end_percent. Evaluations
  *                 are left out where little changes
+ * TRACKS        record: where points of a video are. track_path, tensor (frames, tracks, 2) f32: x
+ *               and y in its pixels, which may be outside; track_visibility, tensor (frames, tracks
+ *               or 1) f32, optional, 1: 0 where a point is not seen
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
  *               i32 where it knows several kinds of hints, or also "kinds" (control_modes) f32,
  *               1 for the hint's and 0 for others, "tokens" where it begins with what its denoiser
@@ -307,6 +310,7 @@
  *               "0.mask", and "0.area", "0.strength" ... as known parts
  * GUIDER        "model", "cfg", "mix" and "number" as known parts; "positive.0.cross_attn",
  *               "negative.0.pooled_output" ... as CONDITIONING
+ * TRACKS        "track_path", "track_visibility"
  * IMAGE, MASK   "" */
 #ifndef HEDDLE_DIFFUSION_VALUES_H
 #define HEDDLE_DIFFUSION_VALUES_H
