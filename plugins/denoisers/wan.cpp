@@ -7,6 +7,8 @@
 #include "plugins/blocks/slots.h"
 #include "wan_animate.h"
 #include "wan_fun.h"
+#include "wan_humo.h"
+#include "wan_humo_blocks.h"
 #include "wan_names.h"
 #include "wan_pose_blocks.h"
 #include "wan_sizes.h"
@@ -41,13 +43,20 @@ class WanBuilder {
     if (s_.fun.reference > 0) reference = fun.embed_reference();
     std::optional<WanSound> sound;
     if (s_.sound.injectors > 0) sound.emplace(file_, names_, s_, eps_, graph_, x_);
+    if (s_.sound.humo.parts > 0) {
+      humo_.emplace(file_, names_, s_, eps_, graph_, x_);
+      reference = humo_->shown();
+    }
     add_rope(reference, sound ? &*sound : nullptr);
     const Source text = embed_text("embed.text", graph_.input("context", kGiven));
     std::optional<Source> vision;
     if (s_.sees_pictures())
       vision = embed_vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
-    if (reference || s_.fun.camera > 0) hidden = fun.join(hidden, reference);
+    if (humo_)
+      hidden = humo_->begin(hidden);
+    else if (reference || s_.fun.camera > 0)
+      hidden = fun.join(hidden, reference);
     if (sound) hidden = sound->begin(hidden);
     std::optional<WanAnimate> animate;
     if (s_.animate.adapters > 0) {
@@ -106,6 +115,11 @@ class WanBuilder {
     if (s_.sound.injectors > 0)
       return add_layer<WanSoundLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv)
           .link(WanSoundLayer::x, x_)[WanLayer::out];
+    if (humo_) {
+      Block block = add_layer<WanHumoLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
+      humo_->add_to(block, path + ".block", at);
+      return block[WanLayer::out];
+    }
     if (talk_) {
       Block block = add_layer<WanTalkLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
       talk_->add_to(block, path + ".block", number);
@@ -230,7 +244,7 @@ class WanBuilder {
     return block[B::out];
   }
 
-  // reference: tokens of the frame before the video's.
+  // reference: tokens of a frame before the video's, or behind it.
   void add_rope(const std::optional<Source>& reference, WanSound* sound) {
     using B = WanRope;
     if (sound != nullptr) {
@@ -338,7 +352,7 @@ class WanBuilder {
     using B = WanFinal;
     Block block = graph_.add<B>("final.block");
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x_).set(B::eps, eps_);
-    block.set(B::leads, s_.sound.injectors > 0);
+    block.set(B::leads, s_.sound.is_heard());
     blocks::Slots slots(file_, block, "final.block");
     linear(slots, B::weight, B::bias, "head.head", s_.channels * kPatchArea, s_.width);
     return block[B::out];
@@ -351,6 +365,7 @@ class WanBuilder {
   Blocks& graph_;
   Source x_, cos_, sin_;
   std::optional<WanTalk> talk_;
+  std::optional<WanHumo> humo_;
 };
 
 }  // namespace
@@ -360,7 +375,6 @@ int Wan::match(const Checkpoint& file, const Value&) { return WanNames::find(fil
 void Wan::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<WanNames> names = WanNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of Wan");
-  refuse_other_wan(file, *names);
   const WanSizes sizes = read_wan_sizes(file, config, *names);
   const std::vector<ModelPatch> patches = model_patches(config);
   if (!patches.empty()) check_wan_patches(sizes, patches);

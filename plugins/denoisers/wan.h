@@ -34,6 +34,8 @@
 //                                       units: (1|B, C, 1, H, W), a picture; (1|B, C, F', H, W),
 //                                       the frames before the video; (1|B, C, F, H, W), a video
 //                                       that is followed
+//          heard     (1|B, F, M, S, E)  loop-invariant  only of HuMo, optional: M moments of S
+//                                       states of a sound for each frame; reference as of S2V
 //          patch.0.hint, patch.0.regions  loop-invariant  only with a model patch (wan_talk.h)
 // Output   out       (B, C, F, H, W)    velocity (noise - video), in the latent's element type
 //
@@ -46,7 +48,8 @@
 //          embed.pose_vector, embed.pose_modulation, embed.pose_text, embed.pose_vision,
 //          embed.pose, embed.pose_rope, pose.<i>.modulation, pose.<i>.text, pose.<i>.vision,
 //          pose.<i>.block; of S2V embed.followed, embed.reference, embed.motion, embed.heard,
-//          embed.join, sound.<k>.shift, sound.<k>.keys, sound.<k>.add; of a model patch
+//          embed.join, sound.<k>.shift, sound.<k>.keys, sound.<k>.add; of HuMo
+//          embed.reference, embed.heard, embed.join, layer.<i>.sound; of a model patch
 //          patch.0.hint, patch.0.regions
 //
 // Every dimension is read off the tensors; heads have 128 numbers, as in all that were published,

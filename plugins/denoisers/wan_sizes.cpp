@@ -4,31 +4,11 @@
 #include "preview_factors.h"
 #include "rotary_axes.h"
 #include "wan_animate.h"
+#include "wan_humo.h"
 #include "wan_latent_settings.h"
 #include "wan_sound.h"
 
 namespace heddle::denoisers {
-namespace {
-
-// What a file has besides, by its original name, and what that makes of it.
-struct OtherWan {
-  const char *tensor, *name;
-};
-constexpr OtherWan kOthers[] = {
-    {"audio_proj.audio_proj_glob_1.layer.weight", "HuMo"},
-};
-
-}  // namespace
-
-void refuse_other_wan(const Checkpoint& file, const WanNames& names) {
-  for (const OtherWan& kind : kOthers)
-    if (names.has(kind.tensor))
-      throw Error(HEDDLE_UNSUPPORTED,
-                  file.path() + ": this is " + kind.name +
-                      ", which is not supported. Use a model of Wan 2.1 or 2.2 for text to video "
-                      "or picture to video.");
-}
-
 WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNames& names) {
   const auto size = [&](const char* name, std::uint32_t axis) {
     return file.size(names.one(name), axis);
@@ -52,6 +32,7 @@ WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNa
   if (names.has("ref_conv.weight")) s.fun.reference = size("ref_conv.weight", 1);
   s.animate = read_animate_sizes(file, names, s.layers);
   s.sound = read_wan_sound_sizes(file, names, s.layers);
+  s.sound.humo = read_humo_sizes(file, names);
   if (names.has("img_emb.proj.1.weight")) s.vision.width = size("img_emb.proj.1.weight", 1);
   s.vision.has_positions = names.has("img_emb.emb_pos");
   s.has_text_norm = names.has("blocks.0.norm3.weight");
@@ -90,11 +71,12 @@ void add_wan_settings(const WanSizes& s, Blocks& graph) {
   if (s.sees_pictures()) graph.setting("vision_width", s.vision.width);
   if (s.vace.channels > 0) graph.setting("vace_channels", s.vace.channels);
   if (s.fun.camera > 0) graph.setting("camera_numbers", s.fun.camera);
-  if (s.fun.reference > 0 || s.sound.injectors > 0) graph.setting("reference_frame", true);
+  if (s.fun.reference > 0 || s.sound.is_heard()) graph.setting("reference_frame", true);
   if (s.sound.injectors > 0) {
     graph.setting("heard_states", s.sound.states);
     graph.setting("heard_width", s.sound.numbers);
   }
+  if (s.sound.humo.parts > 0) add_humo_settings(s, graph);
   if (s.animate.adapters > 0) {
     graph.setting("reads_poses", true);
     graph.setting("face_side", s.animate.face_side);

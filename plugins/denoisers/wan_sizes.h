@@ -42,11 +42,20 @@ struct FunSizes {
   std::int64_t camera, reference;
 };
 
+// Of HuMo, which looks at a sound in each layer: tokens of it in a frame (0: another model), their
+// width, numbers of a state that is heard.
+struct HumoSizes {
+  std::int64_t parts, width, numbers;
+};
+
 // Of Wan 2.2 S2V: layers that look at a sound (0: another model); of each moment that is heard, how
 // many states an encoder of sound gives, and their numbers; tokens of it in a frame.
 struct WanSoundSizes {
   int injectors;
   std::int64_t states, numbers, parts;
+  HumoSizes humo;
+
+  bool is_heard() const { return injectors > 0 || humo.parts > 0; }
 };
 
 struct WanSizes {
@@ -65,19 +74,16 @@ struct WanSizes {
   bool may_follow_poses() const {
     return sees_pictures() && !vision.has_positions && in_channels > 2 * channels &&
            in_channels < 3 * channels && vace.layers == 0 && animate.adapters == 0 &&
-           sound.injectors == 0 && fun.camera == 0 && fun.reference == 0;
+           !sound.is_heard() && fun.camera == 0 && fun.reference == 0;
   }
   // Its tokens are those of the video alone, in one stream.
   bool takes_patches() const {
     return vace.layers == 0 && animate.adapters == 0 && !animate.follows_poses &&
-           sound.injectors == 0 && fun.reference == 0;
+           !sound.is_heard() && fun.reference == 0;
   }
   // How noisy each frame is.
   bool tells_frames() const { return channels == kChannelsOf22; }
 };
-
-// Throws where the file is of a model of this kind that is not supported, and says which.
-void refuse_other_wan(const Checkpoint& file, const WanNames& names);
 
 // Throws where the file lacks a tensor, or sizes contradict each other.
 WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNames& names);

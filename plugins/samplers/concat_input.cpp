@@ -180,6 +180,13 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
     layout.video_masks = settings.get<std::int64_t>("concat_masks", layout.video_masks);
     layout.mask_last = settings.get<bool>("concat_mask_last", false);
     layout.noised = settings.get<std::int64_t>("concat_noised", 0);
+    const Value always = settings.field("concat_always");
+    for (std::uint32_t i = 0; i < always.count(); ++i) {
+      std::vector<float> numbers;
+      for (std::uint32_t c = 0; c < always.item(i).count(); ++c)
+        numbers.push_back(float(always.item(i).item(c).as<double>()));
+      layout.always.push_back(numbers);
+    }
     return layout;
   }
   if (channels == layout.image) return layout;
@@ -203,7 +210,8 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
     return info && info->rank > 2 && info->shape[0] > 1;
   };
   const bool has_mask = layout.downscale > 0 || (layout.video > 0 && entry.concat_image);
-  const bool is_batch = has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask));
+  const bool is_batch = layout.always.empty() &&
+                        (has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask)));
   const bool is_each = is_batch || layout.mask_first || layout.levels > 0 ||
                        (layout.noised > 0 && entry.concat_image);
   Shape shape{is_each ? place.items : 1, layout.channels()};

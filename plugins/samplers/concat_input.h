@@ -23,8 +23,12 @@ struct ConcatLayout {
   bool mask_last = false;        // these are behind the latents (concat_mask_last), else before
   std::int64_t noised = 0;       // the first channel of a latent that is mixed with noise, by the
                                  // entry's noise_augmentation (concat_noised); 0: of none
-  std::int64_t levels = 0;       // of noise in a picture of pixels (noised_picture.h), and how that
-  Betas betas = {};              // grows; 0: the picture is a latent
+  std::vector<std::vector<float>> always = {};  // concat_always: of a latent's channels what the
+                                                // first frame has, the second and all others, in
+                                                // the model's units, behind masks of zeros,
+                                                // whatever an entry says; empty: as it says
+  std::int64_t levels = 0;  // of noise in a picture of pixels (noised_picture.h), and how that
+  Betas betas = {};         // grows; 0: the picture is a latent
 
   std::int64_t channels() const {
     if (video > 0) return video;

@@ -12,6 +12,7 @@ namespace heddle::samplers {
 namespace {
 
 constexpr std::size_t kLatentAxes = 5, kSoundAxes = 4, kLatentRows = 3, kLatentColumns = 4;
+constexpr const char* kHeardWindow = "heard_window";
 constexpr std::int64_t kMomentsOfFrame = 4;
 
 // Of a latent: frames as large as those of the point, and where it is followed as many.
@@ -24,17 +25,45 @@ bool is_like_point(const Shape& latent, std::int64_t channels, const ConcatPlace
 }
 
 bool is_like_model(const Shape& heard, const Value& settings, const ConcatPlace& place) {
+  if (settings.has(kHeardWindow))
+    return place.grid.size() == 3 && !heard.empty() && heard[0] > 0 &&
+           heard == Shape{heard[0], place.grid[0], settings.get<std::int64_t>(kHeardWindow, 0),
+                          settings.get<std::int64_t>(kHeardStates, 0),
+                          settings.get<std::int64_t>(kHeardWidth, 0)};
   return place.grid.size() == 3 && heard.size() == kSoundAxes &&
          heard[1] == settings.get<std::int64_t>(kHeardStates, 0) &&
          heard[2] == settings.get<std::int64_t>(kHeardWidth, 0) && heard[0] > 0 &&
          heard[3] >= place.grid[0] * kMomentsOfFrame;
 }
 
+// heard is not what a model of these settings hears.
+[[noreturn]] void refuse_heard(const Shape& heard, const Value& settings,
+                               const ConcatPlace& place) {
+  const auto number = [&](const char* name) {
+    return std::to_string(settings.get<std::int64_t>(name, 0));
+  };
+  const std::string states =
+                        number(kHeardStates) + " states of " + number(kHeardWidth) + " numbers",
+                    grid = shape_text(place.grid);
+  const bool is_of_frames = settings.has(kHeardWindow);
+  throw Error(
+      HEDDLE_INVALID_ARGUMENT,
+      "the conditioning's 'audio_embed' is " + shape_text(heard) + ", the model reads " +
+          (is_of_frames ? number(kHeardWindow) + " moments of " + states +
+                              " for each frame of the latent of " + grid +
+                              ". Hear the sound with whisper_large_v3, and take the latent of the "
+                              "same WanHuMoImageToVideo."
+                        : states + " and four moments for each frame of the latent of " + grid +
+                              ". Hear the sound with wav2vec2_large_english, and take the latent "
+                              "of the same WanSoundImageToVideo."));
+}
+
 void refuse_part_of_frames(const ConcatPlace& place) {
   if (place.is_of_all_frames()) return;
-  throw Error(HEDDLE_UNSUPPORTED,
-              "a conditioning has a sound or a video that goes with it (WanSoundImageToVideo) and "
-              "an area of a part of the frames. Leave one of the two out.");
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      "a conditioning has a sound or a video that goes with it (WanSoundImageToVideo, "
+      "WanHuMoImageToVideo) and an area of a part of the frames. Leave one of the two out.");
 }
 
 Tensor latent_beside(Context& ctx, const Value& entry, const char* field,
@@ -75,15 +104,7 @@ std::optional<Shape> shape_beside(const heddle_tensor_info& told, const Value& s
 
 Tensor heard_of(Context& ctx, const Value& entry, const Value& settings, const ConcatPlace& place) {
   const Tensor heard = entry.field(kHeardSound).as<Tensor>();
-  if (!is_like_model(heard.shape(), settings, place))
-    throw Error(
-        HEDDLE_INVALID_ARGUMENT,
-        "the conditioning's 'audio_embed' is " + shape_text(heard.shape()) + ", the model reads " +
-            std::to_string(settings.get<std::int64_t>(kHeardStates, 0)) + " states of " +
-            std::to_string(settings.get<std::int64_t>(kHeardWidth, 0)) +
-            " numbers and four moments for each frame of the latent of " + shape_text(place.grid) +
-            ". Hear the sound with wav2vec2_large_english, and take the latent of the same "
-            "WanSoundImageToVideo.");
+  if (!is_like_model(heard.shape(), settings, place)) refuse_heard(heard.shape(), settings, place);
   refuse_part_of_frames(place);
   const Tensor rows = fit_batch(ctx, heard, place.items);
   const Tensor made = ctx.make(rows.shape(), HEDDLE_F32);

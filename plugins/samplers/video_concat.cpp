@@ -170,6 +170,22 @@ float* copy_channel(const Clip& clip, std::int64_t row, std::int64_t channel, co
   return to;
 }
 
+// Zeros for the masks, then what each frame always has.
+Tensor always_beside(Context& ctx, const ConcatLayout& layout, const ClipPart& part) {
+  const Shape shape{1, layout.video, part.size[0], part.size[1], part.size[2]};
+  const Tensor made = ctx.make_host(shape, HEDDLE_F32);
+  const std::int64_t plane = part.size[1] * part.size[2];
+  float* to = made.data<float>();
+  for (std::int64_t c = 0; c < layout.video; ++c)
+    for (std::int64_t t = part.begin[0]; t < part.begin[0] + part.size[0]; ++t) {
+      const auto& frame = layout.always[std::min(std::size_t(t), layout.always.size() - 1)];
+      const std::int64_t own = c - layout.video_masks;
+      const bool is_told = own >= 0 && own < std::int64_t(frame.size());
+      to = std::fill_n(to, plane, is_told ? frame[std::size_t(own)] : 0.0f);
+    }
+  return ctx.upload(shape, HEDDLE_F32, made.data<float>());
+}
+
 }  // namespace
 
 Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
@@ -179,6 +195,7 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
                 "the model reads a video beside the one that it draws, and the latent has no "
                 "frames. Give it the latent of a video.");
   const ClipPart part = clip_part(place);
+  if (!layout.always.empty()) return always_beside(ctx, layout, part);
   Shape shape{1, layout.video, part.size[0], part.size[1], part.size[2]};
   HostMemory memory(ctx);
   std::optional<Clip> video, mask;

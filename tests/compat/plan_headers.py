@@ -28,7 +28,7 @@ FILE = re.compile(r"there is no file '([^']+)' in '([^']+)'")
 CLASS = re.compile(r"no loaded plugin brings the class")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 DATA = Path(__file__).resolve().parent.parent / "plugins" / "video" / "data"
-MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3"}
+MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3", ".wav": DATA / "stereo.mp3"}
 SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
 
 

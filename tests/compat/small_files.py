@@ -44,6 +44,9 @@ GEMMA_LAYERS = 4
 HEARD_LAYERS, HEARD = 2, 128  # of encoders of sound
 WAV2VEC2 = {512: 32, 1024: HEARD, 4096: 160, 768: HEARD, 48: 64, 3072: 160}
 WAN_SOUND = WAN | {25: HEARD_LAYERS + 1, 1024: HEARD, 2560: 2 * SEEN, 10240: 512}
+WHISPER = {1280: HEARD, 5120: 160}
+# Eight windows of five states, and 16 tokens.
+HUMO = WAN | {51200: 8 * 5 * HEARD, 24576: 16 * 256, 512: 64}
 TALK = {46080: 5 * HEARD_LAYERS * HEARD, 73728: 8 * HEARD_LAYERS * HEARD, 512: 64, 24576: 1024, 768: 32, 5120: 256, 10240: 512}
 
 
@@ -359,6 +362,8 @@ for name in (
 for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
     add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
 add("diffusion_models/wan2.2_s2v_14B_fp8_scaled", wan_sound)
+add("diffusion_models/humo_17B_fp8_e4m3fn", lambda: wan("humo_17B_fp8_e4m3fn", sizes=HUMO))
+add("audio_encoders/whisper_large_v3_fp16", lambda: small(FILES["audio_encoders/whisper_large_v3_fp16"](), WHISPER))
 for name in ("single", "multi"):
     at = f"model_patches/wan2.1_infiniteTalk_{name}_fp16"
     add(at, lambda at=at: small(FILES[at](), TALK, (("blocks", 4),)))

@@ -106,6 +106,23 @@ struct Sound {
   }
 };
 
+// What an encoder of sound heard: the states of all its layers (S, 1, T, K), and of how many
+// points.
+struct Heard {
+  static constexpr heddle::Info info{"test.heard", 1, "Heard", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Input<std::int64_t> points{"points", {}};
+  static constexpr Output<Value> out{"heard", 0, "", "AUDIO_ENCODER_OUTPUT"};
+  static constexpr auto ports = heddle::ports(path, name, points, out);
+  void execute(Context& ctx) {
+    ctx[out] = Record()
+                   .set("encoded_audio_all_layers", value_of(load(ctx, ctx[path], ctx[name])))
+                   .set("audio_samples", value_of(std::int64_t(ctx[points])))
+                   .value();
+  }
+};
+
 // A list in its first entry's fields: what the facade can read.
 struct First {
   static constexpr heddle::Info info{"test.first", 1, "First", "test"};
@@ -187,6 +204,6 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, Sound, First, OneOption, Samplers, Schedules)
+              Mask, Picture, Sound, Heard, First, OneOption, Samplers, Schedules)
 
 }  // namespace

@@ -115,17 +115,10 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
       std::erase_if(tensors, [&](const FileTensor& tensor) { return tensor.name == name; });
     };
   };
-  const auto with = [](const std::string& name) {
-    return [name](std::vector<FileTensor>& tensors) {
-      tensors.push_back(seeded_tensor(name, {4, 4}));
-    };
-  };
   says(refusal("text", without("blocks.1.ffn.2.weight")),
        {"wan.safetensors", "'blocks.1.ffn.2.weight'", "layer.1.block", "missing"});
   says(refusal("picture", without("blocks.1.cross_attn.k_img.weight")),
        {"'blocks.1.cross_attn.k_img.weight'", "layer.1.vision"});
-  says(refusal("text", with("audio_proj.audio_proj_glob_1.layer.weight")),
-       {"HuMo", "not supported"});
   const std::string lacking =
       engine_refusal([&] { call(file("picture"), "picture.short", "concat"); });
   says(lacking, {"concat"});

@@ -447,6 +447,32 @@ for name, of in (
     FILES[f"diffusion_models/{name}"] = FILES[f"diffusion_models/{of}"]
 FILES["loras/chronoedit_distill_lora"] = lambda: lora("diffusion_models/wan2.1_i2v_720p_14B_fp16", 32)
 
+
+def humo():
+    """Wan 2.1 for pictures without what sees them, and in each layer a look at a sound, 16 tokens of 1,536 a frame."""
+    out = {}
+    for name, (dtype, shape) in FILES["diffusion_models/wan2.1_i2v_720p_14B_fp16"]().items():
+        if not name.startswith("img_emb.") and "_img." not in name:
+            out[name] = (dtype, shape)
+    width, middle, heard, tokens, numbers = 5120, 512, 1536, 16, 8 * 5 * 1280
+    for part, (rows, columns) in {"1": (middle, numbers), "2": (middle, middle), "3": (tokens * heard, middle), "norm": (heard, 0)}.items():
+        at = f"audio_proj.audio_proj_glob_{part}.layer."
+        out[at + "weight"] = ("F16", (rows, columns) if columns else (rows,))
+        out[at + "bias"] = ("F16", (rows,))
+    for layer in range(40):
+        at = f"blocks.{layer}.audio_cross_attn_wrapper."
+        for kind in ("weight", "bias"):
+            out[at + f"norm1_audio.{kind}"] = ("F16", (width,))
+        for part in "qkvo":
+            out[at + f"audio_cross_attn.{part}.weight"] = ("F16", (width, heard if part in "kv" else width))
+            out[at + f"audio_cross_attn.{part}.bias"] = ("F16", (width,))
+        for part in ("norm_q", "norm_k"):
+            out[at + f"audio_cross_attn.{part}.weight"] = ("F16", (width,))
+    return {name: ("F8_E4M3" if len(shape) == 2 and name.startswith("blocks.") else dtype, shape) for name, (dtype, shape) in out.items()}
+
+
+FILES["diffusion_models/humo_17B_fp8_e4m3fn"] = humo
+FILES["audio_encoders/whisper_large_v3_fp16"] = FILES["audio_encoders/whisper_large_v3_encoder_fp16"]
 FILES["clip_vision/clip_vision_h"] = FILES["clip_vision/CLIP-ViT-H-14-laion2B-s32B-b79K"]
 FILES["vae/vae-ft-mse-840000-ema-pruned"] = lambda: {
     name: ("F32", tuple(shape)) for pattern, shape in CLASSIC["parts"]["vae"].items() for name in numbered(pattern)

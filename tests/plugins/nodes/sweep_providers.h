@@ -95,7 +95,8 @@ inline bool takes_video_autoencoders(std::string_view type) {
 inline bool takes_wan_autoencoders(std::string_view type) {
   return type == "WanVaceToVideo" || type == "WanAnimateToVideo" ||
          type == "WanInfiniteTalkToVideo" || type == "WanTrackToVideo" ||
-         type == "WanMoveTrackToVideo" || type.starts_with("WanSoundImageToVideo");
+         type == "WanMoveTrackToVideo" || type == "WanHuMoImageToVideo" ||
+         type.starts_with("WanSoundImageToVideo");
 }
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 // Classes that take nothing but an autoencoder of sound.

@@ -140,7 +140,8 @@
  *                 autoencoder's units. With latent_frames: latents of videos, alone or behind
  *                 a mask of four channels, 1 where a frame is given; concat_masks (int): of so
  *                 many; concat_mask_last (bool): behind them; concat_noised (int): the channel at
- *                 which a latent begins that is mixed with noise
+ *                 which a latent begins that is mixed with noise; concat_always, lists of floats,
+ *                 optional: what they are, whatever is given (plugins/samplers/concat_input.h)
  *   latent_frames  bool, optional: latents have an axis of time behind the channels
  *   vision_width  int, optional: of the input "vision" (1|B, tokens, width), the penultimate states
  *                 of a CLIP_VISION_OUTPUT
