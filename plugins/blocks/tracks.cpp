@@ -102,17 +102,17 @@ Tracks tracks_of(Context& ctx, const Value& value, const char* port) {
 std::vector<bool> frames_seen(Context& ctx, const Tensor& masks, std::int64_t frames) {
   const std::int64_t count = masks.rank() == 3 ? masks.size(0) : 1,
                      pixels = count == 0 ? 0 : masks.count() / count;
-  if (count < frames || pixels == 0)
+  if ((count < frames && count != 1) || pixels == 0)
     refuse_tracks("track_mask", "there are " + std::to_string(pixels == 0 ? 0 : count) +
                                     " masks and " + std::to_string(frames) +
-                                    " frames. Link one for each frame; what is 0 in all of it "
-                                    "hides the tracks there.");
+                                    " frames. Link one, or one for each frame; what is 0 in "
+                                    "all of it hides the tracks there.");
   HostMemory memory(ctx);
   std::pmr::vector<float> numbers(std::size_t(masks.count()), &memory);
   read_to<float>(ctx, masks, numbers);
   std::vector<bool> seen;
   for (std::int64_t t = 0; t < frames; ++t) {
-    const auto first = numbers.begin() + t * pixels;
+    const auto first = numbers.begin() + (count == 1 ? 0 : t) * pixels;
     seen.push_back(std::any_of(first, first + pixels, [](float number) { return number > 0; }));
   }
   return seen;

@@ -34,8 +34,8 @@ void tell_tracks(Infer& question, const Output<Value>& output, std::int64_t fram
 // the port's name, for what is no TRACKS.
 Tracks tracks_of(Context& ctx, const Value& value, const char* port);
 
-// Which frames show anything at all: of masks (M, H, W) those with a number above 0. Throws where
-// there are fewer masks than frames.
+// Which frames show anything at all: of masks (M, H, W) those with a number above 0; one is that of
+// all frames. Throws where there are fewer masks than frames.
 std::vector<bool> frames_seen(Context& ctx, const Tensor& masks, std::int64_t frames);
 
 // Of sets of tracks the places of each, as far as they are told.

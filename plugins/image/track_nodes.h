@@ -8,8 +8,9 @@ namespace heddle::image {
 
 namespace track_ports {
 constexpr Input<Tensor> mask() {
-  return Input<Tensor>("track_mask", HEDDLE_PORT_OPTIONAL,
-                       "A mask for each frame; one of zeros hides all tracks there.", "MASK");
+  return Input<Tensor>(
+      "track_mask", HEDDLE_PORT_OPTIONAL,
+      "A mask for each frame, or one for all; one of zeros hides the tracks there.", "MASK");
 }
 constexpr Output<Value> tracks() { return Output<Value>("TRACKS", 0, "", "TRACKS"); }
 constexpr Output<std::int64_t> length() { return Output<std::int64_t>("track_length"); }

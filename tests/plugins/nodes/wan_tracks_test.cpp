@@ -41,6 +41,8 @@ struct WanTracks : PlacedFixture {
                        R"(, "num_tracks": )", tracks, R"(, "track_spread": )", spread, ", ", places,
                        R"(, "interpolation": ")", pace, "\"", more));
   }
+  static constexpr const char* kStraight = R"("start_x": 0.0, "start_y": 0.0, "mid_x": 0.5,
+      "mid_y": 0.5, "end_x": 1.0, "end_y": 1.0, "bezier": false)";
   static std::string curve(const char* more = R"(, "track_mask": ["shown", 0])") {
     return generated("curve", R"("start_x": 0.1, "start_y": 0.9, "mid_x": 0.3, "mid_y": 0.05,
                                  "end_x": 0.95, "end_y": 0.6, "bezier": true)",
@@ -132,11 +134,7 @@ BOOST_AUTO_TEST_CASE(tracks_along_lines_and_curves_equal_pytorch) {
                 .floats(name + ".TRACKS", "track_path"),
             name + ".path", 1e-6);
   };
-  check(
-      generated("line", R"("start_x": 0.0, "start_y": 0.0, "mid_x": 0.5, "mid_y": 0.5, "end_x": 1.0,
-                             "end_y": 1.0, "bezier": false)",
-                9, 3, "0.1", "linear"),
-      "line");
+  check(generated("line", kStraight, 9, 3, "0.1", "linear"), "line");
   check(curve(""), "curve");
   constexpr const char* kBack = R"("start_x": 0.5, "start_y": 0.25, "end_x": 0.25, "end_y": 0.75,
                                    "mid_x": 0.9, "mid_y": 0.9, "bezier": )";
@@ -157,14 +155,19 @@ BOOST_AUTO_TEST_CASE(masks_without_anything_hide_tracks) {
   for (std::size_t t = 0; t < 9; ++t)
     for (std::size_t n = 0; n < 4; ++n)
       BOOST_TEST(seen[4 * t + n] == (t == 3 || t == 6 || t == 8 ? 0.0f : 1.0f), "frame " << t);
+  // One is that of all frames.
+  const std::vector<float> hidden =
+      run_whole(
+          flow_of(cat(node_of("shown", "SolidMask", R"("value": 0.0, "width": 8, "height": 8)"),
+                      curve(), ", ", looked_at(R"(["curve", 0])"))),
+          {"curve.TRACKS"})
+          .floats("curve.TRACKS", "track_visibility");
+  BOOST_TEST(hidden == std::vector<float>(9 * 4, 0.0f));
 }
 
 BOOST_AUTO_TEST_CASE(tracks_of_two_sources_stand_side_by_side) {
   const std::string nodes = cat(
-      given("shown", "mask", "shown"), curve(),
-      generated("line", R"("start_x": 0.0, "start_y": 0.0, "mid_x": 0.5, "mid_y": 0.5, "end_x": 1.0,
-                           "end_y": 1.0, "bezier": false)",
-                9, 3, "0.1", "linear"),
+      given("shown", "mask", "shown"), curve(), generated("line", kStraight, 9, 3, "0.1", "linear"),
       node_of("both", "WanMoveConcatTrack", R"("tracks_1": ["curve", 0], "tracks_2": ["line", 0])"),
       node_of("one", "WanMoveConcatTrack", R"("tracks_1": ["both", 0])"));
   const heddle::Results made =
@@ -182,10 +185,7 @@ BOOST_AUTO_TEST_CASE(tracks_of_two_sources_stand_side_by_side) {
   }
   BOOST_TEST((seen[7 * 3] == 0 && seen[7 * 3 + 4] == 1));
   heddle::Engine::Data data(options_for({"cpu:0"}));
-  check_inference(data, flow_of(cat(curve(""),
-                                    generated("line", R"("start_x": 0.0, "start_y": 0.0,
-      "mid_x": 0.5, "mid_y": 0.5, "end_x": 1.0, "end_y": 1.0, "bezier": false)",
-                                              9, 3, "0.1", "linear"),
+  check_inference(data, flow_of(cat(curve(""), generated("line", kStraight, 9, 3, "0.1", "linear"),
                                     node_of("both", "WanMoveConcatTrack",
                                             R"("tracks_1": ["curve", 0], "tracks_2": ["line", 0])"),
                                     ", ", looked_at(R"(["both", 0])"))));
@@ -361,16 +361,13 @@ BOOST_AUTO_TEST_CASE(what_are_no_tracks_is_refused) {
   refused(of_text(R"("[[[{'x': 1, 'y': 2}]], [[{'x': 1, 'y': 2}]]]")"), {"there are 2 sets"});
   refused(cat(node_of("node", "WanMoveTracksFromCoords", ""), ", ", looked_at(R"(["node", 0])")),
           {"track_coords: there are no tracks"});
-  refused(cat(given("shown", "mask", "shown"),
-              generated("node", R"("start_x": 0.0, "start_y": 0.0, "mid_x": 0.5, "mid_y": 0.5,
-                                   "end_x": 1.0, "end_y": 1.0, "bezier": false)",
-                        10, 3, "0.1", "linear", R"(, "track_mask": ["shown", 0])"),
-              ", ", looked_at(R"(["node", 0])")),
-          {"there are 9 masks and 10 frames"});
+  refused(
+      cat(given("shown", "mask", "shown"),
+          generated("node", kStraight, 10, 3, "0.1", "linear", R"(, "track_mask": ["shown", 0])"),
+          ", ", looked_at(R"(["node", 0])")),
+      {"there are 9 masks and 10 frames"});
   refused(cat(given("shown", "mask", "shown"), curve(),
-              generated("line", R"("start_x": 0.0, "start_y": 0.0, "mid_x": 0.5, "mid_y": 0.5,
-                                   "end_x": 1.0, "end_y": 1.0, "bezier": false)",
-                        8, 3, "0.1", "linear"),
+              generated("line", kStraight, 8, 3, "0.1", "linear"),
               node_of("node", "WanMoveConcatTrack",
                       R"("tracks_1": ["curve", 0], "tracks_2": ["line", 0])"),
               ", ", looked_at(R"(["node", 0])")),
