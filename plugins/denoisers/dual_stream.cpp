@@ -184,6 +184,9 @@ void DualStreams::add_double(int index, const FindModule& find, const StreamModu
   if (attention.references && attention.reference_timestep)
     block.link(B::references, *attention.references)
         .link(B::reference_timestep, *attention.reference_timestep);
+  if (attention.first && attention.reference_timestep)
+    block.link(B::first, *attention.first)
+        .link(B::reference_timestep, *attention.reference_timestep);
   if (attention.control_double) block.link(B::control, *attention.control_double);
   if (attention.control_first) block.link(B::control_first, *attention.control_first);
   if (attention.control_double || attention.control_first)
@@ -237,6 +240,7 @@ Source DualStreams::add_single(int index, const FindModule& find, const Source& 
     block.link(B::references, *attention.references);
   if (attention.reference_timestep)
     block.link(B::reference_timestep, *attention.reference_timestep);
+  if (attention.first) block.link(B::first, *attention.first);
   if (attention.control_single)
     block.link(B::control, *attention.control_single)
         .set(B::control_index, index)

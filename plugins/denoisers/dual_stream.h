@@ -60,15 +60,17 @@ StreamSizes read_stream_sizes(const Checkpoint& file, const Value& config, const
 // What attentions read besides the streams: the rotary tables of the joint sequence, (T + S,
 // head_size / 2) each, the model's input "nag" (attention_guidance.h) or a source without a port,
 // and its inputs "references" and "reference_timestep", where reference pictures may have a
-// timestep of their own. `keeps`: each block has an input and an output "kept.<its path>"
-// (kept_references.h). `control_double`, `control_single`, `control_first`: the model's inputs of
-// that name (control.h); it has so many single blocks.
+// timestep of their own; or a video's first frame, that of `first`, the latent. `keeps`: each block
+// has an input and an output "kept.<its path>" (kept_references.h). `control_double`,
+// `control_single`, `control_first`: the model's inputs of that name (control.h); it has so many
+// single blocks.
 struct AttentionInputs {
   Source cos, sin, nag;
   std::optional<Source> references = {}, reference_timestep = {};
   bool keeps = false;
   std::optional<Source> control_double = {}, control_single = {}, control_first = {};
   int singles = 0;
+  std::optional<Source> first = {};
 };
 
 // What modulates a block of two streams.

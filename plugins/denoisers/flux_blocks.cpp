@@ -30,11 +30,37 @@ constexpr Stream kTxt{FluxDouble::txt_qkv,      FluxDouble::txt_qkv_bias, FluxDo
                       FluxDouble::txt_up,       FluxDouble::txt_up_bias,  FluxDouble::txt_down,
                       FluxDouble::txt_down_bias};
 
+// Tokens of which those of a video's first frame have a modulation of their own. Of the tokens of
+// all devices the video's `count` are the last.
+ModulatedTokens modulated_first_frame(const heddle_shard& shard, std::int64_t count,
+                                      std::int64_t frames, std::int64_t length, const Tensor& mod,
+                                      int pieces) {
+  const auto own = [&](std::int64_t token) {
+    return std::clamp<std::int64_t>(token - shard.begin, 0, length);
+  };
+  const std::int64_t from = own(shard.total - count),
+                     to = own(shard.total - count + count / frames);
+  ModulatedTokens parts;
+  const auto add = [&](Range at, std::int64_t row) {
+    if (at.begin < at.end) parts.push_back({at, modulation(mod.slice(1, row, row + 1), pieces)});
+  };
+  add({0, from}, 0);
+  add({from, to}, 1);
+  add({to, length}, 0);
+  return parts;
+}
+
 // Tokens of which the last ones of all devices, those of reference pictures, have a modulation of
 // their own. B: a block. `stream`: its input; `length`: of it, on this device.
 template <class B>
 ModulatedTokens modulated_tokens(Context& ctx, const Input<Tensor>& stream, std::int64_t length,
                                  const Tensor& mod, int count) {
+  if (ctx.has(B::reference_timestep) && ctx.has(B::first)) {
+    const heddle_shard all = ctx.shard(stream);
+    std::int64_t video = all.total;
+    if constexpr (requires { B::patch; }) video = token_count(ctx[B::first], ctx[B::patch]);
+    return modulated_first_frame(all, video, frame_count(ctx[B::first]), length, mod, count);
+  }
   if (!ctx.has(B::reference_timestep) || !ctx.has(B::references))
     return {{{0, length}, modulation(mod, count)}};
   const heddle_shard shard = ctx.shard(stream);

@@ -171,7 +171,8 @@ struct FluxModulation {
 
 // Two streams, one attention: img (B, S, D), txt (B, T, D) -> the same. With a reference_timestep
 // img_mod (1, 2, 6 D) has that of the latent's tokens and that of the last R, of reference
-// pictures; of txt_mod the first counts. `control`, `control_first`: residuals of ControlNets
+// pictures, or where `first` is given of those of the first frame of that latent; of txt_mod the
+// first counts. `control`, `control_first`: residuals of ControlNets
 // (control.h).
 struct FluxDouble {
   static constexpr Info info{"flux.double", 2,  "FLUX double-stream block",
@@ -187,6 +188,8 @@ struct FluxDouble {
                                             "those of reference pictures, for R"};
   static constexpr Input<Tensor> reference_timestep{"reference_timestep",
                                                     HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> first{"first", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                       "a latent whose first frame has the reference_timestep"};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> gated{"gated", Widget{}, "the MLP is SiLU(a) * b of (a, b)"};
@@ -219,11 +222,11 @@ struct FluxDouble {
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
-      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, heads, eps, gated,
-      control, control_first, control_index, control_depth, img_qkv, img_qkv_bias, img_q_norm,
-      img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down, img_down_bias, txt_qkv,
-      txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj, txt_proj_bias, txt_up, txt_up_bias, txt_down,
-      txt_down_bias, img_out, txt_out);
+      img, txt, img_mod, txt_mod, cos, sin, nag, references, reference_timestep, first, heads, eps,
+      gated, control, control_first, control_index, control_depth, img_qkv, img_qkv_bias,
+      img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down, img_down_bias,
+      txt_qkv, txt_qkv_bias, txt_q_norm, txt_k_norm, txt_proj, txt_proj_bias, txt_up, txt_up_bias,
+      txt_down, txt_down_bias, img_out, txt_out);
   static void execute(Context& ctx);
 };
 
@@ -252,6 +255,8 @@ struct FluxSingle {
                                             "those of reference pictures, for R"};
   static constexpr Input<Tensor> reference_timestep{"reference_timestep",
                                                     HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> first{"first", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE,
+                                       "a latent whose first frame has the reference_timestep"};
   static constexpr Input<Tensor> nag{"nag", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 24}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
@@ -270,9 +275,9 @@ struct FluxSingle {
   static constexpr Weight down_bias{"out.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, cos, sin, x, references, reference_timestep, nag, heads, eps,
-                    gated, patch, control, control_index, control_depth, qkv, qkv_bias, up, up_bias,
-                    q_norm, k_norm, down, down_bias, out);
+      heddle::ports(hidden, mod, cos, sin, x, references, reference_timestep, first, nag, heads,
+                    eps, gated, patch, control, control_index, control_depth, qkv, qkv_bias, up,
+                    up_bias, q_norm, k_norm, down, down_bias, out);
   static void execute(Context& ctx);
 };
 

@@ -126,8 +126,12 @@ class HunyuanBuilder {
       byt5_ = graph_.input("byt5", kGivenToHunyuan | HEDDLE_INPUT_OPTIONAL);
       vision_ = graph_.input("vision", kGivenToHunyuan | HEDDLE_INPUT_OPTIONAL);
     }
-    const Source vector = embed_vector();
-    const AttentionInputs attention = add_rope();
+    std::optional<Source> first;
+    if (!s_.is_later)
+      first = graph_.input("first_timestep", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
+    const Source vector = embed_vector(first);
+    AttentionInputs attention = add_rope();
+    if (first) attention.reference_timestep = first, attention.first = x_;
     Source txt = refine(streams_.embed_text(context_, x_, Source{})), img = embed_latent();
     if (s_.is_later) txt = join_texts(txt);
     for (int i = 0; i < d_.doubles; ++i)
@@ -150,10 +154,11 @@ class HunyuanBuilder {
     slots.fill(bias, module("bias"), {width});
   }
 
-  Source embed_vector() {
+  Source embed_vector(const std::optional<Source>& first) {
     using B = HunyuanVector;
     Block block = graph_.add<B>("embed.vector");
     block.link(B::timestep, timestep_);
+    if (first) block.link(B::first_timestep, *first);
     blocks::Slots slots(file_, block, "embed.vector");
     linear(slots, B::time_in, B::time_in_bias, "time_in.in_layer", d_.hidden, d_.time_width);
     linear(slots, B::time_out, B::time_out_bias, "time_in.out_layer", d_.hidden, d_.hidden);
@@ -305,6 +310,7 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{s.is_later ? 16 : 8});
   graph.setting("latent_frames", true);
+  graph.setting("mask_clean", true);
   graph.setting("latent_scale", s.is_later ? kLatentScale15 : kLatentScale10);
   graph.setting("latent_shift", 0.0);
   graph.setting("patch", s.streams.kind.patch);

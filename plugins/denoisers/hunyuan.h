@@ -15,6 +15,8 @@
 //                                                      latent that is made sharper, and ones
 //          y         (1|B, P)          loop-invariant  only of 1.0: CLIP's pooled state
 //          guidance  (1|B)             loop-invariant  only of 1.0, f32, optional, 6 when absent
+//          first_timestep (1)          loop-invariant  only of 1.0, f32, optional: the level of the
+//                                                      first frame, which is given
 // Output   out       (B, C, F, H, W)   velocity (noise - video), in the latent's element type
 //
 // Blocks   embed.vector, embed.text_vector, embed.rope, embed.text, embed.latent,

@@ -45,8 +45,11 @@ Tensor gated_by_item(Context& ctx, const Tensor& x, const Tensor& gate, const Te
 }  // namespace
 
 void HunyuanVector::execute(Context& ctx) {
-  Tensor time = embed_number(ctx, ctx[timestep], kHunyuanWaves,
-                             {time_in, time_in_bias, time_out, time_out_bias});
+  const bool has_first = ctx.has(first_timestep);
+  const Tensor levels =
+      has_first ? with_reference_level(ctx, ctx[timestep], ctx[first_timestep]) : ctx[timestep];
+  Tensor time =
+      embed_number(ctx, levels, kHunyuanWaves, {time_in, time_in_bias, time_out, time_out_bias});
   if (ctx.has(target))
     time = ops::add(ctx, time,
                     embed_number(ctx, ctx[target], kHunyuanWaves,
@@ -72,7 +75,17 @@ void HunyuanVector::execute(Context& ctx) {
     told = ops::add(ctx, guided.size(0) > told.size(0) ? guided : told,
                     guided.size(0) > told.size(0) ? told : guided);
   }
-  ctx[out] = activated_sum(ctx, time, told);
+  if (!has_first) {
+    ctx[out] = activated_sum(ctx, time, told);
+    return;
+  }
+  if (told.size(0) != 1)
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "a video that begins with a given frame (v2 (replace) of HunyuanImageToVideo) and " +
+            std::to_string(told.size(0)) +
+            " texts at once. Give the sampler one conditioning of one text.");
+  ctx[out] = activated_sum(ctx, time, told).reshape({time.size(0) / 2, 2, time.size(1)});
 }
 
 void HunyuanTextVector::execute(Context& ctx) {

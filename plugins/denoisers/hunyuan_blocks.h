@@ -15,12 +15,14 @@
 namespace heddle::denoisers {
 
 // timestep (N) in [0, 1000], and of 1.0 y (1|B, P), CLIP's pooled state, and guidance (1|B) ->
-// vector (N, 1|B, D) f32, already through SiLU because every reader would begin with it.
+// vector (N, 1|B, D) f32, already through SiLU because every reader would begin with it. With a
+// first_timestep (1) it is (N, 2, D): of the timestep, and of that; y has one row then.
 struct HunyuanVector {
   static constexpr Info info{"hunyuan.vector", 1,  "HunyuanVideo timestep and pooled text",
                              "blocks/hunyuan", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> timestep{"timestep"};
   static constexpr Input<Tensor> target{"target_timestep", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> first_timestep{"first_timestep", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> y{"y", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> guidance{"guidance", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> default_guidance{"default_guidance", Widget{.number = 6}};
@@ -46,10 +48,11 @@ struct HunyuanVector {
   static constexpr Weight guidance_out_bias{"guidance.out.bias", HEDDLE_USE_VECTOR,
                                             HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"vector"};
-  static constexpr auto ports = heddle::ports(
-      timestep, target, y, guidance, default_guidance, target_in, target_in_bias, target_out,
-      target_out_bias, time_in, time_in_bias, time_out, time_out_bias, text_in, text_in_bias,
-      text_out, text_out_bias, guidance_in, guidance_in_bias, guidance_out, guidance_out_bias, out);
+  static constexpr auto ports =
+      heddle::ports(timestep, target, first_timestep, y, guidance, default_guidance, target_in,
+                    target_in_bias, target_out, target_out_bias, time_in, time_in_bias, time_out,
+                    time_out_bias, text_in, text_in_bias, text_out, text_out_bias, guidance_in,
+                    guidance_in_bias, guidance_out, guidance_out_bias, out);
   static void execute(Context& ctx);
 };
 

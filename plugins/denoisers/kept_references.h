@@ -24,11 +24,11 @@ struct FluxKeptDouble {
   static constexpr Output<Tensor> kept_out = kept_ports::output();
   static constexpr auto ports = heddle::ports(
       B::img, B::txt, B::img_mod, B::txt_mod, B::cos, B::sin, B::nag, B::references,
-      B::reference_timestep, kept, B::heads, B::eps, B::gated, B::img_qkv, B::img_qkv_bias,
-      B::img_q_norm, B::img_k_norm, B::img_proj, B::img_proj_bias, B::img_up, B::img_up_bias,
-      B::img_down, B::img_down_bias, B::txt_qkv, B::txt_qkv_bias, B::txt_q_norm, B::txt_k_norm,
-      B::txt_proj, B::txt_proj_bias, B::txt_up, B::txt_up_bias, B::txt_down, B::txt_down_bias,
-      B::img_out, B::txt_out, kept_out);
+      B::reference_timestep, B::first, kept, B::heads, B::eps, B::gated, B::img_qkv,
+      B::img_qkv_bias, B::img_q_norm, B::img_k_norm, B::img_proj, B::img_proj_bias, B::img_up,
+      B::img_up_bias, B::img_down, B::img_down_bias, B::txt_qkv, B::txt_qkv_bias, B::txt_q_norm,
+      B::txt_k_norm, B::txt_proj, B::txt_proj_bias, B::txt_up, B::txt_up_bias, B::txt_down,
+      B::txt_down_bias, B::img_out, B::txt_out, kept_out);
   static void execute(Context& ctx);
 };
 
@@ -39,10 +39,10 @@ struct FluxKeptSingle {
       "blocks/flux",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> kept = kept_ports::input();
   static constexpr Output<Tensor> kept_out = kept_ports::output();
-  static constexpr auto ports =
-      heddle::ports(B::hidden, B::mod, B::cos, B::sin, B::x, B::references, B::reference_timestep,
-                    B::nag, kept, B::heads, B::eps, B::gated, B::patch, B::qkv, B::qkv_bias, B::up,
-                    B::up_bias, B::q_norm, B::k_norm, B::down, B::down_bias, B::out, kept_out);
+  static constexpr auto ports = heddle::ports(
+      B::hidden, B::mod, B::cos, B::sin, B::x, B::references, B::reference_timestep, B::first,
+      B::nag, kept, B::heads, B::eps, B::gated, B::patch, B::qkv, B::qkv_bias, B::up, B::up_bias,
+      B::q_norm, B::k_norm, B::down, B::down_bias, B::out, kept_out);
   static void execute(Context& ctx);
 };
 

@@ -211,6 +211,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
       inputs.push_back({Kind::kGuidance, name});
     else if (name == "frame_time")
       inputs.push_back({Kind::kFrameTime, name});
+    else if (name == kFirstTimestep)
+      inputs.push_back({Kind::kFirstTimestep, name});
     else if (const auto noise = noise_input_kind(name))
       inputs.push_back({*noise, name});
     else if (const auto guided = guide_input_kind(name))
@@ -254,6 +256,7 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   using Kind = ConditioningInput::Kind;
   if (kind == Kind::kFrameNoise) return latent.has("noise_mask");
   if (kind == Kind::kVoice) return entry.has(kVoiceField);
+  if (kind == Kind::kFirstTimestep) return entry.has(kGuidingFrame);
   if (kind == Kind::kSoundNoise) return latent.has("noise_mask") || entry.has(kVoiceField);
   if (is_guide_input(kind)) return is_guide_given(kind, entry);
   if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
@@ -334,6 +337,8 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(picture_rows_of(ctx, entry.field(kImageSpans), text.size(1))));
     } else if (kind == Kind::kFrameTime) {
       constants.set(name, value_of(host_number(ctx, frame_time_of(entry))));
+    } else if (kind == Kind::kFirstTimestep) {
+      constants.set(name, value_of(host_number(ctx, entry.get<double>(kGuidingFrame, 0.0))));
     } else if (kind == Kind::kUnguided) {
       constants.set(name, value_of(host_number(ctx, 1.0)));
     } else {

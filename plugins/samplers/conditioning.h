@@ -25,6 +25,7 @@ struct ConditioningInput {
     kVision,
     kGlyphs,
     kFrameTime,
+    kFirstTimestep,
     kFrameNoise,
     kSoundNoise,
     kVoice,
@@ -59,6 +60,11 @@ inline constexpr const char* kVisionOutput = "clip_vision_output";
 // The field with byT5's states (1, G, W) of what is written in a video, which models with an input
 // "byt5" and the setting byt5_width read.
 inline constexpr const char* kGlyphStates = "conditioning_byt5small";
+
+// The input with the level of a video's first frame, which is given, and the field of an entry that
+// tells it.
+inline constexpr const char* kFirstTimestep = "first_timestep";
+inline constexpr const char* kGuidingFrame = "guiding_frame_index";
 
 // The input with what each frame of the latent has of the level, and the axis of frames there.
 inline constexpr const char* kFrameNoise = "frame_noise";

@@ -183,7 +183,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime ||
-        kind == Kind::kLevel || kind == Kind::kMediaStart) {
+        kind == Kind::kFirstTimestep || kind == Kind::kLevel || kind == Kind::kMediaStart) {
       constants.push_back({name, kind == Kind::kLevel ? HEDDLE_I32 : HEDDLE_F32, {1}});
       continue;
     }

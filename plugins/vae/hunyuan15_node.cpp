@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory_resource>
 #include <optional>
 #include <string>
 
+#include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
 
 #include "plugins/vae/autoencoder_hunyuan15.h"
@@ -46,7 +48,85 @@ Tensor raw_sharpened(Context& ctx, const Value& latent, const Tensor& samples) {
                            latent.get<double>("shift", 0.0), -kUnbounded, kUnbounded});
 }
 
+// How HunyuanVideo 1.0 is shown a first frame.
+bool is_replaced(const std::string& kind) {
+  if (kind == "custom")
+    throw Error(HEDDLE_UNSUPPORTED,
+                "guidance_type 'custom' shows the model a picture as tokens before the video's, "
+                "which is not supported. Choose 'v1 (concat)' or 'v2 (replace)', by the model.");
+  return kind == "v2 (replace)";
+}
+
+// Brings a latent of given frames into all items of an empty one, in host memory.
+void put_begin(Context& ctx, const Tensor& begin, const VideoGrid& grid, const Tensor& latent) {
+  const std::int64_t plane = grid.height * grid.width, given = begin.size(2) * plane;
+  HostMemory memory(ctx);
+  std::pmr::vector<float> numbers(std::size_t(begin.count()), &memory);
+  read_to<float>(ctx, begin, numbers);
+  float* to = latent.data<float>();
+  std::fill_n(to, latent.count(), 0.0f);
+  for (std::int64_t row = 0; row < latent.size(0) * grid.channels; ++row)
+    std::copy_n(numbers.data() + row % grid.channels * given, given,
+                to + row * grid.frames * plane);
+}
+
 }  // namespace
+
+void HunyuanImageToVideo::execute(Context& ctx) {
+  using Node = HunyuanImageToVideo;
+  const WanJob job = wan_job<Node>(ctx);
+  const VideoGrid& grid = job.grid;
+  const bool replaces = is_replaced(ctx[guidance_type]);
+  GivenFields fields;
+  Value made = empty_video(ctx, grid.shape(ctx[batch_size]));
+  if (ctx.has(start_image)) {
+    const Tensor begin =
+        encoded_begin(ctx, ctx[vae], job, ctx[start_image], "start_image", ctx[length]);
+    const Value mask = mask_of_frames(
+        ctx, grid, 1, [&](std::int64_t t, std::int64_t) { return t < begin.size(2); });
+    if (replaces) {
+      const Tensor samples = ctx.make_host(grid.shape(ctx[batch_size]), HEDDLE_F32);
+      put_begin(ctx, begin, grid, samples);
+      made = Record().set("samples", value_of(samples)).set("noise_mask", mask).value();
+      fields.set = {{"guiding_frame_index", value_of(std::int64_t{0})}};
+    } else {
+      const Tensor shown = ctx.make_host(grid.shape(1), HEDDLE_F32);
+      put_begin(ctx, begin, grid, shown);
+      fields.set = {{"concat_latent_image", value_of(shown)}, {"concat_mask", mask}};
+    }
+  }
+  ctx[positive_out] = with_video_fields(ctx[positive], fields);
+  ctx[latent] = made;
+}
+
+void HunyuanImageToVideo::infer(Infer& question) {
+  using Node = HunyuanImageToVideo;
+  const std::optional<WanJob> job = told_job<Node>(question);
+  const auto kind = question[guidance_type];
+  const auto items = question[batch_size];
+  if (!job || !kind || !items) return;
+  const bool replaces = is_replaced(*kind);
+  Shape mask = job->grid.shape(1);
+  mask[1] = 1;
+  std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, positive);
+  const auto pictures = question.shape(start_image);
+  const bool is_begun = pictures && pictures->size() == 4;
+  if (is_begun) {
+    tell_encoded_begin(question, *question[vae], *pictures, *job, *question[length]);
+    for (blocks::EntryShapes& entry : entries) {
+      if (replaces) {
+        entry.scope =
+            Record(entry.scope).set("guiding_frame_index", value_of(std::int64_t{0})).value();
+        continue;
+      }
+      entry.concat_image = tensor_info(HEDDLE_F32, job->grid.shape(1));
+      entry.concat_mask = tensor_info(HEDDLE_F32, mask);
+    }
+  }
+  blocks::infer_entries(question, positive_out, entries);
+  question.out(latent, "samples", HEDDLE_F32, job->grid.shape(*items));
+  if (is_begun && replaces) question.out(latent, "noise_mask", HEDDLE_F32, mask);
+}
 
 // As ComfyUI has it: what says that the first frame is given lies in the first channel of the
 // latent that is made sharper, behind the mask's own, which stays 0.

@@ -1,6 +1,6 @@
-// The nodes that tell HunyuanVideo 1.5 which frames of a video are given, and its super resolution
-// which latent is to be made sharper: what they read beside the text. Formulas: ComfyUI's nodes of
-// these names. Stateless.
+// The nodes that tell HunyuanVideo 1.0 and 1.5 which frames of a video are given, and the super
+// resolution of 1.5 which latent is to be made sharper: what they read beside the text. Formulas:
+// ComfyUI's nodes of these names. Stateless.
 #pragma once
 
 #include <heddle/node.hpp>
@@ -31,6 +31,34 @@ struct HunyuanVideo15ImageToVideo {
   static constexpr auto ports =
       heddle::ports(positive, negative, vae, width, height, length, batch_size, start_image,
                     clip_vision_output, positive_out, negative_out, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
+struct HunyuanImageToVideo {
+  static constexpr const char* kKinds[] = {"v1 (concat)", "v2 (replace)", "custom", nullptr};
+  static constexpr Widget kKind{
+      .choices = kKinds, .extra = R"({"advanced": true, "multiselect": false})", .type = "COMBO"};
+
+  static constexpr Info info{"HunyuanImageToVideo", 1, "HunyuanImageToVideo",
+                             "model/conditioning/hunyuan video",
+                             "A video that begins with a picture, by HunyuanVideo 1.0: it lies "
+                             "beside the latent, or is its first frame."};
+  static constexpr Input<Value> positive = wan_ports::conditioning("positive");
+  static constexpr Input<Value> vae = wan_ports::vae();
+  static constexpr Input<std::int64_t> width{"width", wan_ports::side(848)};
+  static constexpr Input<std::int64_t> height{"height", wan_ports::kHeight};
+  static constexpr Input<std::int64_t> length{
+      "length", Widget{.number = 53, .min = 1, .max = 16384, .step = 4}};
+  static constexpr Input<std::int64_t> batch_size{"batch_size", wan_ports::kBatch};
+  static constexpr Input<std::string> guidance_type{"guidance_type", kKind,
+                                                    "By which model it is drawn."};
+  static constexpr Input<Tensor> start_image =
+      wan_ports::picture("start_image", "The first frame.");
+  static constexpr Output<Value> positive_out = wan_ports::changed("positive");
+  static constexpr Output<Value> latent = wan_ports::latent();
+  static constexpr auto ports = heddle::ports(positive, vae, width, height, length, batch_size,
+                                              guidance_type, start_image, positive_out, latent);
   static void execute(Context& ctx);
   static void infer(Infer& question);
 };

@@ -69,9 +69,9 @@ HEDDLE_PLUGIN(
     LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
     LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
     WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, WanVaceToVideo, WanCameraEmbedding,
-    WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
-    WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
+    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, HunyuanImageToVideo, WanVaceToVideo,
+    WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo,
+    WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
     Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
     VaeModules)
 

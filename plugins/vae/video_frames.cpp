@@ -8,6 +8,8 @@
 #include <heddle/ops.hpp>
 
 #include "plugins/vae/video_chunks.h"
+#include "plugins/vae/video_pieces.h"
+#include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
 namespace {
@@ -15,11 +17,15 @@ namespace {
 constexpr float kGreyFrame = 0.5f;
 constexpr std::int64_t kUsualChannels = 16;
 
+bool encodes_whole(const Value& vae) {
+  return codes_whole_videos(vae.field("encoder"), vae.has("encoder_chunks"));
+}
+
 // Room for frames that the autoencoder can encode.
 Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
                    const blocks::GridSize& size) {
   model_of(vae, "encoder");
-  if (frames > 1 && !is_video(frames, vae))
+  if (frames > 1 && !is_video(frames, vae) && !encodes_whole(vae))
     throw Error(HEDDLE_UNSUPPORTED,
                 "vae: its encoder takes single pictures, and is to encode a video of " +
                     std::to_string(frames) +
@@ -114,6 +120,10 @@ Tensor FrameStrip::encoded() const {
     return covered_by_cells(
         ctx_, ctx_.upload(shape, HEDDLE_F32, pixels_.data<float>() + begin * frame), autoencoder);
   };
+  if (encodes_whole(vae_)) {
+    const Tensor mean = mean_of_pictures(ctx_, vae_, uploaded(0, count), autoencoder);
+    return ops::cast(ctx_, mean, HEDDLE_F32);
+  }
   if (count == 1) {
     const Tensor mean = mean_of(ctx_, model_of(vae_, "encoder"), uploaded(0, 1));
     const Tensor whole = mean.dtype() == HEDDLE_F32 ? mean : ops::cast(ctx_, mean, HEDDLE_F32);
@@ -145,6 +155,13 @@ void infer_encoded_video(Infer& question, const Value& vae, const VideoGrid& gri
     Shape latent = grid.shape(1);
     latent[2] = latent_frames_of(frames);
     tell_encoded_frames(question, vae, latent, *autoencoder);
+    return;
+  }
+  if (encodes_whole(vae)) {
+    const std::int64_t side = autoencoder->downscale;
+    tell_mean_of_pictures(question, vae,
+                          {frames, grid.height * side, grid.width * side, autoencoder->colours},
+                          *autoencoder);
     return;
   }
   const Value encoder = vae.field("encoder");

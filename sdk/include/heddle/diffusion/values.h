@@ -59,6 +59,8 @@
  *                 noise the picture beside the point has
  *   elevation, azimuth  lists of floats, or a float each, optional, 0: degrees at which a camera
  *                 stands at each frame of a video
+ *   guiding_frame_index  number, optional: the level of a video's first frame, which is given, for
+ *                 models with an input "first_timestep" (1)
  *   frame_rate    float, optional, 25: pictures a second, of which "frame_time" (1) is the inverse
  *   keyframe_idxs  list of [begin, end] or [begin, end, f], ints, optional, one for each of the
  *                 latent's last frames that are guides: the pictures of the video that it stands
