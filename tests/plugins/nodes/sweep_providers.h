@@ -118,6 +118,9 @@ inline bool refuses_what_is_shown(std::string_view type) {
 inline bool takes_sam3(std::string_view type) { return type == "SAM3_Detect"; }
 inline constexpr const char* kSam3Model = R"(["sam3", 0])";
 
+// Classes that take what a large encoder heard of a sound alone.
+inline bool refuses_small_sounds(std::string_view type) { return type == "WanHuMoImageToVideo"; }
+
 // What a class takes that hears speakers; null: others, and other ports.
 inline const char* talk_link(std::string_view type, std::string_view port) {
   if (type != "WanInfiniteTalkToVideo") return nullptr;
