@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "engine/base/text.h"
+#include "engine/device/delta_op_checks.h"
 #include "engine/device/examined_call.h"
 #include "engine/device/frame_op_checks.h"
 #include "engine/device/kernel_table.h"
@@ -13,6 +14,7 @@
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/batch_ops.h"
+#include "heddle/abi/delta_ops.h"
 #include "heddle/abi/frame_ops.h"
 #include "heddle/abi/ops.h"
 #include "heddle/abi/row_ops.h"
@@ -335,6 +337,7 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_ATTENTION, check_attention},
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_BATCHED_PRODUCT, check_batched_product},
+      {HEDDLE_OP_GATED_DELTA_RULE, check_gated_delta_rule},
       {HEDDLE_OP_CONV2D, check_conv2d},
       {HEDDLE_OP_CONV3D, check_conv3d},
       {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},
@@ -382,6 +385,8 @@ OpCost op_cost(const heddle_op_call& call) {
     const auto &q = call.in[0]->info, &k = call.in[1]->info, &v = call.in[2]->info;
     cost.flops = 2.0 * double(q.shape[0]) * double(q.shape[2]) * double(q.shape[1]) *
                  double(k.shape[1]) * double(q.shape[3] + v.shape[3]);
+  } else if (op == HEDDLE_OP_GATED_DELTA_RULE) {
+    cost.flops = gated_delta_rule_flops(call);
   } else if (op == HEDDLE_OP_MATCH_ROWS) {
     cost.flops = 2 * elements(call.in[0]);
   } else if (op != HEDDLE_OP_COPY && op != HEDDLE_OP_FILL && op != HEDDLE_OP_EMBEDDING &&

@@ -7,6 +7,7 @@
 #include "heddle/abi/ops.h"
 #include "heddle/device.hpp"
 #include "op_check_batch.h"
+#include "op_check_delta.h"
 #include "op_check_frames.h"
 #include "op_check_rows.h"
 

@@ -32,6 +32,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kAttention,
     &kLinear,
     &kBatchedProduct,
+    &kGatedDeltaRule,
     &kConv2d,
     &kConv3d,
     &kUpsampleNearest,

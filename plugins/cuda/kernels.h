@@ -13,6 +13,7 @@ extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
 extern const heddle_kernel kMatchRows, kMergeRows;              // rows.cu
 extern const heddle_kernel kBatchedProduct;                     // batched_product.cu
+extern const heddle_kernel kGatedDeltaRule;                     // delta_rule.cu
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
 extern const heddle_kernel kFp8Attention;                       // attention_fp8.cu: Hopper alone

@@ -1,5 +1,6 @@
 /* What ABI 1.0 froze (v1/), held against the headers of today as C has them. */
 #include <heddle/abi/batch_ops.h>
+#include <heddle/abi/delta_ops.h>
 #include <heddle/abi/device.h>
 #include <heddle/abi/frame_ops.h>
 #include <heddle/abi/front_end.h>

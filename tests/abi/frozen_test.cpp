@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "heddle/abi/batch_ops.h"
+#include "heddle/abi/delta_ops.h"
 #include "heddle/abi/device.h"
 #include "heddle/abi/frame_ops.h"
 #include "heddle/abi/front_end.h"

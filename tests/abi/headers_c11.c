@@ -2,6 +2,7 @@
 #include <heddle/abi/base.h>
 #include <heddle/abi/batch_ops.h>
 #include <heddle/abi/call.h>
+#include <heddle/abi/delta_ops.h>
 #include <heddle/abi/device.h>
 #include <heddle/abi/device_ahead.h>
 #include <heddle/abi/device_sharing.h>

@@ -355,6 +355,7 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases) {
          .attrs = bytes_of(heddle_relative_bucket_attrs{32, 128, both, 0})});
   add_row_cases(random, cases);
   add_batch_cases(random, cases);
+  add_delta_cases(random, cases);
   add_frame_cases(random, cases);
 }
 
