@@ -99,6 +99,7 @@ std::string advice(const std::string& name) {
       : name == "umt5xxl" ? "spiece.model (or tokenizer.json) of google/umt5-xxl"
       : name == "clip_l"  ? "tokenizer.json (or vocab.json and merges.txt) of "
                             "openai/clip-vit-large-patch14"
+      : name == "qwen3.5" ? "tokenizer.json of Qwen/Qwen3.5-9B"
       : name == "llama3"  ? "tokenizer.json of the text encoder of HunyuanVideo 1.0"
                           : "tokenizer.json of the model it was published with";
   return "Put " + files + " into the folder tokenizers/" + name + " of a models folder.";
@@ -106,10 +107,9 @@ std::string advice(const std::string& name) {
 
 std::string missing_text(const Kind& kind, const fs::path& file, const Value& model) {
   const std::int64_t rows = rows_of(model);
-  return file.string() + ": the text encoder " + kind.name + " needs its tokenizer. Its table of " +
-         std::to_string(rows) +
-         " tokens has not the size of the one that ships with heddle, and no tokenizer is in the "
-         "file. Looked for: " +
+  return file.string() + ": the text encoder " + kind.name +
+         " needs its tokenizer. None that ships with heddle is for its table of " +
+         std::to_string(rows) + " tokens, and no tokenizer is in the file. Looked for: " +
          (file.parent_path() / kind.name).string() + " and tokenizers/" + kind.name +
          " in the models folders. " + advice(kind.name);
 }
@@ -138,13 +138,14 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
     record.set("vision", vision);
     return;
   }
-  const bool is_later = name == "qwen3vl";
+  const char* const file_with_both = name == "qwen3vl"   ? "qwen3vl_8b_bf16.safetensors"
+                                     : name == "qwen3.5" ? "qwen3.5_9b_bf16.safetensors"
+                                                         : "qwen_2.5_vl_7b_fp8_scaled.safetensors";
   record.set("vision_missing",
              value_of(file.path() +
                       ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
                       "a picture. Load a file with both, such as " +
-                      (is_later ? "qwen3vl_8b_bf16.safetensors"
-                                : "qwen_2.5_vl_7b_fp8_scaled.safetensors") +
+                      file_with_both +
                       "; of gguf files the tower is a file apart (mmproj), which is not read."));
 }
 

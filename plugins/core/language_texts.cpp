@@ -48,6 +48,9 @@ constexpr const char* kHunyuanTemplate =
     "the video:<|eot_id|><|start_header_id|>user<|end_header_id|>\n\n{}<|eot_id|>";
 constexpr const char* kZImageTemplate = "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n";
 
+constexpr const char* kQwen35Template =
+    "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n<think>\n</think>\n";
+
 constexpr const char* kKleinTemplate =
     "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
 constexpr const char* kFlux2DevTemplate =
@@ -194,6 +197,17 @@ constexpr Recipe kHunyuan{.clip_type = "hunyuan_video",
                           .picture_token = "",
                           .layers_left = 2};
 
+// It writes texts; no family of images that is known reads its states, which are those before the
+// last layer, as ComfyUI has them.
+constexpr Recipe kQwen35{.clip_type = "qwen3.5",
+                         .text_template = kQwen35Template,
+                         .picture_template = "",
+                         .unless = "<|im_start|>",
+                         .turn = "",
+                         .turn_role = "",
+                         .picture_token = "",
+                         .layers_left = 1};
+
 // An encoder with a type, and what they make up: a recipe, or else the name of a family that is not
 // supported. width 0: of any.
 struct EncoderChoice {
@@ -224,6 +238,8 @@ constexpr EncoderChoice kChoices[] = {
     {"qwen3vl", 0, "boogu", nullptr, "Boogu"},
     {"qwen3vl", 0, "joyimage", nullptr, "JoyImage"},
     {"qwen3vl", 0, "minimax", &kMinimax, nullptr},
+    {"qwen3.5", 0, "moss_image", nullptr, "MOSS-Image"},
+    {"qwen3.5", 0, "", &kQwen35, nullptr},
     {"mistral3", 0, "", &kFlux2Dev, nullptr},
     {"gemma2", 0, "pixeldit", nullptr, "PixelDiT"},
     {"gemma2", 0, "", &kLumina2, nullptr},
@@ -266,19 +282,20 @@ LanguageUse language_use(Context& ctx, const Value& model, const Value& config,
            (c.type[0] == '\0' || type == c.type);
   });
   if (choice == std::end(kChoices) || choice->recipe == nullptr)
-    throw Error(HEDDLE_UNSUPPORTED,
-                where + ": this is the text encoder " + name + " of width " +
-                    std::to_string(width) + ", with type '" + type + "' that of " +
-                    (choice == std::end(kChoices)
-                         ? std::string("no family that is known")
-                         : choice->unsupported + std::string(", which is not supported")) +
-                    ". Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
-                    "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
-                    "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
-                    "(FLUX 3), qwen_image (Qwen-Image 2.1) and minimax (MiniMax H3), gemma3 with "
-                    "type ltxv (LTX 2), gemma4 with type ltxv (LTX 2.5), and with DualCLIPLoader "
-                    "qwen2.5 with type "
-                    "hunyuan_video_15 and llama3 with type hunyuan_video (HunyuanVideo).");
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        where + ": this is the text encoder " + name + " of width " + std::to_string(width) +
+            ", with type '" + type + "' that of " +
+            (choice == std::end(kChoices)
+                 ? std::string("no family that is known")
+                 : choice->unsupported + std::string(", which is not supported")) +
+            ". Known: qwen2.5 with type qwen_image (Qwen-Image), qwen3 "
+            "with type lumina2 (Z-Image), qwen3 and mistral3 with type flux2 (FLUX.2), "
+            "gemma2 with type lumina2 (Lumina 2), qwen3vl with type krea2 (Krea 2), flux3 "
+            "(FLUX 3), qwen_image (Qwen-Image 2.1) and minimax (MiniMax H3), qwen3.5, which "
+            "writes texts (TextGenerate), with any other type, gemma3 with type ltxv (LTX "
+            "2), gemma4 with type ltxv (LTX 2.5), and with DualCLIPLoader qwen2.5 with type "
+            "hunyuan_video_15 and llama3 with type hunyuan_video (HunyuanVideo).");
   const Recipe& recipe = *choice->recipe;
   LanguageUse use{recipe.clip_type, {}};
   const auto layers = settings.get<std::int64_t>("layers", 0);

@@ -11,7 +11,8 @@ namespace heddle::loaders {
 
 // Whether the loaders take this model, as its family built it, for a language model.
 bool is_language_model(const Value& model);
-// Its name: "qwen2.5", "qwen3", "qwen3vl", "mistral3", "gemma3", "gemma4", "gemma4_e", "llama3".
+// Its name: "qwen2.5", "qwen3", "qwen3vl", "qwen3.5", "mistral3", "gemma3", "gemma4", "gemma4_e",
+// "llama3".
 std::string language_name(const Value& model);
 
 struct LanguageUse {

@@ -30,7 +30,7 @@ constexpr ChatTemplate gemma4(const char* encoder, const char* thinks_not) {
           .marks = kGemma4Marks};
 }
 
-// From the chat templates of the published models.
+// From the chat templates of the published models, but where they say otherwise.
 constexpr ChatTemplate kChatTemplates[] = {
     {"qwen2.5",
      "",
@@ -64,6 +64,18 @@ constexpr ChatTemplate kChatTemplates[] = {
      "<|im_start|>assistant\n",
      "<think>\n",
      "",
+     {"<|im_end|>", "<|endoftext|>"}},
+    // As ComfyUI has it: what it thinks it begins itself.
+    {"qwen3.5",
+     "",
+     {"<|im_start|>system\n", kTurnEnd},
+     "",
+     {"<|im_start|>user\n", kTurnEnd},
+     kQwenPicture,
+     "<|image_pad|>",
+     "<|im_start|>assistant\n",
+     "",
+     "<think>\n</think>\n",
      {"<|im_end|>", "<|endoftext|>"}},
     // It knows no system prompt: one stands before the user's own words.
     {"gemma2",

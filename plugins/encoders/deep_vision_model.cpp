@@ -14,6 +14,8 @@ constexpr double kTowerEps = 1e-6;
 constexpr std::int64_t kTowerFrames = 2, kTowerColours = 3, kTowerMerge = 2, kTowerHeads = 16;
 // Patches stand unit after unit: windows of one unit.
 constexpr std::int64_t kUnitSide = 1;
+// The smallest one has heads as wide as the others, and fewer of them.
+constexpr std::int64_t kSmallTowerWidth = 768, kSmallTowerHeads = 12;
 // Of the towers with 27 layers; those with 24 have theirs at even distances.
 constexpr int kLargeDepth = 27, kLargeStep = 8;
 
@@ -21,9 +23,8 @@ constexpr int kLargeDepth = 27, kLargeStep = 8;
 std::optional<std::string> tower_prefix(const Checkpoint& file) {
   const auto prefix = blocks::prefix_before(file, kTowerPatches);
   if (!prefix) return std::nullopt;
-  for (const char* name :
-       {"blocks.0.attn.qkv.weight", "blocks.0.mlp.linear_fc1.weight", "merger.norm.weight",
-        "pos_embed.weight", "deepstack_merger_list.0.norm.weight"})
+  for (const char* name : {"blocks.0.attn.qkv.weight", "blocks.0.mlp.linear_fc1.weight",
+                           "merger.norm.weight", "pos_embed.weight"})
     if (!file.has(*prefix + name)) return std::nullopt;
   return prefix;
 }
@@ -63,7 +64,8 @@ TowerSizes read_tower_sizes(const Checkpoint& file, const std::string& prefix,
   const std::string last = prefix + "merger.linear_fc2.weight";
   s.out = file.has(last) ? file.size(last, 0) : 0;
   s.layers = blocks::layer_count(file, prefix + "blocks.");
-  s.heads = config.get<std::int64_t>("num_heads", kTowerHeads);
+  s.heads = config.get<std::int64_t>("num_heads",
+                                     s.width == kSmallTowerWidth ? kSmallTowerHeads : kTowerHeads);
   s.deep = deep_layers(file, config, s.layers,
                        blocks::layer_count(file, prefix + "deepstack_merger_list."));
   const auto side = std::int64_t(std::lround(std::sqrt(double(s.places))));
@@ -204,7 +206,7 @@ void DeepVisionModel::build(const Checkpoint& file, const Value& config, Blocks&
   const std::optional<std::string> prefix = tower_prefix(file);
   if (!prefix)
     throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": there is no vision tower of Qwen3-VL in this file");
+                file.path() + ": there is no vision tower of Qwen3-VL or Qwen3.5 in this file");
   const Value part = config.field("vision_config"),
               &vision = part.is(HEDDLE_KIND_RECORD) ? part : config;
   TowerBuilder(file, *prefix, vision, graph).run();

@@ -18,19 +18,42 @@ Tensor as_neighbours(Context& ctx, const Tensor& halves) {
   return turned.reshape(shape);
 }
 
+// The same of the last axis (d), of which the first `turned` are such halves.
+Tensor in_pairs(Context& ctx, const Tensor& x, std::int64_t turned) {
+  const std::int64_t width = x.size(-1);
+  const int last = x.rank() - 1;
+  Shape halves = x.shape();
+  halves.back() = 2;
+  halves.push_back(turned / 2);
+  if (turned == width) return as_neighbours(ctx, x.reshape(halves)).reshape(x.shape());
+  const Tensor all = ctx.make(x.shape(), x.dtype());
+  Shape pairs = x.shape();
+  pairs.back() = turned / 2;
+  pairs.push_back(2);
+  std::vector<int> order;
+  for (int axis = 0; axis <= last + 1; ++axis) order.push_back(axis);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  ops::copy_into(ctx, x.slice(last, 0, turned).reshape(halves).permute(order),
+                 all.slice(last, 0, turned).reshape(pairs));
+  ops::copy_into(ctx, x.slice(last, turned, width), all.slice(last, turned, width));
+  return all;
+}
+
 }  // namespace
+
+Tensor rotated(Context& ctx, const Tensor& x, const Tensor& norm, const Rotation& rotation) {
+  const Tensor out = ctx.make(x.shape());
+  const bool keeps = rotation.neighbours;
+  const std::int64_t turned = rotation.turned > 0 ? rotation.turned : x.size(-1);
+  ops::norm_rope_into(ctx, keeps ? x : in_pairs(ctx, x, turned),
+                      keeps || !norm ? norm : in_pairs(ctx, norm, turned), rotation.cos,
+                      rotation.sin, rotation.eps, out);
+  return out;
+}
 
 Tensor rotated(Context& ctx, const Tensor& x, std::int64_t heads, const Tensor& norm,
                const Rotation& rotation) {
-  const std::int64_t width = x.size(2) / heads;
-  const Shape by_head{x.size(0), x.size(1), heads, width};
-  const Tensor out = ctx.make(by_head);
-  const bool keeps = rotation.neighbours;
-  const Tensor halves = x.reshape({x.size(0), x.size(1), heads, 2, width / 2});
-  ops::norm_rope_into(ctx, keeps ? x.reshape(by_head) : as_neighbours(ctx, halves).reshape(by_head),
-                      keeps || !norm ? norm : as_neighbours(ctx, norm.reshape({2, width / 2})),
-                      rotation.cos, rotation.sin, rotation.eps, out);
-  return out;
+  return rotated(ctx, x.reshape({x.size(0), x.size(1), heads, x.size(2) / heads}), norm, rotation);
 }
 
 }  // namespace heddle::encoders

@@ -32,7 +32,8 @@ struct LanguageEmbed {
 // third with the column, all others with the time. Without positions, those of the ids from
 // `unpadded` (n) on, of which the shape is read, are `padding_at`, where that is not negative.
 // Positions are divided by `factor` (linear scaling). Of the pairs, those from `turning` on do not
-// turn; 0: all turn.
+// turn; 0: all turn. Behind these columns come `still_pairs` that turn nothing:
+// (S, d/2 + still_pairs).
 struct LanguageRope {
   static constexpr Info info{"language.rope",   1,  "Language model rotary table",
                              "blocks/language", "", HEDDLE_NODE_BLOCK};
@@ -45,6 +46,7 @@ struct LanguageRope {
   static constexpr Input<std::int64_t> section_2{"section_2", Widget{.number = 24}};
   static constexpr Input<bool> interleaved{"interleaved", Widget{.number = 0}};
   static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
+  static constexpr Input<std::int64_t> still_pairs{"still_pairs", Widget{.number = 0}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Input<double> factor{"factor", Widget{.number = 1}};
   static constexpr Input<std::int64_t> turning{"turning", Widget{.number = 0}};
@@ -52,7 +54,7 @@ struct LanguageRope {
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports =
       heddle::ports(ids, positions, unpadded, padding_at, section_0, section_1, section_2,
-                    interleaved, head, theta, factor, turning, cos, sin);
+                    interleaved, head, still_pairs, theta, factor, turning, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -62,7 +64,9 @@ struct LanguageRope {
 // Slots of what a model lacks stay empty: biases, norms of queries and keys, norms behind attention
 // and MLP. With `unpadded` (n), of which only the shape is read, tokens from n on are padding: they
 // see the first n, and nobody sees them. Row `deep_row` of `deep` (n, S, D) f32 is added to what
-// comes out. `v` is filled where a file has quantised values in another
+// comes out. With `gates_results` the rows of a head's query in `qkv` are followed by as many of
+// gates, by 1 / (1 + exp(-gate)) of which what the head sees is multiplied. Of a head the first
+// `turned` elements turn (0: all). `v` is filled where a file has quantised values in another
 // way than queries and keys; then qkv has none.
 struct LanguageLayer {
   static constexpr Info info{"language.layer",  1,  "Language model layer",
@@ -83,6 +87,8 @@ struct LanguageLayer {
   static constexpr Input<double> cap{"cap", Widget{.number = 0}};
   // Whether the rotated pairs are neighbours (2i, 2i + 1), and not (i, i + d/2).
   static constexpr Input<bool> neighbours{"neighbours", Widget{.number = 0}};
+  static constexpr Input<bool> gates_results{"gates_results", Widget{.number = 0}};
+  static constexpr Input<std::int64_t> turned{"turned", Widget{.number = 0}};
   static constexpr Weight norm1{"norm1.weight"};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
@@ -97,10 +103,10 @@ struct LanguageLayer {
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight after2{"after2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
-  static constexpr auto ports =
-      heddle::ports(hidden, cos, sin, unpadded, deep, deep_row, heads, kv_heads, window, activation,
-                    eps, norm_shift, query_size, cap, neighbours, norm1, qkv, qkv_bias, v, v_bias,
-                    q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
+  static constexpr auto ports = heddle::ports(
+      hidden, cos, sin, unpadded, deep, deep_row, heads, kv_heads, window, activation, eps,
+      norm_shift, query_size, cap, neighbours, gates_results, turned, norm1, qkv, qkv_bias, v,
+      v_bias, q_norm, k_norm, proj, after1, norm2, up, down, after2, out);
   static void execute(Context& ctx);
 };
 

@@ -6,7 +6,7 @@ namespace heddle::encoders {
 namespace {
 
 // From the config.json of the published models: Qwen2.5-VL 7B, Qwen3 0.6B, 4B and 8B, Qwen3-VL 4B,
-// 8B and 32B, Gemma 2 2B, Mistral Small 24B, Llama 3 8B, Gemma 3 270M to 27B.
+// 8B and 32B, Qwen3.5 0.8B to 27B, Gemma 2 2B, Mistral Small 24B, Llama 3 8B, Gemma 3 270M to 27B.
 constexpr LanguageKind kQwen25{.name = "qwen2.5",
                                .types = {"qwen2_5_vl", "qwen2_5_vl_text"},
                                .head = 128,
@@ -22,6 +22,16 @@ constexpr LanguageKind kQwen3Vl{.name = "qwen3vl",
                                 .sections = {24, 20, 20},
                                 .interleaved = true,
                                 .may_be_cut = true};
+constexpr LanguageKind kQwen35{.name = "qwen3.5",
+                               .types = {"qwen3_5", "qwen3_5_text"},
+                               .head = 0,
+                               .theta = 1e7,
+                               .eps = 1e-6,
+                               .norm_shift = 1,
+                               .sections = {11, 11, 10},
+                               .interleaved = true,
+                               .turned_share = 0.25,
+                               .gates_results = true};
 constexpr LanguageKind kMistral{.name = "mistral3",
                                 .types = {"mistral3", "mistral"},
                                 .head = 128,
@@ -59,8 +69,8 @@ constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double qu
 constexpr LanguageKind kGemma3 = gemma3(1024, 8, 0), kSmallGemma3 = gemma3(512, 1, 0),
                        kLargeGemma3 = gemma3(1024, 8, 168);
 constexpr std::int64_t kSmallGemma3Width = 1152, kLargeGemma3Width = 5376;
-constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25, &kQwen3,  &kQwen3Vl, &kMistral,
-                                                  &kGemma2, &kGemma3, &kLlama3};
+constexpr const LanguageKind* kLanguageKinds[] = {&kQwen25,  &kQwen3,  &kQwen3Vl, &kQwen35,
+                                                  &kMistral, &kGemma2, &kGemma3,  &kLlama3};
 
 constexpr std::int64_t kMistralWidth = 5120, kLlama3Width = 4096;
 constexpr int kMistralLayers = 40, kLlama3Layers = 32;
@@ -82,11 +92,12 @@ bool is_qwen3_vl(const Checkpoint& file, const LanguageNames& names) {
 const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& names,
                                   const Value& config) {
   const std::string type = config.get<std::string>("model_type", "");
+  if (names.is_hybrid()) return kQwen35;
   for (const LanguageKind* kind : kLanguageKinds)
     for (const std::string_view one : kind->types)
-      if (one == type) return *kind;
+      if (one == type && kind != &kQwen35) return *kind;
   const bool normed_results = names.has("after2"), normed_queries = names.has("q_norm"),
-             biased = file.has(names.in_layer(0, "k") + ".bias");
+             biased = file.has(names.in_layer(names.attention_layer(), "k") + ".bias");
   if (!normed_results && normed_queries && !biased)
     return is_qwen3_vl(file, names) ? kQwen3Vl : kQwen3;
   if (!normed_results && !normed_queries && biased) return kQwen25;
@@ -107,7 +118,7 @@ const LanguageKind& language_kind(const Checkpoint& file, const LanguageNames& n
                   (normed_queries ? ", with norms of queries" : "") +
                   (biased ? ", with biases" : "") +
                   ", which is no text encoder that is known. Known: Qwen2.5-VL, Qwen3, Gemma 2, "
-                  "Mistral Small, Qwen3-VL, Gemma 3, Gemma 4, Llama 3.");
+                  "Mistral Small, Qwen3-VL, Qwen3.5, Gemma 3, Gemma 4, Llama 3.");
 }
 
 }  // namespace heddle::encoders

@@ -21,6 +21,7 @@ struct LanguageWindows {
   double near_theta = 0, rope_factor = 1;
 };
 
+// Over 15 members: a row of a table, most of it with a default.
 struct LanguageKind {
   std::string_view name;      // "qwen2.5", also that of the vocabulary
   std::string_view types[2];  // of a config: its model_type
@@ -34,9 +35,11 @@ struct LanguageKind {
   double query_size = 0;  // scores are divided by its root; 0: elements of a head
   // Pairs of a head that turn with time, row and column; all 0: it sees no pictures.
   std::array<std::int64_t, 3> sections = {};
-  bool interleaved = false;  // these pairs take turns: time, row, column, time ...
-  double logit_cap = 0;      // of the scores of the next token, as `cap`
-  bool may_be_cut = false;   // files may end at the layers that are read, without the final norm
+  bool interleaved = false;    // these pairs take turns: time, row, column, time ...
+  double logit_cap = 0;        // of the scores of the next token, as `cap`
+  double turned_share = 1;     // of a head, its first elements: those that positions turn
+  bool gates_results = false;  // behind a head's query stand gates of what it sees
+  bool may_be_cut = false;     // files may end at the layers that are read, without the final norm
 };
 
 // Of this file, by the config's model_type, else by the modules that it has. Throws

@@ -6,92 +6,19 @@
 
 #include <heddle/checked.hpp>
 
+#include "delta_blocks.h"
 #include "gemma4_model.h"
-#include "language_kinds.h"
+#include "language_sizes.h"
 #include "language_states.h"
-#include "language_writing_blocks.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::encoders {
 namespace {
 
-struct LanguageSizes {
-  std::int64_t vocabulary, width, head, heads, kv_heads;
-  int layers;
-};
-
-// A gguf file of llama's architecture has its rotated pairs beside each other; of Gemma's norms
-// gguf files hold what is multiplied by.
-bool pairs_are_neighbours(const Checkpoint& file, const LanguageNames& names) {
-  return names.is_gguf() && file.meta("general.architecture").value_or("") == "llama";
-}
-
-LanguageSizes read_sizes(const Checkpoint& file, const LanguageNames& names,
-                         const LanguageKind& kind, const Value& config) {
-  LanguageSizes s{
-      file.size(names.tokens(), 0), file.size(names.tokens(), 1), kind.head, 0, 0, names.layers()};
-  if (s.head == 0) s.head = file.size(names.in_layer(0, "q_norm") + ".weight", 0);
-  s.head = config.get<std::int64_t>("head_dim", s.head);
-  const std::int64_t queries = file.size(names.in_layer(0, "q") + ".weight", 0),
-                     keys = file.size(names.in_layer(0, "k") + ".weight", 0);
-  const bool divides = s.head > 0 && s.head % 2 == 0 && queries % s.head == 0 &&
-                       keys % s.head == 0 && keys > 0 && queries % keys == 0;
-  if (!divides)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": queries of width " + std::to_string(queries) +
-                    " and keys of width " + std::to_string(keys) + " do not divide into heads of " +
-                    std::to_string(s.head) + ". Give the config.json that belongs to this file.");
-  s.heads = queries / s.head, s.kv_heads = keys / s.head;
-  return s;
-}
-
-// Pairs of a head by axis, where the model sees pictures; the kind's, or the config's
-// mrope_section.
-std::array<std::int64_t, 3> read_sections(const Checkpoint& file, const LanguageKind& kind,
-                                          const Value& config, std::int64_t head) {
-  std::array<std::int64_t, 3> found = kind.sections;
-  if (found[0] == 0) return found;
-  for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    const Value listed = config.field(key).field("mrope_section");
-    if (listed.count() != found.size()) continue;
-    for (std::uint32_t i = 0; i < found.size(); ++i) found[i] = listed.item(i).as<std::int64_t>();
-  }
-  const bool fits = std::ranges::min(found) >= 0 && found[0] + found[1] + found[2] == head / 2;
-  // A text alone needs none of this, so that a file without them can still encode it.
-  if (!fits && found == kind.sections) return {};
-  if (!fits)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": mrope_section lists " + std::to_string(found[0]) + ", " +
-                    std::to_string(found[1]) + " and " + std::to_string(found[2]) +
-                    " pairs, a head has " + std::to_string(head / 2) +
-                    ". Give the config.json that belongs to this file.");
-  return found;
-}
-
 // The vision tower beside the model has a merger for each of them.
 int count_deep_layers(const Checkpoint& file) {
   const auto prefix = blocks::prefix_before(file, "deepstack_merger_list.0.norm.weight");
   return prefix ? blocks::layer_count(file, *prefix + "deepstack_merger_list.") : 0;
-}
-
-// How positions turn queries and keys: everywhere, or in the layers without a window.
-struct LanguageRotation {
-  double theta, factor;
-  double near_theta;  // in layers with a window; 0: as the others
-};
-
-// transformers' names of three generations.
-LanguageRotation read_rotation(const LanguageKind& kind, const Value& config) {
-  LanguageRotation r{config.get<double>("rope_theta", kind.theta), 1, 0};
-  if (kind.windows.near_theta == 0) return r;
-  const bool is_told = config.has("rope_scaling");
-  r.factor =
-      config.field("rope_scaling").get<double>("factor", is_told ? 1 : kind.windows.rope_factor);
-  r.near_theta = config.get<double>("rope_local_base_freq", kind.windows.near_theta);
-  const Value both = config.field("rope_parameters"), full = both.field("full_attention");
-  if (!full.is(HEDDLE_KIND_RECORD)) return r;
-  return {full.get<double>("rope_theta", r.theta), full.get<double>("factor", 1),
-          both.field("sliding_attention").get<double>("rope_theta", r.near_theta)};
 }
 
 // Builds the graph of one file.
@@ -102,8 +29,8 @@ class LanguageBuilder {
       : file_(file),
         names_(names),
         kind_(kind),
-        s_(read_sizes(file, names, kind, config)),
-        sections_(read_sections(file, kind, config, s_.head)),
+        s_(read_language_sizes(file, names, kind, config)),
+        sections_(read_sections(file, kind, config, s_.turned)),
         deep_layers_(sections_[0] > 0 ? count_deep_layers(file) : 0),
         wanted_(wanted_layers(file, use.field("hidden_layers"), s_.layers)),
         padding_{use.get<bool>("masks_padding", false), use.get<std::int64_t>("padding_at", -1)},
@@ -116,6 +43,7 @@ class LanguageBuilder {
     extra_.writes = use.get<bool>("writes_texts", false);
     extra_.all_states = use.get<bool>("all_states", false);
     extra_.full_every = config.get<std::int64_t>("sliding_window_pattern", kind.windows.full_every);
+    if (names.is_hybrid()) extra_.delta = read_delta_sizes(file, names, 0, config);
     extra_.query_size = config.get<double>("query_pre_attn_scalar", kind.query_size);
   }
 
@@ -197,21 +125,25 @@ class LanguageBuilder {
                  double theta, double factor) {
     using B = LanguageRope;
     Block block = graph_.add<B>(path);
-    block.link(B::ids, ids).set(B::head, s_.head).set(B::theta, theta).set(B::factor, factor);
+    block.link(B::ids, ids).set(B::head, s_.turned).set(B::theta, theta).set(B::factor, factor);
+    block.set(B::still_pairs, (s_.head - s_.turned) / 2);
     if (extra_.unpadded) block.link(B::unpadded, *extra_.unpadded).set(B::padding_at, padding_.at);
     // Without sections all of a head turns with the time.
     if (positions)
       block.link(B::positions, *positions)
-          .set(B::section_0, sees_pictures() ? sections_[0] : s_.head / 2)
+          .set(B::section_0, sees_pictures() ? sections_[0] : s_.turned / 2)
           .set(B::section_1, sections_[1])
           .set(B::section_2, sections_[2])
           .set(B::interleaved, sees_pictures() && kind_.interleaved);
     return {block[B::cos], block[B::sin]};
   }
 
+  bool has_attention(int layer) const { return (layer + 1) % names_.attention_every() == 0; }
+
   Source add_layer(int i, const Source& hidden) {
     using B = LanguageLayer;
     const std::string path = "layer." + std::to_string(i);
+    if (!has_attention(i)) return add_delta_layer(i, path, hidden);
     Block block = extra_.writes ? graph_.add<LanguageKeptLayer>(path) : graph_.add<B>(path);
     const Turns& turns = has_window(i) ? extra_.near_turns : extra_.far_turns;
     block.link(B::hidden, hidden).link(B::cos, turns.cos).link(B::sin, turns.sin);
@@ -223,8 +155,17 @@ class LanguageBuilder {
     block.set(B::query_size, extra_.query_size);
     block.set(B::activation, std::int64_t(kind_.activation)).set(B::cap, cap_);
     block.set(B::neighbours, pairs_are_neighbours(file_, names_));
+    block.set(B::gates_results, kind_.gates_results);
+    if (s_.turned < s_.head) block.set(B::turned, s_.turned);
     blocks::Slots slots(file_, block, path);
     fill_attention(slots, i);
+    fill_mlp(slots, i);
+    return block[B::out];
+  }
+
+  // Norms and the MLP, which layers of all kinds have.
+  void fill_mlp(blocks::Slots& slots, int i) {
+    using B = LanguageLayer;
     const auto weight = [&](const char* module) { return names_.in_layer(i, module) + ".weight"; };
     const std::int64_t inner =
         file_.has(weight("gate")) ? file_.size(weight("gate"), 0) : 4 * s_.width;
@@ -236,7 +177,40 @@ class LanguageBuilder {
       slots.fill(B::after1, weight("after1"), {s_.width});
       slots.fill(B::after2, weight("after2"), {s_.width});
     }
-    return block[B::out];
+  }
+
+  Source add_delta_layer(int i, const std::string& path, const Source& hidden) {
+    using B = LanguageDeltaLayer;
+    using L = LanguageLayer;
+    const DeltaSizes& d = extra_.delta;
+    Block block = extra_.writes ? graph_.add<LanguageKeptDeltaLayer>(path) : graph_.add<B>(path);
+    block.link(L::hidden, hidden);
+    if (extra_.writes) keep_memory(i, block);
+    block.set(B::pairs, d.pairs).set(B::depth, d.depth).set(B::value_heads, d.heads);
+    block.set(L::activation, std::int64_t(kind_.activation)).set(L::eps, eps_);
+    block.set(L::norm_shift, norm_shift_);
+    blocks::Slots slots(file_, block, path);
+    const auto weight = [&](const char* module) { return names_.in_layer(i, module) + ".weight"; };
+    slots.fill(B::channels, weight("delta_qkv"), {d.channels(), s_.width});
+    slots.fill(B::gate, weight("delta_z"), {d.values(), s_.width});
+    slots.fill(B::rates, {{weight("delta_a")}, {weight("delta_b")}}, {2 * d.heads, s_.width});
+    slots.fill(B::conv, weight("delta_conv"), {d.channels(), 1, d.taps});
+    slots.fill(B::log_rate, names_.in_delta(i, "A_log"), {d.heads});
+    slots.fill(B::rate_shift, names_.in_delta(i, "dt_bias"), {d.heads});
+    slots.fill(B::norm, weight("delta_norm"), {d.width});
+    slots.fill(B::proj, weight("delta_out"), {s_.width, d.values()});
+    fill_mlp(slots, i);
+    return block[L::out];
+  }
+
+  // What a layer's delta rule remembers.
+  void keep_memory(int i, Block& block) {
+    using B = LanguageKeptDeltaLayer;
+    const std::string tail = "tail." + std::to_string(i), state = "state." + std::to_string(i);
+    block.link(B::tail, optional_input(tail.c_str()));
+    block.link(B::state, optional_input(state.c_str()));
+    graph_.output(tail.c_str(), block[B::tail_out]);
+    graph_.output(state.c_str(), block[B::state_out]);
   }
 
   // Keys and values of the layer's tokens, and of those before.
@@ -260,16 +234,25 @@ class LanguageBuilder {
     graph_.setting("kept_width", 2 * s_.kv_heads * s_.head);
     graph_.setting("window", window_);
     graph_.setting("logit_cap", kind_.logit_cap);
+    graph_.setting("attention_every", std::int64_t(names_.attention_every()));
+    if (!names_.is_hybrid()) return;
+    const DeltaSizes& d = extra_.delta;
+    graph_.setting("tail_tokens", d.taps - 1);
+    graph_.setting("tail_width", d.channels());
+    graph_.setting("state_heads", d.heads);
+    graph_.setting("state_depth", d.depth);
+    graph_.setting("state_width", d.width);
   }
 
   void fill_attention(blocks::Slots& slots, int i) {
     using B = LanguageLayer;
-    const std::int64_t queries = s_.heads * s_.head, keys = s_.kv_heads * s_.head;
+    const std::int64_t results = s_.heads * s_.head, keys = s_.kv_heads * s_.head,
+                       queries = kind_.gates_results ? 2 * results : results;
     const std::string q = names_.in_layer(i, "q"), k = names_.in_layer(i, "k"),
                       v = names_.in_layer(i, "v");
     const bool apart = file_.has(v + ".weight") && file_.has(q + ".weight") &&
                        file_.info(v + ".weight").dtype != file_.info(q + ".weight").dtype;
-    const bool biased = file_.has(names_.in_layer(0, "k") + ".bias");
+    const bool biased = file_.has(names_.in_layer(names_.attention_layer(), "k") + ".bias");
     const auto fill = [&](const Weight& slot, const char* kind, bool with_v, Shape below) {
       for (const std::string* module : {&q, &k, &v})
         require_rows(*module + kind, module == &q ? queries : keys);
@@ -282,7 +265,7 @@ class LanguageBuilder {
     if (apart) slots.fill(B::v, v + ".weight", {keys, s_.width});
     if (biased) fill(B::qkv_bias, ".bias", !apart, {});
     if (biased && apart) slots.fill(B::v_bias, v + ".bias", {keys});
-    slots.fill(B::proj, names_.in_layer(i, "o") + ".weight", {s_.width, queries});
+    slots.fill(B::proj, names_.in_layer(i, "o") + ".weight", {s_.width, results});
     if (!names_.has("q_norm")) return;
     slots.fill(B::q_norm, names_.in_layer(i, "q_norm") + ".weight", {s_.head});
     slots.fill(B::k_norm, names_.in_layer(i, "k_norm") + ".weight", {s_.head});
@@ -339,6 +322,7 @@ class LanguageBuilder {
     bool all_states = false;  // of every layer are told
     std::int64_t full_every = 0;
     double query_size = 0;
+    DeltaSizes delta = {};        // of hybrid models
     Turns far_turns, near_turns;  // of layers without and with a window
   } extra_;
 };
@@ -346,7 +330,7 @@ class LanguageBuilder {
 }  // namespace
 
 int LanguageModel::match(const Checkpoint& file, const Value&) {
-  return LanguageNames::find(file) || LanguageNames::is_qwen35(file) ? 100 : 0;
+  return LanguageNames::find(file) || LanguageNames::is_hybrid_gguf(file) ? 100 : 0;
 }
 
 void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& graph) {
@@ -359,9 +343,10 @@ void LanguageModel::build(const Checkpoint& file, const Value& config, Blocks& g
     return;
   }
   const LanguageKind& kind = language_kind(file, *names, text);
-  if (kind.windows.size > 0 && config.get<bool>("masks_padding", false))
+  if ((kind.windows.size > 0 || names->is_hybrid()) && config.get<bool>("masks_padding", false))
     throw Error(HEDDLE_UNSUPPORTED, file.path() + ": a " + std::string(kind.name) +
-                                        " model sees through windows and cannot mask padding");
+                                        " model sees through windows or by a delta rule and cannot "
+                                        "mask padding");
   LanguageBuilder(file, *names, kind, text, config, graph).run();
 }
 

@@ -1,5 +1,5 @@
 // plugins/encoders/language_model.h - decoder-only language models that encode texts, one family
-// for all: Qwen2.5-VL and Qwen3-VL (their text parts), Qwen3, Gemma 2, 3 and 4,
+// for all: Qwen2.5-VL, Qwen3-VL and Qwen3.5 (their text parts), Qwen3, Gemma 2, 3 and 4,
 // Mistral Small (language_kinds.h).
 //
 // Inputs   ids          (B, S) i32    loop-invariant  token ids; no padding, as nothing is masked
@@ -7,7 +7,7 @@
 //                                     config: ids from n on are padding, which nobody sees; read
 //                                     by its shape alone. "padding_at", where the config has
 //                                     it, is the position of all of them
-//          pictures     (1, S, D)     optional, of Qwen2.5-VL and Qwen3-VL: what the vision tower
+//          pictures     (1, S, D)     optional, of kinds that see them: what the vision tower
 //                                     makes of pictures (vision_model.h, deep_vision_model.h), in
 //                                     the rows where they stand; elsewhere 0
 //          is_text      (1, S, 1)     with it: 1 where the id counts, 0 where a picture stands
@@ -25,11 +25,18 @@
 //          seen, near   (1, C + 1)    with it: f32, 0 at tokens that are seen, -1e30 at others; the
 //                                     last is the token itself. `near`, of kinds with windows: in
 //                                     the layers that have one
-// and as outputs kept.<i> (1, S, 2 K d), of its own tokens, and logits (1, V) f32, the scores of
+// Of Qwen3.5 each fourth layer has an attention; the others have instead
+//          tail.<i>     (1, n - 1, C) optional: of a convolution over n tokens, C channels of the
+//                                     last n - 1 before; S is 1 with it
+//          state.<i>    (1, H, k, e)  with it: a matrix for each head
+// which come out anew under the same names (delta_blocks.h).
+// Outputs are kept.<i> (1, S, 2 K d), of its own tokens, and logits (1, V) f32, the scores of
 // what comes behind the last token, made with lm_head, or where the file has none, with the table
 // of tokens. Settings "kept_width" (2 K d), or "kept_widths" of each layer that keeps something,
-// "window", "logit_cap" (of the scores; 0: none) and "unwritten", tokens that it is not to write.
-// Gemma 4 is told of in gemma4_model.h.
+// "window", "logit_cap" (of the scores; 0: none), "unwritten", tokens that it is not to write,
+// "attention_every" (1 or none: all layers have one), and where not all have "tail_tokens",
+// "tail_width", "state_heads", "state_depth" and "state_width". Gemma 4 is told of in
+// gemma4_model.h.
 //
 // Which states these are the config says: "hidden_layers", beside whatever "text_config" has, a
 // list of up to twelve numbers of layers, gives the states after so many layers, without the final
@@ -39,11 +46,12 @@
 // after its last layer).
 //
 // Source of the architecture: transformers' Qwen2Model, Qwen3Model, Qwen3VLTextModel, Gemma2Model,
-// Gemma3TextModel, MistralModel: RMS norms before attention and gated MLP, rotary embeddings,
-// causal attention in groups of heads that share keys and values. Sizes are read off the tensors.
-// The config may give "model_type", "head_dim", "rope_theta", "rms_norm_eps", "sliding_window",
-// "mrope_section" and "query_pre_attn_scalar", of Gemma 3 also "rope_local_base_freq",
-// "rope_scaling", "rope_parameters" and "sliding_window_pattern", as config.json does, also in its
+// Gemma3TextModel, MistralModel, Qwen3_5TextModel: RMS norms before attention and gated MLP, rotary
+// embeddings, causal attention in groups of heads that share keys and values. Sizes are read off
+// the tensors. The config may give "model_type", "head_dim", "rope_theta", "rms_norm_eps",
+// "sliding_window", "mrope_section" and "query_pre_attn_scalar", of Gemma 3 also
+// "rope_local_base_freq", "rope_scaling", "rope_parameters" and "sliding_window_pattern", of
+// Qwen3.5 "linear_key_head_dim" and "partial_rotary_factor", as config.json does, also in its
 // "text_config". lm_head is read to write texts alone; its vision tower is a model of its own. Only
 // operands of matrix products are in the compute type (plugins/blocks/wide.h). Stateless, any
 // thread.

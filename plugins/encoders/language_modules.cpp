@@ -18,6 +18,8 @@ heddle_status* list_language_modules(const heddle_host*, const heddle_checkpoint
   return guard([&] {
     names_in(Checkpoint::share(raw))
         .each_module([&](const std::string& module, const char* kind, const std::string& tensor) {
+          const std::string_view what = kind;
+          if (what != "weight" && what != "bias") return;  // no module's of its own
           const std::vector<Part> whole{{tensor}};
           const RawParts parts(whole);
           found(to, module.c_str(), kind, parts.size(), parts.data());

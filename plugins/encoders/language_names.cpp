@@ -38,7 +38,19 @@ constexpr LanguagePart kToldParts[] = {
 constexpr const char* kBesideLayers[] = {"embed_tokens_per_layer", "per_layer_model_projection",
                                          "per_layer_projection_norm"};
 
-constexpr std::string_view kFirstQueries = "layers.0.self_attn.q_proj.weight";
+// Of layers with a delta rule, in the place of those of an attention.
+constexpr LanguagePart kDeltaParts[] = {
+    {"delta_qkv", "linear_attn.in_proj_qkv", ""}, {"delta_z", "linear_attn.in_proj_z", ""},
+    {"delta_a", "linear_attn.in_proj_a", ""},     {"delta_b", "linear_attn.in_proj_b", ""},
+    {"delta_conv", "linear_attn.conv1d", ""},     {"delta_norm", "linear_attn.norm", ""},
+    {"delta_out", "linear_attn.out_proj", ""},
+};
+constexpr const char* kDeltaTensors[] = {"A_log", "dt_bias"};
+
+constexpr std::string_view kFirstQueries = "layers.0.self_attn.q_proj.weight",
+                           kFirstDelta = "layers.0.linear_attn.in_proj_qkv.weight";
+// Of the published models. A file in which no layer has an attention lacks those.
+constexpr int kPublishedEvery = 4;
 constexpr const char* kPrefixes[] = {"model.", "model.language_model.", "language_model.model.",
                                      ""};
 
@@ -50,27 +62,34 @@ std::optional<LanguageNames> LanguageNames::find(const Checkpoint& file) {
     if (file.has(prefix + std::string(kFirstQueries)) &&
         file.has(prefix + std::string("embed_tokens.weight")))
       return LanguageNames(file, Layout::transformers, prefix);
+  for (const std::string prefix : kPrefixes) {
+    if (!file.has(prefix + std::string(kFirstDelta)) || !file.has(prefix + "embed_tokens.weight"))
+      continue;
+    const int layers = blocks::layer_count(file, prefix + "layers.");
+    for (int i = 1; i < layers; ++i)
+      if (file.has(prefix + "layers." + std::to_string(i) + ".self_attn.q_proj.weight"))
+        return LanguageNames(file, Layout::transformers, prefix, i + 1);
+    return LanguageNames(file, Layout::transformers, prefix, kPublishedEvery);
+  }
   if (file.has("blk.0.attn_q.weight") && file.has("blk.0.ffn_gate.weight") &&
       file.has("token_embd.weight"))
     return LanguageNames(file, Layout::llama, "");
   return std::nullopt;
 }
 
-bool LanguageNames::is_qwen35(const Checkpoint& file) {
-  for (const char* prefix : kPrefixes)
-    if (file.has(prefix + std::string("layers.0.linear_attn.in_proj_qkv.weight"))) return true;
-  return false;
+bool LanguageNames::is_hybrid_gguf(const Checkpoint& file) {
+  return file.meta("general.architecture").value_or("") == "qwen35" ||
+         (file.has("blk.0.ssm_conv1d.weight") && file.has("token_embd.weight"));
 }
 
 void LanguageNames::refuse(const Checkpoint& file) {
-  if (!is_qwen35(file))
+  if (!is_hybrid_gguf(file))
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no language model");
-  throw Error(HEDDLE_UNSUPPORTED,
-              file.path() +
-                  ": this is Qwen3.5, whose layers of linear attention are not supported, so that "
-                  "it neither encodes nor writes texts (MOSS-Image, prompt enhancers). Leave the "
-                  "enhancer out, and link the prompt itself; TextGenerate writes with Qwen3, "
-                  "Qwen3-VL, Qwen2.5-VL, Gemma 3 and Gemma 4.");
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      file.path() +
+          ": this is Qwen3.5 as a gguf file, which is not read. Take a file in "
+          "safetensors, such as qwen3.5_9b_qwen_image_2.1_pe_t2i.int8_convrot.safetensors.");
 }
 
 bool LanguageNames::norms_results() const {
@@ -108,8 +127,14 @@ std::string LanguageNames::in_layer(int index, std::string_view module) const {
     if (part.module == module) return named(part);
   for (const LanguagePart& part : kToldParts)
     if (part.module == module) return named(part);
+  for (const LanguagePart& part : kDeltaParts)
+    if (part.module == module) return named(part);
   throw Error(HEDDLE_INTERNAL,
               "a layer of a language model has no module '" + std::string(module) + "'");
+}
+
+std::string LanguageNames::in_delta(int index, std::string_view tensor) const {
+  return prefix_ + "layers." + std::to_string(index) + ".linear_attn." + std::string(tensor);
 }
 
 int LanguageNames::layers() const {
@@ -135,6 +160,12 @@ void LanguageNames::each_module(
     };
     for (const LanguagePart& part : kLanguageParts)
       if (!normed || part.module != "norm2") tell(part);
+    if (is_hybrid()) {
+      for (const LanguagePart& part : kDeltaParts) tell(part);
+      for (const char* name : kDeltaTensors)
+        if (const std::string tensor = in_delta(index, name); file_.has(tensor))
+          found("model.layers." + std::to_string(index) + ".linear_attn", name, tensor);
+    }
     if (!normed) continue;
     for (const LanguagePart& part : kNormedResults) tell(part);
     for (const LanguagePart& part : kToldParts) tell(part);

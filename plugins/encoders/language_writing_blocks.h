@@ -21,11 +21,12 @@ struct LanguageKeptLayer {
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> seen{"seen", HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> kept_out{"kept"};
-  static constexpr auto ports = heddle::ports(
-      L::hidden, L::cos, L::sin, L::unpadded, L::deep, kept, seen, L::deep_row, L::heads,
-      L::kv_heads, L::window, L::activation, L::eps, L::norm_shift, L::query_size, L::cap,
-      L::neighbours, L::norm1, L::qkv, L::qkv_bias, L::v, L::v_bias, L::q_norm, L::k_norm, L::proj,
-      L::after1, L::norm2, L::up, L::down, L::after2, L::out, kept_out);
+  static constexpr auto ports =
+      heddle::ports(L::hidden, L::cos, L::sin, L::unpadded, L::deep, kept, seen, L::deep_row,
+                    L::heads, L::kv_heads, L::window, L::activation, L::eps, L::norm_shift,
+                    L::query_size, L::cap, L::neighbours, L::gates_results, L::turned, L::norm1,
+                    L::qkv, L::qkv_bias, L::v, L::v_bias, L::q_norm, L::k_norm, L::proj, L::after1,
+                    L::norm2, L::up, L::down, L::after2, L::out, kept_out);
   static void execute(Context& ctx);
 };
 
@@ -50,5 +51,10 @@ struct KeptStates {
   const Output<Tensor>* made = nullptr;
 };
 void run_language_layer(Context& ctx, const KeptStates& kept);
+// The weight as norms multiply by it, in f32 where something is added to it.
+Tensor shifted(Context& ctx, const Tensor& weight, double shift);
+// Of any layer with the ports of LanguageLayer from `norm2` on: `middle` is what its attention made
+// of the hidden state.
+void finish_language_layer(Context& ctx, const Tensor& middle);
 
 }  // namespace heddle::encoders

@@ -6,6 +6,7 @@
 #include "clip_vision.h"
 #include "control_text_node.h"
 #include "deep_vision_model.h"
+#include "delta_blocks.h"
 #include "edit_nodes.h"
 #include "gemma4_blocks.h"
 #include "generate_nodes.h"
@@ -41,21 +42,21 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               PhotoMakerEncode, IpAdapter, IpAdapterTokens, IpAdapterMlp, IpAdapterEnter,
               IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer, T5Finish,
               LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
-              LanguageJoin, LanguageKeptLayer, LanguageLogits, Gemma4Told, Gemma4Layer,
-              Gemma4KeptLayer, Gemma4SharingLayer, TextProjection, ProjectionRows, ProjectionMatrix,
-              SiglipVision, SiglipEmbed, SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed,
-              VisionRope, VisionLayer, VisionMerge, DeepVisionModel, DeepVisionEmbed,
-              DeepVisionLayer, DeepVisionMerge, Wav2Vec2, Whisper, SoundFilter, SoundProject,
-              SoundPlaces, SpectrumFilters, SoundLayer, SoundFinish, AudioEncoderEncode,
-              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
-              CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, CLIPTextEncodeControlnet,
-              GLIGENTextBoxApply, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeQwenImage21, MiniMaxH3ImageToVideo, MiniMaxH3AddGuide,
-              MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
-              SVD_img2vid_Conditioning, SV3D_Conditioning, StableZero123_Conditioning,
-              StableZero123_Conditioning_Batched, StyleModelApply, IPAdapter, IPAdapterAdvanced,
-              IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds,
-              IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions,
-              SetClipHooks, Modules, Tokenizers)
+              LanguageDeltaLayer, LanguageKeptDeltaLayer, LanguageJoin, LanguageKeptLayer,
+              LanguageLogits, Gemma4Told, Gemma4Layer, Gemma4KeptLayer, Gemma4SharingLayer,
+              TextProjection, ProjectionRows, ProjectionMatrix, SiglipVision, SiglipEmbed,
+              SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer,
+              VisionMerge, DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge,
+              Wav2Vec2, Whisper, SoundFilter, SoundProject, SoundPlaces, SpectrumFilters,
+              SoundLayer, SoundFinish, AudioEncoderEncode, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
+              CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
+              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
+              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate,
+              TextGenerateLTX2Prompt, CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
+              StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
+              IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
+              IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

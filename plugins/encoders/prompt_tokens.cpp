@@ -333,8 +333,8 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     t5.stop_at_layer = l.stop_at_layer = -1;
     return {t5, l};
   }
-  constexpr std::string_view kOfLanguageModels[] = {"qwen_image", "z_image", "flux2", "flux3",
-                                                    "lumina2",    "krea2",   "ltx2",  "minimax"};
+  constexpr std::string_view kOfLanguageModels[] = {
+      "qwen_image", "z_image", "flux2", "flux3", "lumina2", "krea2", "ltx2", "minimax", "qwen3.5"};
   if (std::ranges::count(kOfLanguageModels, type) > 0) {
     EncoderUse model = use_of(clip, "language_model", "language model");
     model.cross_attn = true;
@@ -370,11 +370,12 @@ std::vector<EncoderUse> encoders_of(const Value& clip) {
     l.stop_at_layer = -1;  // its model is built for the asked for layer
     return {l};
   }
-  throw Error(HEDDLE_UNSUPPORTED,
-              "this CLIP is of type '" + type +
-                  "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
-                  "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax, z_image, "
-                  "hunyuan_video, hunyuan_video_15 and sam3. Load it as one of these.");
+  throw Error(
+      HEDDLE_UNSUPPORTED,
+      "this CLIP is of type '" + type +
+          "'; known are flux, stable_diffusion, sdxl, sd3, chroma, "
+          "wan, ltxv, qwen_image, flux2, flux3, lumina2, krea2, ltx2, minimax, qwen3.5, z_image, "
+          "hunyuan_video, hunyuan_video_15 and sam3. Load it as one of these.");
 }
 
 }  // namespace heddle::encoders

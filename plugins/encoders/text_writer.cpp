@@ -21,6 +21,13 @@ constexpr float kUnseen = -1e30f;
 
 std::string kept_name(std::int64_t layer) { return "kept." + std::to_string(layer); }
 
+// What a layer of linear attention remembers: its names in the model, and shapes.
+struct LinearMemory {
+  const char* name;
+  Shape shape;
+  std::string at(std::int64_t layer) const { return name + std::to_string(layer); }
+};
+
 // Tokens that there is room for where there have to be so many.
 std::int64_t room_for(std::int64_t tokens) {
   return std::max(kLeastRoom, std::int64_t(std::bit_ceil(std::uint64_t(tokens))));
@@ -28,37 +35,56 @@ std::int64_t room_for(std::int64_t tokens) {
 
 // What a model that writes says of itself.
 struct WriterSettings {
-  std::vector<std::int64_t> widths;  // of what it keeps of a token, layer by layer
   std::int64_t window;
   double cap;
   std::vector<std::int64_t> unwritten;  // tokens that it is not to write
+  // Numbers of layers that keep something of each token, and its widths; of those that do not, and
+  // what each of these remembers.
+  std::vector<std::int64_t> keeping, widths, linears;
+  std::vector<LinearMemory> memories;
 
   explicit WriterSettings(const Value& model) {
     const Value settings = model_settings(model);
-    window = settings.get<std::int64_t>("window", 0);
+    const auto number = [&](const char* key) { return settings.get<std::int64_t>(key, 0); };
+    window = number("window");
     cap = settings.get<double>("logit_cap", 0);
-    unwritten = numbers(settings.field("unwritten"));
-    widths = settings.has("kept_widths")
-                 ? numbers(settings.field("kept_widths"))
-                 : std::vector<std::int64_t>(std::size_t(settings.get<std::int64_t>("layers", 0)),
-                                             settings.get<std::int64_t>("kept_width", 0));
+    unwritten = listed(settings.field("unwritten"));
+    widths = listed(settings.field("kept_widths"));
+    const bool is_told = settings.has("kept_widths");
+    const std::int64_t layers = is_told ? std::int64_t(widths.size()) : number("layers"),
+                       every = std::max<std::int64_t>(1, number("attention_every"));
+    for (std::int64_t i = 0; i < layers; ++i)
+      ((i + 1) % every == 0 ? keeping : linears).push_back(i);
+    if (!is_told) widths.assign(keeping.size(), number("kept_width"));
+    if (linears.empty()) return;
+    memories = {
+        {"tail.", {1, number("tail_tokens"), number("tail_width")}},
+        {"state.", {1, number("state_heads"), number("state_depth"), number("state_width")}}};
   }
-  std::int64_t all_widths() const {
-    return std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+  // Of what all layers remember of a text, where there is room for so many tokens, in f32.
+  std::int64_t numbers(std::int64_t room) const {
+    std::int64_t all = room * std::accumulate(widths.begin(), widths.end(), std::int64_t{0});
+    for (const LinearMemory& memory : memories) {
+      std::int64_t one = std::int64_t(linears.size());
+      for (const std::int64_t size : memory.shape) one *= size;
+      all += one;
+    }
+    return all;
   }
 
  private:
-  static std::vector<std::int64_t> numbers(const Value& list) {
+  static std::vector<std::int64_t> listed(const Value& list) {
     std::vector<std::int64_t> all;
     for (std::uint32_t i = 0; i < list.count(); ++i) all.push_back(list.item(i).as<std::int64_t>());
     return all;
   }
 };
 
-// Keys and values of all tokens so far, layer by layer.
+// Keys and values of all tokens so far, layer by layer, and what other layers remember of them.
 class KeptTokens {
  public:
-  explicit KeptTokens(std::size_t layers) : layers_(layers) {}
+  explicit KeptTokens(const WriterSettings& settings)
+      : settings_(settings), layers_(settings.keeping.size()) {}
 
   std::int64_t count() const { return count_; }
   std::int64_t room() const { return layers_.front() ? layers_.front().size(1) : 0; }
@@ -70,6 +96,12 @@ class KeptTokens {
     for (std::size_t i = 0; i < layers_.size(); ++i)
       ops::copy_into(ctx, made(outputs, i), layers_[i].slice(1, count_, count_ + tokens));
     count_ += tokens;
+    remembered_.clear();
+    for (const LinearMemory& memory : settings_.memories)
+      for (const std::int64_t layer : settings_.linears) {
+        const std::string name = memory.at(layer);
+        remembered_.emplace_back(name, outputs.field(name.c_str()));
+      }
   }
   void grow(Context& ctx) {
     for (Tensor& layer : layers_) {
@@ -80,12 +112,13 @@ class KeptTokens {
   }
   void put_into(Record& inputs) const {
     for (std::size_t i = 0; i < layers_.size(); ++i)
-      inputs.set(kept_name(std::int64_t(i)).c_str(), value_of(layers_[i]));
+      inputs.set(kept_name(settings_.keeping[i]).c_str(), value_of(layers_[i]));
+    for (const auto& [name, value] : remembered_) inputs.set(name.c_str(), value);
   }
 
  private:
-  static Tensor made(const Value& outputs, std::size_t layer) {
-    return outputs.field(kept_name(std::int64_t(layer)).c_str()).as<Tensor>();
+  Tensor made(const Value& outputs, std::size_t i) const {
+    return outputs.field(kept_name(settings_.keeping[i]).c_str()).as<Tensor>();
   }
   // What has no token yet is 0: no number that is left out of a sum may spoil it.
   static Tensor empty(Context& ctx, const Tensor& like, std::int64_t room) {
@@ -94,14 +127,16 @@ class KeptTokens {
     return zeros;
   }
 
+  const WriterSettings& settings_;
   std::vector<Tensor> layers_;  // (1, room, 2 K d)
+  std::vector<std::pair<std::string, Value>> remembered_;
   std::int64_t count_ = 0;
 };
 
 class TextWriter {
  public:
   TextWriter(Context& ctx, const Value& model)
-      : ctx_(ctx), model_(model), settings_(model), kept_(settings_.widths.size()) {}
+      : ctx_(ctx), model_(model), settings_(model), kept_(settings_) {}
 
   // The scores of what comes behind the prompt.
   std::vector<float> read(const Writing& writing, const Windows& windows) {
@@ -236,13 +271,17 @@ void infer_writing(Infer& question, const Writing& writing) {
                  {"positions", HEDDLE_F32, {1, 3}},
                  {"seen", HEDDLE_F32, {1, room + 1}}};
     if (settings.window > 0) one.steps.push_back({"near", HEDDLE_F32, {1, room + 1}});
-    for (std::size_t i = 0; i < settings.widths.size(); ++i)
-      one.steps.push_back({kept_name(std::int64_t(i)), HEDDLE_F32, {1, room, settings.widths[i]}});
+    for (std::size_t i = 0; i < settings.keeping.size(); ++i)
+      one.steps.push_back(
+          {kept_name(settings.keeping[i]), HEDDLE_F32, {1, room, settings.widths[i]}});
+    for (const LinearMemory& memory : settings.memories)
+      for (const std::int64_t layer : settings.linears)
+        one.steps.push_back({memory.at(layer), HEDDLE_F32, memory.shape});
     question.call(model, {one}, {}, std::uint32_t(std::min(room, end) - count));
     count = std::min(room, end);
   }
   const std::int64_t room = room_for(std::max(length + 1, end));
-  question.cost(0, 0, std::uint64_t(4 * room * settings.all_widths()));
+  question.cost(0, 0, sizeof(float) * std::uint64_t(settings.numbers(room)));
 }
 
 }  // namespace heddle::encoders

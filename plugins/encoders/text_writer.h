@@ -1,7 +1,7 @@
 // plugins/encoders/text_writer.h - a language model that writes (language_model.h, "writes_texts")
-// in a loop: the prompt at once, then token by token, with keys and values of all before. Those lie
-// in buffers with room for a power of two of tokens, so that one session serves until they are
-// full. One call's thread.
+// in a loop: the prompt at once, then token by token, with keys and values of all before, and with
+// what layers of linear attention remember of them. Keys and values lie in buffers with room for a
+// power of two of tokens, so that one session serves until they are full. One call's thread.
 #pragma once
 
 #include <vector>

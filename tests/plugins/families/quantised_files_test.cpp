@@ -6,7 +6,6 @@
 #include <fstream>
 #include <regex>
 #include <set>
-#include <tuple>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
@@ -74,6 +73,16 @@ const QuantisedFile kQuantisedFiles[] = {
      Packing::int8_convrot,
      {"text_encoder", "vision_encoder"},
      ""},
+    {"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_t2i.int8_convrot",
+     "text_encoders/qwen3.5_9b_bf16",
+     Packing::int8_convrot,
+     {"text_encoder", "vision_encoder"},
+     R"(lm_head\.weight)"},
+    {"text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8",
+     "text_encoders/qwen3.5_9b_bf16",
+     Packing::w4a8,
+     {"text_encoder", "vision_encoder"},
+     R"(lm_head\.weight)"},
     {"diffusion_models/qwen_image_2.1_int8_convrot",
      "diffusion_models/qwen_image_2.1_bf16",
      Packing::int8_convrot,
@@ -226,6 +235,10 @@ struct QuantisedFilesFixture {
     }
     return names;
   }
+  void write_named(const std::string& name) const {
+    for (const QuantisedFile& wanted : kQuantisedFiles)
+      if (name == wanted.name) write(wanted);
+  }
   // Loads a file by a node, and nothing of its weights.
   void load(const std::string& node) const {
     heddle::EngineOptions options = engine_options();
@@ -286,10 +299,6 @@ BOOST_AUTO_TEST_CASE(loaders_take_quantised_files_by_their_content) {
                                   name.substr(name.find('/') + 1),
                                   R"(.safetensors", "weight_dtype": "default"}})")));
   }
-  const auto write_named = [&](const std::string& name) {
-    for (const QuantisedFile& wanted : kQuantisedFiles)
-      if (name == wanted.name) write(wanted);
-  };
   write_named("text_encoders/qwen3vl_8b_int8_convrot");
   BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_8b_int8_convrot", "qwen_image"));
   write_named("text_encoders/gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot");
@@ -300,6 +309,11 @@ BOOST_AUTO_TEST_CASE(loaders_take_quantised_files_by_their_content) {
   write_named("text_encoders/qwen3vl_4b_int8_convrot");
   write_named("text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq");
   BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_32b_minimax_h3_nvfp4_awq", "minimax"));
+  write_named("text_encoders/qwen3.5_9b_qwen_image_2.1_pe_t2i.int8_convrot");
+  write_named("text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8");
+  for (const char* type : {"stable_diffusion", "qwen_image"})
+    BOOST_CHECK_NO_THROW(load_text_encoder("qwen3.5_9b_qwen_image_2.1_pe_t2i.int8_convrot", type));
+  BOOST_CHECK_NO_THROW(load_text_encoder("qwen3.5_9b_flux3_prompt_upsampler_w4a8", "flux3"));
   for (const char* type : {"flux3", "krea2"})
     BOOST_CHECK_NO_THROW(load_text_encoder("qwen3vl_4b_int8_convrot", type));
 }
@@ -310,28 +324,13 @@ BOOST_AUTO_TEST_CASE(files_of_models_that_are_not_supported_are_refused_with_wha
       BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
   };
   const std::string h3 = "qwen3vl_32b_minimax_h3_nvfp4_awq";
-  for (const QuantisedFile& wanted : kQuantisedFiles)
-    if (wanted.name == "text_encoders/" + h3) write(wanted);
+  write_named("text_encoders/" + h3);
   says(engine_refusal([&] { load_text_encoder(h3, "joyimage"); }),
        {h3.c_str(), "qwen3vl", "5120", "JoyImage"});
-  // Qwen3.5 9B, as transformers names it: its first layers.
-  std::vector<FileTensor> tensors{
-      {"model.language_model.embed_tokens.weight", "BF16", {248320, 4096}},
-      {"model.language_model.layers.0.linear_attn.A_log", "BF16", {32}}};
-  for (const auto& [name, rows, columns] :
-       {std::tuple("layers.0.linear_attn.in_proj_qkv", 8192, 4096),
-        std::tuple("layers.0.mlp.gate_proj", 12288, 4096),
-        std::tuple("layers.3.self_attn.q_proj", 8192, 4096)})
-    for (FileTensor& part :
-         packed_matrix({cat("model.language_model.", name, ".weight"), "BF16", {rows, columns}},
-                       Packing::w4a8))
-      tensors.push_back(std::move(part));
-  const auto refused = [&](const char* name, const char* type) {
-    write_hollow(path_of(cat("text_encoders/", name).c_str()), tensors);
-    says(engine_refusal([&] { load_text_encoder(name, type); }), {name, "Qwen3.5", "enhancer"});
-  };
-  refused("qwen3.5_9b_w4a8_gptq", "moss_image");
-  refused("qwen3.5_9b_flux3_prompt_upsampler_w4a8", "flux3");
+  const std::string enhancer = "qwen3.5_9b_flux3_prompt_upsampler_w4a8";
+  write_named("text_encoders/" + enhancer);
+  says(engine_refusal([&] { load_text_encoder(enhancer, "moss_image"); }),
+       {enhancer.c_str(), "qwen3.5", "4096", "MOSS-Image"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -108,6 +108,8 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_2.1_bf16", {"diffusion_model"}, ""},
     {"text_encoders/qwen3vl_8b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
     {"text_encoders/qwen3vl_32b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
+    {"text_encoders/qwen3.5_9b_bf16", {"text_encoder", "vision_encoder"}, R"(lm_head\.weight)"},
+    {"text_encoders/qwen3.5_4b_bf16", {"text_encoder", "vision_encoder"}, ""},
     {"vae/qwen_image_2.1_vae_bf16", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/ltx-video-2b-v0.9", {"diffusion_model"}, ""},
     {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},

@@ -497,6 +497,8 @@ for name in (
 # Files of 8-bit integers are not read: in their place stand those of 16 bits.
 for folder, name in [("diffusion_models", "qwen_image_2.1"), ("text_encoders", "qwen3vl_8b")]:
     FILES[f"{folder}/{name}_int8_convrot"] = FILES[f"{folder}/{name}_bf16"]
+for kind in ("t2i", "i2i"):
+    FILES[f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot"] = FILES["text_encoders/qwen3.5_9b_bf16"]
 
 
 def write(path, tensors):

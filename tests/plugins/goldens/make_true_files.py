@@ -17,7 +17,7 @@ import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from diffusers.models.autoencoders.ltx2_diffusion_decoder import LTX2VideoDiffusionDecoderModel
 from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4TextConfig, Gemma4TextModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4TextConfig, Gemma4TextModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_control_goldens
@@ -174,6 +174,18 @@ def qwen3_vl(width, inner, depth, vision_width, vision_inner, deepstack, layers=
             ),
         )
     )
+
+
+def qwen3_5():
+    """With its vision tower, 9B and 4B, whose table of tokens is its lm_head, too. Made on the meta device."""
+    large = Qwen3_5ForConditionalGeneration(Qwen3_5Config(vision_config=dict(out_hidden_size=4096)))
+    text = dict(hidden_size=2560, intermediate_size=9216)
+    vision = dict(depth=24, hidden_size=1024, intermediate_size=4096, out_hidden_size=2560)
+    small = shapes_of(Qwen3_5ForConditionalGeneration(Qwen3_5Config(text_config=text, vision_config=vision)))
+    return {
+        "text_encoders/qwen3.5_9b_bf16": typed(shapes_of(large), "BF16"),
+        "text_encoders/qwen3.5_4b_bf16": typed({name: shape for name, shape in small.items() if name != "lm_head.weight"}, "BF16"),
+    }
 
 
 def control_nets():
@@ -578,6 +590,7 @@ def main():
         chroma = make_chroma_goldens.original_shapes(ChromaTransformer2DModel().state_dict())
         qwen3_vl_4b = qwen3_vl(2560, 9728, 24, 1024, 4096, [5, 11, 17])
         qwen_21, qwen21_vae = QwenImage21Transformer2DModel(), AutoencoderKLQwenImage21()
+        qwen3_5s = qwen3_5()
         qwen3_vl_8b = qwen3_vl(4096, 12288, 27, 1152, 4304, [8, 16, 24])
         qwen3_vl_32b = qwen3_vl(5120, 25600, 27, 1152, 4304, [8, 16, 24], 64, 64)
         ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
@@ -633,6 +646,7 @@ def main():
         "diffusion_models/qwen_image_2.1_bf16": typed(qwen21(shapes_of(qwen_21)), "BF16"),
         "text_encoders/qwen3vl_8b_bf16": typed(shapes_of(qwen3_vl_8b), "BF16"),
         "text_encoders/qwen3vl_32b_bf16": typed(shapes_of(qwen3_vl_32b), "BF16"),
+        **qwen3_5s,
         "vae/qwen_image_2.1_vae_bf16": typed(qwen21_vae_shapes, "BF16"),
         "diffusion_models/ltx-video-2b-v0.9": typed(shapes_of(ltxv, make_ltxv_goldens.original), "BF16"),
         "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),

@@ -1,0 +1,153 @@
+// TextGenerate with Qwen3.5, against the texts that transformers generates with a tiny model whose
+// weights follow from their names (../goldens/make_qwen35_goldens.py).
+#include <atomic>
+#include <thread>
+
+#include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
+#include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/qwen35_model.h"
+
+using namespace heddle::test;
+using heddle::engine::cat;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Qwen35Text : NodeFixture {
+  const FakeControl control;
+  const fs::path goldens35 = tests_folder() / "plugins/goldens/qwen35";
+  const heddle::engine::Json expected =
+      heddle::engine::parse_json(read_text(goldens35 / "expected.json"), "expected.json");
+  static constexpr const char* kOutput = "written.generated_text";
+
+  Qwen35Text() {
+    add(qwen35_model("small"));
+    fs::create_directories(folder / "models/tokenizers/qwen3.5");
+    fs::copy_file(goldens35 / "tokenizer.json",
+                  folder / "models/tokenizers/qwen3.5/tokenizer.json");
+    fs::create_directories(folder / "input");
+    fs::copy_file(tests_folder() / "plugins/goldens/qwen21_pictures/one.png",
+                  folder / "input/one.png");
+  }
+  void add(const std::vector<FileTensor>& tensors) const {
+    write_safetensors(folder / "models/text_encoders/qwen3.5_9b.safetensors", tensors);
+  }
+  std::string wanted(const char* name) const { return expected.find(name)->as_string(); }
+  heddle::EngineOptions seeing() const {
+    heddle::EngineOptions options = engine_options();
+    options.compute[test_device_kind()] = "f32";
+    options.model_dirs = {folder / "models"};
+    options.input_dir = folder / "input";
+    options.output_dir = folder / "out2";
+    return options;
+  }
+  static std::string loader(const std::string& type) {
+    return cat(R"("clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": )",
+               R"("qwen3.5_9b.safetensors", "type": ")", type, R"(", "device": "default"}}, )");
+  }
+  // more: inputs of TextGenerate besides; nodes: of the workflow.
+  static std::string flow(
+      int tokens, const std::string& more = "", const std::string& nodes = "",
+      const std::string& prompt =
+          R"("a (red fox:1.2) in the snow, cafe\u0301 \u0915\u093f 2\u00bd 12")",
+      const std::string& clip = "clip", const std::string& type = "stable_diffusion") {
+    return cat("{", loader(type), nodes,
+               R"("written": {"class_type": "TextGenerate", "inputs": {"clip": [")", clip,
+               R"(", 0], "prompt": )", prompt, R"(, "max_length": )", tokens,
+               R"(, "sampling_mode": "off")", more,
+               R"(}}, "look": {"class_type": "test.look", "inputs": {"value": ["written", 0]}}})");
+  }
+  std::string write(heddle::Engine& on, const std::string& flow) const {
+    return on.start(on.parse(flow), {{}, {kOutput}}).wait().text(kOutput);
+  }
+  static void says(const std::string& text, std::initializer_list<const char*> words) {
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+  }
+};
+
+}  // namespace
+
+BOOST_FIXTURE_TEST_SUITE(qwen35_text, Qwen35Text)
+
+BOOST_AUTO_TEST_CASE(the_likeliest_tokens_are_those_of_transformers) {
+  heddle::Engine made(seeing());
+  // Over the place at which its buffers and sessions are made anew.
+  BOOST_TEST(write(made, flow(40)) == wanted("plain"));
+  BOOST_TEST(write(made, flow(10, R"(, "use_default_template": false)")) == wanted("raw"));
+  const std::string words =
+      R"("words": {"class_type": "PrimitiveString", "inputs": {"value": "Be short."}}, )";
+  BOOST_TEST(write(made, flow(10, R"(, "thinking": true, "system_prompt": ["words", 0])", words)) ==
+             wanted("thinking"));
+}
+
+BOOST_AUTO_TEST_CASE(a_picture_is_seen_by_its_vision_tower) {
+  heddle::Engine made(seeing());
+  const std::string picture =
+      R"("picture": {"class_type": "LoadImage", "inputs": {"image": "one.png"}}, )";
+  const std::string asked = flow(10, R"(, "image": ["picture", 0])", picture, R"("what is in it?")",
+                                 "clip", "qwen_image");
+  BOOST_TEST(write(made, asked) == wanted("picture"));
+  std::vector<FileTensor> blind = qwen35_model("small");
+  std::erase_if(blind, [](const FileTensor& tensor) {
+    return tensor.name.find("visual.") != std::string::npos;
+  });
+  add(blind);
+  heddle::Engine anew(seeing());
+  says(engine_refusal([&] { write(anew, asked); }), {"vision tower", "qwen3.5_9b"});
+}
+
+BOOST_AUTO_TEST_CASE(it_is_stopped_between_all_tokens_and_goes_on_to_the_same_text) {
+  heddle::EngineOptions options = seeing();
+  options.cache_bytes = 1;
+  heddle::Engine forgetful(std::move(options));
+  const std::string whole = write(forgetful, flow(6));
+  std::atomic<heddle::Run*> under_way{nullptr};
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.node != "written" || event.kind != heddle::Event::Kind::node_progress) return;
+    while (under_way == nullptr) std::this_thread::yield();
+    under_way.load()->pause_and_release();
+    under_way.load()->resume();
+  };
+  heddle::Run run = forgetful.start(forgetful.parse(flow(6)), {observe, {kOutput}});
+  under_way = &run;
+  BOOST_TEST(run.wait().text(kOutput) == whole);
+}
+
+BOOST_AUTO_TEST_CASE(wherever_the_encoder_is_the_text_is_the_same) {
+  heddle::EngineOptions options = seeing();
+  options.plugin_dirs.push_back(kFakePlugin);
+  options.devices = {"fake:0", "fake:1"};
+  options.compute = {{"fake", "f32"}};
+  options.reference_kernels = true;
+  heddle::Engine two(std::move(options));
+  const std::string there =
+      R"("there": {"class_type": "SelectCLIPDevice", "inputs": {"clip": ["clip", 0], "device": "fake:1"}}, )";
+  const std::string more = R"(, "use_default_template": false)",
+                    prompt = R"("a (red fox:1.2) in the snow, cafe\u0301 \u0915\u093f 2\u00bd 12")";
+  BOOST_TEST(write(two, flow(10, more, there, prompt, "there")) == wanted("raw"));
+}
+
+BOOST_AUTO_TEST_CASE(what_it_lacks_is_said) {
+  heddle::Engine made(seeing());
+  says(engine_refusal([&] { write(made, flow(4, "", "", R"("a")", "clip", "moss_image")); }),
+       {"qwen3.5", "MOSS-Image", "not supported"});
+  fs::remove_all(folder / "models/tokenizers");
+  heddle::Engine without(seeing());
+  says(engine_refusal([&] { write(without, flow(4)); }),
+       {"qwen3.5_9b.safetensors", "tokenizer", "320", "tokenizers/qwen3.5", "Qwen/Qwen3.5-9B"});
+  fs::create_directories(folder / "models/tokenizers/qwen3.5");
+  fs::copy_file(goldens35 / "tokenizer.json", folder / "models/tokenizers/qwen3.5/tokenizer.json");
+  std::vector<FileTensor> cut = qwen35_model("small");
+  std::erase_if(cut, [](const FileTensor& tensor) {
+    return tensor.name == "model.language_model.layers.2.linear_attn.dt_bias";
+  });
+  add(cut);
+  heddle::Engine lacking(seeing());
+  says(engine_refusal([&] { write(lacking, flow(4)); }),
+       {"layers.2.linear_attn.dt_bias", "missing"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
