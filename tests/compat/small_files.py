@@ -1,10 +1,10 @@
-"""Small model files with random weights, under the names that the workflows of videos ask for: tensors
+"""Small model files with random weights, under the names that the workflows of videos and of Qwen-Image 2.1 ask for: tensors
 named, typed and packed as in the published files, with fewer layers and narrower.
 
     small_files.py OUT [FILE ...]
 
 writes OUT/FOLDER/NAME.safetensors of each, or of the FILEs named (such as vae/wan_2.1_vae), and the
-vocabulary OUT/tokenizers/llama3. Needs nothing but Python. `SMALL` says how each file is made.
+vocabularies OUT/tokenizers/llama3 and qwen3.5. Needs nothing but Python. `SMALL` says how each file is made.
 """
 
 import json
@@ -35,6 +35,10 @@ HUNYUAN15_VAE = {1024: 64, 512: 32, 256: 16, 128: 8, 8192: 512, 4096: 256}
 BYT5 = {1472: 64, 3584: 96}
 QWEN_IMAGE = {3072: 256, 12288: 512, 18432: 1536, 6144: 512, 3584: 128}
 QWEN25 = {3584: 128, 512: 128, 18944: 256, 1280: 64, 3840: 192, 3420: 96, 5120: 256}
+QWEN21 = {4096: 256, 12288: 512, 16384: 1024, 24576: 1024}
+QWEN3_VL = {4096: 256, 1024: 128, 12288: 512, 1152: 128, 3456: 384, 4304: 96, 4608: 512}
+# Four heads of values, two of queries and keys; an attention of two heads.
+QWEN35 = {4096: 512, 8192: 1024, 1024: 256, 12288: 512, 32: 4, 1152: 128, 3456: 384, 4304: 96, 4608: 512, 248320: 320}
 HUNYUAN = {3072: 256, 9216: 768, 12288: 512, 6144: 512, 18432: 1536, 21504: 1280, 15360: 768, 768: 64}
 HUNYUAN_VAE = {128: 32, 256: 64, 512: 128}
 CLIP_L = {768: 64, 3072: 128}
@@ -176,6 +180,11 @@ def llama():
 def gemma():
     plain = small(FILES["text_encoders/gemma_3_12B_it"](), GEMMA, (("layers", GEMMA_LAYERS),))
     return with_vocabulary(plain, TOKENIZERS / "bpe.model", 400, "model.embed_tokens.weight")
+
+
+def qwen35():
+    """The words of its golden."""
+    return in_8_bits(small(FILES["text_encoders/qwen3.5_9b_bf16"](), QWEN35, (("layers", 4), ("blocks", 2))))
 
 
 def hunyuan15_vae():
@@ -408,6 +417,16 @@ for at, layers in (
     add(at, lambda at=at, layers=layers: small(FILES[at](), QWEN_IMAGE, layers))
 add("loras/Qwen-Image-Lightning-4steps-V1.0", lambda: lora(SMALL["diffusion_models/qwen_image_2512_fp8_e4m3fn"]()))
 add("vae/qwen_image_vae", lambda: small(FILES["vae/qwen_image_vae"](), WAN_VAE))
+for name in ("qwen_image_2.1_int8_convrot", "qwen_image_2.1_turbo_int8_convrot"):
+    at = f"diffusion_models/{name}"
+    add(at, lambda: in_8_bits(small(FILES["diffusion_models/qwen_image_2.1_bf16"](), QWEN21, (("transformer_blocks", 2),))))
+add(
+    "text_encoders/qwen3vl_8b_int8_convrot",
+    lambda: in_8_bits(small(FILES["text_encoders/qwen3vl_8b_bf16"](), QWEN3_VL, (("layers", 4), ("blocks", 27)))),
+)
+for kind in ("t2i", "i2i"):
+    add(f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot", qwen35)
+add("vae/qwen_image_2.1_vae_bf16", lambda: golden("qwen21_pictures", "vae"))
 add("vae/hunyuanvideo15_vae_fp16", hunyuan15_vae)
 add("text_encoders/llava_llama3_fp8_scaled", llama)
 add("text_encoders/gemma_3_12B_it", gemma)
@@ -476,9 +495,10 @@ def write(root, name, ending="safetensors"):
 
 
 def write_tokenizers(root):
-    folder = Path(root) / "tokenizers" / "llama3"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "tokenizer.json").write_bytes((GOLDENS / "hunyuan_first" / "tokenizer.json").read_bytes())
+    for name, golden_folder in (("llama3", "hunyuan_first"), ("qwen3.5", "qwen35")):
+        folder = Path(root) / "tokenizers" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "tokenizer.json").write_bytes((GOLDENS / golden_folder / "tokenizer.json").read_bytes())
 
 
 def main():

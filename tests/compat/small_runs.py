@@ -1,4 +1,4 @@
-"""Runs workflows of videos over small files of random weights (small_files.py), under the names that
+"""Runs workflows of videos and of Qwen-Image 2.1 over small files of random weights (small_files.py), under the names that
 the workflows ask for, and with small pictures of few frames.
 
     small_runs.py HEDDLE FOLDER|FILE ... [-- HEDDLE'S OPTIONS ...]
