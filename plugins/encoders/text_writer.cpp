@@ -155,14 +155,15 @@ class TextWriter {
     kept_.add(ctx_, outputs, length);
     std::vector<float> scores = scores_of(outputs);
     session_.reset();
+    left_ = writing.most - 1;
     return scores;
   }
 
-  // Of what comes behind one more token.
+  // Of what comes behind one more token. REQUIRES: fewer than `most` of them.
   std::vector<float> read(std::int32_t token) {
     if (kept_.count() == kept_.room()) kept_.grow(ctx_);
     if (!session_) {
-      steps_ = kept_.room() - kept_.count();
+      steps_ = std::min(kept_.room() - kept_.count(), left_);
       step_ = 0;
       session_.emplace(ctx_, model_, std::vector<Value>{Record().value()}, Value(),
                        std::uint32_t(steps_));
@@ -177,7 +178,7 @@ class TextWriter {
     const Value outputs = session_->step(std::uint32_t(step_), {inputs.value()}).front();
     kept_.add(ctx_, outputs, 1);
     std::vector<float> scores = scores_of(outputs);
-    ++place_, ++step_;
+    ++place_, ++step_, --left_;
     if (step_ == steps_) session_.reset();
     return scores;
   }
@@ -210,6 +211,7 @@ class TextWriter {
   std::optional<Session> session_;
   std::int64_t steps_ = 0, step_ = 0;  // of the session
   std::int64_t place_ = 0;             // of the next token
+  std::int64_t left_ = 0;              // tokens to read at most
 };
 
 Value state_of(const std::vector<std::int32_t>& tokens) {

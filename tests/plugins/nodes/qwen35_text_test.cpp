@@ -5,6 +5,7 @@
 
 #include "engine/base/text.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/qwen35_model.h"
 
@@ -21,6 +22,9 @@ struct Qwen35Text : NodeFixture {
   const heddle::engine::Json expected =
       heddle::engine::parse_json(read_text(goldens35 / "expected.json"), "expected.json");
   static constexpr const char* kOutput = "written.generated_text";
+  static constexpr const char* kPrompt =
+      R"("a (red fox:1.2) in the snow, cafe\u0301 \u0915\u093f 2\u00bd 12")";
+  static constexpr std::uint64_t kLittle = 1400 << 10;  // bytes, which do not hold all weights
 
   Qwen35Text() {
     add(qwen35_model("small"));
@@ -47,17 +51,16 @@ struct Qwen35Text : NodeFixture {
     return cat(R"("clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": )",
                R"("qwen3.5_9b.safetensors", "type": ")", type, R"(", "device": "default"}}, )");
   }
-  // more: inputs of TextGenerate besides; nodes: of the workflow.
-  static std::string flow(
-      int tokens, const std::string& more = "", const std::string& nodes = "",
-      const std::string& prompt =
-          R"("a (red fox:1.2) in the snow, cafe\u0301 \u0915\u093f 2\u00bd 12")",
-      const std::string& clip = "clip", const std::string& type = "stable_diffusion") {
+  // more: inputs of TextGenerate besides; nodes: of the workflow; hints: of TextGenerate.
+  static std::string flow(int tokens, const std::string& more = "", const std::string& nodes = "",
+                          const std::string& prompt = kPrompt, const std::string& clip = "clip",
+                          const std::string& type = "stable_diffusion",
+                          const std::string& hints = "") {
     return cat("{", loader(type), nodes,
                R"("written": {"class_type": "TextGenerate", "inputs": {"clip": [")", clip,
                R"(", 0], "prompt": )", prompt, R"(, "max_length": )", tokens,
-               R"(, "sampling_mode": "off")", more,
-               R"(}}, "look": {"class_type": "test.look", "inputs": {"value": ["written", 0]}}})");
+               R"(, "sampling_mode": "off")", more, "}", hints,
+               R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["written", 0]}}})");
   }
   std::string write(heddle::Engine& on, const std::string& flow) const {
     return on.start(on.parse(flow), {{}, {kOutput}}).wait().text(kOutput);
@@ -117,17 +120,35 @@ BOOST_AUTO_TEST_CASE(it_is_stopped_between_all_tokens_and_goes_on_to_the_same_te
 }
 
 BOOST_AUTO_TEST_CASE(wherever_the_encoder_is_the_text_is_the_same) {
-  heddle::EngineOptions options = seeing();
-  options.plugin_dirs.push_back(kFakePlugin);
-  options.devices = {"fake:0", "fake:1"};
-  options.compute = {{"fake", "f32"}};
-  options.reference_kernels = true;
-  heddle::Engine two(std::move(options));
-  const std::string there =
-      R"("there": {"class_type": "SelectCLIPDevice", "inputs": {"clip": ["clip", 0], "device": "fake:1"}}, )";
-  const std::string more = R"(, "use_default_template": false)",
-                    prompt = R"("a (red fox:1.2) in the snow, cafe\u0301 \u0915\u093f 2\u00bd 12")";
-  BOOST_TEST(write(two, flow(10, more, there, prompt, "there")) == wanted("raw"));
+  const auto fakes = [&](std::vector<std::string> devices, std::uint64_t budget = 0) {
+    heddle::EngineOptions options = seeing();
+    options.plugin_dirs.push_back(kFakePlugin);
+    if (budget > 0) options.budgets = {{devices.front(), heddle::MemorySize{budget}}};
+    options.devices = std::move(devices);
+    options.compute = {{"fake", "f32"}};
+    options.reference_kernels = true;
+    return options;
+  };
+  const auto raw = [](const std::string& hints, const std::string& nodes = "",
+                      const std::string& clip = "clip") {
+    return flow(10, R"(, "use_default_template": false)", nodes, kPrompt, clip, "lumina2", hints);
+  };
+  const std::string there = R"("there": {"class_type": "SelectCLIPDevice", "inputs": )"
+                            R"({"clip": ["clip", 0], "device": "fake:1"}}, )";
+  heddle::Engine two(fakes({"fake:0", "fake:1"}));
+  BOOST_TEST(write(two, raw("", there, "there")) == wanted("raw"));
+  BOOST_TEST(write(two, raw(R"(, "parallel": "layers", "device": "fake:0,fake:1")")) ==
+             wanted("raw"));
+  heddle::Engine little(fakes({"fake:0"}, kLittle));
+  BOOST_TEST(write(little, raw("")) == wanted("raw"));
+}
+
+BOOST_AUTO_TEST_CASE(plans_know_what_runs_ask_of_the_models) {
+  heddle::Engine::Data told(seeing());
+  const std::string picture =
+      R"("picture": {"class_type": "LoadImage", "inputs": {"image": "one.png"}}, )";
+  // With a picture, over the place at which sessions are made anew.
+  check_inference(told, flow(50, R"(, "image": ["picture", 0])", picture));
 }
 
 BOOST_AUTO_TEST_CASE(what_it_lacks_is_said) {
