@@ -206,6 +206,11 @@ BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
            if (tensor.name == layer + "1.linear_attn.conv1d.weight") tensor.shape = {128, 4};
        }),
        {"1.linear_attn.conv1d.weight", "(128, 4)", "(128, 1, 4)"});
+  says(refusal([](std::vector<FileTensor>& tensors) {
+         tensors = {seeded_tensor("token_embd.weight", {320, 32}),
+                    seeded_tensor("blk.0.ssm_conv1d.weight", {128, 4})};
+       }),
+       {"Qwen3.5", "gguf", "safetensors"});
   const auto nothing = [](std::vector<FileTensor>&) {};
   says(refusal(nothing, R"({"linear_key_head_dim": 13})"), {"128", "13", "config.json"});
   says(refusal(nothing, R"({"head_dim": 100})"), {"1024", "100", "config.json"});

@@ -1,6 +1,7 @@
 // TextGenerate with Qwen3.5, against the texts that transformers generates with a tiny model whose
 // weights follow from their names (../goldens/make_qwen35_goldens.py).
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "engine/base/text.h"
@@ -149,6 +150,35 @@ BOOST_AUTO_TEST_CASE(plans_know_what_runs_ask_of_the_models) {
       R"("picture": {"class_type": "LoadImage", "inputs": {"image": "one.png"}}, )";
   // With a picture, over the place at which sessions are made anew.
   check_inference(told, flow(50, R"(, "image": ["picture", 0])", picture));
+}
+
+BOOST_AUTO_TEST_CASE(a_lora_of_layers_without_an_attention_changes_what_it_writes) {
+  std::vector<FileTensor> merged = qwen35_model("small"), differences;
+  for (const char* module : {"layers.0.linear_attn.in_proj_b", "layers.1.linear_attn.out_proj",
+                             "layers.2.linear_attn.in_proj_qkv", "layers.3.self_attn.q_proj"})
+    for (FileTensor& tensor : merged) {
+      if (tensor.name != cat("model.language_model.", module, ".weight")) continue;
+      FileTensor difference = seeded_tensor(cat(module, ".changed"), tensor.shape);
+      std::vector<float> values(tensor.bytes.size() / sizeof(float)), more(values.size());
+      std::memcpy(values.data(), tensor.bytes.data(), tensor.bytes.size());
+      std::memcpy(more.data(), difference.bytes.data(), difference.bytes.size());
+      for (std::size_t k = 0; k < values.size(); ++k) values[k] += more[k];
+      tensor.bytes = bytes_of_floats(values);
+      difference.name = cat("text_encoder.model.", module, ".diff");
+      differences.push_back(std::move(difference));
+    }
+  BOOST_TEST_REQUIRE(differences.size() == 4u);
+  write_safetensors(folder / "models/loras/style.safetensors", differences);
+  const std::string lora =
+      R"("styled": {"class_type": "LoadLoraTextEncoder", "inputs": {"clip": ["clip", 0], )"
+      R"("loras.0.lora_name": "style.safetensors", "loras.0.strength": 1.0, )"
+      R"("loras.0.enabled": true}}, )";
+  heddle::Engine made(seeing());
+  const std::string styled = write(made, flow(8, "", lora, kPrompt, "styled"));
+  BOOST_TEST(styled != write(made, flow(8)));
+  add(merged);
+  heddle::Engine anew(seeing());
+  BOOST_TEST(styled == write(anew, flow(8)));
 }
 
 BOOST_AUTO_TEST_CASE(what_it_lacks_is_said) {
