@@ -10,7 +10,7 @@ namespace {
               file.path() + ": " + what + ". Give the config.json that belongs to this file.");
 }
 
-std::string number(std::int64_t value) { return std::to_string(value); }
+std::string size_text(std::int64_t value) { return std::to_string(value); }
 
 }  // namespace
 
@@ -42,11 +42,11 @@ LanguageSizes read_language_sizes(const Checkpoint& file, const LanguageNames& n
                        (!kind.gates_results || rows % 2 == 0) && keys % s.head == 0 && keys > 0 &&
                        queries % keys == 0;
   if (!divides)
-    refuse_sizes(file, "queries of width " + number(rows) +
+    refuse_sizes(file, "queries of width " + size_text(rows) +
                            (kind.gates_results ? ", with gates," : "") + " and keys of width " +
-                           number(keys) + " do not divide into heads of " + number(s.head));
+                           size_text(keys) + " do not divide into heads of " + size_text(s.head));
   if (s.turned < 2 || s.turned > s.head || s.turned % 2 != 0)
-    refuse_sizes(file, number(s.turned) + " elements of a head of " + number(s.head) +
+    refuse_sizes(file, size_text(s.turned) + " elements of a head of " + size_text(s.head) +
                            " turn with the position, which has to be an even number of them");
   s.heads = queries / s.head, s.kv_heads = keys / s.head;
   return s;
@@ -67,10 +67,10 @@ DeltaSizes read_delta_sizes(const Checkpoint& file, const LanguageNames& names, 
                        (rows - values) % 2 == 0 && values % s.width == 0 && keys % s.depth == 0 &&
                        (values / s.width) % (keys / s.depth) == 0;
   if (!divides)
-    refuse_sizes(file, "linear attention of queries, keys and values of width " + number(rows) +
-                           ", values being " + number(values) + " of it, and a convolution of " +
-                           number(s.taps) + " tokens do not divide into heads of " +
-                           number(s.depth) + " and " + number(s.width));
+    refuse_sizes(file, "linear attention of queries, keys and values of width " + size_text(rows) +
+                           ", values being " + size_text(values) + " of it, and a convolution of " +
+                           size_text(s.taps) + " tokens do not divide into heads of " +
+                           size_text(s.depth) + " and " + size_text(s.width));
   s.pairs = keys / s.depth, s.heads = values / s.width;
   return s;
 }

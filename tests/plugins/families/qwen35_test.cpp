@@ -16,7 +16,7 @@ namespace {
 // transformers goes through chunks of 64 tokens, this token by token. Over eight layers
 // transformers itself differs by 1.2e-5 between f32 and f64.
 constexpr double kQwen35Tolerance = 2e-5;
-constexpr std::int64_t kLength = 70;
+constexpr std::int64_t kQwen35Length = 70;
 
 struct Qwen35Fixture {
   static constexpr const char* kNames[] = {"small", "large"};
@@ -57,14 +57,14 @@ struct Qwen35Fixture {
 };
 
 // A model that writes, and what it is given of the tokens before.
-struct Writer {
+struct Qwen35Writer {
   Qwen35Fixture& test;
   const std::string name, config;
   const std::filesystem::path model;
   std::int64_t attention_every = 4, layers, room = 80, told = 0;
   std::map<std::string, FileTensor> kept;  // by the input's name
 
-  Writer(Qwen35Fixture& fixture, const std::string& which)
+  Qwen35Writer(Qwen35Fixture& fixture, const std::string& which)
       : test(fixture),
         name(which),
         config(fixture.config(which, R"("writes_texts": true)")),
@@ -144,13 +144,13 @@ BOOST_AUTO_TEST_CASE(states_equal_those_of_transformers) {
 
 BOOST_AUTO_TEST_CASE(scores_of_a_text_are_the_same_at_once_and_token_by_token) {
   for (const std::string name : kNames) {
-    compare(Writer(*this, name).read(kLength), "logits.0", name + ".logits");
-    Writer behind(*this, name);
+    compare(Qwen35Writer(*this, name).read(kQwen35Length), "logits.0", name + ".logits");
+    Qwen35Writer behind(*this, name);
     behind.read(65);
-    for (std::int64_t i = 66; i < kLength; ++i) behind.read(1);
+    for (std::int64_t i = 66; i < kQwen35Length; ++i) behind.read(1);
     compare(behind.read(1), "logits.0", name + ".logits");
-    Writer alone(*this, name);
-    for (std::int64_t i = 1; i < kLength; ++i) alone.read(1);
+    Qwen35Writer alone(*this, name);
+    for (std::int64_t i = 1; i < kQwen35Length; ++i) alone.read(1);
     compare(alone.read(1), "logits.0", name + ".logits");
   }
 }
