@@ -276,9 +276,31 @@ def later():
         case(f"conv3d {name} residual", "conv3d/1", [x, w, None, r], [(out - d(b) + d(r)).float()], attrs)
 
 
+def delta_rule():
+    """Each token's matrix by the one before: g (1 - beta k^T k) M + beta k^T v."""
+    for name, tokens, pairs, heads, depth, width, continues in (("new", 7, 2, 4, 6, 5, False), ("continued", 3, 1, 3, 9, 4, True)):
+        qk, v, gates = rand(2, tokens, 2 * pairs, depth), rand(2, tokens, heads, width), rand(2, tokens, 2 * heads)
+        rates, shift = rand(heads), rand(heads)
+        before = rand(2, heads, depth, width) if continues else None
+        unit = d(qk) / (d(qk).square().sum(-1, keepdim=True) + 1e-6).sqrt()
+        q, k = (part.repeat_interleave(heads // pairs, dim=2) for part in unit.split(pairs, dim=2))
+        decay = torch.exp(-d(rates).exp() * F.softplus(d(gates[..., :heads]) + d(shift)))
+        beta = torch.sigmoid(d(gates[..., heads:]))
+        state = d(before) if continues else torch.zeros(2, heads, depth, width, dtype=torch.float64)
+        outs = []
+        for t in range(tokens):
+            forget = torch.eye(depth) - beta[:, t, :, None, None] * k[:, t, :, :, None] * k[:, t, :, None, :]
+            added = (beta[:, t, :, None] * k[:, t])[..., None] * d(v[:, t])[..., None, :]
+            state = decay[:, t, :, None, None] * (forget @ state) + added
+            outs.append(0.5 * torch.einsum("bhd,bhde->bhe", q[:, t], state))
+        attrs = struct.pack("<2d", 1e-6, 0.5)
+        inputs = [qk, v, gates, rates, shift, before]
+        case(f"gated_delta_rule {name}", "gated_delta_rule/1", inputs, [torch.stack(outs, 1).float(), state.float()], attrs)
+
+
 def main():
     torch.manual_seed(20)
-    for make in (elementwise, copies, norms, tables, attention, products, later):
+    for make in (elementwise, copies, norms, tables, attention, products, later, delta_rule):
         make()
     default = pathlib.Path(__file__).with_name("goldens.safetensors")
     save_file(tensors, sys.argv[1] if len(sys.argv) > 1 else str(default), metadata=metadata)
