@@ -90,8 +90,7 @@ Value checkpoint_clip(Context& ctx, const Checkpoint& file, const std::string& f
         "'text_encoders.umt5xxl.transformer.', "
         "'text_encoders.qwen25_7b.transformer.', 'text_encoders.qwen3_4b.transformer.', "
         "'text_encoders.gemma2_2b.transformer.', 'text_encoders.qwen3vl_4b.transformer.'). "
-        "Load them from their own files, for instance with CLIPLoader or "
-        "DualCLIPLoader.");
+        "Load them from their own files, for instance with CLIPLoader.");
   const bool is_told = family == "sd3" || family == "chroma" || family == "ltxv";
   return clip_value(is_told ? family : clip_type(encoders, file.path()), encoders, file.path());
 }
@@ -107,8 +106,8 @@ Value single_clip(Context& ctx, const Checkpoint& file, const std::string& type)
                 file.path() + ": this is the text encoder " + encoder.get<std::string>("name", "") +
                     ", of which type '" + type +
                     "' makes no CLIP. Known: clip_l, clip_h or clip_g with type stable_diffusion, "
-                    "clip_l, clip_g or "
-                    "t5xxl with sd3, t5xxl with chroma and ltxv, umt5xxl with wan, qwen2.5 with "
+                    "clip_l, clip_g or t5xxl with sd3, t5xxl with chroma and ltxv, umt5xxl with "
+                    "wan, qwen2.5 with "
                     "qwen_image, qwen3 with lumina2; for FLUX take DualCLIPLoader or "
                     "DualCLIPLoaderGGUF with type flux.");
   return clip_value(type, {encoder}, file.path());
@@ -121,12 +120,12 @@ Value dual_clip(Context& ctx, const std::array<Checkpoint, 2>& files, const std:
     return hunyuan_clip(
         ctx, type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])}, where);
   if (type != "flux" && type != "sdxl" && type != "sd3")
-    throw Error(HEDDLE_UNSUPPORTED,
-                "type '" + type +
-                    "' is not known yet. Known: flux (clip_l and t5xxl), sdxl (clip_l and clip_g), "
-                    "sd3 (two of clip_l, "
-                    "clip_g and t5xxl), ltxv (gemma3 and the projection of LTX 2), "
-                    "hunyuan_video_15 (qwen2.5 and byt5), hunyuan_video (llama3 and clip_l).");
+    throw Error(
+        HEDDLE_UNSUPPORTED,
+        "type '" + type +
+            "' is not known yet. Known: flux (clip_l and t5xxl), sdxl (clip_l and clip_g), "
+            "sd3 (two of clip_l, clip_g and t5xxl), ltxv (gemma3 and the projection of LTX 2), "
+            "hunyuan_video_15 (qwen2.5 and byt5), hunyuan_video (llama3 and clip_l).");
   return clip_value(type, {single_file_encoder(ctx, files[0]), single_file_encoder(ctx, files[1])},
                     where);
 }
