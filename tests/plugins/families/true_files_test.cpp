@@ -24,11 +24,12 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// lm_head writes texts, tekken_model and spiece_model are tokenizers; convolutions between frames
-// need several. Filters around activations are the same in all places. A scale goes with its
-// matrix. control_type says of which kind hints are.
+// lm_head writes texts; tekken_model, spiece_model and tokenizer_json are tokenizers; a projection
+// is built for a text encoder, by a loader; convolutions between frames need several. Filters
+// around activations are the same in all places. A scale goes with its matrix. control_type says of
+// which kind hints are.
 constexpr const char* kBetweenFrames = R"(.*\.time_conv\.(weight|bias))";
-constexpr const char* kScaledFp8 = R"(scaled_fp8|.*\.scale_weight)";
+constexpr const char* kFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -40,7 +41,7 @@ const TrueFile kTrueFiles[] = {
     {"vae/qwen_image_layered_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"vae/wan_2.1_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/wan2.1_t2v_1.3B_fp16", {"diffusion_model"}, ""},
-    {"diffusion_models/wan2.1_t2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.1_t2v_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.1_i2v_480p_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_i2v_720p_14B_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_flf2v_720p_14B_fp16", {"diffusion_model"}, ""},
@@ -49,25 +50,17 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/wan2.1_fun_control_1.3B_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_camera_v1.1_1.3B_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_camera_v1.1_14B_bf16", {"diffusion_model"}, ""},
-    {"diffusion_models/wan2.2_fun_control_high_noise_14B_fp8_scaled",
-     {"diffusion_model"},
-     kScaledFp8},
-    {"diffusion_models/wan2.2_fun_control_low_noise_14B_fp8_scaled",
-     {"diffusion_model"},
-     kScaledFp8},
-    {"diffusion_models/Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ", {"diffusion_model"}, kScaledFp8},
+    {"diffusion_models/wan2.2_fun_control_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_fun_control_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_animate_14B_bf16", {"diffusion_model"}, R"(.*\.kernel)"},
-    {"diffusion_models/wan2.2_s2v_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
-    {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
-    {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
-    {"diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
-    {"diffusion_models/wan2.2_i2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kScaledFp8},
-    {"diffusion_models/wan2.2_fun_inpaint_high_noise_14B_fp8_scaled",
-     {"diffusion_model"},
-     kScaledFp8},
-    {"diffusion_models/wan2.2_fun_inpaint_low_noise_14B_fp8_scaled",
-     {"diffusion_model"},
-     kScaledFp8},
+    {"diffusion_models/wan2.2_s2v_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_i2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_fun_inpaint_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_fun_inpaint_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_ti2v_5B_fp16", {"diffusion_model"}, ""},
     {"vae/wan2.2_vae", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/hunyuanvideo1.5_720p_t2v_fp16", {"diffusion_model"}, ""},
@@ -76,7 +69,7 @@ const TrueFile kTrueFiles[] = {
     {"vae/hunyuanvideo15_vae_fp16", {"vae.decoder", "vae.encoder"}, ""},
     {"vae/hunyuan_video_vae_bf16", {"vae.decoder", "vae.encoder"}, ""},
     {"text_encoders/byt5_small_glyphxl_fp16", {"text_encoder"}, ""},
-    {"text_encoders/llava_llama3_fp8_scaled", {"text_encoder"}, kScaledFp8},
+    {"text_encoders/llava_llama3_fp8_scaled", {"text_encoder"}, kFp8},
     {"text_encoders/umt5_xxl_fp8_e4m3fn_scaled",
      {"text_encoder"},
      R"(spiece_model|scaled_fp8|.*\.scale_weight)"},
@@ -99,6 +92,10 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/lumina_2_model_bf16", {"diffusion_model"}, R"(norm_final\.weight)"},
     {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
     {"text_encoders/gemma_3_12B_it", {"text_encoder"}, "spiece_model"},
+    {"text_encoders/gemma4_e2b_it_bf16", {"text_encoder"}, "tokenizer_json"},
+    {"text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16",
+     {"text_encoder"},
+     R"(tokenizer_json|text_embedding_projection\..*)"},
     {"diffusion_models/Chroma1-HD-fp8mixed", {"diffusion_model"}, R"(.*\.weight_scale)"},
     {"diffusion_models/chroma-radiance-x0", {"diffusion_model"}, "__x0__"},
     {"diffusion_models/krea2_turbo_fp8_scaled", {"diffusion_model"}, R"(.*\.weight_scale)"},
@@ -113,6 +110,7 @@ const TrueFile kTrueFiles[] = {
     {"vae/qwen_image_2.1_vae_bf16", {"vae.decoder", "vae.encoder"}, kBetweenFrames},
     {"diffusion_models/ltx-video-2b-v0.9", {"diffusion_model"}, ""},
     {"diffusion_models/ltxv-13b-0.9.7-dev", {"diffusion_model"}, ""},
+    {"diffusion_models/ltx-2.5-22b-distilled-transformer-bf16", {"diffusion_model"}, ""},
     {"vae/ltx-2.5-video-vae-bf16", {"vae.decoder", "vae.encoder"}, R"(decoder\.type_emb)"},
     {"diffusion_models/minimax_h3_fl2va_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/minimax_h3_fl2va_pruned_bf16", {"diffusion_model"}, ""},
