@@ -97,8 +97,7 @@ Tensor gated(Context& ctx, const Tensor& seen, const Tensor& gates) {
 
 Tensor attended(Context& ctx, const Projected& x, const KeptStates& kept) {
   using L = LanguageLayer;
-  const std::int64_t heads = ctx[L::heads], kv_heads = ctx[L::kv_heads], width = x.q.size(3),
-                     length = x.q.size(1);
+  const std::int64_t kv_heads = ctx[L::kv_heads], width = x.q.size(3), length = x.q.size(1);
   const double shift = ctx[L::norm_shift];
   const Rotation rotation{ctx[L::cos], ctx[L::sin], ctx[L::eps], ctx[L::neighbours],
                           ctx[L::turned]};
