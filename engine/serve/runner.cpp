@@ -234,10 +234,13 @@ std::optional<Job> Runner::take_job() {
     open = seats_.open();
   }
   if (open == Seats::Open::none || queue_.counts().pending == 0) return {};
-  std::optional<Job> job = queue_.claim(wish_of(open));
-  if (!job) return {};
-  const JobClaim claim{job->id, job->generation};
+  const ClaimWish wish = wish_of(open);
+  std::optional<Job> job;
   {
+    const std::lock_guard claiming(claiming_);
+    job = queue_.claim(wish);
+    if (!job) return {};
+    const JobClaim claim{job->id, job->generation};
     const std::lock_guard lock(mutex_);
     Active& active = active_[claim];
     active.client = job->client;

@@ -135,6 +135,9 @@ class Runner {
   // Jobs are claimed and begun one after another: who comes first has devices and memory first,
   // and the next claim sees where that is.
   std::mutex beginning_;
+  // Held while a job is claimed, which others then see to run, and becomes an active one. Taken
+  // before mutex_.
+  std::mutex claiming_;
   mutable std::mutex mutex_;
   std::map<JobClaim, Active> active_;  // mutex_
   Seats seats_;                        // mutex_

@@ -12,7 +12,7 @@ namespace heddle::engine {
 void Runner::stop(const std::vector<JobClaim>& claims) {
   std::vector<heddle::Run> runs;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(claiming_, mutex_);
     for (const JobClaim& claim : claims) {
       const auto found = active_.find(claim);
       if (found == active_.end()) continue;
@@ -76,7 +76,7 @@ void Runner::put_back(const JobClaim& claim) {
 
 bool Runner::pause(const std::string& id, bool release) {
   std::optional<heddle::Run> run;  // whose last copy must not go under the lock
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(claiming_, mutex_);
   Active* const active = find(id);
   if (active == nullptr || active->is_stopped) return false;
   active->pause = release ? Active::Pause::released : Active::Pause::paused;
@@ -87,7 +87,7 @@ bool Runner::pause(const std::string& id, bool release) {
 
 bool Runner::resume(const std::string& id) {
   std::optional<heddle::Run> run;
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(claiming_, mutex_);
   Active* const active = find(id);
   if (active == nullptr || active->pause == Active::Pause::none) return false;
   active->pause = Active::Pause::none;
