@@ -33,7 +33,7 @@ struct Sam3Detect {
       .flags = HEDDLE_PORT_OPTIONAL};
 
   static constexpr Info info{"SAM3_Detect", 1, "SAM3 Detect", "image/detection",
-                             "Finds what a text names, or what points and boxes are of."};
+                             "Finds what a text names in pictures, or what points or boxes mark."};
   static constexpr Input<Value> model{"model", kModel, "Of SAM 3's checkpoint."};
   static constexpr Input<Tensor> image{"image", kImage, "(B, H, W, C) f32, 0 to 1"};
   static constexpr Input<double> threshold{"threshold", kThreshold};
