@@ -125,7 +125,7 @@ void DeviceState::retire_inbound(std::byte* piece) noexcept {
 PoolUse DeviceState::memory_use() const {
   const PoolUse local = pool_.use(), in = inbound_.use();
   return {local.used + in.used, local.peak + in.peak, local.reserved + in.reserved,
-          local.beside_small + in.beside_small};
+          local.beside_small + in.beside_small, local.beside_weights + in.beside_weights};
 }
 
 Tensor DeviceState::make_inbound(const heddle_tensor_info& info) {

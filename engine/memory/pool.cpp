@@ -189,11 +189,24 @@ void Pool::free(std::byte* address) {
   if (at->second.bytes == chunk.bytes()) chunk.free_since = ++state->frees;
 }
 
+// What is in use of it.
+bool Pool::has_weights_only(const State& state, const Chunk& chunk) {
+  std::byte* const begin = chunk.memory.get();
+  const auto end = state.pieces.lower_bound(begin + chunk.bytes());
+  return std::all_of(state.pieces.find(begin), end, [](const auto& piece) {
+    return piece.second.is_free || piece.second.tagged.tag().kind == MemoryKind::weights;
+  });
+}
+
 PoolUse Pool::use() const {
   const auto state = state_.lock();
   PoolUse use = state->use;
-  for (const auto& [bytes, part] : state->free_parts)
-    if (state->chunks.at(state->pieces.at(part).chunk).bytes() != bytes) use.beside_small += bytes;
+  for (const auto& [bytes, part] : state->free_parts) {
+    const Chunk& chunk = state->chunks.at(state->pieces.at(part).chunk);
+    if (chunk.bytes() == bytes) continue;
+    use.beside_small += bytes;
+    if (has_weights_only(*state, chunk)) use.beside_weights += bytes;
+  }
   return use;
 }
 

@@ -27,6 +27,8 @@ struct PoolUse {
   // Of these, free beside small pieces in use: only small pieces can have them, and they cannot go
   // back.
   std::uint64_t beside_small = 0;
+  // Of those, what goes back with weights that are evicted: nothing else is in use in their chunks.
+  std::uint64_t beside_weights = 0;
 };
 
 // What a piece is for, and on whose claim.
@@ -94,6 +96,7 @@ class Pool {
   std::byte* take_free(State& state, std::uint64_t bytes, const PieceUse& use);
   std::byte* hand_out(State& state, BySize::iterator from, BySize& of, std::uint64_t bytes,
                       const PieceUse& use);
+  static bool has_weights_only(const State& state, const Chunk& chunk);
   bool is_small(std::uint64_t bytes) const { return bytes <= shared_bytes_ / 4; }
   Chunk make_chunk(std::uint64_t bytes, const PieceUse& use);
   Chunk fill_chunk(TakenBytes taken, bool is_shared, const PieceUse& use);

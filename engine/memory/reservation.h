@@ -61,6 +61,7 @@ class TaggedBytes {
   ~TaggedBytes() { end(); }
   void end();
   void end(std::uint64_t bytes);  // of some of them. REQUIRES: there are so many
+  MemoryTag tag() const { return holder_; }
   // Takes over those of another, if it has any. REQUIRES: of the same ledger, with the same tag.
   void add(TaggedBytes&& other);
 

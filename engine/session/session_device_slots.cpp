@@ -51,17 +51,22 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
     all = std::min(all, there - std::min(there, values));
   }
   const LedgerReport now = ledger.report();
-  std::uint64_t stays = now.reserved;
-  for (const LedgerReport::Line& line : now.held)
-    stays += line.kind == MemoryKind::weights ? line.pinned : line.bytes;
+  std::uint64_t stays = now.reserved, pinned = 0;
+  for (const LedgerReport::Line& line : now.held) {
+    const bool is_weights = line.kind == MemoryKind::weights;
+    if (is_weights) pinned += line.pinned;
+    stays += is_weights ? line.pinned : line.bytes;
+  }
   stays -= std::min(stays, cached_bytes(environment, d));
   for (const ModelWeights& each : device.weights->models())
     if (each.model == model.identity) stays -= std::min(stays, each.pinned);
   // What small pieces share may lie free for the most part, and the ledger counts it all: a chunk
-  // of those that are made there, and one of those that arrive.
+  // of those that are made there, and one of those that arrive. Where weights alone share, and none
+  // of them is in use, it comes back when they go.
+  const PoolUse pools = device.state->memory_use();
   const std::uint64_t shared =
       std::max(2 * std::min(all / Pool::kChunksInBudget, Pool::kMostShared),
-               device.state->memory_use().beside_small);
+               pools.beside_small - (pinned == 0 ? pools.beside_weights : 0));
   const auto budget = [&](std::uint64_t for_reading) {
     const std::uint64_t there = all - std::min(all, for_reading + stays + shared);
     return planned == 0 ? there : std::min(there, planned - std::min(planned, stays));

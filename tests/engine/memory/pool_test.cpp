@@ -47,6 +47,29 @@ BOOST_AUTO_TEST_CASE(large_pieces_have_chunks_of_their_size_and_small_ones_share
   BOOST_TEST(ledger.report().held.empty());
 }
 
+BOOST_AUTO_TEST_CASE(room_beside_weights_alone_goes_back_with_them) {
+  constexpr std::uint64_t kChunk = 8 * kKiB;
+  const engine::PieceUse weights{{engine::MemoryKind::weights}};
+  std::vector<std::byte*> first, second;  // a chunk each
+  for (int i = 0; i < 4; ++i) first.push_back(pool.allocate(2 * kKiB, weights));
+  for (int i = 0; i < 4; ++i)
+    second.push_back(pool.allocate(2 * kKiB, i == 0 ? engine::PieceUse{} : weights));
+  BOOST_TEST(pool.use().reserved == 2 * kChunk);
+  BOOST_TEST(pool.use().beside_small == 0u);
+  for (int i = 1; i < 4; ++i) {
+    pool.free(first[i]);
+    pool.free(second[i]);
+  }
+  BOOST_TEST(pool.use().beside_small == 12 * kKiB);
+  BOOST_TEST(pool.use().beside_weights == 6 * kKiB);
+  pool.free(first[0]);  // as an eviction does
+  pool.trim();
+  BOOST_TEST(pool.use().reserved == kChunk);
+  BOOST_TEST(pool.use().beside_small == 6 * kKiB);
+  BOOST_TEST(pool.use().beside_weights == 0u);
+  pool.free(second[0]);
+}
+
 BOOST_AUTO_TEST_CASE(what_kernels_work_in_is_listed_by_itself) {
   const std::uint32_t owner = ledger.owner("a model");
   engine::PieceUse use{{engine::MemoryKind::activations, owner}};
