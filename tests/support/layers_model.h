@@ -25,6 +25,7 @@ struct SessionLimits {
   std::uint64_t donor_available = 0;
   std::shared_ptr<engine::Ledger> host = nullptr;  // of host memory
   std::uint64_t pinned_bytes = 0;                  // of what is streamed
+  std::function<std::uint64_t()> budget_now = {};  // of each device slot, in place of budgets
 };
 
 struct LayersModel {
@@ -116,9 +117,11 @@ struct LayersModel {
       for (const std::uint32_t d : chosen.placement.devices) {
         engine::RunDevice& device = runs.environment().devices[d];
         const std::size_t p = chosen.device_slots.size();
-        chosen.device_slots.push_back(
-            {device.state.get(), device.weights.get(),
-             p < limits.budgets.size() ? limits.budgets[p] : engine::kNoLimit, limits.rates});
+        chosen.device_slots.push_back({device.state.get(), device.weights.get(),
+                                       limits.budget_now           ? limits.budget_now()
+                                       : p < limits.budgets.size() ? limits.budgets[p]
+                                                                   : engine::kNoLimit,
+                                       limits.rates});
       }
       chosen.host_memory = limits.host;
       chosen.pinned_bytes = limits.pinned_bytes;

@@ -2,6 +2,8 @@
 // segment, and failures told as those of launches are.
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+
 #include "engine/base/error.h"
 #include "tests/fake_device/fake_fixture.h"
 #include "tests/support/layers_model.h"
@@ -125,6 +127,37 @@ BOOST_AUTO_TEST_CASE(captured_graphs_stand_in_the_ledger) {
   }
   layers.used();
   BOOST_TEST(held() == 0u);
+}
+
+// Those of a session that has ended stay until the device is past their work; they are no room that
+// the next one lacks.
+BOOST_AUTO_TEST_CASE(a_call_that_is_refused_looks_again_when_they_are_done) {
+  LayersModel layers(kFakes);
+  const auto held = [&] {
+    const auto report = layers.state(0).ledger().report();
+    return std::ranges::any_of(report.held, [](const engine::LedgerReport::Line& line) {
+      return line.kind == engine::MemoryKind::captured_graphs;
+    });
+  };
+  std::uint64_t least = 0;
+  {
+    auto opened =
+        layers.open(kSteps, kSets, alone, kNever, {{std::uint64_t{1} << 40}, {}, nullptr, kItems});
+    for (const std::uint32_t index : kInOrder) opened.step(index);
+    BOOST_TEST_REQUIRE(opened.session->captured_graphs() == 1u);
+    least = opened.session->plan()->min_bytes(0);
+  }
+  BOOST_TEST_REQUIRE(held());
+  int looks = 0;
+  test::SessionLimits limits{{}, {}, nullptr, kItems};
+  limits.budget_now = [&] {
+    ++looks;
+    return held() ? least - 1 : least;
+  };
+  auto opened = layers.open(kSteps, kSets, alone, kNever, limits);
+  opened.step(0);
+  BOOST_TEST(looks == 2);
+  BOOST_TEST(opened.session->plan()->min_bytes(0) == least);
 }
 
 // Whatever stands between two transfers is replayed, be it one launch.
