@@ -8,7 +8,7 @@
 #   pictures     ten of them against the CPU's in f32, in dB, and twice, byte by byte
 #   streaming    one with 0.3 of the weights on the device, byte by byte against one with all of them there
 #   split        one by two GPUs, in layers and set by set, byte by byte against one GPU's; left out where there is but one
-#   idle_card    what a card holds of ours that is open, has worked, and is drained: less than 1 MiB, but for the second
+#   idle_card    what a card holds of ours that is open, and, beyond the driver's own, that is drained or has no work: less than 1 MiB
 #   ptx          conformance, pictures and speed with kernels that the driver compiles from PTX of 8.0, as on cards that there is no
 #                machine code for; and with what a card of 8.6 lacks
 #   speed        the rates of the largest ops beside PyTorch's

@@ -1,6 +1,6 @@
 """A step of a published transformer, or a picture of an autoencoder or an upscaler: heddle beside diffusers, on the same GPU, one after the other.
 
-    python3 tests/bench/model_step.py HEDDLE [--model NAME] [--size WxH] [--steps N] [--device cuda:0]
+    python3 tests/bench/model_step.py HEDDLE [--model NAME] [--size WxH] [--steps N] [--warm-up N] [--device cuda:0]
                                       [--weight-dtype TYPE] [--attention-dtype TYPE] [--no-compile] [--products]
 
 `heddle bench MODEL` and diffusers' transformer of that model, eager and with torch.compile, in bf16,
@@ -8,7 +8,7 @@ with random weights and inputs of the same shapes; heddle's weights loaded as TY
 ("fp8_e4m3fn_fast"). Prints the milliseconds of a step, and heddle's as
 a share of the others'. A step that is guided has two sets of inputs: two forwards of
 diffusers, or one of a batch of two where its pipeline does so (SD3). flux-vae is decoded once, by diffusers in the order of channels that its
-convolutions like. Upscalers (-x4) are those of spandrel, which is to be installed for them; their --size is that of the picture that
+convolutions like. Of videos (video_peers.py) one forward is timed, of one branch, at that model's own size. Upscalers (-x4) are those of spandrel, which is to be installed for them; their --size is that of the picture that
 goes in, and is to be told. UNets are also timed compiled and replayed as a CUDA graph, without the host. --products: also what PyTorch takes for the products and attentions of a step alone, by cuBLAS and cuDNN and
 replayed as a graph, with nothing between them: what no step can take less than on this card with these libraries. They are those that diffusers'
 forward does; products of fewer than 16 rows are left out, and so are masks. Times are CUDA events' on both sides; the medians of all steps.
@@ -19,6 +19,8 @@ import importlib
 import json
 import statistics
 import subprocess
+
+import video_peers
 
 
 def flux2(layers, single_layers, heads, text, is_guided=False):
@@ -74,13 +76,19 @@ MODELS |= {
         ("dat-x4", "DAT", dict(embed_dim=180, depth=[6] * 6, num_heads=[6] * 6, split_size=[16, 16], expansion_factor=4.0, upscale=4)),
     )
 }
-ONE_STEP = ("flux-vae", *(name for name in MODELS if name.endswith("-x4")))
+MODELS |= video_peers.MODELS
+warm_up = 3  # calls that are not counted
+ONE_STEP = ("flux-vae", "wan-vae", *(name for name in MODELS if name.endswith("-x4")))
 
 
 def run_heddle(arguments):
     command = [arguments.heddle, "bench", arguments.model, "--size", arguments.size, "--devices", arguments.device, "--json"]
+    if "frames" in MODELS[arguments.model]:
+        command += ["--frames", str(MODELS[arguments.model]["frames"])]
     if arguments.model not in ONE_STEP:
         command += ["--steps", str(arguments.steps), "--weight-dtype", arguments.weight_dtype]
+        if "frames" in MODELS[arguments.model]:
+            command += ["--branches", "1"]
     if arguments.attention_dtype != "default":
         command += ["--attention-dtype", arguments.attention_dtype]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
@@ -92,6 +100,8 @@ def run_heddle(arguments):
 def inputs_of(model, config, width, height, torch):
     """For a picture of width x height tokens; on the default device, in the default type."""
     kind, tokens = model["type"], model["tokens"]
+    if "frames" in model:
+        return video_peers.inputs_of(model, config, torch)
     if kind == "upscaler":
         return dict(x=torch.rand(1, 3, 16 * height, 16 * width).to(memory_format=torch.channels_last))
     latent = torch.randn(model.get("batch", 1), config.get("latent_channels", 16), 2 * height, 2 * width)
@@ -145,6 +155,8 @@ def make_model(model, torch):
         parameter.normal_(0, 0.02)
     if model["type"] in ("UNet2DConditionModel", "upscaler"):
         made.to(memory_format=torch.channels_last)
+    if model["type"] == "AutoencoderKLWan":
+        return made, made.decode
     if model["type"] != "AutoencoderKL":
         return made, made
     made.decoder.to(memory_format=torch.channels_last)
@@ -153,14 +165,14 @@ def make_model(model, torch):
 
 def median_seconds(call, steps, torch):
     times = []
-    for _ in range(3 + steps):
+    for _ in range(warm_up + steps):
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         begin.record()
         call()
         end.record()
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end) / 1e3)
-    return statistics.median(times[3:])
+    return statistics.median(times[warm_up:])
 
 
 def recorded_products(forward, torch):
@@ -225,6 +237,14 @@ def seconds_or_reason(measure):
         return error
 
 
+def compile_model(made, forward, model, torch):
+    """The whole forward; of a video's transformer its blocks, which are nearly all of it and compile once."""
+    if "frames" not in model or model["type"].startswith("Autoencoder"):
+        return torch.compile(forward)
+    made.compile_repeated_blocks()
+    return forward
+
+
 def time_diffusers(arguments):
     """Yields (name, seconds of a step or an error): eager, compiled, and of the products alone, as far as they are wanted."""
     import torch
@@ -242,28 +262,34 @@ def time_diffusers(arguments):
                 called(**inputs)
 
         yield "diffusers, eager", seconds_or_reason(lambda: median_seconds(lambda: step(forward), arguments.steps, torch))
+        if arguments.products:
+            yield "products, attention alone", seconds_or_reason(lambda: time_products(lambda: step(forward), arguments.steps, torch))
         if not arguments.no_compile:
-            compiled = torch.compile(forward)
+            compiled = compile_model(made, forward, model, torch)
             yield "diffusers, torch.compile", seconds_or_reason(lambda: median_seconds(lambda: step(compiled), arguments.steps, torch))
             if model["type"] == "UNet2DConditionModel":  # the host launches its many small kernels slower than they run
                 yield "compiled, as a CUDA graph", seconds_or_reason(
                     lambda: median_seconds(captured(lambda: step(compiled), torch), arguments.steps, torch))
-        if arguments.products:
-            yield "products, attention alone", seconds_or_reason(lambda: time_products(lambda: step(forward), arguments.steps, torch))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("heddle")
     parser.add_argument("--model", choices=MODELS, default="flux-dev")
-    parser.add_argument("--size", default="1024x1024")
+    parser.add_argument("--size")
     parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--warm-up", type=int, default=3)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--weight-dtype", default="default")
     parser.add_argument("--attention-dtype", default="default")
     parser.add_argument("--no-compile", action="store_true")
     parser.add_argument("--products", action="store_true")
     arguments = parser.parse_args()
+    arguments.size = arguments.size or MODELS[arguments.model].get("size", "1024x1024")
+    if "frames" in MODELS[arguments.model] and arguments.size != MODELS[arguments.model]["size"]:
+        parser.error(f"{arguments.model} is measured at {MODELS[arguments.model]['size']} only")
+    global warm_up
+    warm_up = arguments.warm_up
     ours = run_heddle(arguments)
     print(json.dumps(ours))
     step = ours["median_seconds"]
