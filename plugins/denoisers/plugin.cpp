@@ -34,6 +34,7 @@
 #include "unet_view.h"
 #include "wan.h"
 #include "wan_animate_blocks.h"
+#include "wan_causal_blocks.h"
 #include "wan_fun_blocks.h"
 #include "wan_humo_blocks.h"
 #include "wan_motion_block.h"
@@ -74,13 +75,14 @@ HEDDLE_PLUGIN(
     WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn, WanPoseRope, WanPoseLayer, WanPosedLayer,
     WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd, WanSoundIn, WanSoundShift, WanSoundAdd,
     WanSoundTokens, WanSoundMotion, WanSoundJoin, WanSoundRope, WanSoundLayer, WanHumoIn,
-    WanHumoReference, WanHumoJoin, WanHumoLayer, WanTalkIn, WanTalkRegions, WanTalkLayer,
-    InfiniteTalk, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal,
-    Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys,
-    Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer,
-    Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer,
-    MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxLayer,
-    MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner,
-    HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules, BenchShapes)
+    WanHumoReference, WanHumoJoin, WanHumoLayer, WanCausalRope, WanCausalLayer, WanTalkIn,
+    WanTalkRegions, WanTalkLayer, InfiniteTalk, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn,
+    LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope,
+    Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers,
+    Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
+    MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin,
+    MinimaxRope, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector,
+    HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules,
+    BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -6,6 +6,7 @@
 #include "patches.h"
 #include "plugins/blocks/slots.h"
 #include "wan_animate.h"
+#include "wan_causal.h"
 #include "wan_fun.h"
 #include "wan_humo.h"
 #include "wan_humo_blocks.h"
@@ -123,6 +124,11 @@ class WanBuilder {
     if (talk_) {
       Block block = add_layer<WanTalkLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
       talk_->add_to(block, path + ".block", number);
+      return block[WanLayer::out];
+    }
+    if (causal_) {
+      Block block = add_layer<WanCausalLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv);
+      causal_->add_to(block, number);
       return block[WanLayer::out];
     }
     if (poses == nullptr)
@@ -247,8 +253,9 @@ class WanBuilder {
   // reference: tokens of a frame before the video's, or behind it.
   void add_rope(const std::optional<Source>& reference, WanSound* sound) {
     using B = WanRope;
-    if (sound != nullptr) {
-      std::tie(cos_, sin_) = sound->rope();
+    if (s_.traits.is_causal) causal_.emplace(s_, graph_, x_);
+    if (sound != nullptr || causal_) {
+      std::tie(cos_, sin_) = causal_ ? causal_->rope() : sound->rope();
       return;
     }
     Block block = graph_.add<B>("embed.rope");
@@ -336,7 +343,7 @@ class WanBuilder {
     vector_of(slots, B::q_norm, at + "self_attn.norm_q.weight", d);
     vector_of(slots, B::k_norm, at + "self_attn.norm_k.weight", d);
     linear(slots, B::proj, B::proj_bias, at + "self_attn.o", d, d);
-    if (s_.has_text_norm) {
+    if (s_.traits.has_text_norm) {
       vector_of(slots, B::norm, at + "norm3.weight", d);
       vector_of(slots, B::norm_bias, at + "norm3.bias", d);
     }
@@ -364,6 +371,7 @@ class WanBuilder {
   const double eps_;
   Blocks& graph_;
   Source x_, cos_, sin_;
+  std::optional<WanCausal> causal_;
   std::optional<WanTalk> talk_;
   std::optional<WanHumo> humo_;
 };

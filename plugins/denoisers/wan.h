@@ -36,8 +36,13 @@
 //                                       that is followed
 //          heard     (1|B, F, M, S, E)  loop-invariant  only of HuMo, optional: M moments of S
 //                                       states of a sound for each frame; reference as of S2V
+//          kept.<i>  (B, P, 2 D)     loop-invariant  only of a causal model (wan_causal.h),
+//                                       optional: keys and values of layer i for P tokens of the
+//                                       frames before these; P may be 0
 //          patch.0.hint, patch.0.regions  loop-invariant  only with a model patch (wan_talk.h)
 // Output   out       (B, C, F, H, W)    velocity (noise - video), in the latent's element type
+//          kept.<i>  (B, L, 2 D)     only of a causal model: those of its own tokens; none where
+//                                    it is given no kept.<i>
 //
 // Blocks   embed.vector, embed.modulation, embed.rope, embed.text, embed.vision, embed.latent,
 //          embed.camera, embed.reference, embed.fun_join of Fun;

@@ -73,7 +73,7 @@ Tensor project(Context& ctx, const Tensor& x, const heddle_shard& shard) {
 
 // The attention of the video's tokens, `cell` of each frame, to each other, and from the second
 // frame on to those of the poses' frame before: seen (B, L, H, d).
-void attend_with_poses(Context& ctx, const Tensor& own, const WanPoses& poses, const Tensor& seen) {
+void attend_with_poses(Context& ctx, const Tensor& own, const WanKept& poses, const Tensor& seen) {
   const std::int64_t width = own.size(2) / 3, length = own.size(1), cell = poses.cell,
                      heads = seen.size(2), count = poses.kept.size(1) / cell;
   if (length % cell != 0 || poses.kept.size(1) % cell != 0)
@@ -95,6 +95,18 @@ void attend_with_poses(Context& ctx, const Tensor& own, const WanPoses& poses, c
     ops::attention_into(ctx, tokens(q, here), heads_of(kv, 0, 2, heads), heads_of(kv, 1, 2, heads),
                         {}, scale, ops::Mask::none, tokens(seen, here));
   }
+}
+
+// The attention of all tokens to those of the frames before, then to each other.
+void attend_behind(Context& ctx, const Tensor& own, const Tensor& before, const Tensor& seen) {
+  const std::int64_t width = own.size(2) / 3, length = own.size(1), first = before.size(1),
+                     heads = seen.size(2);
+  const Tensor all = ctx.make({own.size(0), first + length, 2 * width});
+  ops::copy_into(ctx, before, tokens(all, {0, first}));
+  ops::copy_into(ctx, own.slice(2, width, 3 * width), tokens(all, {first, first + length}));
+  ops::attention_into(ctx, heads_of(own, 0, 3, heads), heads_of(all, 0, 2, heads),
+                      heads_of(all, 1, 2, heads), {}, 1 / std::sqrt(double(seen.size(3))),
+                      ops::Mask::none, seen);
 }
 
 }  // namespace
@@ -239,7 +251,7 @@ void WanRope::execute(Context& ctx) {
 
 void WanLayer::execute(Context& ctx) { run_wan_layer(ctx, {}); }
 
-Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead, const WanLook& look) {
+Tensor run_wan_layer(Context& ctx, const WanKept& besides, std::int64_t lead, const WanLook& look) {
   using B = WanLayer;
   const Tensor x = ctx[B::hidden], given = ctx[B::mod], added = ctx[B::table];
   const Tensor told = added ? ops::add(ctx, given, added.reshape({1, 1, given.size(2)})) : given;
@@ -258,8 +270,10 @@ Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead, con
   };
   const Tensor own = project(ctx, normed(x, 0), shard);
   const Tensor seen = ctx.make({x.size(0), x.size(1), count, head});
-  if (poses.kept) {
-    attend_with_poses(ctx, own, poses, seen);
+  if (besides.kept && besides.cell > 0) {
+    attend_with_poses(ctx, own, besides, seen);
+  } else if (besides.kept) {
+    attend_behind(ctx, own, besides.kept, seen);
   } else {
     const JointShard joint = joint_shard(ctx, shard.begin, shard.total, count);
     const Tensor gathered = make_gathered(ctx, own, joint, count);

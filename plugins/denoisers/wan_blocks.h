@@ -184,10 +184,11 @@ struct WanLayer {
   static void execute(Context& ctx);
 };
 
-// Poses that a layer's tokens look at besides (wan_pose_blocks.h): keys and values (B, P, 2 D), and
-// how many tokens a frame has; none where there are no poses.
-struct WanPoses {
+// What a layer's tokens look at besides: keys and values (B, P, 2 D); none where there is nothing.
+struct WanKept {
   Tensor kept = {};
+  // Above 0: of poses, so many tokens in a frame, of which each frame looks at the one before
+  // (wan_pose_blocks.h). 0: of frames before these, which all look at (wan_causal_blocks.h).
   std::int64_t cell = 0;
 };
 // What a layer's tokens look at behind the text: of their queries, keys, rotated, and values (B, l,
@@ -196,7 +197,7 @@ using WanLook = std::function<Tensor(const Tensor& own, const Tensor& hidden)>;
 // What the block that runs does of WanLayer, whose ports it has; its tokens' keys, rotated, and
 // values (B, l, 2 D) of this device. lead above 0: of the two rows of mod the first is of so many
 // tokens.
-Tensor run_wan_layer(Context& ctx, const WanPoses& poses, std::int64_t lead = 0,
+Tensor run_wan_layer(Context& ctx, const WanKept& besides, std::int64_t lead = 0,
                      const WanLook& look = {});
 
 // hidden (B, L, D), or behind other tokens, x the latent, for its shape and type -> out (B, C, F,

@@ -4,6 +4,7 @@
 #include "preview_factors.h"
 #include "rotary_axes.h"
 #include "wan_animate.h"
+#include "wan_causal.h"
 #include "wan_humo.h"
 #include "wan_latent_settings.h"
 #include "wan_sound.h"
@@ -35,7 +36,7 @@ WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNa
   s.sound.humo = read_humo_sizes(file, names);
   if (names.has("img_emb.proj.1.weight")) s.vision.width = size("img_emb.proj.1.weight", 1);
   s.vision.has_positions = names.has("img_emb.emb_pos");
-  s.has_text_norm = names.has("blocks.0.norm3.weight");
+  s.traits.has_text_norm = names.has("blocks.0.norm3.weight");
   s.animate.follows_poses = config.get<bool>(kFollowsPoses, false);
   if (s.animate.follows_poses && !s.may_follow_poses())
     throw Error(HEDDLE_UNSUPPORTED, file.path() +
@@ -51,6 +52,7 @@ WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNa
   // Rows and columns turn a third of a head each, in pairs; frames what is left.
   const std::int64_t side = head / 6 * 2;
   s.axes = rotary_axes(file, config, head, {head - 2 * side, side, side});
+  s.traits.is_causal = is_causal_wan(file, config, s);
   return s;
 }
 
@@ -82,13 +84,15 @@ void add_wan_settings(const WanSizes& s, Blocks& graph) {
     graph.setting("face_side", s.animate.face_side);
   }
   if (s.animate.follows_poses) graph.setting("reads_poses", true);
+  if (s.traits.is_causal) add_causal_settings(s, graph);
   graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");
   add_wan_latents(s.channels, graph);
   // How noise levels are spaced when no node says otherwise, as ComfyUI does. `sampling`: the
   // output is the velocity of a straight flow.
   graph.setting("sampling", "flow");
   graph.setting("noise_table", "discrete_flow");
-  graph.setting("noise_shift", 8.0);
+  // As ComfyUI has it.
+  graph.setting("noise_shift", s.traits.is_causal ? 5.0 : 8.0);
   graph.setting("noise_multiplier", 1000.0);
 }
 

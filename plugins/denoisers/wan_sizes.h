@@ -58,6 +58,11 @@ struct WanSoundSizes {
   bool is_heard() const { return injectors > 0 || humo.parts > 0; }
 };
 
+// is_causal: it draws a video block by block of its frames.
+struct WanTraits {
+  bool has_text_norm, is_causal;
+};
+
 struct WanSizes {
   std::int64_t width, heads, mlp, waves, text, in_channels, channels;
   int layers;
@@ -67,7 +72,7 @@ struct WanSizes {
   WanSoundSizes sound;
   WanVisionSizes vision;
   std::array<std::int64_t, 3> axes;
-  bool has_text_norm;
+  WanTraits traits;
 
   std::int64_t head() const { return width / heads; }
   bool sees_pictures() const { return vision.width > 0; }
@@ -78,8 +83,8 @@ struct WanSizes {
   }
   // Its tokens are those of the video alone, in one stream.
   bool takes_patches() const {
-    return vace.layers == 0 && animate.adapters == 0 && !animate.follows_poses &&
-           !sound.is_heard() && fun.reference == 0;
+    return !traits.is_causal && vace.layers == 0 && animate.adapters == 0 &&
+           !animate.follows_poses && !sound.is_heard() && fun.reference == 0;
   }
   // How noisy each frame is.
   bool tells_frames() const { return channels == kChannelsOf22; }

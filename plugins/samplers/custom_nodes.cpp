@@ -6,6 +6,7 @@
 
 #include <heddle/host_memory.hpp>
 
+#include "block_run.h"
 #include "growing_run.h"
 #include "latent.h"
 #include "random.h"
@@ -59,6 +60,14 @@ void infer_growing(Infer& question, JobShapes job) {
   }
 }
 
+// A run in which a video is drawn in blocks: a call of the model for each.
+template <class Node>
+void infer_blocks(Infer& question, const JobShapes& job) {
+  question.out(Node::output, "samples", HEDDLE_F32, job.latent);
+  question.out(Node::denoised, "samples", HEDDLE_F32, job.latent);
+  for (const JobShapes& block : block_jobs(job)) infer_run(question, block);
+}
+
 // The inputs that both samplers have, and the outputs.
 template <class Node>
 void infer_custom(Infer& question, JobShapes job) {
@@ -72,6 +81,7 @@ void infer_custom(Infer& question, JobShapes job) {
   job.sigmas = known_sigmas(question[Node::sigmas]);
   if (!job.sigmas) job.sigmas = told_sigmas(question.part(Node::sigmas, kToldLevels));
   if (job.sampler && job.sampler->growth) return infer_growing<Node>(question, std::move(job));
+  if (job.sampler && job.sampler->frames_per_block > 0) return infer_blocks<Node>(question, job);
   infer_latent(question, Node::latent_image, Node::output, *shape, job.parts);
   infer_latent(question, Node::latent_image, Node::denoised, *shape, job.parts);
   infer_run(question, job);

@@ -16,8 +16,6 @@
 namespace heddle::samplers {
 namespace {
 
-constexpr std::size_t kNegativeOfLists = 1;
-
 bool is_scalar(const auto& uses) {
   return std::ranges::all_of(uses, [](const auto& use) { return !use.map; });
 }
@@ -188,7 +186,7 @@ Value Denoiser::set_constants(std::size_t place) {
   const auto& [model, levels] = plan_.models()[run_->stretches[run_->now].models[set.list]];
   const Value all = caches_.patches.added(read, model, levels, run_->sigmas[evaluation],
                                           point_of(shape_, set.box), set.list == kNegativeOfLists);
-  if (caches_.references) return caches_.references->constants(set, all);
+  if (caches_.references || caches_.frames != nullptr) return with_kept(set, all);
   const ContextWindows& windows = windows_of(evaluation);
   if (windows.empty()) return all;
   return constants_in(ctx_, all, opened_.windows->rule(), windows[set.window],
@@ -317,11 +315,8 @@ void Denoiser::run_model(Look& look) {
   const Stretch& stretch = run_->stretches[run_->now];
   const std::size_t step = run_->next - 1 - stretch.begin;
   std::function<void(std::size_t, const Value&)> keep;
-  if (caches_.references || caches_.again)
-    keep = [this](std::size_t set, const Value& made) {
-      if (caches_.references) caches_.references->made(ctx_, run_->sets[set], made);
-      if (caches_.again && run_->sets[set].list == kNegativeOfLists) caches_.again->saw(made);
-    };
+  if (caches_.references || caches_.again || caches_.frames != nullptr)
+    keep = [this](std::size_t set, const Value& made) { keep_made(set, made); };
   if (controls_)
     controls_->add_residuals(std::uint32_t(step), inputs, [this] { calls_.take_turns(); });
   look.outputs = calls_.step(std::uint32_t(step), inputs, keep);

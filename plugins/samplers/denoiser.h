@@ -13,6 +13,7 @@
 
 #include "context_windows.h"
 #include "control_nets.h"
+#include "frame_cache.h"
 #include "model_calls.h"
 #include "model_patches.h"
 #include "noise_mask.h"
@@ -47,6 +48,9 @@ class Denoiser {
   void use_parts(std::vector<Shape> parts);
   void use_mask(std::optional<NoiseMask> mask) { held_.mask = std::move(mask); }
   void use_begin(std::optional<VideoBegin> begin) { held_.begin = std::move(begin); }
+  // Points are frames behind those that are kept there, which outlives this. Throws where something
+  // is asked for that does not go together with it.
+  void use_frames(FrameCache& frames);
 
   // The next evaluation.
   Seen operator()(const Tensor& point, double sigma);
@@ -59,6 +63,7 @@ class Denoiser {
   void archive(StateArchive& state);
 
  private:
+  static constexpr std::size_t kNegativeOfLists = 1;
   // How a set counts in a list.
   struct Use {
     std::size_t set = 0;  // of the stretch
@@ -97,6 +102,8 @@ class Denoiser {
   std::vector<ModelCall> calls_in(const Stretch& stretch);
   std::vector<Value> constants_of(const ModelCall& call);
   const Value& model_of(const ModelSet& set) const;
+  Value with_kept(const ModelSet& set, const Value& constants) const;
+  void keep_made(std::size_t set, const Value& made);
   Value set_constants(std::size_t set);
   std::vector<Use> uses_of(const Stretch& stretch, std::size_t list, std::size_t window);
   Seen see(const Tensor& x, double sigma);
@@ -129,7 +136,8 @@ class Denoiser {
     std::optional<OutputCache> outputs;  // EasyCache
     std::optional<ChangeMeter> lazy;
     std::optional<ReferenceCache> references;
-    PatchHints patches;  // of models
+    FrameCache* frames = nullptr;  // of a run in blocks
+    PatchHints patches;            // of models
     std::unique_ptr<SecondLook> again;
   } caches_;
   // Of the last evaluation that was made.

@@ -28,6 +28,33 @@ void Denoiser::use_parts(std::vector<Shape> parts) {
   opened_.parts = std::move(parts);
 }
 
+void Denoiser::use_frames(FrameCache& frames) {
+  const auto refuse = [](const char* what) {
+    throw Error(HEDDLE_UNSUPPORTED,
+                std::string("SamplerARVideo draws a video block by block, which does not go "
+                            "together with ") +
+                    what + ". Leave out one of the two.");
+  };
+  if (controls_) refuse("ControlNets");
+  if (plan_.nag()) refuse("NAGuidance");
+  if (caches_.again) refuse("guidance that looks twice, such as SelfAttentionGuidance");
+  for (const auto& list : conditionings_.lists())
+    for (const ScopedEntry& entry : list)
+      if (!entry.scope.counts_everywhere()) refuse("areas and masks of conditionings");
+  caches_.frames = &frames;
+}
+
+Value Denoiser::with_kept(const ModelSet& set, const Value& constants) const {
+  if (caches_.references) return caches_.references->constants(set, constants);
+  return caches_.frames->constants(model_of(set), set, constants);
+}
+
+void Denoiser::keep_made(std::size_t set, const Value& made) {
+  if (caches_.references) caches_.references->made(ctx_, run_->sets[set], made);
+  if (caches_.frames != nullptr) caches_.frames->made(run_->sets[set], made);
+  if (caches_.again && run_->sets[set].list == kNegativeOfLists) caches_.again->saw(made);
+}
+
 bool Denoiser::take_turns() {
   calls_.take_turns();
   if (controls_) controls_->take_turns();

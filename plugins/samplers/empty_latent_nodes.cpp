@@ -12,6 +12,7 @@ struct LatentScale {
   std::int64_t channels;
   std::int64_t side = 1;    // pixels
   std::int64_t frames = 0;  // of a step behind the first frame; 0: no axis of time
+  bool tells = true;        // the latent says what a cell stands for
 };
 
 Shape scaled_shape(const LatentScale& scale, std::int64_t batch, std::int64_t width,
@@ -26,10 +27,10 @@ Shape scaled_shape(const LatentScale& scale, std::int64_t batch, std::int64_t wi
 Value zero_latent(Context& ctx, const LatentScale& scale, const Shape& shape) {
   const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
   std::fill_n(samples.data<float>(), samples.count(), 0.0f);
-  return Record()
-      .set("samples", value_of(samples))
-      .set(kDownscaleKey, value_of(scale.side))
-      .value();
+  Record record;
+  record.set("samples", value_of(samples));
+  if (scale.tells) record.set(kDownscaleKey, value_of(scale.side));
+  return record.value();
 }
 
 template <class Node>
@@ -57,12 +58,12 @@ void infer_moving(Infer& question, const LatentScale& scale) {
              n = question[Node::length];
   if (w && h && b && n)
     question.out(Node::out, "samples", HEDDLE_F32, scaled_shape(scale, *b, *w, *h, *n));
-  question.known(Node::out, kDownscaleKey, value_of(scale.side));
+  if (scale.tells) question.known(Node::out, kDownscaleKey, value_of(scale.side));
 }
 
-constexpr LatentScale kFlux2{128, 16}, kHunyuanVideo{16, 8, 4}, kHunyuanVideo15{32, 16, 4},
-    kHunyuanImage{64, 32}, kLtxv{128, 32, 8}, kMochi{12, 8, 6}, kCosmos{16, 8, 8}, kRadiance{3},
-    kQwenLayers{16, 8, 1};
+constexpr LatentScale kFlux2{128, 16}, kHunyuanVideo{16, 8, 4}, kCausal{16, 8, 4, false},
+    kHunyuanVideo15{32, 16, 4}, kHunyuanImage{64, 32}, kLtxv{128, 32, 8}, kMochi{12, 8, 6},
+    kCosmos{16, 8, 8}, kRadiance{3}, kQwenLayers{16, 8, 1};
 
 }  // namespace
 
@@ -78,6 +79,11 @@ void EmptyHunyuanLatentVideo::execute(Context& ctx) {
 }
 void EmptyHunyuanLatentVideo::infer(Infer& question) {
   infer_moving<EmptyHunyuanLatentVideo>(question, kHunyuanVideo);
+}
+
+void EmptyARVideoLatent::execute(Context& ctx) { make_moving<EmptyARVideoLatent>(ctx, kCausal); }
+void EmptyARVideoLatent::infer(Infer& question) {
+  infer_moving<EmptyARVideoLatent>(question, kCausal);
 }
 
 void EmptyHunyuanVideo15Latent::execute(Context& ctx) {

@@ -46,6 +46,28 @@ struct EmptyHunyuanLatentVideo {
   static void infer(Infer& question);
 };
 
+struct EmptyARVideoLatent {
+  static constexpr Widget kWidth{.number = 832, .min = 16, .max = 8192, .step = 16},
+      kHeight{.number = 480, .min = 16, .max = 8192, .step = 16};
+  static constexpr Info info{
+      "EmptyARVideoLatent",
+      1,
+      "",
+      "model/latent/autoregressive",
+      "A latent of zeros for causal Wan 2.1: 16 channels, 8 pixels a cell, 4 frames a step.",
+      HEDDLE_NODE_HOST};
+  static constexpr Input<std::int64_t> width{"width", kWidth};
+  static constexpr Input<std::int64_t> height{"height", kHeight};
+  static constexpr Input<std::int64_t> length{
+      "length", Widget{.number = 81, .min = 1, .max = 1024, .step = 4}};
+  static constexpr Input<std::int64_t> batch_size{"batch_size",
+                                                  Widget{.number = 1, .min = 1, .max = 64}};
+  static constexpr Output<Value> out{"LATENT", 0, "", "LATENT"};
+  static constexpr auto ports = heddle::ports(width, height, length, batch_size, out);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct EmptyHunyuanVideo15Latent {
   static constexpr Info info{
       "EmptyHunyuanVideo15Latent",

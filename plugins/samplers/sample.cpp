@@ -8,6 +8,7 @@
 #include <heddle/ops.hpp>
 #include <heddle/resume.hpp>
 
+#include "block_run.h"
 #include "denoiser.h"
 #include "growing_run.h"
 #include "latent.h"
@@ -210,6 +211,7 @@ Beginning beginning_of(Context& ctx, const Noise& noise, const Latent& latent, d
 
 Sampled sample(Context& ctx, const SampleJob& job) {
   if (job.sampler.growth && !job.sigmas.empty()) return sample_growing(ctx, job);
+  if (job.sampler.frames_per_block > 0 && !job.sigmas.empty()) return sample_in_blocks(ctx, job);
   const ModelSampling sampling = model_sampling(job.guide.model);
   const Value settings = model_settings(job.guide.model);
   HostMemory memory(ctx);

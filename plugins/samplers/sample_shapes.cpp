@@ -6,6 +6,7 @@
 #include <heddle/checked.hpp>
 
 #include "attention_pairs.h"
+#include "block_run.h"
 #include "boxes.h"
 #include "brownian_tree.h"
 #include "cond_weights.h"
@@ -203,6 +204,7 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
         constants[place] = kept_shapes(*made, model, items);
         continue;
       }
+      add_kept_frames(job, model, *made);
       constants[place] = windows.empty() ? *made
                                          : constants_in(*made, schedule->rule(),
                                                         windows[set.window], schedule->full());
@@ -329,7 +331,8 @@ void infer_run(Infer& question, const JobShapes& told) {
   try {
     const heddle_sampler_desc& sampler = sampler_named(job.sampler->name);
     const ModelSampling sampling = model_sampling(job.model);
-    const RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
+    RunPlan run = plan_levels(sampler, *job.sampler, *job.sigmas, sampling);
+    add_clean_look(job, run);
     const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
     const GuidePlan plan(guide_of(job), sampling, looks_twice);
     std::optional<EntryLists> entries = lists_of(job, plan);

@@ -94,6 +94,13 @@ struct JobShapes {
   Value negative_model = {};
   bool has_noise_mask = false;    // the latent
   std::vector<Shape> parts = {};  // of pictures and their sound, which `latent` packs
+  // Of a block of a video (block_run.h): frames before it; whether it is drawn, and whether the
+  // model looks at it without noise.
+  struct Block {
+    std::int64_t before = 0;
+    bool is_drawn = true, is_looked_at = false;
+  };
+  std::optional<Block> block = {};
 };
 // What is told of the latent beside its shape.
 template <class T>

@@ -46,6 +46,8 @@ struct SamplerChoice {
   double noise_factor = 1.0;
   std::vector<std::pair<std::string, double>> options = {};
   std::optional<Growth> growth = {};  // in the place of the sampler's own steps
+  std::int64_t frames_per_block =
+      0;  // likewise: of a video drawn in blocks (block_run.h); 0: whole
 };
 
 // A run as a sampler is told about it: what heddle_sampler_run points to.

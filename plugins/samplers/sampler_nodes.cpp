@@ -57,6 +57,10 @@ void SamplerLCMUpscale::execute(Context& ctx) {
       {.name = "lcm", .growth = Growth{ctx[scale_ratio], ctx[scale_steps], ctx[upscale_method]}});
 }
 
+void SamplerARVideo::execute(Context& ctx) {
+  ctx[sampler] = sampler_record({.name = "lcm", .frames_per_block = ctx[num_frame_per_block]});
+}
+
 void SamplerER_SDE::execute(Context& ctx) {
   const std::string type = ctx[solver_type];
   SamplerChoice choice{.name = "er_sde",

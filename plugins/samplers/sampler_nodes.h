@@ -255,6 +255,23 @@ struct SamplerLCMUpscale {
   static void execute(Context& ctx);
 };
 
+struct SamplerARVideo {
+  static constexpr Info info{
+      "SamplerARVideo",
+      1,
+      "Sampler AR Video",
+      "model/sampling/samplers",
+      "Draws a video block by block of its frames, each of which looks at those before it. For "
+      "causal models of Wan 2.1.",
+      HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::int64_t> num_frame_per_block{
+      "num_frame_per_block", Widget{.number = 1, .min = 1, .max = 64},
+      "Frames of the latent in a block, as the model was trained: 1, or 3."};
+  static constexpr Output<Value> sampler{"SAMPLER", 0, "", "SAMPLER"};
+  static constexpr auto ports = heddle::ports(num_frame_per_block, sampler);
+  static void execute(Context& ctx);
+};
+
 struct SamplerEulerCFGpp {
   static constexpr const char* kVersions[] = {"regular", "alternative", nullptr};
   static constexpr Info info{"SamplerEulerCFGpp",

@@ -13,6 +13,8 @@ Value sampler_record(const SamplerChoice& choice) {
                              .set("steps", value_of(choice.growth->steps))
                              .set("method", value_of(choice.growth->method))
                              .value());
+  if (choice.frames_per_block > 0)
+    record.set("frames_per_block", value_of(choice.frames_per_block));
   if (choice.options.empty()) return record.value();
   Record options;
   for (const auto& [name, value] : choice.options) options.set(name, value_of(value));
@@ -26,6 +28,7 @@ SamplerChoice sampler_choice(const Value& sampler) {
   if (const Value growth = sampler.field("growth"))
     choice.growth = Growth{growth.get<double>("scale", 1.0), growth.get<std::int64_t>("steps", -1),
                            growth.get<std::string>("method", "bislerp")};
+  choice.frames_per_block = sampler.get<std::int64_t>("frames_per_block", 0);
   const Value options = sampler.field("options");
   for (std::uint32_t i = 0; i < options.count(); ++i)
     choice.options.emplace_back(options.key(i), options.item(i).as<double>());

@@ -27,6 +27,7 @@
 #include "plugins/vae/wan22_node.h"
 #include "plugins/vae/wan_animate2_node.h"
 #include "plugins/vae/wan_animate_node.h"
+#include "plugins/vae/wan_causal_node.h"
 #include "plugins/vae/wan_fun_nodes.h"
 #include "plugins/vae/wan_humo_node.h"
 #include "plugins/vae/wan_nodes.h"
@@ -69,10 +70,10 @@ HEDDLE_PLUGIN(
     LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
     LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
     WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, HunyuanImageToVideo, WanVaceToVideo,
-    WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo,
-    WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
-    Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
-    VaeModules)
+    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo,
+    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
+    WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend,
+    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
+    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
 
 }  // namespace heddle::vae

@@ -194,6 +194,11 @@
  *                 of R tokens, and optional inputs of the same names in the place of the pictures.
  *                 reference_cache (bool): it is built so, and a run shows it reference pictures in
  *                 the first evaluation only
+ *   keeps_frames  bool, optional: it draws a video block by block of its frames. Given inputs
+ *                 "kept...", (B, P, kept_width) of P tokens of the frames before a block, of which
+ *                 there may be none, it has outputs of the same names, of the block's own tokens.
+ *                 first_frames, a tensor (1, C, n, h, w) f32 in the autoencoder's units, optional:
+ *                 with what such a video begins
  *   context_windows  record, optional: which parts of a long latent the model sees
  *                 (plugins/samplers/context_windows.h)
  *   positions     list of six floats, optional: by what the positions of image tokens are scaled,
@@ -299,7 +304,8 @@
  * SIGMAS        tensor (n) f32 in host memory, falling
  * NOISE         record: seed (int), add (bool)
  * SAMPLER       record: name, eta, noise_factor; options, optional: a record of floats, by the
- *               names that the sampler asks for (heddle_sampler_desc::options)
+ *               names that the sampler asks for (heddle_sampler_desc::options);
+ *               frames_per_block (int), optional: of a video that is drawn in blocks of frames
  * GUIDER        record: model, positive, cfg; negative, absent when cfg is 1; negative_model
  *               (MODEL), optional: that the negative is asked of; mix, optional: how a
  *               third conditioning is mixed in ("perp_neg", "dual_cfg", "dual_cfg_nested"), with
