@@ -43,6 +43,8 @@ struct HunyuanSizes {
 
   // Beside the point of super resolution lie two latents, each with a mask.
   bool is_sharpening() const { return in_channels == 3 * channels + 2; }
+  // Tokens of a picture beside those of the video.
+  bool reads_reference() const { return !is_later && in_channels == channels; }
 };
 
 HunyuanSizes read_sizes(const Checkpoint& file, const Value& config, const HunyuanNames& names) {
@@ -130,14 +132,21 @@ class HunyuanBuilder {
     if (!s_.is_later)
       first = graph_.input("first_timestep", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
     const Source vector = embed_vector(first);
+    if (s_.reads_reference())
+      reference_ = graph_.input("reference", kGivenToHunyuan | HEDDLE_INPUT_OPTIONAL);
     AttentionInputs attention = add_rope();
     if (first) attention.reference_timestep = first, attention.first = x_;
     Source txt = refine(streams_.embed_text(context_, x_, Source{})), img = embed_latent();
     if (s_.is_later) txt = join_texts(txt);
+    AttentionInputs behind = attention;  // of blocks that see where the video ends
+    if (s_.reads_reference()) {
+      behind.references = embed_reference(*first);
+      img = join_reference(img, *behind.references);
+    }
     for (int i = 0; i < d_.doubles; ++i)
       streams_.add_double(i, modules_of_double(names_, i), vector, attention, img, txt);
-    if (s_.singles > 0) img = add_singles(vector, attention, img, txt);
-    graph_.output("out", streams_.add_final(vector, img, x_, attention));
+    if (s_.singles > 0) img = add_singles(vector, behind, img, txt);
+    graph_.output("out", streams_.add_final(vector, img, x_, behind));
   }
 
  private:
@@ -186,6 +195,7 @@ class HunyuanBuilder {
     Block block = graph_.add<B>("embed.rope");
     block.link(B::x, x_).link(B::context, context_);
     if (s_.is_later) block.link(B::byt5, byt5_).link(B::vision, vision_);
+    if (reference_) block.link(B::reference, *reference_);
     block.set(B::patch, d_.kind.patch);
     block.set(B::axis_0, d_.axes[0]).set(B::axis_1, d_.axes[1]).set(B::axis_2, d_.axes[2]);
     AttentionInputs attention;
@@ -206,6 +216,26 @@ class HunyuanBuilder {
     filter.frame = 1;
     slots.fill(B::weight, {filter}, {d_.hidden, s_.in_channels, 1, d_.kind.patch, d_.kind.patch});
     slots.fill(B::bias, top_("img_in.proj")("bias"), {d_.hidden});
+    return block[B::out];
+  }
+
+  // By the video's own first layer.
+  Source embed_reference(const Source& first) {
+    using B = HunyuanReferenceIn;
+    Block block = graph_.add<B>("embed.reference");
+    block.link(B::reference, *reference_).link(B::first_timestep, first);
+    block.set(B::patch, d_.kind.patch);
+    blocks::Slots slots(file_, block, "embed.reference");
+    Part filter = top_("img_in.proj")("weight").front();
+    filter.frame = 1;
+    slots.fill(B::weight, {filter}, {d_.hidden, s_.in_channels, 1, d_.kind.patch, d_.kind.patch});
+    slots.fill(B::bias, top_("img_in.proj")("bias"), {d_.hidden});
+    return block[B::out];
+  }
+  Source join_reference(const Source& img, const Source& reference) {
+    using B = HunyuanReferenceJoin;
+    Block block = graph_.add<B>("embed.reference_join");
+    block.link(B::img, img).link(B::reference, reference);
     return block[B::out];
   }
 
@@ -299,6 +329,7 @@ class HunyuanBuilder {
   const FindModule top_;
   const DualStreams streams_;
   Source x_, timestep_, context_, byt5_, vision_;
+  std::optional<Source> reference_;
 };
 
 // Factors of the latents of the published autoencoders: ComfyUI's constants, which are their
@@ -327,6 +358,10 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
     graph.setting("concat_channels", s.in_channels - s.channels);
     graph.setting("concat_masks", std::int64_t{1});
     graph.setting("concat_mask_last", true);
+  }
+  if (s.reads_reference()) {
+    graph.setting("reference_frame", true);
+    graph.setting("reference_video", true);
   }
   if (s.is_later) {
     graph.setting("vision_width", s.vision);

@@ -17,11 +17,15 @@
 //          guidance  (1|B)             loop-invariant  only of 1.0, f32, optional, 6 when absent
 //          first_timestep (1)          loop-invariant  only of 1.0, f32, optional: the level of the
 //                                                      first frame, which is given
+//          reference (1|B, C, F', H', W')  loop-invariant  only of 1.0 without concat, optional: a
+//                                                      latent, in the model's units, whose tokens
+//                                                      the video looks at; not with first_timestep
 // Output   out       (B, C, F, H, W)   velocity (noise - video), in the latent's element type
 //
 // Blocks   embed.vector, embed.text_vector, embed.rope, embed.text, embed.latent,
 //          refiner.<i>.modulation, refiner.<i>.block, double.<i>.modulation, double.<i>.block,
-//          final.modulation, final.block; of 1.5 embed.glyphs, embed.vision, embed.join; of 1.0
+//          final.modulation, final.block; of models with a reference embed.reference,
+//          embed.reference_join; of 1.5 embed.glyphs, embed.vision, embed.join; of 1.0
 //          join, single.<i>.modulation, single.<i>.block
 //
 // Every dimension is read off the tensors; the config may give the rotary axes. Settings: see

@@ -6,6 +6,7 @@
 #include <heddle/ops.hpp>
 
 #include "embed_number.h"
+#include "even_sides.h"
 #include "joint_attention.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
@@ -149,6 +150,45 @@ void HunyuanJoin::execute(Context& ctx) {
   ctx[out] = all;
 }
 
+void HunyuanReferenceIn::execute(Context& ctx) {
+  const Tensor filter = ctx[weight];
+  if (!ctx.has(reference)) {
+    ctx[out] = ctx.make({1, 0, filter.size(0)}, HEDDLE_F32);
+    return;
+  }
+  if (ctx.has(first_timestep))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "a conditioning has a reference picture ('custom' of HunyuanImageToVideo) and a "
+                "first frame that is given ('v2 (replace)'). Leave out one of the two nodes.");
+  const Tensor given = ctx[reference];
+  const std::int64_t items = given.size(0), channels = given.size(1), frames = given.size(2),
+                     side = ctx[patch];
+  const Tensor even = even_sides(
+      ctx, given.reshape({items, channels * frames, given.size(3), given.size(4)}), side);
+  const std::int64_t height = even.size(2), width = even.size(3);
+  const Tensor pictures = ctx.make({items * frames, height, width, channels});
+  ops::copy_into(ctx,
+                 even.reshape({items, channels, frames, height, width}).permute({0, 2, 3, 4, 1}),
+                 pictures.reshape({items, frames, height, width, channels}));
+  const auto step = checked_cast<std::int32_t>(side, "patch");
+  const Tensor made = blocks::wide_conv2d(ctx, pictures, filter, ctx[bias],
+                                          heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
+  ctx[out] = made.reshape({items, frames * made.size(1) * made.size(2), made.size(3)});
+}
+
+void HunyuanReferenceJoin::execute(Context& ctx) {
+  const Tensor video = ctx[img], shown = ctx[reference];
+  const std::int64_t length = video.size(1), all = length + shown.size(1);
+  const Tensor made = ctx.make({video.size(0), all, video.size(2)}, HEDDLE_F32);
+  ops::copy_into(ctx, video, tokens(made, {0, length}));
+  for (std::int64_t item = 0; all > length && item < video.size(0); ++item) {
+    const std::int64_t row = shown.size(0) == 1 ? 0 : item;
+    ops::copy_into(ctx, shown.slice(0, row, row + 1),
+                   tokens(made.slice(0, item, item + 1), {length, all}));
+  }
+  ctx[out] = made;
+}
+
 void HunyuanRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
   const std::int64_t side = ctx[patch], frames = frame_count(latent),
@@ -157,11 +197,24 @@ void HunyuanRope::execute(Context& ctx) {
   std::int64_t beside = ctx[context].size(1);
   if (ctx.has(byt5)) beside += ctx[byt5].size(1);
   if (ctx.has(vision)) beside += ctx[vision].size(1);
-  const std::int64_t all = beside + frames * rows * columns;
+  const std::int64_t own = beside + frames * rows * columns;
+  std::int64_t shown = 0, shown_rows = 0, shown_columns = 0;
+  if (ctx.has(reference)) {
+    const Tensor latent_shown = ctx[reference];
+    shown = frame_count(latent_shown);
+    shown_rows = tokens_along(height_of(latent_shown), side);
+    shown_columns = tokens_along(width_of(latent_shown), side);
+  }
+  const std::int64_t cell = shown_rows * shown_columns, all = own + shown * cell;
   const Tensor ids = ctx.make({all, 3}, HEDDLE_F32);
   if (beside > 0) ops::fill(ctx, ids.slice(0, 0, beside), 0);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}},
-                     ids.slice(0, beside, all));
+                     ids.slice(0, beside, own));
+  // All of its frames lie at one place.
+  for (std::int64_t f = 0; f < shown; ++f)
+    ops::grid_ids_into(
+        ctx, heddle_grid_ids_attrs{{1, shown_rows, shown_columns}, {-1, 0, double(columns)}},
+        ids.slice(0, own + f * cell, own + (f + 1) * cell));
   const heddle_rope_table_attrs attrs{3,
                                       0,
                                       {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),

@@ -142,8 +142,36 @@ struct HunyuanJoin {
   static void execute(Context& ctx);
 };
 
+// reference (1|B, C, F', H', W'), a latent -> tokens (1|B, R, D) f32, as those of the video; none
+// where it is absent. Throws where the level of a first frame is told, too.
+struct HunyuanReferenceIn {
+  static constexpr Info info{"hunyuan.reference_in", 1,  "HunyuanVideo reference picture",
+                             "blocks/hunyuan",       "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> reference{"reference", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> first_timestep{"first_timestep",
+                                                HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_SHAPE};
+  static constexpr Input<std::int64_t> patch{"patch", Widget{.number = kPatch}};
+  static constexpr Weight weight{"weight", HEDDLE_USE_CONV2D};
+  static constexpr Weight bias{"bias"};
+  static constexpr Output<Tensor> out{"tokens"};
+  static constexpr auto ports = heddle::ports(reference, first_timestep, patch, weight, bias, out);
+  static void execute(Context& ctx);
+};
+
+// img (B, L, D) with reference (1|B, R, D) behind it -> (B, L + R, D) f32.
+struct HunyuanReferenceJoin {
+  static constexpr Info info{"hunyuan.reference_join", 1,  "HunyuanVideo video and reference",
+                             "blocks/hunyuan",         "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> img{"img"};
+  static constexpr Input<Tensor> reference{"reference"};
+  static constexpr Output<Tensor> out{"img"};
+  static constexpr auto ports = heddle::ports(img, reference, out);
+  static void execute(Context& ctx);
+};
+
 // The rotary table of the joint sequence: what goes with the video at (0, 0, 0), then its tokens at
-// (frame, row, column). cos, sin: (L, d/2) f32. It reads shapes only.
+// (frame, row, column), then those of a reference picture at (-1, row, column + columns of the
+// video). cos, sin: (L, d/2) f32. It reads shapes only.
 struct HunyuanRope {
   static constexpr Info info{"hunyuan.rope",   1,  "HunyuanVideo rotary table",
                              "blocks/hunyuan", "", HEDDLE_NODE_BLOCK};
@@ -151,6 +179,7 @@ struct HunyuanRope {
   static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> byt5{"byt5", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> vision{"vision", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> reference{"reference", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> patch{"patch", Widget{.number = 1}};
   static constexpr Input<std::int64_t> axis_0{"axis_0", Widget{.number = 16}};
   static constexpr Input<std::int64_t> axis_1{"axis_1", Widget{.number = 56}};
@@ -158,8 +187,8 @@ struct HunyuanRope {
   static constexpr Input<double> theta{"theta", Widget{.number = 256}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
-  static constexpr auto ports =
-      heddle::ports(x, context, byt5, vision, patch, axis_0, axis_1, axis_2, theta, cos, sin);
+  static constexpr auto ports = heddle::ports(x, context, byt5, vision, reference, patch, axis_0,
+                                              axis_1, axis_2, theta, cos, sin);
   static void execute(Context& ctx);
 };
 

@@ -82,7 +82,7 @@ HEDDLE_PLUGIN(
     Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
     MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin,
     MinimaxRope, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector,
-    HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanRope, Modules,
-    BenchShapes)
+    HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn,
+    HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -54,6 +54,11 @@ std::int64_t rows_for(std::int64_t rows, const ConcatPlace& place) {
   return rows > 1 ? place.items : 1;
 }
 
+// Of a reference of so many frames, those that a model reads.
+std::int64_t frames_shown(const Value& settings, std::int64_t frames) {
+  return settings.get<bool>("reference_video", false) ? frames : 1;
+}
+
 }  // namespace
 
 Tensor camera_of(Context& ctx, const Value& entry, const Value& settings,
@@ -93,8 +98,9 @@ std::optional<Shape> camera_shape(const blocks::EntryShapes& entry, const Value&
                size[1], size[2]};
 }
 
-Tensor reference_frame_of(Context& ctx, const Value& entry, const LatentFormat& format,
+Tensor reference_frame_of(Context& ctx, const Value& entry, const Value& settings,
                           const ConcatPlace& place) {
+  const LatentFormat format = latent_format(settings);
   check_video(place, "a reference picture");
   const Value list = entry.field("reference_latents");
   const Value record = list.item(list.count() - 1);
@@ -115,12 +121,13 @@ Tensor reference_frame_of(Context& ctx, const Value& entry, const LatentFormat& 
                     ", as the latent that is drawn. Take both from one node.");
   const std::int64_t rows = rows_for(latent.size(0), place);
   const Shape begin = begin_in_grid(place), size = size_in_grid(place);
-  const Tensor made = ctx.make({rows, format.channels, 1, size[1], size[2]}, HEDDLE_F32);
+  const std::int64_t frames = frames_shown(settings, latent.size(2));
+  const Tensor made = ctx.make({rows, format.channels, frames, size[1], size[2]}, HEDDLE_F32);
   const bool is_scaled = record.get<bool>("scaled", false);
   for (std::int64_t row = 0; row < rows; ++row) {
     const std::int64_t from = spread_row(row, rows, latent.size(0));
     const Tensor one = latent.slice(0, from, from + 1)
-                           .slice(2, 0, 1)
+                           .slice(2, 0, frames)
                            .slice(3, begin[1], begin[1] + size[1])
                            .slice(4, begin[2], begin[2] + size[2]),
                  to = made.slice(0, row, row + 1);
@@ -137,8 +144,8 @@ std::optional<Shape> reference_frame_shape(const blocks::EntryShapes& entry, con
   const Shape latent = blocks::shape_of(entry.references.back());
   if (place.grid.size() != 3 || latent.size() < 4) return {};
   const Shape size = size_in_grid(place);
-  return Shape{rows_for(latent[0], place), settings.get<std::int64_t>("latent_channels", 0), 1,
-               size[1], size[2]};
+  return Shape{rows_for(latent[0], place), settings.get<std::int64_t>("latent_channels", 0),
+               latent.size() > 4 ? frames_shown(settings, latent[2]) : 1, size[1], size[2]};
 }
 
 }  // namespace heddle::samplers

@@ -19,9 +19,10 @@ std::optional<Shape> camera_shape(const blocks::EntryShapes& entry, const Value&
                                   const ConcatPlace& place);
 
 // Of models whose settings say reference_frame: the last of the entry's reference_latents, of a
-// video its first frame: (1 or items, channels, 1, height, width) f32, on the device of the call.
-// Throws where it has other channels, or another size than the point.
-Tensor reference_frame_of(Context& ctx, const Value& entry, const LatentFormat& format,
+// video its first frame, or all where they say reference_video: (1 or items, channels, frames,
+// height, width) f32, on the device of the call. Throws where it has other channels, or another
+// size than the point.
+Tensor reference_frame_of(Context& ctx, const Value& entry, const Value& settings,
                           const ConcatPlace& place);
 std::optional<Shape> reference_frame_shape(const blocks::EntryShapes& entry, const Value& settings,
                                            const ConcatPlace& place);

@@ -67,7 +67,7 @@ Tensor video_input_of(Context& ctx, InputKind kind, const Value& entry, const Va
     case InputKind::kFollowed:
       return followed_of(ctx, entry, format, place);
     default:
-      return reference_frame_of(ctx, entry, format, place);
+      return reference_frame_of(ctx, entry, settings, place);
   }
 }
 

@@ -49,13 +49,8 @@ Tensor raw_sharpened(Context& ctx, const Value& latent, const Tensor& samples) {
 }
 
 // How HunyuanVideo 1.0 is shown a first frame.
-bool is_replaced(const std::string& kind) {
-  if (kind == "custom")
-    throw Error(HEDDLE_UNSUPPORTED,
-                "guidance_type 'custom' shows the model a picture as tokens before the video's, "
-                "which is not supported. Choose 'v1 (concat)' or 'v2 (replace)', by the model.");
-  return kind == "v2 (replace)";
-}
+bool is_replaced(const std::string& kind) { return kind == "v2 (replace)"; }
+bool is_beside(const std::string& kind) { return kind == "custom"; }
 
 // Brings a latent of given frames into all items of an empty one, in host memory.
 void put_begin(Context& ctx, const Tensor& begin, const VideoGrid& grid, const Tensor& latent) {
@@ -76,7 +71,7 @@ void HunyuanImageToVideo::execute(Context& ctx) {
   using Node = HunyuanImageToVideo;
   const WanJob job = wan_job<Node>(ctx);
   const VideoGrid& grid = job.grid;
-  const bool replaces = is_replaced(ctx[guidance_type]);
+  const bool replaces = is_replaced(ctx[guidance_type]), shows = is_beside(ctx[guidance_type]);
   GivenFields fields;
   Value made = empty_video(ctx, grid.shape(ctx[batch_size]));
   if (ctx.has(start_image)) {
@@ -84,7 +79,9 @@ void HunyuanImageToVideo::execute(Context& ctx) {
         encoded_begin(ctx, ctx[vae], job, ctx[start_image], "start_image", ctx[length]);
     const Value mask = mask_of_frames(
         ctx, grid, 1, [&](std::int64_t t, std::int64_t) { return t < begin.size(2); });
-    if (replaces) {
+    if (shows) {
+      fields.appended = {{"reference_latents", Record().set("samples", value_of(begin)).value()}};
+    } else if (replaces) {
       const Tensor samples = ctx.make_host(grid.shape(ctx[batch_size]), HEDDLE_F32);
       put_begin(ctx, begin, grid, samples);
       made = Record().set("samples", value_of(samples)).set("noise_mask", mask).value();
@@ -105,7 +102,7 @@ void HunyuanImageToVideo::infer(Infer& question) {
   const auto kind = question[guidance_type];
   const auto items = question[batch_size];
   if (!job || !kind || !items) return;
-  const bool replaces = is_replaced(*kind);
+  const bool replaces = is_replaced(*kind), shows = is_beside(*kind);
   Shape mask = job->grid.shape(1);
   mask[1] = 1;
   std::vector<blocks::EntryShapes> entries = blocks::entry_shapes(question, positive);
@@ -113,7 +110,13 @@ void HunyuanImageToVideo::infer(Infer& question) {
   const bool is_begun = pictures && pictures->size() == 4;
   if (is_begun) {
     tell_encoded_begin(question, *question[vae], *pictures, *job, *question[length]);
+    Shape begin = job->grid.shape(1);
+    begin[2] = latent_frames_of(std::min((*pictures)[0], *question[length]));
     for (blocks::EntryShapes& entry : entries) {
+      if (shows) {
+        entry.references.push_back(tensor_info(HEDDLE_F32, begin));
+        continue;
+      }
       if (replaces) {
         entry.scope =
             Record(entry.scope).set("guiding_frame_index", value_of(std::int64_t{0})).value();
