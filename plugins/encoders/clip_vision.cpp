@@ -16,6 +16,8 @@ namespace {
 
 constexpr std::int64_t kClipTowerHeads = 16, kClipTowerColours = 3;
 constexpr int kOpenAiTowerDepth = 24;  // layers
+// LLaVA's files have its projector beside the tower.
+constexpr const char* kLlavaFirst = "multi_modal_projector.linear_1.weight";
 
 struct ClipTowerSizes {
   std::int64_t width, patch, positions, heads, mlp;
@@ -61,7 +63,10 @@ class ClipTowerBuilder {
   void run() {
     Source hidden = embed();
     for (int i = 0; i < d_.depth; ++i) {
-      if (i + 1 == d_.depth) graph_.output("penultimate", hidden);
+      if (i + 1 == d_.depth) {
+        graph_.output("penultimate", hidden);
+        if (file_.has(kLlavaFirst)) add_tokens(hidden);
+      }
       hidden = layer(i, hidden);
     }
     graph_.output("last_hidden", hidden);
@@ -151,6 +156,23 @@ class ClipTowerBuilder {
     graph_.setting("projected_width", out);
   }
 
+  void add_tokens(const Source& hidden) {
+    using B = ClipVisionTokens;
+    Block block = graph_.add<B>("tokens");
+    block.link(B::hidden, hidden);
+    blocks::Slots slots(file_, block, "tokens");
+    const std::int64_t out = file_.size(kLlavaFirst, 0);
+    const auto fill = [&](const Weight& weight, const Weight& bias, const char* module,
+                          std::int64_t in) {
+      slots.fill(weight, std::string(module) + ".weight", {out, in});
+      slots.fill(bias, std::string(module) + ".bias", {out});
+    };
+    fill(B::in, B::in_bias, "multi_modal_projector.linear_1", d_.width);
+    fill(B::last, B::last_bias, "multi_modal_projector.linear_2", out);
+    graph_.output("mm_projected", block[B::out]);
+    graph_.setting("mm_width", out);
+  }
+
   const Checkpoint& file_;
   const ClipNames& names_;
   const ClipTowerSizes& d_;
@@ -188,6 +210,13 @@ void ClipVisionPool::execute(Context& ctx) {
   const Tensor normed = ctx.make(first.shape(), HEDDLE_F32);
   ops::layer_norm_into(ctx, first, ctx[norm], ctx[norm_bias], ctx[eps], normed);
   ctx[out] = normed.reshape({x.size(0), x.size(2)});
+}
+
+void ClipVisionTokens::execute(Context& ctx) {
+  const Tensor x = ctx[hidden];
+  const Tensor patches = ops::cast(ctx, x.slice(1, 1, x.size(1)), ctx.compute());
+  const Tensor raised = ops::linear(ctx, patches, ctx[in], ctx[in_bias], HEDDLE_ACT_GELU);
+  ctx[out] = blocks::wide_linear(ctx, raised, ctx[last], ctx[last_bias]);
 }
 
 int ClipVision::match(const Checkpoint& file, const Value&) {

@@ -5,6 +5,8 @@
 // Outputs  last_hidden  (B, S, D) f32  behind the last layer: a class token, then the patches
 //          penultimate  (B, S, D) f32  behind the layer before it
 //          projected    (B, P) f32     the class token, normed and projected, when the file has it
+//          mm_projected (B, S - 1, W) f32  of LLaVA's files, with its projector: the patches of
+//                       penultimate as a language model of width W reads them
 //
 // Source of the architecture: Radford et al. 2021 and transformers' CLIPVisionModel: a class token
 // before patches without a bias, a norm before the layers, which are those of CLIP's text encoder
@@ -46,6 +48,21 @@ struct ClipVisionPool {
   static constexpr Weight norm_bias{"norm.bias"};
   static constexpr Output<Tensor> out{"pooled"};
   static constexpr auto ports = heddle::ports(hidden, eps, norm, norm_bias, out);
+  static void execute(Context& ctx);
+};
+
+// hidden (B, 1 + n, D) -> tokens (B, n, W) f32: its patches through two layers with GELU between
+// them. Source: transformers' LlavaMultiModalProjector.
+struct ClipVisionTokens {
+  static constexpr Info info{"clip_vision.tokens", 1,  "CLIP patches for a language model",
+                             "blocks/clip",        "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Weight in{"in.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight in_bias{"in.bias"};
+  static constexpr Weight last{"out.weight", HEDDLE_USE_LINEAR};
+  static constexpr Weight last_bias{"out.bias"};
+  static constexpr Output<Tensor> out{"tokens"};
+  static constexpr auto ports = heddle::ports(hidden, in, in_bias, last, last_bias, out);
   static void execute(Context& ctx);
 };
 

@@ -154,6 +154,7 @@ Encoded encode(Context& ctx, const Asked& asked, const Prompt& prompt) {
   for (const RowBatch& batch : batches_of(windows, !use.cross_attn)) {
     Record inputs = inputs_of(ctx, encoder, windows, batch);
     if (!windows.pictures.empty()) show_pictures(ctx, encoder, prompt, windows, inputs);
+    if (windows.shown) show_states(ctx, encoder, prompt.shown, windows, inputs);
     const Value outputs = call_model(ctx, encoder.model(), inputs.value());
     if (batch.begin == 0 && outputs.has("pooled")) result.pooled = pooled_of(ctx, use, outputs);
     if (!use.cross_attn) break;

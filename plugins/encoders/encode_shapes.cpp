@@ -52,6 +52,8 @@ void tell_entry(Told& told, const std::vector<EncoderUse>& uses, const Prompt& p
       if (has_eos) inputs.constants.push_back({"eos", HEDDLE_I32, {batch.rows()}});
       for (const Infer::Named& input : picture_shapes(use.encoder, windows))
         inputs.constants.push_back(input);
+      for (const Infer::Named& input : state_shapes(use.encoder, windows))
+        inputs.constants.push_back(input);
       told.calls.push_back({model, std::move(inputs)});
     }
     const Value projection = use.encoder.projection();

@@ -38,8 +38,12 @@ constexpr LanguageKind kMistral{.name = "mistral3",
                                 .theta = 1e9,
                                 .eps = 1e-5,
                                 .may_be_cut = true};
-constexpr LanguageKind kLlama3{
-    .name = "llama3", .types = {"llama", "llava"}, .head = 128, .theta = 5e5, .eps = 1e-5};
+constexpr LanguageKind kLlama3{.name = "llama3",
+                               .types = {"llama", "llava"},
+                               .head = 128,
+                               .theta = 5e5,
+                               .eps = 1e-5,
+                               .takes_states = true};
 constexpr LanguageKind kGemma2{
     .name = "gemma2",
     .types = {"gemma2", "gemma2"},

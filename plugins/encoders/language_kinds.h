@@ -39,7 +39,10 @@ struct LanguageKind {
   double logit_cap = 0;        // of the scores of the next token, as `cap`
   double turned_share = 1;     // of a head, its first elements: those that positions turn
   bool gates_results = false;  // behind a head's query stand gates of what it sees
-  bool may_be_cut = false;     // files may end at the layers that are read, without the final norm
+  // What stands in the place of tokens may be given (the inputs "pictures" and "is_text"), though
+  // it has no vision tower of its own.
+  bool takes_states = false;
+  bool may_be_cut = false;  // files may end at the layers that are read, without the final norm
 };
 
 // Of this file, by the config's model_type, else by the modules that it has. Throws

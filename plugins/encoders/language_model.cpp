@@ -100,7 +100,7 @@ class LanguageBuilder {
     using B = LanguageEmbed;
     Block block = graph_.add<B>("embed");
     block.link(B::ids, ids);
-    if (sees_pictures())
+    if (sees_pictures() || kind_.takes_states)
       block.link(B::pictures, optional_input("pictures"))
           .link(B::is_text, optional_input("is_text"));
     block.set(B::scale, kind_.scales_embedding ? std::sqrt(double(s_.width)) : 1.0);

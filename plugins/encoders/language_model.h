@@ -7,11 +7,12 @@
 //                                     config: ids from n on are padding, which nobody sees; read
 //                                     by its shape alone. "padding_at", where the config has
 //                                     it, is the position of all of them
-//          pictures     (1, S, D)     optional, of kinds that see them: what the vision tower
-//                                     makes of pictures (vision_model.h, deep_vision_model.h), in
-//                                     the rows where they stand; elsewhere 0
+//          pictures     (1, S, D)     optional, of kinds that see them and of Llama 3: what a
+//                                     vision tower makes of pictures (vision_model.h,
+//                                     deep_vision_model.h, clip_vision.h), in the rows where they
+//                                     stand; elsewhere 0
 //          is_text      (1, S, 1)     with it: 1 where the id counts, 0 where a picture stands
-//          positions    (S, 3)        with it: time, row and column of each token
+//          positions    (S, 3)        with it, not of Llama 3: time, row and column of each token
 //          deep         (n, S, D)     with it, of Qwen3-VL: what is added behind each of the first
 //                                     n layers, in these rows; elsewhere 0
 // Output   last_hidden  (B, S, n D)   f32

@@ -11,6 +11,7 @@
 #include "gemma4_blocks.h"
 #include "generate_nodes.h"
 #include "gligen_nodes.h"
+#include "hunyuan_nodes.h"
 #include "ip_adapter.h"
 #include "ip_adapter_embed_nodes.h"
 #include "ip_adapter_nodes.h"
@@ -38,10 +39,10 @@
 namespace heddle::encoders {
 
 HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFinish, ClipProject,
-              ClipVision, ClipVisionEmbed, ClipVisionPool, PhotoMaker, PhotoMakerFuse,
-              PhotoMakerEncode, IpAdapter, IpAdapterTokens, IpAdapterMlp, IpAdapterEnter,
-              IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer, T5Finish,
-              LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
+              ClipVision, ClipVisionEmbed, ClipVisionPool, ClipVisionTokens, PhotoMaker,
+              PhotoMakerFuse, PhotoMakerEncode, IpAdapter, IpAdapterTokens, IpAdapterMlp,
+              IpAdapterEnter, IpAdapterLayer, IpAdapterFinish, T5, T5Embed, T5Bias, T5Layer,
+              T5Finish, LanguageModel, LanguageEmbed, LanguageRope, LanguageLayer, LanguageFinish,
               LanguageDeltaLayer, LanguageKeptDeltaLayer, LanguageJoin, LanguageKeptLayer,
               LanguageLogits, Gemma4Told, Gemma4Layer, Gemma4KeptLayer, Gemma4SharingLayer,
               TextProjection, ProjectionRows, ProjectionMatrix, SiglipVision, SiglipEmbed,
@@ -51,9 +52,10 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               SoundLayer, SoundFinish, AudioEncoderEncode, CLIPTextEncode, CLIPTextEncodeFlux,
               CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
               CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
-              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus, TextEncodeQwenImage21,
-              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate,
-              TextGenerateLTX2Prompt, CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
+              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
+              TextEncodeHunyuanVideo_ImageToVideo, TextEncodeQwenImage21, MiniMaxH3ImageToVideo,
+              MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt,
+              CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
               StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
               IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
               IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,

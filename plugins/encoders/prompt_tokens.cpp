@@ -243,7 +243,9 @@ Windows TextEncoder::windows(const Prompt& given, const Context* ctx) const {
   const bool reads_quoted = record_.get<bool>("reads_quoted", false);
   const std::string own = reads_quoted ? glyph_text(given.of(name_)) : given.of(name_);
   if (reads_quoted && own.empty()) return {};
-  const std::string prompt = in_template(own, given);
+  const bool shows = given.shown.is_there() && !is_clip_;
+  const std::string prompt = given.shown.is_there() && is_clip_ ? own : in_template(own, given);
+  if (shows) return windows_with_states(*this, prompt, given.shown);
   const bool is_left_out = given.leaves_out_empty && prompt.empty();
   const bool is_masked = record_.get<bool>("masks_padding", false);
   const auto least_length = record_.get<std::int64_t>("least_length", 0);

@@ -12,6 +12,7 @@
 
 #include "embeddings.h"
 #include "plugins/blocks/resample.h"
+#include "shown_states.h"
 #include "windows.h"
 
 namespace heddle::encoders {
@@ -28,6 +29,7 @@ struct Prompt {
   std::string text;
   std::map<std::string, std::string> by_encoder;
   std::vector<PromptPicture> pictures = {};
+  ShownStates shown = {};  // by the language model, in `text_template`
   // Before the text, each read by itself: no token is of two of them.
   std::vector<std::string> labels = {};
   std::string text_template = {};  // empty: the encoder's own, for texts or for pictures

@@ -51,10 +51,12 @@ struct TowerOutput {
 };
 constexpr TowerOutput kTowerOutputs[] = {{"last_hidden", "last_hidden", false},
                                          {"penultimate", "penultimate"},
-                                         {"projected", "image_embeds"}};
+                                         {"projected", "image_embeds"},
+                                         {"mm_projected", "mm_projected"}};
 
 bool is_made(const TowerOutput& seen, const Value& settings) {
   if (!seen.is_of_clip) return true;
+  if (std::string_view(seen.output) == "mm_projected") return settings.has("mm_width");
   return std::string_view(seen.output) == "projected" ? settings.has("projected_width")
                                                       : settings.get<bool>("sees_layers", false);
 }
@@ -116,9 +118,14 @@ std::vector<std::pair<std::string, Shape>> tell_tower(Infer& question, const Val
   for (const TowerOutput& seen : kTowerOutputs) {
     if (!is_made(seen, settings)) continue;
     const bool is_row = std::string_view(seen.output) == "projected";
-    made.emplace_back(seen.field,
-                      is_row ? Shape{items, settings.get<std::int64_t>("projected_width", 0)}
-                             : Shape{items, tokens, width});
+    const bool is_patches = std::string_view(seen.output) == "mm_projected";
+    if (is_patches)
+      made.emplace_back(seen.field,
+                        Shape{items, tokens - 1, settings.get<std::int64_t>("mm_width", 0)});
+    else
+      made.emplace_back(seen.field,
+                        is_row ? Shape{items, settings.get<std::int64_t>("projected_width", 0)}
+                               : Shape{items, tokens, width});
   }
   return made;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -50,6 +51,9 @@ struct Windows {
   // zeros complete the states to so many tokens.
   std::int64_t completed = 0;
   std::vector<PictureTokens> pictures = {};  // in the only row, in order
+  // A picture of given states (shown_states.h), and the stretches that are in the result then.
+  std::optional<PictureTokens> shown = {};
+  std::vector<std::pair<std::int64_t, std::int64_t>> parts = {};
   bool drops_pictures = false;  // the states of pictures are left out of the result, too
   bool tells_pictures = false;  // the result says where they stand
   // Those that the prompt names, whose vectors some ids of `rows` stand for; nullptr: it names
@@ -63,15 +67,16 @@ struct Windows {
   std::int64_t length() const { return std::int64_t(rows.front().ids.size()); }
   // The stretches of each row, [begin, end), whose states are in the result.
   std::vector<std::pair<std::int64_t, std::int64_t>> kept_parts() const {
-    std::vector<std::pair<std::int64_t, std::int64_t>> parts;
+    if (shown) return parts;
+    std::vector<std::pair<std::int64_t, std::int64_t>> made;
     std::int64_t begin = dropped;
     for (const PictureTokens& at : pictures) {
       if (!drops_pictures) break;
-      if (at.begin > begin) parts.emplace_back(begin, at.begin);
+      if (at.begin > begin) made.emplace_back(begin, at.begin);
       begin = std::max(begin, at.end());
     }
-    if (length() > begin) parts.emplace_back(begin, length());
-    return parts;
+    if (length() > begin) made.emplace_back(begin, length());
+    return made;
   }
   std::int64_t kept() const {
     std::int64_t count = 0;

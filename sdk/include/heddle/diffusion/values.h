@@ -268,7 +268,7 @@
  *   missing       text, optional: why there are no encoders; what a node says that would encode
  * CLIP_VISION   record: model (MODEL): pictures (B, size, size, 3) -> "last_hidden", and where
  *               its settings have sees_layers (bool) "penultimate", projected_width (int)
- *               "projected"
+ *               "projected", mm_width (int) "mm_projected"
  * IPADAPTER     record: model (MODEL): "seen" (B, D) or (B, S, D) -> "tokens" (B, T, C); its
  *               settings in plugins/encoders/ip_adapter.h. clip_vision (CLIP_VISION), optional
  * PHOTOMAKER    record: model (MODEL): "picture" (1, size, size, 3), "row" (1, width) of a text's
@@ -276,7 +276,9 @@
  * EMBEDS        tensor (n, D) or (n, S, D) f32: "seen" of n pictures
  * STYLE_MODEL   record: model (MODEL): "hidden" -> "tokens", to stand behind those of a text
  * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32; penultimate, another,
- *               and image_embeds, tensor (B, projected_width) f32, of towers that make these
+ *               and image_embeds, tensor (B, projected_width) f32, of towers that make these;
+ *               mm_projected, tensor (B, tokens - 1, mm_width) f32, of towers of LLaVA: what a
+ *               language model sees
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
  *               3: 4 of pictures with alpha; decoder_chunks, encoder_chunks, records, optional: of
