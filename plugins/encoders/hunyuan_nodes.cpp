@@ -23,7 +23,7 @@ constexpr const char* kShownTemplate =
     "<|end_header_id|>\n\n";
 
 // Throws where the CLIP is of another model.
-void check_type(const Value& clip) {
+void check_clip_type(const Value& clip) {
   const std::string type = clip.get<std::string>("type", "");
   if (type != "hunyuan_video")
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -47,7 +47,7 @@ Prompt shown_prompt(const std::string& text, std::int64_t each, const Shape& sta
 
 void Shown::execute(Context& ctx) {
   const Value texts = ctx[clip], seen = ctx[clip_vision_output];
-  check_type(texts);
+  check_clip_type(texts);
   if (!seen.field(kSeenTokens).is(HEDDLE_KIND_TENSOR))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "clip_vision_output: the vision tower makes no tokens for Llama 3. Load "
@@ -64,7 +64,7 @@ void Shown::infer(Infer& question) {
   const auto each = question[image_interleave];
   const auto states = question.shape(clip_vision_output, kSeenTokens);
   if (!texts || !text || !each || !states) return;
-  check_type(*texts);
+  check_clip_type(*texts);
   infer_prompt(question, *texts, shown_prompt(*text, *each, *states), conditioning);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/resume.hpp>
 
@@ -20,14 +21,14 @@
 namespace heddle::samplers {
 namespace {
 
-constexpr int kFrames = 2;                     // the axis
+constexpr int kBlockAxis = 2;                  // the axis
 constexpr std::uint64_t kSeedsOfBlock = 1000;  // ComfyUI's: of the noise between two steps
 
 // The evaluation in which the model looks at frames without noise.
 Evaluation clean_evaluation() { return {.sigma = 0.0, .next = {}, .start = {}}; }
 
 Shape block_shape(Shape latent, const FrameBlock& block) {
-  latent[kFrames] = block.count;
+  latent[kBlockAxis] = block.count;
   return latent;
 }
 
@@ -49,8 +50,8 @@ Tensor first_frames(Context& ctx, const Value& settings, const Shape& latent) {
   const Tensor given = told.as<Tensor>();
   Shape like = latent;
   like[0] = 1;
-  if (given.rank() == like.size()) like[kFrames] = given.size(kFrames);
-  if (given.shape() != like || like[kFrames] > latent[kFrames])
+  if (given.rank() == like.size()) like[kBlockAxis] = given.size(kBlockAxis);
+  if (given.shape() != like || like[kBlockAxis] > latent[kBlockAxis])
     refuse_blocks("the model's first frames are of " + shape_text(given.shape()) +
                   ", and the latent of " + shape_text(latent) +
                   ". Take model and latent from one ARVideoI2V.");
@@ -78,7 +79,7 @@ class InBlocks {
 
   Tensor follow(const Tensor& given, std::int64_t each) {
     const std::vector<FrameBlock> blocks =
-        frame_blocks(x_.size(kFrames), given ? given.size(kFrames) : 0, each);
+        frame_blocks(x_.size(kBlockAxis), given ? given.size(kBlockAxis) : 0, each);
     count_ = std::size_t(std::ranges::count(blocks, false, &FrameBlock::is_given));
     at_.result = ctx_.make(x_.shape(), HEDDLE_F32);
     ops::copy_into(ctx_, x_, at_.result);
@@ -92,7 +93,7 @@ class InBlocks {
       const FrameBlock& block = blocks[at_.block];
       const bool is_last = at_.block + 1 == blocks.size();
       const Shape shape = block_shape(x_.shape(), block);
-      const Tensor part = at_.result.slice(kFrames, block.begin, block.begin + block.count);
+      const Tensor part = at_.result.slice(kBlockAxis, block.begin, block.begin + block.count);
       {
         Denoiser denoiser(ctx_, guide_, sampling_, shape, run_.levels, false);
         denoiser.show({}, seed_);
@@ -222,9 +223,9 @@ std::vector<JobShapes> block_jobs(const JobShapes& job) {
   if (job.latent.size() != 5 || !job.sampler || !job.sigmas || job.has_noise_mask) return {};
   std::int64_t given = 0;
   if (const auto info = blocks::info_of(model_settings(job.model).field(kFirstFrames)))
-    if (info->rank == job.latent.size()) given = info->shape[kFrames];
+    if (info->rank == job.latent.size()) given = info->shape[kBlockAxis];
   const std::vector<FrameBlock> blocks =
-      frame_blocks(job.latent[kFrames], given, job.sampler->frames_per_block);
+      frame_blocks(job.latent[kBlockAxis], given, job.sampler->frames_per_block);
   std::vector<JobShapes> jobs;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     JobShapes& one = jobs.emplace_back(job);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include <heddle/host_memory.hpp>
+#include <heddle/model.hpp>
 
 #include "plugins/vae/wan_jobs.h"
 
@@ -13,7 +14,7 @@ namespace {
 
 constexpr const char* kFirstFrames = "first_frames";
 
-Value begun_by(const Value& model, const Value& frames) {
+Value model_begun_by(const Value& model, const Value& frames) {
   return with_settings(model, Record(model_settings(model)).set(kFirstFrames, frames).value());
 }
 
@@ -28,7 +29,7 @@ void ARVideoI2V::execute(Context& ctx) {
   std::pmr::vector<float> numbers(std::size_t(encoded.count()), &memory);
   read_to<float>(ctx, encoded, numbers);
   std::ranges::copy(numbers, frames.data<float>());
-  ctx[model_out] = begun_by(ctx[model], value_of(frames));
+  ctx[model_out] = model_begun_by(ctx[model], value_of(frames));
   ctx[latent] = empty_video(ctx, job.grid.shape(ctx[batch_size]));
 }
 
@@ -43,7 +44,7 @@ void ARVideoI2V::infer(Infer& question) {
   frame[2] = 1;
   if (const Value given = question.part(model, ""); given.is(HEDDLE_KIND_MODEL))
     question.known(model_out, "",
-                   begun_by(given, blocks::told_info(tensor_info(HEDDLE_F32, frame))));
+                   model_begun_by(given, blocks::told_info(tensor_info(HEDDLE_F32, frame))));
 }
 
 }  // namespace heddle::vae
