@@ -129,6 +129,13 @@ inline const char* talk_link(std::string_view type, std::string_view port) {
   return port == "AUDIO_ENCODER_OUTPUT" ? R"(["talk_heard", 0])" : nullptr;
 }
 
+// What a class takes by which Llama 3 looks at a picture; null: others, and other ports.
+inline const char* llava_link(std::string_view type, std::string_view port) {
+  if (type != "TextEncodeHunyuanVideo_ImageToVideo") return nullptr;
+  if (port == "CLIP") return R"(["llama", 0])";
+  return port == "CLIP_VISION_OUTPUT" ? R"(["llava_seen", 0])" : nullptr;
+}
+
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
@@ -176,6 +183,10 @@ inline std::string provider_nodes() {
     "unet_xl": {"class_type": "UNETLoader", "inputs": {"unet_name": "unet_xl.safetensors", "weight_dtype": "default"}},
     "clip_tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "CLIP-ViT-H-14-s32B-b79K.safetensors"}},
     "clip_seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["clip_tower", 0], "image": ["pictures", 0], "crop": "none"}},
+    "llama": {"class_type": "DualCLIPLoader", "inputs": {"clip_name1": "llama_clip.safetensors", "clip_name2": "llama.safetensors",
+      "type": "hunyuan_video", "device": "default"}},
+    "llava": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "llava.safetensors"}},
+    "llava_seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["llava", 0], "image": ["pictures", 0], "crop": "none"}},
     "adapter": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "ip-adapter_sd15.safetensors"}},
     "adapter_xl": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "xl.safetensors"}},
     "embeds": {"class_type": "IPAdapterEncoder", "inputs": {"ipadapter": ["adapter", 0], "image": ["pictures", 0], "clip_vision": ["clip_tower", 0], "weight": 1.0}},
@@ -224,6 +235,9 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-bigG-14-39B-b160k.safetensors"},
+        File{"hunyuan_first", "clip", "text_encoders/llama_clip.safetensors"},
+        File{"hunyuan_first", "llama", "text_encoders/llama.safetensors"},
+        File{"hunyuan_llava", "tower", "clip_vision/llava.safetensors"},
         File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15_light.safetensors"},
         File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15.safetensors"},
         File{"ip_adapter", "plain", "ipadapter/ip-adapter_sd15_vit-G.safetensors"},
@@ -235,6 +249,10 @@ inline void write_vision_models(const std::filesystem::path& models) {
     std::filesystem::create_directories((models / file.name).parent_path());
     write_safetensors(models / file.name, seeded_model(file.model, false, file.goldens));
   }
+  std::filesystem::create_directories(models / "tokenizers/llama3");
+  std::filesystem::copy_file(tests_folder() / "plugins/goldens/hunyuan_first/tokenizer.json",
+                             models / "tokenizers/llama3/tokenizer.json",
+                             std::filesystem::copy_options::overwrite_existing);
   write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
   std::filesystem::create_directories(models / "gligen");
   write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false, 32));
