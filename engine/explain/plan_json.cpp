@@ -1,6 +1,7 @@
 #include "engine/explain/plan_text.h"
 
 #include "engine/base/text.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::engine {
 
@@ -118,6 +119,11 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Top
           .set("node", node.id)
           .set("class", node.type->name())
           .set("device", device_name(step.to, topology));
+      if (const auto parts = read_in_parts(graph, plan.assignments, step.node); !parts.empty()) {
+        Json outputs = Json::array();
+        for (const Source& source : parts) outputs.push(output_name(graph, source));
+        one.set("in_parts_of", std::move(outputs));
+      }
       one.set("devices", devices_json(plan.assignments[step.node].devices, topology))
           .set("reason", plan.assignments[step.node].reason);
       if (!plan.assignments[step.node].calls.empty()) {

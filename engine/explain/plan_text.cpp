@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "engine/base/text.h"
+#include "engine/place/value_flow.h"
 
 namespace heddle::engine {
 
@@ -16,8 +17,15 @@ std::string line_of(const Args&... args) {
 }
 
 std::string output_of(const Graph& graph, const Step& step) {
-  const Node& node = graph.nodes[step.node];
-  return cat(node.id, ".", node.type->output(step.port).name);
+  return output_name(graph, {step.node, step.port});
+}
+
+// ", from the first rows of 5.IMAGE on"; "": none.
+std::string parts_text(const Graph& graph, const Plan& plan, NodeIndex n) {
+  std::vector<std::string> names;
+  for (const Source& source : read_in_parts(graph, plan.assignments, n))
+    names.push_back(output_name(graph, source));
+  return names.empty() ? "" : cat(", from the first rows of ", join(names, ", "), " on");
 }
 
 // "13.1 of 16.0 GiB on gpu:0"
@@ -104,6 +112,11 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
 
 }  // namespace
 
+std::string output_name(const Graph& graph, const Source& source) {
+  const Node& node = graph.nodes[source.node];
+  return cat(node.id, ".", node.type->output(source.port).name);
+}
+
 std::string format_seconds(double seconds) {
   if (seconds <= 0) return "0 s";
   static constexpr struct {
@@ -160,6 +173,7 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
         break;
     }
     if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
+    if (step.kind == Step::Kind::run) line += parts_text(graph, plan, step.node);
     text += line_of(line);
     if (step.kind == Step::Kind::run)
       for (const PlacedCall& call : plan.assignments[step.node].calls)

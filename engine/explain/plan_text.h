@@ -13,6 +13,9 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
 // {seconds, steps, pending, warnings}; bytes that are not known are left out.
 Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology);
 
+// "5.IMAGE"
+std::string output_name(const Graph& graph, const Source& source);
+
 // "1.23 s", "45.6 ms", "789 us": three significant digits.
 std::string format_seconds(double seconds);
 

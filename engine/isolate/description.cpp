@@ -1,5 +1,7 @@
 #include "engine/isolate/description.h"
 
+#include "heddle/abi/parts.h"
+
 namespace heddle::engine {
 
 namespace {
@@ -87,7 +89,8 @@ const heddle_port* const* DescribedNode::ports(BytesReader& from, std::uint32_t&
   for (std::uint32_t i = 0; i < count; ++i) {
     heddle_port& port = ports_.emplace_back();
     port.size = sizeof port;
-    port.flags = from.number<std::uint32_t>();
+    // Tensors go to another process when they are whole.
+    port.flags = from.number<std::uint32_t>() & ~HEDDLE_PORT_PARTS;
     for (const char** member : {&port.name, &port.type, &port.doc}) *member = text(from);
     if (from.flag()) {
       heddle_widget& widget = widgets_.emplace_back();

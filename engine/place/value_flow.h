@@ -45,6 +45,17 @@ inline std::uint32_t read_at(const Assignment& reader, std::uint32_t flags, std:
   return topology.link(home, wanted).kind == LinkFacts::Kind::same ? home : wanted;
 }
 
+// Whether a node can read outputs while they are being made (heddle/abi/parts.h), of the ports that
+// have the flag.
+inline bool takes_parts(const Node& node, const Assignment& place) {
+  return place.on_host && !node.is_mapped && !node.type->takes_lists() &&
+         node.type->desc().need == nullptr && !node.type->has(HEDDLE_NODE_EXPANDS);
+}
+// The outputs that a node may read so: those that a device makes, and those that are passed on so.
+// Whether they really begin before they are whole is for their maker to say, when it runs.
+std::vector<Source> read_in_parts(const Graph& graph, const std::vector<Assignment>& places,
+                                  NodeIndex reader);
+
 // visit(source, flags of the port) for every link whose tensors are inside of an output. None: the
 // node makes them. A port that is looked at without tensors passes them on in outputs of its type,
 // or that are `is_shared`, as inference tells; one that is read does so in shared outputs of its

@@ -27,7 +27,8 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
                    &models_,
                    [this](std::string_view id) { return look_up(id); },
                    [this] { environment_.flights.drop(*this); },
-                   request.saved == nullptr ? nullptr : this},
+                   request.saved == nullptr ? nullptr : this,
+                   this},
       transfers_(run_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
@@ -128,6 +129,8 @@ void Execution::work() noexcept {
     Worker worker(environment_.cache);
     enter(lock);
     while (!is_over() && !has_to_stop()) {
+      if (!held_.empty() && finish_held(worker, lock)) [[unlikely]]
+        continue;
       if (!cached_.empty() || any_news_) [[unlikely]]
         if (report_cached(lock) || finish_deferred(worker, lock) || finish_waiting(worker, lock))
           continue;
@@ -175,17 +178,19 @@ void Execution::work() noexcept {
 }
 
 bool Execution::is_over() const {
-  return running_ == 0 && deferred_.empty() && waiting_.empty() && schedule_.is_idle() &&
-         cached_.empty();
+  return running_ == 0 && deferred_.empty() && held_.empty() && waiting_.empty() &&
+         schedule_.is_idle() && cached_.empty();
 }
 
 void Execution::note_cancelled() {
   failure_ = std::make_exception_ptr(Error(Code::cancelled, "cancelled"));
+  stop_arrivals();
 }
 
 void Execution::fail(std::exception_ptr failure) {
   if (failure_ == nullptr) failure_ = std::move(failure);
   control_.stop();  // nodes that are still running see it
+  stop_arrivals();
   if (is_shared_) changed_.notify_all();
 }
 

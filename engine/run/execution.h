@@ -1,8 +1,9 @@
 // One run at work: its threads take nodes from the schedule and execute them. Behind execute() of
 // executor.h; the parts stand in execution.cpp (threads), execution_node.cpp (what one node takes),
-// execution_lists.cpp, execution_expand.cpp (nodes that ask for others), execution_cache.cpp,
-// execution_shared.cpp (nodes that other runs compute at the same time), execution_retry.cpp (what
-// a run that fails leaves to its next try) and execution_saved.cpp (runs that go on later).
+// execution_deferred.cpp, execution_lists.cpp, execution_expand.cpp (nodes that ask for others),
+// execution_cache.cpp, execution_shared.cpp (nodes that other runs compute at the same time),
+// execution_parts.cpp (nodes that read what is still being made), execution_retry.cpp (what a run
+// that fails leaves to its next try) and execution_saved.cpp (runs that go on later).
 #pragma once
 
 #include <atomic>
@@ -40,7 +41,9 @@ inline RunningNode told_of(const Node& node) {
 // Over 15 members: one lock guards the state of a run, from its schedule to its deferred calls,
 // because finishing a node changes all of it in one step. What has rules of its own stands apart:
 // the schedule, transfers, keys, forecast, and what devices are used for.
-class Execution final : private SingleFlight::Run, private NodeCall::States {
+class Execution final : private SingleFlight::Run,
+                        private NodeCall::States,
+                        private NodeCall::Parts {
  public:
   Execution(const RunRequest& request, Environment& environment, Observer& observer,
             RunControl& control);
@@ -52,6 +55,12 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   using Clock = std::chrono::steady_clock;
   using Lock = std::unique_lock<std::mutex>;
 
+  // An output that may be read while its maker goes on.
+  struct Begun {
+    Value value;
+    std::shared_ptr<Arrival> own;                    // of the maker itself; nullptr: of another
+    std::vector<std::shared_ptr<Arrival>> arrivals;  // all that the value holds
+  };
   // A node that has begun.
   struct Running {
     NodeIndex node = Schedule::kNone;
@@ -70,6 +79,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
     bool is_mapped = false;              // called for each element, as Node or a value says
     bool has_flight = false;             // in flights_: other runs may wait for it
     bool is_suspended = false;           // one of its calls was stopped, and goes on later
+    std::map<Source, Value> early{};     // what it reads of nodes that were not done
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;
@@ -184,7 +194,7 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   void execute_node(Running& running, Worker& worker, Lock& lock);
   [[gnu::cold]] void trace_begin(Running& running);
   [[gnu::cold]] void trace_end(Running& running);
-  bool give_inputs(NodeIndex n, NodeCall& call);
+  bool give_inputs(Running& running);
   std::vector<Given> given_inputs(NodeIndex n, const std::vector<std::uint32_t>& lazy);
   [[gnu::cold]] void give_lists(Running& running, const std::vector<std::uint32_t>& lazy);
   [[gnu::cold]] void execute_elements(Running& running);
@@ -208,6 +218,25 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   [[gnu::cold]] void drop_flight(NodeIndex n) noexcept;
   void hear(std::list<SingleFlight::News>& one) noexcept override;
   bool finish_waiting(Worker& worker, Lock& lock);
+
+  // execution_parts.cpp
+  bool begin_output(const Source& output, std::shared_ptr<Arrival> arrival) override;
+  void take_back_output(const Source& output) override;
+  bool reads_parts_of(NodeIndex producer, NodeIndex reader) const;
+  bool let_read(NodeIndex n, Lock& lock);
+  [[gnu::cold]] bool take_early(Running& running, Lock& lock);
+  static Value early_input(const Running& running, const Source& source, std::uint32_t flags);
+  [[gnu::cold]] bool comes_again(Running& running, heddle_status* status, Lock& lock);
+  void wait_again(NodeIndex n);
+  template <class Visit>
+  void for_each_unfinished_link(NodeIndex n, Visit&& visit) const;
+  bool has_all(const Running& running) const;
+  void finish_or_hold(Running& running, Worker& worker, Lock& lock);
+  [[gnu::cold]] bool finish_held(Worker& worker, Lock& lock);
+  [[gnu::cold]] void end_outputs(NodeIndex n, Worker& worker);
+  [[gnu::cold]] void check_begun(NodeIndex n, std::span<const Value> outputs, Lock& lock);
+  [[gnu::cold]] void take_back(NodeIndex n, Lock& lock);
+  void stop_arrivals();
 
   // execution_saved.cpp
   Value state_of(NodeIndex n, std::size_t element) override;
@@ -295,6 +324,8 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   std::size_t sleeping_ = 0;  // threads
   std::vector<std::thread> helpers_;
   std::list<Running> deferred_;
+  std::map<Source, Begun> begun_;  // of nodes that are not done
+  std::list<Running> held_;        // have ended, and what they read has not
   std::set<NodeIndex> called_models_;
   std::vector<NodeIndex> waiting_;  // for other runs that compute them
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for
@@ -314,9 +345,10 @@ class Execution final : private SingleFlight::Run, private NodeCall::States {
   std::list<SingleFlight::News> heard_;
   std::unordered_map<NodeIndex, SingleFlight::Flight> flights_;  // of nodes that have begun
   std::atomic<bool> any_news_{false};                            // of either
-  std::atomic<bool> leaves_{false};  // no node begins any more: the run goes on later
-  std::mutex saving_;                // one checkpoint at a time; locked before mutex_
-  std::set<NodeIndex> stated_;       // saving_; nodes whose calls have states that are kept
+  std::atomic<bool> has_begun_{false};  // there have been outputs that are read early
+  std::atomic<bool> leaves_{false};     // no node begins any more: the run goes on later
+  std::mutex saving_;                   // one checkpoint at a time; locked before mutex_
+  std::set<NodeIndex> stated_;          // saving_; nodes whose calls have states that are kept
 };
 
 // What the work throws is the failure of the node, and of its flight if it has one; after that the

@@ -46,7 +46,9 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.instance = Instance(*node.type, environment_.host);
   running.call->begin(node, device, run_.place(n), n);
   running.is_mapped = node.is_mapped;
-  if (node.is_mapped || node.type->takes_lists() || !give_inputs(n, *running.call)) [[unlikely]]
+  if (has_begun_ && !take_early(running, lock)) [[unlikely]]
+    return;  // it comes again
+  if (node.is_mapped || node.type->takes_lists() || !give_inputs(running)) [[unlikely]]
     give_lists(running, {});
   if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock)) {
     if (!running.has_flight) return;  // it comes again with them
@@ -76,6 +78,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     if (!running.is_deferred()) return suspend(running, lock);
     status = nullptr;
   }
+  if (status != nullptr && comes_again(running, status, lock)) [[unlikely]]
+    return;
   if (running.is_deferred()) [[unlikely]] {
     running.keep_failure(status);  // who was to complete it may still do so
     enter(lock);
@@ -84,7 +88,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     return;
   }
   throw_status(status, "");
-  finish(running, worker, lock);
+  finish_or_hold(running, worker, lock);
 }
 
 void Execution::trace_begin(Running& running) {
@@ -111,7 +115,9 @@ void Execution::trace_end(Running& running) {
 }
 
 // False: one of them is a list that no port declares, so that there is a call for each element.
-bool Execution::give_inputs(NodeIndex n, NodeCall& call) {
+bool Execution::give_inputs(Running& running) {
+  const NodeIndex n = running.node;
+  NodeCall& call = *running.call;
   const Node& node = run_.node(n);
   // Outputs, and what is made of them for this reader, live until it has finished.
   const auto linked = [&](const Source& link, std::uint32_t flags) {
@@ -127,6 +133,11 @@ bool Execution::give_inputs(NodeIndex n, NodeCall& call) {
       if ((port.flags & HEDDLE_PORT_LAZY) != 0) continue;  // has_lazy_inputs() gives them
       if ((port.flags & HEDDLE_PORT_LINK) != 0) [[unlikely]] {
         call.set_own_input(i, link_value(*link));
+        continue;
+      }
+      if (Value early = early_input(running, *link, port.flags)) [[unlikely]] {
+        call.take_input(i, early.get());
+        call.keep(std::move(early));
         continue;
       }
       const heddle_value* const value = linked(*link, port.flags);
@@ -237,10 +248,12 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
     running.blocked.push_back(call.blocked_message());
   call.release_claim();
   check_outputs(node, call.outputs());
+  if (has_begun_) [[unlikely]]
+    check_begun(n, call.outputs(), lock);
   models_.check();
   if (request_.timeline != nullptr) [[unlikely]]
     trace_end(running);
-  if (!call.is_blocked()) node.type->took(seconds);
+  if (!call.is_blocked() && running.early.empty()) node.type->took(seconds);
   if (call.has_called_model() && request_.saved != nullptr) [[unlikely]] {
     enter(lock);
     called_models_.insert(n);
@@ -281,6 +294,8 @@ void Execution::complete(Made&& made, Worker& worker, Lock& lock) {
   result_.timings.push_back({n, made.seconds, false});
   for (const auto& [port, links] : worker.sent) schedule_.give_copies({n, port}, links);
   schedule_.finish_outputs(n, [&](const Source& source) { drop_output(source, worker); });
+  if (has_begun_) [[unlikely]]
+    end_outputs(n, worker);
   if (made.has_inputs) finish_inputs(n, worker);
   if (request_.checkpoints != nullptr) [[unlikely]]
     note_ended(n, lock);
@@ -333,68 +348,6 @@ void Execution::keep_for_disk(const Made& made, Lock& lock) {
   enter(lock);
   result_.to_cache_on_disk.emplace_back(made.node, std::move(values));
   leave(lock);
-}
-
-void Execution::on_complete(std::list<Completion>& one) {
-  const Lock lock(mutex_);
-  completions_.splice(completions_.end(), one);
-  any_news_ = true;
-  changed_.notify_all();
-}
-
-// Finishes deferred nodes that are complete. False: there was none.
-bool Execution::finish_deferred(Worker& worker, Lock& lock) {
-  if (!any_news_) return false;
-  const bool had_lock = lock.owns_lock();
-  if (!had_lock) lock.lock();
-  Running running;
-  for (auto c = completions_.begin(); c != completions_.end() && running.call == nullptr;) {
-    // A node may complete before the thread that executed it has put it among the deferred ones.
-    const auto at =
-        std::ranges::find_if(deferred_, [&](const Running& r) { return r.has(c->call); });
-    if (at == deferred_.end()) {
-      ++c;
-      continue;
-    }
-    if (at->complete(c->status)) {
-      running = std::move(*at);
-      deferred_.erase(at);
-    }
-    c = completions_.erase(c);
-  }
-  any_news_ = !completions_.empty() || !heard_.empty();
-  if (running.call == nullptr) {
-    if (!had_lock) lock.unlock();
-    return false;
-  }
-  ++running_;
-  lock.unlock();
-  guard_node(running.node, running.has_flight, lock, [&] {
-    if (running.failure != nullptr) std::rethrow_exception(running.failure);
-    if (running.is_suspended) return suspend(running, lock);
-    finish(running, worker, lock);
-  });
-  --running_;
-  drop(worker, lock);
-  return true;
-}
-
-// Their calls must outlive them, so a failed run waits, and what they say no longer matters.
-void Execution::abandon_deferred() {
-  flights_.clear();
-  Lock lock(mutex_);
-  while (!deferred_.empty()) {
-    changed_.wait(lock, [this] { return !completions_.empty(); });
-    for (const Completion& completion : completions_) {
-      const auto of_this = [&](const Running& r) { return r.has(completion.call); };
-      const auto at = std::ranges::find_if(deferred_, of_this);
-      if (at == deferred_.end())
-        free_status(completion.status);
-      else if (at->complete(completion.status))
-        deferred_.erase(at);
-    }
-    completions_.clear();
-  }
 }
 
 }  // namespace heddle::engine

@@ -6,7 +6,6 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/instance.h"
-#include "engine/run/saved_run.h"
 #include "engine/session/session_device_slots.h"
 
 namespace heddle::engine {
@@ -66,12 +65,15 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   is_suspended_ = false;
   was_told_cancelled_.store(false, std::memory_order_relaxed);
   is_not_to_be_cached_.store(false, std::memory_order_relaxed);
-  set_element(0, 1);
+  element_ = 0;
+  element_count_ = 1;
+  is_element_ = false;
 }
 
 void NodeCall::set_element(std::size_t index, std::size_t count) {
   element_ = index;
   element_count_ = count;
+  is_element_ = true;
 }
 
 void NodeCall::end() {
@@ -81,6 +83,8 @@ void NodeCall::end() {
   wanted_.clear();
   release_claim();
   new_nodes_.reset();
+  arrivals_.clear();
+  begun_.clear();
 }
 
 void NodeCall::reserve_host(std::uint64_t bytes) {
@@ -324,36 +328,6 @@ bool NodeCall::at_boundary() {
   if (shared_.states == nullptr || noted_files_ != nullptr || deferred()) return false;
   wait_while_paused(shared_);
   return !shared_.control.cancelled() && shared_.states->wants_state(index_);
-}
-
-void NodeCall::save_state(Value state) {
-  if (shared_.states == nullptr) return;
-  if (!state || !may_be_kept(*state))
-    throw Error(Code::invalid_argument,
-                cat("the state that ", node_->type->name(), " saves is ",
-                    state ? describe(*state) : "nothing",
-                    "; it has to be made of numbers, texts, lists, records and tensors"));
-  // Also what is in host memory already: the next step may write over it.
-  const auto copied = [this](const Tensor& tensor) {
-    const heddle_tensor_info& info = tensor->info;
-    const Tensor copy = make_host(make_info(info.dtype, std::span(info.shape, info.rank)));
-    if (const std::uint64_t bytes = dense_bytes(info); bytes > 0)
-      read(tensor.get(), copy->data(), bytes);
-    return copy;
-  };
-  Value copy;
-  try {
-    copy = map_tensors(state, copied);
-  } catch (const Error& error) {
-    if (error.code() != Code::out_of_memory) throw;
-    return warn(cat("its state is not kept, so it goes on: ", error.full()));
-  }
-  if (!shared_.states->save(index_, element_, std::move(copy))) suspend();
-}
-
-void NodeCall::suspend() {
-  is_suspended_ = true;
-  throw Error(Code::cancelled, "the run gives back what it holds, and goes on later");
 }
 
 heddle_completion* NodeCall::defer() {

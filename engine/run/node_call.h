@@ -16,6 +16,7 @@
 #include "engine/resources/device_use.h"
 #include "engine/resources/environment.h"
 #include "engine/resources/timeline.h"
+#include "engine/run/arrival.h"
 #include "engine/run/control.h"
 #include "engine/run/for_user.h"
 #include "engine/run/observer.h"
@@ -48,6 +49,14 @@ class NodeCall final : public heddle_ctx {
     // `state`: in host memory. False: the call does not go on.
     virtual bool save(NodeIndex node, std::size_t element, Value state) = 0;
   };
+  // Outputs that are read while they are being made (heddle_parts_service). The call's thread.
+  class Parts {
+   public:
+    virtual ~Parts() = default;
+    // False: nobody reads it before it is whole.
+    virtual bool begin_output(const Source& output, std::shared_ptr<Arrival> arrival) = 0;
+    virtual void take_back_output(const Source& output) = 0;
+  };
   struct Shared {  // the same for all calls of a run
     Environment& environment;
     Observer& observer;
@@ -64,6 +73,7 @@ class NodeCall final : public heddle_ctx {
     // know.
     std::function<void()> about_to_wait = {};
     States* states = nullptr;  // nullptr: nobody keeps any
+    Parts* parts = nullptr;    // nullptr: everybody waits for the whole
   };
 
   // `shared` has to outlive it.
@@ -117,6 +127,13 @@ class NodeCall final : public heddle_ctx {
     inputs_[index] = value.get();
     owned_.push_back(std::move(value));
   }
+  // Keeps what an input was set to until the call ends.
+  void keep(Value value) { owned_.push_back(std::move(value)); }
+  // What it reads is still being made.
+  void add_arrival(std::shared_ptr<Arrival> arrival) { arrivals_.push_back(std::move(arrival)); }
+  bool reads_parts() const { return !arrivals_.empty(); }
+  bool is_taken_back() const;  // some of that is not made after all
+  std::span<const std::shared_ptr<Arrival>> arrivals() const { return arrivals_; }
   void add_extra(std::string name, Value value) {
     extras_.emplace_back(std::move(name), std::move(value));
   }
@@ -182,6 +199,10 @@ class NodeCall final : public heddle_ctx {
   const heddle_value* saved_state() override;
   bool at_boundary() override;
   void save_state(Value state) override;
+  bool begin_output(std::uint32_t output, Tensor tensor) override;
+  void made_rows(std::uint32_t output, std::int64_t rows) override;
+  void take_back_output(std::uint32_t output) override;
+  void await_rows(const heddle_tensor& part, std::int64_t rows) override;
   heddle_completion* defer() override;
   NewNodes& new_nodes() override;
   Value look_up(std::string_view id) override;
@@ -232,6 +253,9 @@ class NodeCall final : public heddle_ctx {
   std::vector<std::string> wanted_;
   Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
+  bool is_element_ = false;
+  std::vector<std::shared_ptr<Arrival>> arrivals_;                         // that it reads
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<Arrival>>> begun_;  // outputs
   std::atomic<bool> made_for_user_{false};
   Guarded<ForUser> for_user_;
   std::unique_ptr<heddle_completion> completion_;

@@ -83,6 +83,10 @@ class Schedule {
     finish(
         node, [](const Source&, std::uint32_t) { return false; }, unread);
   }
+  // Some outputs of a node that is not done may be read: readers for which reads_parts(reader)
+  // holds wait for it no more. Gives how many.
+  template <class ReadsParts>
+  std::uint32_t begin_outputs(NodeIndex node, ReadsParts&& reads_parts);
   // The two halves of it, for a node whose inputs are read long before its outputs are there.
   template <class Unread>
   void finish_outputs(NodeIndex node, Unread&& unread);
@@ -246,6 +250,27 @@ inline void Schedule::wait_for(NodeIndex reader, NodeIndex producer) {
   State& made_by = nodes_[producer];
   (made_by.first_wait == kEnd ? made_by.first_wait : waits_[made_by.last_wait].next) = at;
   made_by.last_wait = at;
+}
+
+template <class ReadsParts>
+std::uint32_t Schedule::begin_outputs(NodeIndex node, ReadsParts&& reads_parts) {
+  State& state = nodes_[node];
+  std::uint32_t begun = 0;
+  std::uint32_t* link = &state.first_wait;
+  state.last_wait = kEnd;
+  for (std::uint32_t at = *link; at != kEnd; at = *link) {
+    const NodeIndex reader = waits_[at].reader;
+    if (!reads_parts(reader)) {
+      state.last_wait = at;
+      link = &waits_[at].next;
+      continue;
+    }
+    *link = waits_[at].next;
+    if (--nodes_[reader].waiting > 0) continue;
+    make_ready(reader);
+    ++begun;
+  }
+  return begun;
 }
 
 template <class Known>

@@ -1,6 +1,7 @@
 // Told of every step that a run takes, as it takes it: for whoever holds a run against its plan.
 // Not for users: engine/run/observer.h is. Called on the run's threads, by several of them at once,
-// and under the run's locks.
+// and under the run's locks. A run with one reads no output before it is whole
+// (heddle/abi/parts.h), so that steps follow one another.
 #pragma once
 
 #include <cstdint>

@@ -88,6 +88,14 @@ struct heddle_ctx {
   virtual const heddle_value* saved_state() { return nullptr; }
   virtual bool at_boundary() { return false; }
   virtual void save_state(heddle::engine::Value state);
+  // heddle_parts_service. False: nobody reads the output before it is whole.
+  virtual bool begin_output(std::uint32_t output, heddle::engine::Tensor) {
+    (void)output;
+    return false;
+  }
+  virtual void made_rows(std::uint32_t output, std::int64_t rows) { (void)output, (void)rows; }
+  virtual void take_back_output(std::uint32_t output) { (void)output; }
+  virtual void await_rows(const heddle_tensor&, std::int64_t rows) { (void)rows; }
   // What the call asks for; of workflow nodes flagged HEDDLE_NODE_EXPANDS.
   virtual heddle::engine::NewNodes& new_nodes() = 0;
   // A node of the run, as heddle_workflow_service tells it; empty: there is none.

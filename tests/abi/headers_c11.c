@@ -13,6 +13,7 @@
 #include <heddle/abi/model.h>
 #include <heddle/abi/node.h>
 #include <heddle/abi/ops.h>
+#include <heddle/abi/parts.h>
 #include <heddle/abi/picture_files.h>
 #include <heddle/abi/row_ops.h>
 #include <heddle/abi/send.h>

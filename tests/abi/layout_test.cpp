@@ -8,6 +8,7 @@
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
+#include <heddle/abi/parts.h>
 #include <heddle/abi/send.h>
 #include <heddle/abi/weight_change.h>
 #include <heddle/engine.h>
@@ -118,6 +119,12 @@ AT(heddle_preview_service, wanted, 0);
 AT(heddle_preview_service, show, 8);
 SIZE(heddle_send_service, 8);
 AT(heddle_send_service, picture, 0);
+SIZE(heddle_parts_service, 32);
+AT(heddle_parts_service, begin, 0);
+AT(heddle_parts_service, made, 8);
+AT(heddle_parts_service, take_back, 16);
+AT(heddle_parts_service, await, 24);
+static_assert(HEDDLE_PORT_PARTS == 2048);
 SIZE(heddle_cache_service, 8);
 AT(heddle_cache_service, do_not_cache, 0);
 SIZE(heddle_ops_service, 16);
