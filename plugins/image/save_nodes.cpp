@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <heddle/host_memory.hpp>
+#include <heddle/parts.hpp>
 
 #include "plugins/blocks/saved_files.h"
 #include "plugins/image/apng.h"
@@ -21,10 +22,11 @@ using blocks::workflow_text;
 using blocks::WorkflowPart;
 using blocks::WorkflowText;
 
-// Picture i of a batch, told as progress, for writers of animations.
+// Picture i of a batch, as soon as it is there, told as progress, for writers of animations.
 std::function<Picture(std::size_t)> pictures_of(Context& ctx, const Tensor& images,
                                                 std::pmr::memory_resource& memory) {
   return [&ctx, &images, &memory](std::size_t i) {
+    await_rows(ctx, images, static_cast<std::int64_t>(i) + 1);
     ctx.progress(static_cast<double>(i) / static_cast<double>(images.size(0)));
     return picture_of(ctx, images, static_cast<std::int64_t>(i), memory);
   };

@@ -1,9 +1,11 @@
 // Pictures as files with the workflow in them: PNG, animated PNG and animated WebP. All take IMAGE
 // (B, H, W, C) f32 with C from 1 to 4 (WebP: 3 or 4) in host memory, write one file per picture or
 // one animation, hand the pictures on as they came, and leave no part
-// of a file when they fail or are cancelled; files finished before that stay.
+// of a file when they fail or are cancelled; files finished before that stay. Animations take the
+// frames of a video as they are decoded.
 #pragma once
 
+#include <heddle/abi/parts.h>
 #include <heddle/node.hpp>
 
 namespace heddle::image {
@@ -74,7 +76,8 @@ struct SaveAnimatedPNG {
                              "image",
                              "Saves pictures as one animated PNG file in the output folder.",
                              HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
-  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_HOST, "", "IMAGE"};
+  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_HOST | HEDDLE_PORT_PARTS, "",
+                                        "IMAGE"};
   static constexpr Input<std::string> filename_prefix{
       "filename_prefix", Widget{.text = "ComfyUI", .extra = "{\"multiline\": false}"}};
   static constexpr Input<double> fps{"fps",
@@ -101,7 +104,8 @@ struct SaveAnimatedWEBP {
                              "image",
                              "Saves pictures as one animated WebP file in the output folder.",
                              HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
-  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_HOST, "", "IMAGE"};
+  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_HOST | HEDDLE_PORT_PARTS, "",
+                                        "IMAGE"};
   static constexpr Input<std::string> filename_prefix{
       "filename_prefix", Widget{.text = "ComfyUI", .extra = "{\"multiline\": false}"}};
   static constexpr Input<double> fps{"fps",

@@ -155,7 +155,8 @@ void VaeDecodeTiled::execute(Context& ctx) {
   ctx[image] = given && is_of_frames(given.shape())
                    ? decoded_frames_in_tiles(
                          ctx, value, latent,
-                         {ctx[tile_size], ctx[overlap], ctx[temporal_size], ctx[temporal_overlap]})
+                         {ctx[tile_size], ctx[overlap], ctx[temporal_size], ctx[temporal_overlap]},
+                         ctx[image].index)
                    : decode_in_tiles(ctx, value, latent, ctx[tile_size], ctx[overlap]);
 }
 

@@ -4,6 +4,7 @@
 // frames, too (video_tiles.h).
 #pragma once
 
+#include <heddle/abi/parts.h>
 #include <heddle/node.hpp>
 
 #include "plugins/blocks/autoencoder.h"
@@ -29,7 +30,8 @@ struct VaeDecodeTiled {
   static constexpr Input<std::int64_t> overlap{"overlap", kOverlap};
   static constexpr Input<std::int64_t> temporal_size{"temporal_size", kTemporalSize};
   static constexpr Input<std::int64_t> temporal_overlap{"temporal_overlap", kTemporalOverlap};
-  static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1", "IMAGE"};
+  static constexpr Output<Tensor> image{"IMAGE", HEDDLE_PORT_PARTS, "(B, H, W, 3) f32, 0 to 1",
+                                        "IMAGE"};
   static constexpr auto ports =
       heddle::ports(samples, vae, tile_size, overlap, temporal_size, temporal_overlap, image);
   static void execute(Context& ctx);

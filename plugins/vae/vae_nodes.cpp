@@ -77,8 +77,9 @@ void VaeDecode::execute(Context& ctx) {
     return;
   }
   Tensor made;
+  const heddle_port_index output = ctx[image].index;
   std::string why =
-      blocks::no_room([&] { return decoded_whole_video(ctx, value, ctx[samples]); }, made);
+      blocks::no_room([&] { return decoded_whole_video(ctx, value, ctx[samples], output); }, made);
   if (made) {
     ctx[image] = made;
     return;
@@ -89,7 +90,8 @@ void VaeDecode::execute(Context& ctx) {
   if (why.empty())
     why = blocks::no_room(
         [&] {
-          return is_video ? decoded_frames(ctx, value, latent) : decode_whole(ctx, value, latent);
+          return is_video ? decoded_frames(ctx, value, latent, output)
+                          : decode_whole(ctx, value, latent);
         },
         made);
   if (why.empty()) {
@@ -107,7 +109,7 @@ void VaeDecode::execute(Context& ctx) {
              last);
     last = blocks::no_room(
         [&] {
-          return is_video ? decoded_frames_in_tiles(ctx, value, latent, even_tiles(size))
+          return is_video ? decoded_frames_in_tiles(ctx, value, latent, even_tiles(size), output)
                           : decode_in_tiles(ctx, value, latent, size, overlap_of(size));
         },
         made);

@@ -6,6 +6,7 @@
 // What finds no room to be decoded as a whole is decoded in tiles, says so, and is not cached.
 #pragma once
 
+#include <heddle/abi/parts.h>
 #include <heddle/node.hpp>
 
 namespace heddle::vae {
@@ -19,8 +20,8 @@ struct VaeDecode {
                              HEDDLE_NODE_TILES};
   static constexpr Input<Value> samples{"samples", 0, "The latent to decode.", "LATENT"};
   static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
-  static constexpr Output<Tensor> image{"IMAGE", 0, "(B, H, W, 3) f32, 0 to 1; 4 with alpha",
-                                        "IMAGE"};
+  static constexpr Output<Tensor> image{"IMAGE", HEDDLE_PORT_PARTS,
+                                        "(B, H, W, 3) f32, 0 to 1; 4 with alpha", "IMAGE"};
   static constexpr auto ports = heddle::ports(samples, vae, image);
   static void execute(Context& ctx);
   static void infer(Infer& question);

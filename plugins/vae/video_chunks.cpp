@@ -8,6 +8,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/parts.hpp>
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/resample.h"
@@ -161,14 +162,17 @@ Shape frames_shape(const Shape& samples, const Value& vae, const Autoencoder& au
           checked_product({samples[4], autoencoder.downscale}, "the width"), autoencoder.colours};
 }
 
-Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent) {
+Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent,
+                      heddle_port_index output) {
   const Autoencoder autoencoder(vae);
   const Tensor samples = latent.get<Tensor>("samples", {});
   check_channels(samples.size(1), autoencoder);
   const Value chunks = chunks_of(vae, "decoder_chunks");
   const Shape shape = frames_shape(samples.shape(), vae, autoencoder);
   const Tensor frames = ctx.make_host(shape, HEDDLE_F32);
+  PartsOfOutput parts(ctx, output, frames);
   float* to = frames.data<float>();
+  std::int64_t count = 0;
   const double all = double(samples.size(0)) * double(samples.size(2));
   double done = 0;
   for (std::int64_t item = 0; item < samples.size(0); ++item) {
@@ -182,9 +186,11 @@ Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent) {
       const Tensor pictures = ops::scale_clamp(ctx, made, {0.5, 0.5, 0, 1});
       read_to<float>(ctx, pictures, std::span<float>(to, std::size_t(pictures.count())));
       to += pictures.count();
+      parts.made(count += pictures.size(0));
       ctx.progress(++done / all, "frames");
     }
   }
+  parts.whole();
   return frames;
 }
 

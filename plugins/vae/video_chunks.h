@@ -47,8 +47,10 @@ bool is_of_frames(const Shape& samples);
 Value without_frames(const Value& latent, const Value& vae);
 
 // Frames (B F, H, W, colours) from 0 to 1, in host memory, of the samples (B, C, T, h, w) of a
-// LATENT with T > 1. The videos of a batch go one after another.
-Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent);
+// LATENT with T > 1. The videos of a batch go one after another. They arrive in parts
+// (heddle/parts.hpp), as the call's output of this number: chunk by chunk.
+Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent,
+                      heddle_port_index output);
 Shape frames_shape(const Shape& samples, const Value& vae, const Autoencoder& autoencoder);
 void tell_decoded_frames(Infer& question, const Value& vae, const Shape& samples,
                          const Autoencoder& autoencoder);

@@ -10,6 +10,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/parts.hpp>
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
@@ -236,17 +237,19 @@ bool encodes_pieces(const Value& vae, std::int64_t pictures) {
   return pictures > 1 && encoder_pieces_of(vae).count() > 0;
 }
 
-Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent) {
+Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
+                      heddle_port_index output) {
   const Autoencoder autoencoder(vae);
   const Tensor samples = latent.get<Tensor>("samples", {});
   check_channels(samples.size(1), autoencoder);
   const Value decoder = model_of(vae, "decoder");
   const Shape shape = frames_shape(samples.shape(), vae, autoencoder);
   const Tensor frames = ctx.make_host(shape, HEDDLE_F32);
+  PartsOfOutput parts(ctx, output, frames);
   const std::int64_t each = count_of(shape) / shape[0];
   float* to = frames.data<float>();
   const float* const end = to + frames.count();
-  double done = 0;
+  std::int64_t done = 0;
   const auto keep = [&](const Tensor& image) {
     const Tensor pictures = ops::scale_clamp(ctx, image, {0.5, 0.5, 0, 1});
     if (pictures.count() > end - to)
@@ -255,8 +258,8 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent) {
                   "again.");
     read_to<float>(ctx, pictures, std::span<float>(to, std::size_t(pictures.count())));
     to += pictures.count();
-    done += double(pictures.count() / each);
-    ctx.progress(done / double(shape[0]), "frames");
+    parts.made(done += pictures.count() / each);
+    ctx.progress(double(done) / double(shape[0]), "frames");
   };
   // As a whole, the videos of a batch draw one after another.
   const Tensor raw = raw_of(ctx, samples, latent, autoencoder);
@@ -267,6 +270,7 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent) {
     for (std::int64_t t = 0; t < z.size(2); ++t)
       side.push(z.slice(0, item, item + 1).slice(2, t, t + 1), t + 1 == z.size(2));
   }
+  parts.whole();
   return frames;
 }
 

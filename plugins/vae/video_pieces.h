@@ -52,8 +52,10 @@ std::vector<PieceStage> piece_stages(const Value& pieces, std::int64_t cell);
 bool decodes_pieces(const Value& vae, const Shape& samples);
 bool encodes_pieces(const Value& vae, std::int64_t pictures);
 
-// Frames (B T, H, W, colours) from 0 to 1, in host memory.
-Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent);
+// Frames (B T, H, W, colours) from 0 to 1, in host memory. They arrive in parts
+// (heddle/parts.hpp), as the call's output of this number.
+Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
+                      heddle_port_index output);
 void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples,
                          const Autoencoder& autoencoder);
 

@@ -7,6 +7,7 @@
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/parts.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
 #include "plugins/vae/video_chunks.h"
@@ -142,12 +143,18 @@ class VideoSum {
           made += size[2] * inner_;
         }
   }
-  void finish() {
-    const std::int64_t cells = std::int64_t(weights_.size());
+  std::int64_t frames() const { return sizes_[0]; }
+  // Frames before this one get nothing more: their means stand there now. Gives where the numbers
+  // of those begin that were not finished before; of outer 0, for each.
+  std::int64_t finish(std::int64_t frame) {
+    const std::int64_t cells = std::int64_t(weights_.size()), each = sizes_[1] * sizes_[2],
+                       begin = finished_ * each;
+    finished_ = std::max(finished_, frame);
     for (std::int64_t o = 0; o < outer_; ++o)
-      for (std::int64_t cell = 0; cell < cells; ++cell)
+      for (std::int64_t cell = begin; cell < finished_ * each; ++cell)
         for (std::int64_t c = 0; c < inner_; ++c)
           out_[(o * cells + cell) * inner_ + c] /= weights_[std::size_t(cell)];
+    return begin * inner_;
   }
 
  private:
@@ -164,6 +171,7 @@ class VideoSum {
   std::int64_t outer_, inner_;
   float* out_;
   std::array<std::int64_t, 3> sizes_{};
+  std::int64_t finished_ = 0;  // frames
   std::pmr::vector<float> weights_;
 };
 
@@ -211,20 +219,23 @@ void append_tile(Context& ctx, const Value& vae, const Value& latent,
 }  // namespace
 
 Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& latent,
-                               const VideoTiling& tiling) {
+                               const VideoTiling& tiling, heddle_port_index output) {
   const Autoencoder autoencoder(vae);
   const Tensor samples = latent.get<Tensor>("samples", {});
   check_channels(samples.size(1), autoencoder);
   const TileAxes axes = decoding_axes(samples.shape(), vae, autoencoder, tiling);
   const std::vector<VideoTile> tiles = tiles_of(axes);
   const Tensor frames = ctx.make_host(frames_shape(samples.shape(), vae, autoencoder), HEDDLE_F32);
+  PartsOfOutput parts(ctx, output, frames);
   const std::int64_t numbers = frames.count() / samples.size(0);
   HostMemory memory(ctx);
   std::pmr::vector<float> made(&memory);
   double done = 0;
   for (std::int64_t item = 0; item < samples.size(0); ++item) {
-    VideoSum sum(axes, 1, autoencoder.colours, frames.data<float>() + item * numbers, memory);
-    for (const VideoTile& tile : tiles) {
+    float* const all = frames.data<float>() + item * numbers;
+    VideoSum sum(axes, 1, autoencoder.colours, all, memory);
+    for (std::size_t i = 0; i < tiles.size(); ++i) {
+      const VideoTile& tile = tiles[i];
       made.clear();
       append_tile(ctx, vae, latent, autoencoder,
                   samples.slice(0, item, item + 1)
@@ -233,13 +244,17 @@ Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& late
                       .slice(4, tile[2].begin, tile[2].end),
                   made);
       sum.add(tile, made.data());
+      // Tiles go on in time: none that comes begins before the next one.
+      const std::int64_t whole =
+          i + 1 < tiles.size() ? axes[0].place_of(tiles[i + 1][0].begin) : sum.frames();
+      const std::int64_t each = numbers / sum.frames();
+      for (std::int64_t n = sum.finish(whole); n < whole * each; ++n)
+        all[n] = std::clamp(all[n] * 0.5f + 0.5f, 0.0f, 1.0f);
+      parts.made(item * sum.frames() + whole);
       ctx.progress(++done / (double(tiles.size()) * double(samples.size(0))), "tiles");
     }
-    sum.finish();
   }
-  float* const all = frames.data<float>();
-  for (std::int64_t i = 0; i < frames.count(); ++i)
-    all[i] = std::clamp(all[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+  parts.whole();
   return frames;
 }
 
@@ -295,7 +310,7 @@ Tensor encoded_frames_in_tiles(Context& ctx, const Value& vae, const Tensor& pic
     read_to<float>(ctx, mean, made);
     sum.add(tile, made.data());
   }
-  sum.finish();
+  sum.finish(sum.frames());
   return ctx.upload(shape, HEDDLE_F32, means.data());
 }
 

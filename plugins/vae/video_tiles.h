@@ -21,9 +21,10 @@ struct VideoTiling {
 };
 
 // As decoded_frames(), encoded_frames() (video_chunks.h) and what is told of them. Where the
-// overlap leaves no step from one tile to the next, a run throws and nothing is told.
+// overlap leaves no step from one tile to the next, a run throws and nothing is told. Frames arrive
+// when all tiles that have a share of them are there.
 Tensor decoded_frames_in_tiles(Context& ctx, const Value& vae, const Value& latent,
-                               const VideoTiling& tiling);
+                               const VideoTiling& tiling, heddle_port_index output);
 void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
                         const Autoencoder& autoencoder, const VideoTiling& tiling);
 Tensor encoded_frames_in_tiles(Context& ctx, const Value& vae, const Tensor& pictures,

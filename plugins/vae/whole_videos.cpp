@@ -25,12 +25,13 @@ std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,
                autoencoder.colours};
 }
 
-Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent) {
+Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent,
+                           heddle_port_index output) {
   const Tensor samples = latent.get<Tensor>("samples", {});
   if (!samples || samples.rank() != 5) return {};
   const Autoencoder autoencoder(vae);
   if (!whole_video_shape(samples.shape(), vae, autoencoder)) return {};
-  if (decodes_pieces(vae, samples.shape())) return decoded_pieces(ctx, vae, latent);
+  if (decodes_pieces(vae, samples.shape())) return decoded_pieces(ctx, vae, latent, output);
   check_channels(samples.size(1), autoencoder);
   const Tensor z = raw_of(ctx, samples, latent, autoencoder);
   return ops::scale_clamp(ctx, decoded(ctx, model_of(vae, "decoder"), z), {0.5, 0.5, 0, 1});

@@ -22,7 +22,9 @@ std::optional<Shape> whole_video_shape(const Shape& samples, const Value& vae,
                                        const Autoencoder& autoencoder);
 
 // These frames, from 0 to 1, the videos of a batch one after another; an empty tensor where there
-// are none. Throws where the channels are not the autoencoder's.
-Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent);
+// are none. Throws where the channels are not the autoencoder's. By pieces they arrive in parts, as
+// the call's output of this number.
+Tensor decoded_whole_video(Context& ctx, const Value& vae, const Value& latent,
+                           heddle_port_index output);
 
 }  // namespace heddle::vae

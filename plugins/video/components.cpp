@@ -4,6 +4,7 @@
 #include <cmath>
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
+#include <heddle/parts.hpp>
 
 #include "plugins/video/read_video.h"
 
@@ -20,6 +21,7 @@ std::string shape_of(const Tensor& images) {
 }
 
 void copy_to(Context& ctx, const Tensor& from, float* to) {
+  await_whole(ctx, from);
   const HostFloats values(ctx, from);
   std::copy_n(values.data(), values.size(), to);
 }

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <heddle/checked.hpp>
+#include <heddle/parts.hpp>
 
 #include "plugins/video/sound_frames.h"
 
@@ -101,6 +102,7 @@ SoundCoding sound_coding(const VideoFormat& format, const Sound& sound) {
 }
 
 void to_frame(Context& ctx, const Tensor& images, std::int64_t i, AVFrame& rgb) {
+  await_rows(ctx, images, i + 1);
   const HostFloats values(ctx, images.slice(0, i, i + 1));
   if (av_frame_make_writable(&rgb) < 0) throw std::bad_alloc();
   const std::int64_t width = images.size(2), channels = images.size(3);

@@ -1,5 +1,6 @@
 // SaveVideo and SaveWEBM: video as files with the workflow in their tags. Names and counters are
-// those of pictures. Nothing of a file stays where writing it fails or is cancelled.
+// those of pictures. Nothing of a file stays where writing it fails or is cancelled. Frames of a
+// video that is being decoded are encoded as they come.
 #pragma once
 
 #include "plugins/video/video_nodes.h"
@@ -38,7 +39,8 @@ struct SaveVideo {
                              "video",
                              "Saves a video in the output folder.",
                              HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_ANY_INPUT};
-  static constexpr Input<Value> video{"video", HEDDLE_PORT_HOST, "The video.", "VIDEO"};
+  static constexpr Input<Value> video{"video", HEDDLE_PORT_HOST | HEDDLE_PORT_PARTS, "The video.",
+                                      "VIDEO"};
   static constexpr Input<std::string> filename_prefix{
       "filename_prefix", Widget{.text = "video/ComfyUI", .extra = R"({"multiline": false})"}};
   static constexpr Input<DynamicChoice> format{"format", Widget{.extra = kFormats}};
@@ -64,8 +66,9 @@ struct SaveWEBM {
                              "video",
                              "Saves pictures as a WebM file in the output folder.",
                              HEDDLE_NODE_SINK | HEDDLE_NODE_HOST | HEDDLE_NODE_EXPERIMENTAL};
-  static constexpr Input<Tensor> images{
-      "images", HEDDLE_PORT_HOST, "With a fourth channel, vp9 keeps them transparent.", "IMAGE"};
+  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_HOST | HEDDLE_PORT_PARTS,
+                                        "With a fourth channel, vp9 keeps them transparent.",
+                                        "IMAGE"};
   static constexpr Input<std::string> filename_prefix{
       "filename_prefix", Widget{.text = "ComfyUI", .extra = R"({"multiline": false})"}};
   static constexpr Input<Choice> codec{"codec", {.choices = kCodecs}};

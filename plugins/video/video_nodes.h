@@ -3,6 +3,7 @@
 #pragma once
 
 #include <heddle/abi/front_end.h>
+#include <heddle/abi/parts.h>
 #include <heddle/node.hpp>
 
 namespace heddle::video {
@@ -80,7 +81,8 @@ struct CreateVideo {
   static constexpr Info info{
       "CreateVideo",   1, "Create Video", "video", "Pictures and sound as a video.",
       HEDDLE_NODE_HOST};
-  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_PASS, "", "IMAGE"};
+  static constexpr Input<Tensor> images{"images", HEDDLE_PORT_PASS | HEDDLE_PORT_PARTS, "",
+                                        "IMAGE"};
   static constexpr Input<double> fps{"fps", {.number = 30, .min = 1, .max = 120, .step = 1}};
   static constexpr Input<Value> audio{"audio", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_PASS, "",
                                       "AUDIO"};
@@ -95,7 +97,7 @@ struct CreateVideo {
                                         .choices = kCodecs,
                                         .extra = R"({"advanced": true})",
                                         .flags = HEDDLE_PORT_OPTIONAL}};
-  static constexpr Output<Value> video{"VIDEO", 0, "", "VIDEO"};
+  static constexpr Output<Value> video{"VIDEO", HEDDLE_PORT_PARTS, "", "VIDEO"};
   static constexpr auto ports =
       heddle::ports(images, fps, audio, bit_depth, color_space, codec, video);
   static void execute(Context& ctx);
