@@ -8,6 +8,7 @@
 #include <heddle/host_memory.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
+#include <heddle/parts.hpp>
 #include <heddle/session.hpp>
 
 namespace heddle::vae {
@@ -234,8 +235,8 @@ std::optional<Shape> decoded_clips_shape(const Shape& samples, const Autoencoder
                checked_product({all[4], autoencoder.downscale}, "the width"), autoencoder.colours};
 }
 
-Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent,
-                     const ClipTiling& tiling) {
+Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const ClipTiling& tiling,
+                     heddle_port_index output) {
   const Autoencoder autoencoder(vae);
   Tensor samples = latent.get<Tensor>("samples", {});
   const auto shape = samples ? decoded_clips_shape(samples.shape(), autoencoder) : std::nullopt;
@@ -254,13 +255,15 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent,
       tiles_of_clip(samples.size(3), samples.size(4), tiling, autoencoder.downscale);
   const ClipShape whole{once * kStep - kStep + 1, (*shape)[1], (*shape)[2], autoencoder.colours};
   const Tensor pictures = ctx.make_host(*shape, HEDDLE_F32);
+  PartsOfOutput parts(ctx, output, pictures);
   HostMemory memory(ctx);
   Floats clip(std::size_t(whole.count()), &memory);
   TileWall wall(tiles, autoencoder.downscale, whole, memory);
   const double all =
       double(samples.size(0) * clips) * double(tiles.rows.size() * tiles.columns.size());
   double done = 0;
-  for (std::int64_t item = 0; item < samples.size(0); ++item)
+  for (std::int64_t item = 0; item < samples.size(0); ++item) {
+    float* const video = pictures.data<float>() + item * frames * size;
     for (std::int64_t number = 0; number < clips; ++number) {
       const auto make = [&](const ClipTile& rows, const ClipTile& columns, Floats& made) {
         const Tensor part = cells_of_clip(ctx, samples.slice(0, item, item + 1),
@@ -271,11 +274,16 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent,
         go_on(ctx, done, all);
       };
       wall.build(make, clip.data());
-      join_clip(clip, number, frames, size, pictures.data<float>() + item * frames * size);
+      join_clip(clip, number, frames, size, video);
+      // No clip that comes has a share of these.
+      const std::int64_t whole =
+          number + 1 < clips ? std::min(frames, (number + 1) * kClipFrames) : frames;
+      for (std::int64_t i = number * kClipFrames * size; i < whole * size; ++i)
+        video[i] = std::clamp(video[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+      parts.made(item * frames + whole);
     }
-  float* const numbers = pictures.data<float>();
-  for (std::int64_t i = 0; i < pictures.count(); ++i)
-    numbers[i] = std::clamp(numbers[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+  }
+  parts.whole();
   return pictures;
 }
 

@@ -28,8 +28,10 @@ ClipTiling published_tiling(const Value& vae);
 // Frames (B F, H, W, 3) from 0 to 1, in host memory, of the samples (B, C, T, h, w) or (B, C, h, w)
 // of a LATENT; the videos of a batch go one after another. 17 n + 5 frames for 5 n + 2 cells of
 // time; a single one for one. Throws where the channels are not the autoencoder's, or tiles share
-// all of their pixels.
-Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const ClipTiling& tiling);
+// all of their pixels. They arrive in parts (heddle/parts.hpp), as the call's output of this
+// number.
+Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const ClipTiling& tiling,
+                     heddle_port_index output);
 // None where these are no samples.
 std::optional<Shape> decoded_clips_shape(const Shape& samples, const Autoencoder& autoencoder);
 void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,

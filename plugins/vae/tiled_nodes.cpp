@@ -147,7 +147,8 @@ void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latent
 
 void VaeDecodeTiled::execute(Context& ctx) {
   if (codes_clips(ctx[vae])) {
-    ctx[image] = decoded_clips(ctx, ctx[vae], ctx[samples], {ctx[tile_size], ctx[overlap]});
+    ctx[image] = decoded_clips(ctx, ctx[vae], ctx[samples], {ctx[tile_size], ctx[overlap]},
+                               ctx[image].index);
     return;
   }
   const Value value = ctx[vae], latent = without_frames(ctx[samples], value);

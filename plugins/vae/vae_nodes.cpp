@@ -73,7 +73,7 @@ Tensor decode_whole(Context& ctx, const Value& vae, const Value& latent) {
 void VaeDecode::execute(Context& ctx) {
   const Value value = ctx[vae];
   if (codes_clips(value)) {
-    ctx[image] = decoded_clips(ctx, value, ctx[samples], published_tiling(value));
+    ctx[image] = decoded_clips(ctx, value, ctx[samples], published_tiling(value), ctx[image].index);
     return;
   }
   Tensor made;
