@@ -2,11 +2,13 @@
 // and a noise schedule that a plugin of somebody else adds.
 #include <cmath>
 #include <cstddef>
+#include <fstream>
 #include <string_view>
 
 #include <heddle/diffusion/noise_schedules.h>
 #include <heddle/diffusion/samplers.h>
 #include <heddle/node.hpp>
+#include <heddle/parts.hpp>
 
 #include "tests/support/tensor_file.h"
 
@@ -89,6 +91,24 @@ struct Picture {
   static constexpr Output<Tensor> out{"IMAGE", 0, "", "IMAGE"};
   static constexpr auto ports = heddle::ports(path, name, out);
   void execute(Context& ctx) { ctx[out] = load(ctx, ctx[path], ctx[name]); }
+};
+
+// Writes a byte for each row of what arrives, as soon as it is there.
+struct FollowRows {
+  static constexpr heddle::Info info{
+      "test.follow_rows", 1, "Follow rows", "test", "", HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
+  static constexpr Input<Tensor> rows{"rows", HEDDLE_PORT_HOST | HEDDLE_PORT_PARTS, "", "IMAGE"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr auto ports = heddle::ports(rows, path);
+  static void execute(Context& ctx) {
+    const Tensor all = ctx[rows];
+    const std::string file = ctx[path];
+    std::ofstream told(file, std::ios::binary);
+    for (std::int64_t row = 0; row < all.size(0); ++row) {
+      heddle::await_rows(ctx, all, row + 1);
+      told.put('.').flush();
+    }
+  }
 };
 
 struct Sound {
@@ -204,6 +224,6 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, Sound, Heard, First, OneOption, Samplers, Schedules)
+              Mask, Picture, FollowRows, Sound, Heard, First, OneOption, Samplers, Schedules)
 
 }  // namespace
