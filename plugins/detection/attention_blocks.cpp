@@ -46,7 +46,8 @@ void FeedForward::execute(Context& ctx) {
   const bool is_before = ctx[norm_first];
   const Tensor from =
       is_before ? normalised(ctx, whole, ctx[norm], ctx[norm_bias], ctx[eps]) : whole;
-  const Tensor raised = ops::linear(ctx, narrow(ctx, from), ctx[up], ctx[up_bias], HEDDLE_ACT_RELU);
+  const Tensor raised = ops::linear(ctx, narrow(ctx, from), ctx[up], ctx[up_bias],
+                                    ctx[gelu] ? HEDDLE_ACT_GELU : HEDDLE_ACT_RELU);
   const Tensor made = product(ctx, raised, ctx[down], ctx[down_bias], HEDDLE_ACT_NONE, whole);
   ctx[out] = is_before ? made : normalised(ctx, made, ctx[norm], ctx[norm_bias], ctx[eps]);
 }
@@ -54,7 +55,11 @@ void FeedForward::execute(Context& ctx) {
 void TokenHead::execute(Context& ctx) {
   const Tensor all = ctx[x];
   const std::int64_t last = ctx[end] == 0 ? all.size(1) : ctx[end];
-  Tensor tokens = ops::contiguous(ctx, all.slice(1, ctx[begin], last));
+  const std::int64_t step = ctx[every], groups = (last - ctx[begin]) / step, one_of = ctx[pick];
+  const Tensor taken = ops::contiguous(ctx, all.slice(1, ctx[begin], last))
+                           .reshape({all.size(0), groups, step, all.size(2)});
+  Tensor tokens = ops::contiguous(ctx, taken.slice(2, one_of, one_of + 1))
+                      .reshape({all.size(0), groups, all.size(2)});
   if (ctx[norm]) tokens = normalised(ctx, tokens, ctx[norm], ctx[norm_bias], ctx[eps]);
   const Tensor one = product(ctx, tokens, ctx[first], ctx[first_bias], HEDDLE_ACT_RELU),
                two = product(ctx, one, ctx[second], ctx[second_bias], HEDDLE_ACT_RELU);

@@ -40,13 +40,14 @@ struct Attend {
   static void execute(Context& ctx);
 };
 
-// x (B, S, C) -> x + two matrices with a ReLU between of norm(x), or norm(x + these of x).
+// x (B, S, C) -> x + two matrices with a ReLU or GELU between of norm(x), or norm(x + these of x).
 struct FeedForward {
   static constexpr Info info{"detection.feed_forward", 1,  "Feed forward of a detector",
                              "blocks/detection",       "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Input<bool> norm_first{"norm_first", Widget{.number = 1}};
+  static constexpr Input<bool> gelu{"gelu"};
   static constexpr Weight norm{"norm.weight"};
   static constexpr Weight norm_bias{"norm.bias"};
   static constexpr Weight up{"up.weight", HEDDLE_USE_LINEAR};
@@ -55,12 +56,13 @@ struct FeedForward {
   static constexpr Weight down_bias{"down.bias"};
   static constexpr Output<Tensor> out{"x"};
   static constexpr auto ports =
-      heddle::ports(x, eps, norm_first, norm, norm_bias, up, up_bias, down, down_bias, out);
+      heddle::ports(x, eps, norm_first, gelu, norm, norm_bias, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };
 
-// Tokens [begin, end) of x (B, S, C), end 0 being S, normalised where there is a norm, through
-// three matrices with ReLUs between, plus base (B, end - begin, N) -> (B, end - begin, N) f32.
+// Tokens [begin, end) of x (B, S, C), end 0 being S, or of each `every` of these number `pick`,
+// normalised where there is a norm, through three matrices with ReLUs between, plus base (B, T, N)
+// -> (B, T, N) f32, T being how many they are.
 struct TokenHead {
   static constexpr Info info{"detection.token_head", 1,  "Head of a detector's tokens",
                              "blocks/detection",     "", HEDDLE_NODE_BLOCK};
@@ -68,6 +70,8 @@ struct TokenHead {
   static constexpr Input<Tensor> base{"base", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> begin{"begin"};
   static constexpr Input<std::int64_t> end{"end"};
+  static constexpr Input<std::int64_t> every{"every", Widget{.number = 1}};
+  static constexpr Input<std::int64_t> pick{"pick"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight norm{"norm.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm_bias{"norm.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
@@ -79,8 +83,8 @@ struct TokenHead {
   static constexpr Weight third_bias{"third.bias"};
   static constexpr Output<Tensor> out{"out"};
   static constexpr auto ports =
-      heddle::ports(x, base, begin, end, eps, norm, norm_bias, first, first_bias, second,
-                    second_bias, third, third_bias, out);
+      heddle::ports(x, base, begin, end, every, pick, eps, norm, norm_bias, first, first_bias,
+                    second, second_bias, third, third_bias, out);
   static void execute(Context& ctx);
 };
 

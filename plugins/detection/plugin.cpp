@@ -3,6 +3,7 @@
 #include "attention_blocks.h"
 #include "sam3.h"
 #include "sam3_detector_blocks.h"
+#include "sam3_memory_blocks.h"
 #include "sam3_nodes.h"
 #include "sam3_segment_blocks.h"
 #include "sam3_trunk_blocks.h"
@@ -12,6 +13,8 @@ namespace heddle::detection {
 HEDDLE_PLUGIN("org.heddle.detection", "0.1.0", Sam3, Attend, FeedForward, TokenHead, MaskProduct,
               Sam3Embed, Sam3Rotation, Sam3Layer, Sam3Level, Sam3Cells, Sam3PromptToken, Sam3Prompt,
               Sam3Queries, Sam3Anchors, Sam3Boxes, Sam3Scores, Sam3Pixels, Sam3MaskPrompt,
-              Sam3Points, Sam3MaskPixels, Sam3Detect)
+              Sam3Points, Sam3Slots, Sam3MaskPixels, Sam3MaskStage, Sam3MaskOnGrid, Sam3Fuse,
+              Sam3Memory, Sam3MemoryPlaces, Sam3TurnedAttend, Sam3MemoryAttend, Sam3Normed,
+              Sam3Product, Sam3MaskLogits, Sam3Detect)
 
 }  // namespace heddle::detection

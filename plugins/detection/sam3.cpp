@@ -1,6 +1,7 @@
 #include "sam3.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "sam3_build.h"
 #include "sam3_trunk_blocks.h"
@@ -94,12 +95,38 @@ class Sam3TrunkBuilder {
 // The configs of the parts that the file has.
 Value part_configs(const Checkpoint& file, const Value& config) {
   Record configs;
-  for (const char* part : {"trunk", "detector", "segmenter"}) {
-    if (std::string_view(part) == "segmenter" && !has_sam3_segmenter(file)) continue;
+  std::vector<const char*> parts{"trunk", "detector"};
+  if (has_sam3_segmenter(file)) parts.push_back("segmenter");
+  if (has_sam3_segmenter(file) && sam3_tracker_sizes(file))
+    parts.insert(parts.end(), {"tracker", "memory", "pointer", "mask_logits"});
+  for (const char* part : parts) {
     Record own = config.is(HEDDLE_KIND_RECORD) ? Record(config) : Record();
     configs.set(part, own.set("part", value_of(part)).value());
   }
   return configs.value();
+}
+
+void add_part(const Sam3Maker& maker, const Value& config, const std::string& part) {
+  Blocks& graph = maker.graph();
+  if (part == "mask_logits") return add_sam3_mask_logits(maker);
+  const bool sees = part.empty() || part == "trunk";
+  const Source hidden =
+      sees ? Sam3TrunkBuilder(maker, config).run(graph.input("picture", kSam3Input))
+           : graph.input("hidden", kSam3Input);
+  if (part == "trunk")
+    graph.output("hidden", hidden);
+  else if (part == "segmenter" || part == "pointer")
+    add_sam3_segmenter(maker, hidden, part == "pointer");
+  else if (part == "tracker")
+    add_sam3_tracker(maker, hidden);
+  else if (part == "memory")
+    add_sam3_memory(maker, hidden);
+  else if (part.empty() || part == "detector")
+    add_sam3_detector(maker, hidden);
+  else
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                maker.file().path() + ": SAM 3 has no part '" + part +
+                    "'. Known: trunk, detector, segmenter, tracker, memory, pointer, mask_logits.");
 }
 
 }  // namespace
@@ -112,25 +139,19 @@ void Sam3::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const Sam3Sizes sizes = sam3_sizes(file, config);
   const Sam3Maker maker(file, sizes, graph);
   const std::string part = config.get<std::string>("part", "");
-  const bool sees = part.empty() || part == "trunk";
-  const Source hidden =
-      sees ? Sam3TrunkBuilder(maker, config).run(graph.input("picture", kSam3Input))
-           : graph.input("hidden", kSam3Input);
-  if (part == "trunk")
-    graph.output("hidden", hidden);
-  else if (part == "segmenter")
-    add_sam3_segmenter(maker, hidden);
-  else if (part.empty() || part == "detector")
-    add_sam3_detector(maker, hidden);
-  else
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": SAM 3 has no part '" + part +
-                                             "'. Known: trunk, detector, segmenter.");
+  add_part(maker, config, part);
   graph.setting("family", "sam3");
   graph.setting("image_size", sizes.image);
   graph.setting("grid", sizes.grid());
   graph.setting("width", sizes.width);
   graph.setting("text_width", sizes.text);
   graph.setting("queries", sizes.queries);
+  if (const auto tracker = sam3_tracker_sizes(file)) {
+    graph.setting("slots", tracker->slots);
+    graph.setting("slot_masks", tracker->masks);
+    graph.setting("memories", tracker->times);
+    graph.setting("channels", sizes.channels);
+  }
   if (part.empty()) graph.setting("part_configs", part_configs(file, config));
 }
 

@@ -120,10 +120,10 @@ Source Sam3Maker::attend(const std::string& path, const std::string& at, const s
 }
 
 Source Sam3Maker::feed(const std::string& path, const std::string& up, const std::string& down,
-                       const std::string& norm, const Source& x, bool norm_first) const {
+                       const std::string& norm, const Source& x, const Fed& how) const {
   using B = FeedForward;
   Block block = graph_.add<B>(path);
-  block.link(B::x, x).set(B::eps, d_.eps).set(B::norm_first, norm_first);
+  block.link(B::x, x).set(B::eps, d_.eps).set(B::norm_first, how.norm_first).set(B::gelu, how.gelu);
   blocks::Slots slots(file_, block, path);
   const std::int64_t inner = file_.size(up + ".weight", 0);
   fill(slots, B::up, B::up_bias, up, {inner, d_.channels});
@@ -136,7 +136,12 @@ Source Sam3Maker::head(const std::string& path, const std::string& at, const Sou
                        const Tokens& tokens, std::int64_t out) const {
   using B = TokenHead;
   Block block = graph_.add<B>(path);
-  block.link(B::x, x).set(B::begin, tokens.begin).set(B::end, tokens.end).set(B::eps, d_.eps);
+  block.link(B::x, x)
+      .set(B::begin, tokens.begin)
+      .set(B::end, tokens.end)
+      .set(B::every, tokens.every)
+      .set(B::pick, tokens.pick)
+      .set(B::eps, d_.eps);
   if (tokens.base.port != nullptr) block.link(B::base, tokens.base);
   blocks::Slots slots(file_, block, path);
   const std::int64_t c = d_.channels;

@@ -2,6 +2,7 @@
 // off the file, and the ways its names tell layers. One call's thread.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <heddle/model.hpp>
@@ -52,15 +53,19 @@ class Sam3Maker {
   // `at`: the attention's name; its three matrices are one tensor, or three.
   Source attend(const std::string& path, const std::string& at, const std::string& norm,
                 const Source& x, const Seen& seen) const;
-  // The matrices are called up and down.
+  // The matrices are called up and down; between them there is a ReLU or a GELU.
+  struct Fed {
+    bool norm_first, gelu = false;
+  };
   Source feed(const std::string& path, const std::string& up, const std::string& down,
-              const std::string& norm, const Source& x, bool norm_first) const;
+              const std::string& norm, const Source& x, const Fed& how) const;
   // The head "<at>.layers.0" to 2 of tokens [begin, end) that makes `out` numbers; norm and base
   // may be empty.
   struct Tokens {
     std::int64_t begin, end;
     std::string norm = {};
     Source base = {};
+    std::int64_t every = 1, pick = 0;  // of each so many tokens this one
   };
   Source head(const std::string& path, const std::string& at, const Source& x, const Tokens& tokens,
               std::int64_t out) const;
@@ -73,8 +78,24 @@ class Sam3Maker {
 
 // Sets the graph's outputs.
 void add_sam3_detector(const Sam3Maker& maker, const Source& hidden);
-void add_sam3_segmenter(const Sam3Maker& maker, const Source& hidden);
+// points: instead of masks what follows things in videos keeps of one.
+void add_sam3_segmenter(const Sam3Maker& maker, const Source& hidden, bool points = false);
 // Whether the file has what a segmenter is made of.
 bool has_sam3_segmenter(const Checkpoint& file);
+
+// What the tracker of SAM 3.1 follows and remembers, read off the file.
+struct Sam3TrackerSizes {
+  std::int64_t slots, masks, times;  // things at once, masks of each, rows of the table of times
+};
+// Nothing where the file has no tracker of several things at once, as SAM 3's.
+std::optional<Sam3TrackerSizes> sam3_tracker_sizes(const Checkpoint& file);
+// Set the graph's outputs (sam3.h). Throw where the file has no such tracker.
+void add_sam3_tracker(const Sam3Maker& maker, const Source& hidden);
+void add_sam3_memory(const Sam3Maker& maker, const Source& hidden);
+void add_sam3_mask_logits(const Sam3Maker& maker);
+// The outputs "pointers" and "absent" of mask tokens: what the head called `at` makes of them where
+// there is a thing, and where there is none.
+void add_sam3_pointers(const Sam3Maker& maker, const std::string& path, const std::string& at,
+                       const Source& x, const Sam3Maker::Tokens& tokens);
 
 }  // namespace heddle::detection

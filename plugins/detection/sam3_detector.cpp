@@ -46,7 +46,8 @@ class Sam3DetectorBuilder {
                                         .memory_places = sees.memory_places,
                                         .heads = heads,
                                         .norm_first = true});
-    return maker_.feed(path + ".feed", at + "linear1", at + "linear2", at + "norm3", cross, true);
+    return maker_.feed(path + ".feed", at + "linear1", at + "linear2", at + "norm3", cross,
+                       {.norm_first = true});
   }
 
   // The text and a token that has seen the picture.
@@ -134,7 +135,8 @@ class Sam3DetectorBuilder {
                                         .bias = anchors[Sam3Anchors::bias],
                                         .heads = heads,
                                         .norm_first = false});
-    return maker_.feed(path + ".feed", at + "linear1", at + "linear2", at + "norm3", cross, false);
+    return maker_.feed(path + ".feed", at + "linear1", at + "linear2", at + "norm3", cross,
+                       {.norm_first = false});
   }
 
   Source scores() const {

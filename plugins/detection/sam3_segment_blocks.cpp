@@ -99,6 +99,27 @@ void Sam3Points::execute(Context& ctx) {
                     .reshape({1, height * width, channels});
 }
 
+void Sam3Slots::execute(Context& ctx) {
+  const Tensor cells = ctx[grid], is_used = ctx[slots], table = ctx[masks];
+  const std::int64_t count = is_used.size(0), channels = table.size(1),
+                     each = table.size(0) / count;
+  const Tensor odds = is_used.reshape({count, 1}),
+               others = ops::scale_clamp(ctx, odds, {-1, 1, 0, 1});
+  const auto share = [&](const Weight& of, const Tensor& part) {
+    const Tensor out = ctx.make({count, channels}, HEDDLE_F32);
+    ops::mul_into(ctx, ops::cast(ctx, ctx[of], HEDDLE_F32), part, out);
+    return out;
+  };
+  const Tensor extra = ops::combine(ctx, {{1, share(used, odds)}, {1, share(unused, others)}});
+  const Tensor of_masks =
+      sum(ctx, table.reshape({count, each, channels}), extra.reshape({count, 1, channels}));
+  const Tensor all = stacked(ctx, {ctx[object], ctx[quality], of_masks}, channels);
+  ctx[tokens] = all.reshape({1, all.size(0), channels});
+  const std::int64_t height = cells.size(1), width = cells.size(2);
+  ctx[places] = wave_features(ctx, cell_middles(ctx, height, width), ctx[waves])
+                    .reshape({1, height * width, channels});
+}
+
 void Sam3MaskPixels::execute(Context& ctx) {
   const Tensor half = ctx[middle], whole = ctx[fine];
   const std::int64_t height = half.size(1) / 2, width = half.size(2) / 2;

@@ -62,6 +62,26 @@ struct Sam3Points {
   static void execute(Context& ctx);
 };
 
+// slots (M) f32, 1 of each thing that is followed, 0 of others, grid (1, H, W, C) -> tokens (1, 2 M
+// + M T, C): those that become a score of each thing, those of its masks, and T masks of each;
+// places (1, H W, C), of the cells. Waves as of points.
+struct Sam3Slots {
+  static constexpr Info info{"sam3.slots", 1, "SAM 3 slots", "blocks/sam3", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> slots{"slots"};
+  static constexpr Input<Tensor> grid{"grid"};
+  static constexpr Weight waves{"waves"};
+  static constexpr Weight object{"object"};
+  static constexpr Weight quality{"quality"};
+  static constexpr Weight masks{"masks"};
+  static constexpr Weight used{"used"};
+  static constexpr Weight unused{"unused"};
+  static constexpr Output<Tensor> tokens{"tokens"};
+  static constexpr Output<Tensor> places{"places"};
+  static constexpr auto ports =
+      heddle::ports(slots, grid, waves, object, quality, masks, used, unused, tokens, places);
+  static void execute(Context& ctx);
+};
+
 // cells (1, H W, C), middle (1, 2 H, 2 W, C), fine (1, 4 H, 4 W, C) -> pixels (1, 4 H, 4 W, C / 8).
 struct Sam3MaskPixels {
   static constexpr Info info{"sam3.mask_pixels", 1,  "SAM 3 pixels of a mask",

@@ -2,16 +2,17 @@
 // SAM 3.1 the one for pictures beside it.
 #include "attention_blocks.h"
 #include "sam3_build.h"
+#include "sam3_decoder.h"
 #include "sam3_segment_blocks.h"
 
 namespace heddle::detection {
 namespace {
 
-constexpr std::int64_t kSegmenterHeads = 8, kMaskTokens = 4;
+constexpr std::int64_t kMaskTokens = 4;
 
 // Where a file has these parts.
 struct SegmenterNames {
-  std::string decoder, prompts, past, convs;
+  std::string decoder, prompts, past, convs, pointer;
 };
 
 std::optional<SegmenterNames> segmenter_names(const Checkpoint& file) {
@@ -19,10 +20,11 @@ std::optional<SegmenterNames> segmenter_names(const Checkpoint& file) {
     if (file.has(root + "interactive_sam_mask_decoder.mask_tokens.weight"))
       return SegmenterNames{root + "interactive_sam_mask_decoder.",
                             root + "interactive_sam_prompt_encoder.",
-                            root + "interactivity_no_mem_embed", "interactive_convs"};
+                            root + "interactivity_no_mem_embed", "interactive_convs",
+                            root + "interactive_obj_ptr_proj"};
     if (file.has(root + "sam_mask_decoder.mask_tokens.weight"))
       return SegmenterNames{root + "sam_mask_decoder.", root + "sam_prompt_encoder.",
-                            root + "no_mem_embed", "sam2_convs"};
+                            root + "no_mem_embed", "sam2_convs", root + "obj_ptr_proj"};
   }
   return std::nullopt;
 }
@@ -32,39 +34,28 @@ class Sam3SegmenterBuilder {
   Sam3SegmenterBuilder(const Sam3Maker& maker, SegmenterNames names)
       : maker_(maker), d_(maker.sizes()), names_(std::move(names)) {}
 
-  void run(const Source& hidden) {
+  // Of a pointer only what follows things in videos reads: masks are left out.
+  void run(const Source& hidden, bool points) {
     Source levels[3];
-    for (int i = 0; i < 3; ++i)
+    for (int i = points ? 2 : 0; i < 3; ++i)
       levels[i] = maker_.level("segmenter.level." + std::to_string(i), names_.convs, 2 - i, hidden);
     const Source cells = mask_prompt(levels[2]);
-    const Block points = point_prompt(levels[2]);
-    token_places_ = points[Sam3Points::tokens];
-    places_ = points[Sam3Points::places];
-    tokens_ = token_places_;
-    cells_ = cells;
-    const std::string at = names_.decoder + "transformer.layers.";
-    for (int i = 0; i < blocks::layer_count(maker_.file(), at); ++i) two_ways(i, at);
-    const std::string whole = names_.decoder + "transformer.",
-                      norm = first_of({whole + "norm_final_attn", whole + "norm_final"});
-    tokens_ = to_cells("segmenter.final", whole + "final_attn_token_to_image", norm);
-    const Source pixels = mask_pixels(levels[1], levels[0]);
+    const Block prompt = point_prompt(levels[2]);
+    Sam3Decoder decoder(maker_, "segmenter.", names_.decoder,
+                        {prompt[Sam3Points::tokens], cells, prompt[Sam3Points::places]});
+    tokens_ = decoder.tokens();
     graph().output("object", maker_.head("segmenter.object", names_.decoder + "pred_obj_score_head",
                                          tokens_, {0, 1}, 1));
+    if (points) return add_sam3_pointers(maker_, "segmenter.", names_.pointer, tokens_, {2, 3});
     graph().output("qualities",
                    maker_.head("segmenter.qualities", names_.decoder + "iou_prediction_head",
                                tokens_, {1, 2}, kMaskTokens));
+    const Source pixels = decoder.pixels(levels[1], levels[0]);
     for (std::int64_t i = 0; i < kMaskTokens; ++i) add_mask(i, pixels);
   }
 
  private:
   Blocks& graph() const { return maker_.graph(); }
-
-  // The module that the file has; the first where it has none.
-  std::string first_of(const std::vector<std::string>& modules) const {
-    for (const std::string& module : modules)
-      if (maker_.file().has(module + ".weight")) return module;
-    return modules.front();
-  }
 
   Source mask_prompt(const Source& grid) const {
     using B = Sam3MaskPrompt;
@@ -106,57 +97,6 @@ class Sam3SegmenterBuilder {
     return block;
   }
 
-  Source to_cells(const std::string& path, const std::string& at, const std::string& norm) const {
-    return maker_.attend(path, at, norm, tokens_,
-                         {.places = token_places_,
-                          .memory = cells_,
-                          .memory_places = places_,
-                          .heads = kSegmenterHeads,
-                          .norm_first = false});
-  }
-
-  // Tokens see each other and the cells, then the cells the tokens.
-  void two_ways(int index, const std::string& layers) {
-    const std::string path = "segmenter." + std::to_string(index),
-                      at = layers + std::to_string(index) + ".";
-    const bool is_first = index == 0;
-    tokens_ = maker_.attend(path + ".self", at + "self_attn", at + "norm1", tokens_,
-                            {.places = is_first ? Source() : token_places_,
-                             .heads = kSegmenterHeads,
-                             .norm_first = false,
-                             .keeps = !is_first});
-    tokens_ = to_cells(path + ".cells", at + "cross_attn_token_to_image", at + "norm2");
-    tokens_ =
-        maker_.feed(path + ".feed", first_of({at + "mlp.lin1", at + "mlp.0", at + "mlp.layers.0"}),
-                    first_of({at + "mlp.lin2", at + "mlp.2", at + "mlp.layers.1"}), at + "norm3",
-                    tokens_, false);
-    cells_ = maker_.attend(path + ".tokens", at + "cross_attn_image_to_token", at + "norm4", cells_,
-                           {.places = places_,
-                            .memory = tokens_,
-                            .memory_places = token_places_,
-                            .heads = kSegmenterHeads,
-                            .norm_first = false});
-  }
-
-  Source mask_pixels(const Source& middle, const Source& fine) const {
-    using B = Sam3MaskPixels;
-    const std::string at = names_.decoder + "output_upscaling.";
-    Block block = graph().add<B>("segmenter.pixels");
-    block.link(B::cells, cells_).link(B::middle, middle).link(B::fine, fine);
-    blocks::Slots slots(maker_.file(), block, "segmenter.pixels");
-    const std::int64_t c = d_.channels;
-    slots.fill(B::first, at + "0.weight", {c, c / 4, 2, 2});
-    slots.fill(B::first_bias, at + "0.bias", {c / 4});
-    Sam3Maker::fill(slots, B::norm, B::norm_bias, at + "1", {c / 4});
-    slots.fill(B::second, at + "3.weight", {c / 4, c / 8, 2, 2});
-    slots.fill(B::second_bias, at + "3.bias", {c / 8});
-    Sam3Maker::fill(slots, B::middle_conv, B::middle_bias, names_.decoder + "conv_s1",
-                    {c / 4, c, 1, 1});
-    Sam3Maker::fill(slots, B::fine_conv, B::fine_bias, names_.decoder + "conv_s0",
-                    {c / 8, c, 1, 1});
-    return block[B::out];
-  }
-
   void add_mask(std::int64_t index, const Source& pixels) const {
     const std::string number = std::to_string(index);
     const Source code = maker_.head("segmenter.code." + number,
@@ -170,21 +110,21 @@ class Sam3SegmenterBuilder {
   const Sam3Maker& maker_;
   const Sam3Sizes& d_;
   const SegmenterNames names_;
-  Source token_places_, places_, tokens_, cells_;
+  Source tokens_;
 };
 
 }  // namespace
 
 bool has_sam3_segmenter(const Checkpoint& file) { return segmenter_names(file).has_value(); }
 
-void add_sam3_segmenter(const Sam3Maker& maker, const Source& hidden) {
+void add_sam3_segmenter(const Sam3Maker& maker, const Source& hidden, bool points) {
   std::optional<SegmenterNames> names = segmenter_names(maker.file());
   if (!names)
     throw Error(HEDDLE_NOT_FOUND,
                 maker.file().path() +
                     ": tensor 'tracker.model.sam_mask_decoder.mask_tokens.weight' is missing, of "
                     "which masks of points, boxes and masks are made. The file is incomplete.");
-  Sam3SegmenterBuilder(maker, *std::move(names)).run(hidden);
+  Sam3SegmenterBuilder(maker, *std::move(names)).run(hidden, points);
 }
 
 }  // namespace heddle::detection

@@ -177,7 +177,8 @@ BOOST_AUTO_TEST_CASE(configs_that_do_not_fit_are_refused) {
   says(R"({"image_size": 0})", "image_size");
 }
 
-// What transformers knows of the checkpoint of true size: all but the tracker of videos.
+// What transformers and the tracker's own module (make_sam3_tracker_goldens.py) know of the
+// checkpoint of true size.
 BOOST_AUTO_TEST_CASE(parts_take_every_tensor_of_the_published_checkpoint) {
   namespace engine = heddle::engine;
   const engine::LoadedPlugins plugins = engine::load_plugins({HEDDLE_PLUGINS_DIR});
@@ -199,7 +200,8 @@ BOOST_AUTO_TEST_CASE(parts_take_every_tensor_of_the_published_checkpoint) {
   write_header_only(temporary / "file.safetensors", tensors);
   const engine::Checkpoint file = engine::open_checkpoint(temporary / "file.safetensors");
   take(file, "diffusion_model", "{}", "");
-  take(file, "diffusion_model", R"({"part": "segmenter"})", "");
+  for (const std::string part : {"segmenter", "tracker", "memory", "pointer", "mask_logits"})
+    take(file, "diffusion_model", (R"({"part": ")" + part + R"("})").c_str(), "");
   take(file.strip_prefix(words), "text_encoder", "{}", words);
   // Of boxes beside a text, of a picture's mask as a whole, and of a stage that nothing reaches.
   const std::regex of_no_use(

@@ -36,7 +36,7 @@ import make_lumina2_goldens
 import make_minimax_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
-import make_sam3_goldens
+import make_sam3_tracker_goldens
 import make_sound_encoder_goldens
 import make_wan_animate_goldens
 import make_wan_goldens
@@ -654,7 +654,7 @@ def main():
         "diffusion_models/minimax_h3_fl2va_pruned_bf16": minimax(shapes_of(minimax_h3), True),
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
-        "checkpoints/sam3.1_multiplex_fp16": typed(make_sam3_goldens.true_file(), "F16"),
+        "checkpoints/sam3.1_multiplex_fp16": typed(make_sam3_tracker_goldens.true_file(), "F16"),
         **h3,
         **hunyuans,
         **ltx25,
