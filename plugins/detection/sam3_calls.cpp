@@ -35,6 +35,16 @@ Sam3Parts::Sam3Parts(const Value& model, Context* ctx) {
   width = number("width");
   text_width = number("text_width");
   queries = number("queries");
+  tracker = {number("slots"), number("slot_masks"), number("memories"), number("channels")};
+}
+
+Value Sam3Parts::part(const char* name) const {
+  const Value model = parts_.field(name);
+  if (model.is(HEDDLE_KIND_MODEL)) return model;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "model: this file has no tracker of SAM 3.1, which follows things in videos. Take "
+              "the whole checkpoint of SAM 3.1, such as sam3.1_multiplex_fp16.safetensors; the "
+              "tracker of SAM 3 is not supported.");
 }
 
 Value Sam3Parts::segmenter() const {
@@ -83,20 +93,25 @@ Sam3Found Sam3Calls::find(const Tensor& hidden, const PromptText& text) {
           ctx_.read<float>(made.field("scores").as<Tensor>()), made.field("masks").as<Tensor>()};
 }
 
-Floats Sam3Calls::segment(const Tensor& hidden, const std::vector<PromptPoint>& points,
-                          const float* mask, bool ambiguous) {
-  const std::int64_t side = parts_.side, fine = parts_.mask_side();
+Record Sam3Calls::prompt(const Tensor& hidden, const std::vector<PromptPoint>& points) {
   const auto count = std::int64_t(points.size());
   std::vector<float> places;
   std::vector<std::int32_t> kinds;
   for (const PromptPoint& point : points) {  // the middle of a pixel
-    for (const double at : {point.x, point.y}) places.push_back((float(at) + 0.5f) / float(side));
+    for (const double at : {point.x, point.y})
+      places.push_back((float(at) + 0.5f) / float(parts_.side));
     kinds.push_back(point.kind);
   }
-  Record inputs;
-  inputs.set("hidden", value_of(hidden))
+  return Record()
+      .set("hidden", value_of(hidden))
       .set("points", value_of(ctx_.upload({count, 2}, HEDDLE_F32, places.data())))
       .set("kinds", value_of(ctx_.upload({count}, HEDDLE_I32, kinds.data())));
+}
+
+Floats Sam3Calls::segment(const Tensor& hidden, const std::vector<PromptPoint>& points,
+                          const float* mask, bool ambiguous) {
+  const std::int64_t side = parts_.side, fine = parts_.mask_side();
+  Record inputs = prompt(hidden, points);
   if (mask != nullptr) {
     const Floats smaller =
         resized(mask, {side, side}, {fine, fine}, 1, blocks::Resampling::bilinear_antialiased);

@@ -9,11 +9,10 @@
 #include <heddle/model.hpp>
 
 #include "plugins/blocks/resample.h"
+#include "sam3_mask_math.h"
 #include "sam3_prompts.h"
 
 namespace heddle::detection {
-
-using Floats = std::pmr::vector<float>;
 
 // The parts of a MODEL: as its loader made them, for what is told before a run, or, with a context,
 // built of the model as it is, with what nodes have added to its weights. Throws where it is none
@@ -23,9 +22,17 @@ struct Sam3Parts {
 
   // The one that makes masks of prompts. Throws where the file has none.
   Value segmenter() const;
+  // One by its name, of those that follow things in videos. Throws where the file has none.
+  Value part(const char* name) const;
   std::int64_t mask_side() const { return 4 * grid; }
 
+  // What the tracker of videos has: things of a call and masks of each, rows of its table of times,
+  // numbers of a cell; 0 where the file has none.
+  struct Tracker {
+    std::int64_t slots, masks, memories, channels;
+  };
   Value trunk, detector;
+  Tracker tracker;
   std::int64_t side, grid, width, text_width, queries;  // side: of pictures, in pixels
 
  private:
@@ -49,6 +56,8 @@ class Sam3Calls {
   // A part of a picture (height, width, 3), as the trunk sees it.
   Tensor seen(const float* pixels, const blocks::GridSize& size);
   Sam3Found find(const Tensor& hidden, const PromptText& text);
+  // What the segmenter is told: what it sees and points in pixels of it.
+  Record prompt(const Tensor& hidden, const std::vector<PromptPoint>& points);
   // The mask of a prompt, as logits of the trunk's pictures (side, side). Points are in pixels of
   // these; mask, of as many, or nullptr. ambiguous: the best of three. Where it sees no object all
   // are -1024.

@@ -261,13 +261,7 @@ void Sam3Detect::infer(Infer& question) {
   const Infer::Set trunk{{{"picture", HEDDLE_F32, {1, parts.side, parts.side, 3}}}, {}};
   const Infer::Named hidden{"hidden", HEDDLE_F32, {1, parts.grid, parts.grid, parts.width}};
   const std::int64_t iterations = question[refine_iterations].value_or(0);
-  std::vector<Shape> texts;
-  const auto text_at = [&](const std::string& path) { return question.shape(conditioning, path); };
-  while (const auto text =
-             text_at("0.sam3_prompts." + std::to_string(texts.size()) + ".cross_attn"))
-    texts.push_back(*text);
-  if (texts.empty())
-    if (const auto text = text_at("0.cross_attn")) texts.push_back(*text);
+  const std::vector<Shape> texts = text_shapes(question, conditioning);
   for (std::int64_t i = 0; i < count; ++i) {
     question.call(parts.trunk, {trunk});
     for (const Shape& text : texts) {

@@ -58,6 +58,17 @@ std::vector<PromptText> prompt_texts(const Value& conditioning) {
   return texts;
 }
 
+std::vector<Shape> text_shapes(Infer& question, const Input<Value>& conditioning) {
+  std::vector<Shape> texts;
+  const auto text_at = [&](const std::string& path) { return question.shape(conditioning, path); };
+  while (const auto text =
+             text_at("0.sam3_prompts." + std::to_string(texts.size()) + ".cross_attn"))
+    texts.push_back(*text);
+  if (texts.empty())
+    if (const auto text = text_at("0.cross_attn")) texts.push_back(*text);
+  return texts;
+}
+
 std::vector<PromptPoint> prompt_points(const std::string& json, std::int32_t kind,
                                        const char* port) {
   if (json.empty()) return {};

@@ -32,6 +32,9 @@ std::vector<PromptText> prompt_texts(const Value& conditioning);
 // How many texts a conditioning's first entry has, and of how many things each at most.
 std::vector<std::int64_t> most_of_texts(const Value& entry);
 
+// The shapes of their states, before a run.
+std::vector<Shape> text_shapes(Infer& question, const Input<Value>& conditioning);
+
 // JSON: a list of objects with numbers x and y. None of an empty text.
 std::vector<PromptPoint> prompt_points(const std::string& json, std::int32_t kind,
                                        const char* port);

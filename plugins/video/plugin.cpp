@@ -8,6 +8,7 @@
 #include "plugins/video/save_nodes.h"
 #include "plugins/video/save_sound_nodes.h"
 #include "plugins/video/sound_nodes.h"
+#include "plugins/video/track_preview.h"
 #include "plugins/video/video_nodes.h"
 
 namespace heddle::video {
@@ -23,6 +24,6 @@ HEDDLE_PLUGIN("org.heddle.video", "0.1.0", LoadVideo, CreateVideo, GetVideoCompo
               AudioAdjustVolume, AudioEqualizer3Band, EmptyLatentAudio, SaveAudio, SaveAudioMP3,
               SaveAudioOpus, SaveAudioAdvanced, PreviewAudio, LTXVPreprocess,
               LoadVideoDataSetFromFolder, LoadVideoTextDataSetFromFolder, ShuffleVideoDataset,
-              ShuffleVideoTextDataset)
+              ShuffleVideoTextDataset, Sam3TrackPreview)
 
 }  // namespace heddle::video

@@ -45,6 +45,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"CLIP_VISION_OUTPUT", R"(["seen", 0])"},
     {"STYLE_MODEL", R"(["style", 0])"},
     {"CONTROL_NET", R"(["net", 0])"},
+    {"SAM3_TRACK_DATA", R"(["followed", 0])"},
     {"UPSCALE_MODEL", R"(["larger", 0])"},
     {"LATENT_UPSCALE_MODEL", R"(["sharper", 0])"},
     {"MODEL_PATCH", R"(["patch", 0])"},
@@ -115,8 +116,10 @@ inline bool refuses_what_is_shown(std::string_view type) {
 }
 
 // Classes that ask nothing but SAM 3.
-inline bool takes_sam3(std::string_view type) { return type == "SAM3_Detect"; }
-inline constexpr const char* kSam3Model = R"(["sam3", 0])";
+inline bool takes_sam3(std::string_view type) {
+  return type == "SAM3_Detect" || type == "SAM3_VideoTrack";
+}
+inline constexpr const char *kSam3Model = R"(["sam3", 0])", *kFirstMask = R"(["drawn", 0])";
 
 // Classes that take what a large encoder heard of a sound alone.
 inline bool refuses_small_sounds(std::string_view type) { return type == "WanHuMoImageToVideo"; }
@@ -150,6 +153,8 @@ inline std::string provider_nodes() {
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "minimax": {"class_type": "UNETLoader", "inputs": {"unet_name": "minimax.safetensors", "weight_dtype": "default"}},
     "sam3": {"class_type": "UNETLoader", "inputs": {"unet_name": "sam3.safetensors", "weight_dtype": "default"}},
+    "followed": {"class_type": "SAM3_VideoTrack", "inputs": {"images": ["pictures", 0], "model": ["sam3", 0], "initial_mask": ["drawn", 0],
+      "detection_threshold": 0.5, "max_objects": 1, "detect_interval": 1}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
     "patched_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "patched.safetensors"}},
     "wan_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "wan.safetensors"}},
@@ -226,7 +231,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"ltxv_vae", "vae", "vae/video.safetensors"},
         File{"workflows", "qwen_image.vae", "vae/wan.safetensors"},
         File{"minimax", "whole", "diffusion_models/minimax.safetensors"},
-        File{"sam3", "sam31", "diffusion_models/sam3.safetensors"},
+        File{"sam3_tracker", "sam31", "diffusion_models/sam3.safetensors"},
         File{"sound_encoders", "stable", "audio_encoders/ear.safetensors"},
         File{"sound_encoders", "plain", "audio_encoders/talk.safetensors"},
         File{"wan_talk_nodes", "flow", "diffusion_models/talking.safetensors"},

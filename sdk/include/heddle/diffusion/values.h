@@ -209,6 +209,10 @@
  * TRACKS        record: where points of a video are. track_path, tensor (frames, tracks, 2) f32: x
  *               and y in its pixels, which may be outside; track_visibility, tensor (frames, tracks
  *               or 1) f32, optional, 1: 0 where a point is not seen
+ * SAM3_TRACK_DATA  record: where things of a video are. packed_masks, tensor (frames, things, H, W
+ *               / 8) u8, optional: a bit for each pixel, the first in the lowest, 1 where the thing
+ *               is; none where nothing was found; n_frames (int); scores, list of floats, of
+ *               things; orig_size, list of two ints: height and width of the video
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
  *               i32 where it knows several kinds of hints, or also "kinds" (control_modes) f32,
  *               1 for the hint's and 0 for others, "tokens" where it begins with what its denoiser
