@@ -39,7 +39,7 @@ constexpr char kSignal = 's', kQuit = 'q';
   ::_exit(exit_code.load());
 }
 
-void on_signal(int) {
+void on_interrupt(int) {
   const int saved = errno;
   if (!has_runs.load() || signal_count.fetch_add(1) > 0) end_program();
   itimerspec once{};
@@ -63,7 +63,7 @@ void set_handler(int number, void (*handler)(int)) noexcept {
 }  // namespace
 
 void handle_signals() noexcept {
-  for (const int number : {SIGINT, SIGTERM}) set_handler(number, &on_signal);
+  for (const int number : {SIGINT, SIGTERM}) set_handler(number, &on_interrupt);
 }
 
 void set_exit_code(int code) noexcept { exit_code.store(code); }

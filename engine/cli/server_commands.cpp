@@ -51,7 +51,7 @@ bool tell_json(const Json& answer, const Settings& settings, Output& output) {
   return settings.json;
 }
 
-[[noreturn]] void refuse(const std::string& what) {
+[[noreturn]] void refuse_command(const std::string& what) {
   throw Error(Code::invalid_argument, cat("heddle queue: ", what));
 }
 
@@ -95,7 +95,7 @@ int cancel_jobs(const ServerClient& server, const std::vector<std::string>& ids,
   if (!job.batch.empty()) selection.set("batch", job.batch);
   if (job.all) selection.set("all", true);
   if (selection.size() == 0)
-    refuse("say which jobs to cancel: ID, --tag TAG, --batch ID or --all.");
+    refuse_command("say which jobs to cancel: ID, --tag TAG, --batch ID or --all.");
   if (job.but_running) selection.set("but_running", true);
   const Json answer = server.post("/v1/cancel", selection);
   if (tell_json(answer, settings, output)) return kExitDone;
@@ -113,7 +113,7 @@ Json move_of(const JobSettings& job) {
   if (job.priority) move.set("priority", *job.priority);
   const int ways =
       int(job.front) + int(job.back) + int(!job.before.empty()) + int(job.priority.has_value());
-  if (ways != 1) refuse("say where to: --front, --back, --before ID or --priority N.");
+  if (ways != 1) refuse_command("say where to: --front, --back, --before ID or --priority N.");
   return move;
 }
 
@@ -134,16 +134,16 @@ int change_queue(const Request& request, Output& output) {
   static const std::vector<std::string> kActions = {"pause", "resume", "cancel",
                                                     "retry", "delete", "move"};
   if (std::find(kActions.begin(), kActions.end(), action) == kActions.end())
-    refuse(cat("there is no action ", engine::quote(action), ".",
-               engine::did_you_mean(action, kActions), " The actions are ",
-               engine::join(kActions, ", "), "."));
+    refuse_command(cat("there is no action ", engine::quote(action), ".",
+                       engine::did_you_mean(action, kActions), " The actions are ",
+                       engine::join(kActions, ", "), "."));
   if (action == "cancel") return cancel_jobs(server, ids, settings, output);
   if (ids.empty() && (action == "pause" || action == "resume")) {
     server.post(cat("/v1/queue/", action));
     return tell_queue(server.get("/v1/queue?limit=0"), settings, output);
   }
-  if (ids.empty()) refuse(cat(action, ": name a job by its id, as heddle ps lists it."));
-  if (action == "move" && ids.size() > 1) refuse("move: one job at a time.");
+  if (ids.empty()) refuse_command(cat(action, ": name a job by its id, as heddle ps lists it."));
+  if (action == "move" && ids.size() > 1) refuse_command("move: one job at a time.");
   for (const std::string& id : ids)
     if (action == "delete")
       server.remove(job_path(id));

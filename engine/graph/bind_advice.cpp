@@ -7,7 +7,7 @@
 namespace heddle::engine {
 namespace {
 
-constexpr std::size_t kMostNames = 3;
+constexpr std::size_t kMostAdvised = 3;
 constexpr std::size_t kMostOfCycle = 16;  // nodes
 
 bool is_any(std::string_view type) { return type == "*"; }
@@ -34,7 +34,7 @@ const BindAdvice::Origins& BindAdvice::origins(std::string_view wanted) {
   Origins& origins = entry->second;
   if (!is_new) return origins;
   // One more than is shown, because the reader itself is left out.
-  for (std::size_t i = 0; i < types_.size() && origins.nodes.size() <= kMostNames; ++i) {
+  for (std::size_t i = 0; i < types_.size() && origins.nodes.size() <= kMostAdvised; ++i) {
     for (std::uint32_t o = 0; types_[i] != nullptr && o < types_[i]->output_count(); ++o) {
       const heddle_port& port = types_[i]->output(o);
       if (is_any(port.type) || !types_match(port.type, wanted)) continue;
@@ -47,7 +47,7 @@ const BindAdvice::Origins& BindAdvice::origins(std::string_view wanted) {
   std::vector<std::string> classes;
   for (const std::string_view name : catalog_.type_names()) {
     const NodeTypeRef type = catalog_.find(name);
-    if (classes.size() == kMostNames) break;
+    if (classes.size() == kMostAdvised) break;
     if (!type->has(HEDDLE_NODE_BLOCK) && gives(*type, wanted)) classes.push_back(quote(name));
   }
   origins.classes =
@@ -62,14 +62,14 @@ std::string BindAdvice::for_missing(NodeIndex reader, std::string_view wanted) {
   const Origins& from = origins(wanted);
   std::vector<std::string_view> shown;
   for (const auto& [node, text] : from.nodes)
-    if (node != reader && shown.size() < kMostNames) shown.push_back(text);
+    if (node != reader && shown.size() < kMostAdvised) shown.push_back(text);
   return shown.empty() ? from.classes : cat("Link it to ", join(shown, " or "), ".");
 }
 
 std::string BindAdvice::for_no_sink() const {
   std::vector<std::string> classes;
   for (const std::string_view name : catalog_.type_names())
-    if (catalog_.find(name)->has(HEDDLE_NODE_SINK) && classes.size() < kMostNames)
+    if (catalog_.find(name)->has(HEDDLE_NODE_SINK) && classes.size() < kMostAdvised)
       classes.push_back(quote(name));
   return cat("there is nothing to do: no node saves or shows anything. Add one that does",
              classes.empty() ? "." : cat(": ", join(classes, " or "), "."));
@@ -102,7 +102,7 @@ const std::string& BindAdvice::converters(std::string_view received, std::string
   std::vector<std::string> classes;
   for (const std::string_view name : catalog_.type_names()) {
     const NodeTypeRef type = catalog_.find(name);
-    if (classes.size() == kMostNames) break;
+    if (classes.size() == kMostAdvised) break;
     if (!type->has(HEDDLE_NODE_BLOCK) && takes(*type, received) && gives(*type, wanted))
       classes.push_back(quote(name));
   }

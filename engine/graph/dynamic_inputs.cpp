@@ -28,7 +28,7 @@ std::int64_t whole_at(const Json& json, std::string_view key, std::int64_t other
   const Json& number = member(json, key);
   return number.is_integer() ? number.as_int64() : otherwise;
 }
-std::string text_at(const Json& json, std::string_view key) {
+std::string member_text(const Json& json, std::string_view key) {
   const Json& text = member(json, key);
   return text.is_string() ? text.as_string() : "";
 }
@@ -132,7 +132,7 @@ class Checker {
     const Json* const key = literal_of(given(name));
     if (key == nullptr || !member(options, "options").is_array()) return;
     for (const Json& variant : member(options, "options").as_array())
-      if (text_at(variant, "key") == python_text(*key))
+      if (member_text(variant, "key") == python_text(*key))
         check_inputs(name, member(variant, "inputs"));
   }
 
@@ -162,7 +162,7 @@ class Checker {
       return;
     }
     const auto most = std::min(kMostSockets, whole_at(pattern, "max", kMostSockets));
-    while (number < most) check(cat(text_at(pattern, "prefix"), number));
+    while (number < most) check(cat(member_text(pattern, "prefix"), number));
   }
 
   void check_group(const std::string& name, const Json& options) {
@@ -197,7 +197,7 @@ class Checker {
     const WorkflowInput* const input = given(name);
     const Json* const literal = literal_of(input);
     if (input == nullptr || (literal != nullptr && literal->is_null())) return;
-    const std::string type = text_at(options, "slotType");
+    const std::string type = member_text(options, "slotType");
     heddle_port port{sizeof port, 0, name.c_str(), type.empty() ? "*" : type.c_str()};
     if (literal == nullptr && !input->is_bad_link) check_link(*input, port);
     check_inputs(name, member(options, "inputs"));

@@ -31,9 +31,9 @@ std::optional<std::uint32_t> position(const T* const* list, std::uint32_t count,
 }
 
 // Checks one desc; every fault names the plugin and the node type.
-class Checker {
+class DescChecker {
  public:
-  Checker(const heddle_node_desc& desc, std::string_view plugin) : desc_(desc) {
+  DescChecker(const heddle_node_desc& desc, std::string_view plugin) : desc_(desc) {
     where_ = cat("plugin ", quote(plugin));
     if (desc.type != nullptr) where_ += cat(", node type ", quote(desc.type));
   }
@@ -125,9 +125,10 @@ NodeType::NodeType(const heddle_node_desc* desc, std::string plugin,
     throw Error(Code::invalid_argument,
                 cat("plugin ", quote(plugin_), " lists a node type that is NULL"));
   // The size comes first: nothing else may be read before it is known to be there.
-  if (desc->size < kFirstNode) Checker({}, plugin_).check_size("node type", desc->size, kFirstNode);
+  if (desc->size < kFirstNode)
+    DescChecker({}, plugin_).check_size("node type", desc->size, kFirstNode);
   std::memcpy(&desc_, desc, std::min<std::size_t>(desc->size, sizeof desc_));
-  Checker(desc_, plugin_).check();
+  DescChecker(desc_, plugin_).check();
   Hasher hasher;
   hasher.add(name()).add(desc_.version).add(desc_.input_count);
   checks_.reserve(input_count());

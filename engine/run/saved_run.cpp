@@ -160,7 +160,7 @@ SavedContent::Place place_of(const Assignment& assignment, const Topology& topol
   return place;
 }
 
-std::string describe(const SavedContent::Place& place) {
+std::string place_text(const SavedContent::Place& place) {
   if (place.parallel.empty()) return place.device_class;
   return cat(place.device_class, " (", place.parallel, " over ", place.devices, ")");
 }
@@ -209,8 +209,8 @@ void check_places(const SavedContent& saved, const Graph& graph, const Plan& pla
     const SavedContent::Place now = place_of(plan.assignments[n], topology);
     if (now == found->second) continue;
     throw Error(Code::unsupported,
-                cat(graph.name_of(n), " of the run that goes on was on ", describe(found->second),
-                    " and would be on ", describe(now),
+                cat(graph.name_of(n), " of the run that goes on was on ", place_text(found->second),
+                    " and would be on ", place_text(now),
                     " now, which gives other bytes. Give it the devices that it was begun on, or "
                     "run the workflow from its beginning"));
   }

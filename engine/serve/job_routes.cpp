@@ -39,14 +39,14 @@ Json read_text(const std::string& text) {
   return text.empty() ? Json::object() : parse_json(text, "job");
 }
 
-std::string text_in(const Json& json, std::string_view key) {
+std::string item_text(const Json& json, std::string_view key) {
   const Json* value = json.find(key);
   return value != nullptr && value->is_string() ? value->as_string() : "";
 }
 
 bool can_be_shown(std::string_view media, const Json& item) {
   if (media == "images" || media == "video" || media == "audio") return true;
-  const std::string format = text_in(item, "format"), name = text_in(item, "filename");
+  const std::string format = item_text(item, "format"), name = item_text(item, "filename");
   if (format.starts_with("video/") || format.starts_with("audio/")) return true;
   return std::ranges::any_of(
       std::initializer_list<std::string_view>{".obj", ".fbx", ".gltf", ".glb"},
@@ -70,9 +70,9 @@ Outputs outputs_of(const Json& outputs) {
         if (!item.is_object()) continue;
         ++found.count;
         const bool is_better =
-            found.shown.is_null() || (!is_output && text_in(item, "type") == "output");
+            found.shown.is_null() || (!is_output && item_text(item, "type") == "output");
         if (!is_better || is_output || !can_be_shown(media.key, item)) continue;
-        is_output = text_in(item, "type") == "output";
+        is_output = item_text(item, "type") == "output";
         found.shown = item;
         found.shown.set("nodeId", node.key).set("mediaType", media.key);
       }
@@ -84,7 +84,7 @@ Outputs outputs_of(const Json& outputs) {
 std::string workflow_of_job(const Json& extra) {
   const Json* info = extra.find("extra_pnginfo");
   const Json* workflow = info == nullptr ? nullptr : info->find("workflow");
-  return workflow == nullptr ? "" : text_in(*workflow, "id");
+  return workflow == nullptr ? "" : item_text(*workflow, "id");
 }
 
 // Of the messages in the history.

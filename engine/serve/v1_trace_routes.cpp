@@ -11,7 +11,7 @@ namespace heddle::engine {
 namespace {
 
 // Of a job that is named so that a file can be.
-bool is_plain_name(const std::string& id) {
+bool has_plain_name(const std::string& id) {
   return !id.empty() && std::ranges::all_of(id, [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '-' || c == '_';
   });
@@ -26,7 +26,7 @@ HttpResponse trace_of(const Call& call, const ServiceParts& parts) {
     refuse_v1(404, "not_found", "this server writes no timelines: it was started without --traces");
   std::optional<HttpResponse> response;
   // Without a start it is another one's, whose id this one has again.
-  if (is_plain_name(id) && has_ended(job->state) && job->started_ms > 0)
+  if (has_plain_name(id) && has_ended(job->state) && job->started_ms > 0)
     response = file_response(call.request, traces / (id + ".json"));
   if (!response)
     refuse_v1(404, "not_found",
