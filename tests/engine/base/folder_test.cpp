@@ -16,7 +16,7 @@ using heddle::test::FailingNew;
 
 namespace {
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 // a file, a folder with a file and a folder in it, a link to either, one to nothing, one in a
 // circle.
@@ -32,8 +32,8 @@ struct Tree : heddle::test::TemporaryFolder {
     fs::create_directory_symlink("..", path() / "folder/up");
   }
 
-  Names below(Links links, int levels) const {
-    Names found;
+  NameSet below(Links links, int levels) const {
+    NameSet found;
     std::error_code error;
     walk(
         path(), links,
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_SUITE(folder)
 
 BOOST_AUTO_TEST_CASE(entries_say_what_they_are_and_what_links_lead_to) {
   const Tree tree;
-  Names all, files, folders, links;
+  NameSet all, files, folders, links;
   for (const FolderEntry& entry : entries_of(tree.path())) {
     BOOST_TEST(entry.path == tree.path() / entry.name());
     all.insert(entry.name());
@@ -66,10 +66,10 @@ BOOST_AUTO_TEST_CASE(entries_say_what_they_are_and_what_links_lead_to) {
     BOOST_TEST(unknown.is_folder() == entry.is_folder());
     BOOST_TEST(unknown.is_link() == entry.is_link());
   }
-  BOOST_TEST((all == Names{"file", "folder", "to_file", "to_below", "to_nothing"}));
-  BOOST_TEST((files == Names{"file", "to_file"}));
-  BOOST_TEST((folders == Names{"folder", "to_below"}));
-  BOOST_TEST((links == Names{"to_file", "to_below", "to_nothing"}));
+  BOOST_TEST((all == NameSet{"file", "folder", "to_file", "to_below", "to_nothing"}));
+  BOOST_TEST((files == NameSet{"file", "to_file"}));
+  BOOST_TEST((folders == NameSet{"folder", "to_below"}));
+  BOOST_TEST((links == NameSet{"to_file", "to_below", "to_nothing"}));
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_read_is_said) {
@@ -88,12 +88,12 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_read_is_said) {
 
 BOOST_AUTO_TEST_CASE(everything_below_is_visited_and_links_are_followed_where_that_is_asked_for) {
   const Tree tree;
-  const Names first{"file", "folder", "to_file", "to_below", "to_nothing"};
+  const NameSet first{"file", "folder", "to_file", "to_below", "to_nothing"};
   BOOST_TEST((tree.below(Links::stay, 1) == first));
-  Names all = first;
+  NameSet all = first;
   all.insert({"folder/inner", "folder/below", "folder/up", "folder/below/last"});
   BOOST_TEST((tree.below(Links::stay, 9) == all));
-  Names followed = first;
+  NameSet followed = first;
   followed.insert({"folder/inner", "folder/below", "folder/up", "to_below/last"});
   BOOST_TEST((tree.below(Links::follow, 2) == followed));
   BOOST_TEST(tree.below(Links::follow, 9).contains("folder/up/folder/up/file"));

@@ -11,15 +11,17 @@ using namespace heddle;
 
 namespace {
 
-constexpr int kWidth = 80, kLayers = 3;
-constexpr std::uint64_t kWeight = std::uint64_t{kWidth} * kWidth * sizeof(float);  // 25,600 bytes
+constexpr int kModelWidth = 80, kModelLayers = 3;
+constexpr std::uint64_t kWeight =
+    std::uint64_t{kModelWidth} * kModelWidth * sizeof(float);  // 25,600 bytes
 constexpr std::uint64_t kBudget = 200 << 10;
 
 struct MemoryFixture {
   test::FakeControl control;
   test::TemporaryFolder folder;
 
-  const test::LayersFile a{"a", kWidth, kLayers}, b{"b", kWidth, kLayers}, c{"c", kWidth, kLayers};
+  const test::LayersFile a{"a", kModelWidth, kModelLayers}, b{"b", kModelWidth, kModelLayers},
+      c{"c", kModelWidth, kModelLayers};
 
   MemoryFixture() {
     for (const test::LayersFile& model : {a, b, c})
@@ -91,15 +93,15 @@ BOOST_AUTO_TEST_CASE(
   Engine engine(options());
   run(engine, a);
   run(engine, b);
-  BOOST_TEST(held(engine, "a") == kLayers * kWeight);
-  BOOST_TEST(held(engine, "b") == kLayers * kWeight);
+  BOOST_TEST(held(engine, "a") == kModelLayers * kWeight);
+  BOOST_TEST(held(engine, "b") == kModelLayers * kWeight);
   run(engine, c);
   BOOST_TEST(control->weights(0) == 9u);
-  BOOST_TEST(held(engine, "b") == kLayers * kWeight);  // used later than a
-  BOOST_TEST(held(engine, "c") == kLayers * kWeight);
-  const std::uint64_t dropped = kLayers - held(engine, "a") / kWeight;
+  BOOST_TEST(held(engine, "b") == kModelLayers * kWeight);  // used later than a
+  BOOST_TEST(held(engine, "c") == kModelLayers * kWeight);
+  const std::uint64_t dropped = kModelLayers - held(engine, "a") / kWeight;
   BOOST_TEST(dropped > 0u);
-  BOOST_TEST(dropped < unsigned(kLayers));
+  BOOST_TEST(dropped < unsigned(kModelLayers));
   const std::uint64_t copied = control->bytes_copied(HEDDLE_FAKE_HOST, 0);
   run(engine, a);
   BOOST_TEST(control->weights(0) == 9 + dropped);
@@ -120,10 +122,10 @@ BOOST_AUTO_TEST_CASE(a_device_in_host_memory_reads_again_only_what_a_second_mode
   o.reserves.clear();
   Engine engine(o);
   for (const test::LayersFile& model : {a, b, c}) run(engine, model);
-  BOOST_TEST(held(engine, "b") == kLayers * kWeight);  // used later than a
-  const std::uint64_t dropped = kLayers - held(engine, "a") / kWeight;
+  BOOST_TEST(held(engine, "b") == kModelLayers * kWeight);  // used later than a
+  const std::uint64_t dropped = kModelLayers - held(engine, "a") / kWeight;
   BOOST_TEST(dropped > 0u);
-  BOOST_TEST(dropped < unsigned(kLayers));
+  BOOST_TEST(dropped < unsigned(kModelLayers));
   BOOST_TEST(engine.host_memory().read_first == 9 * kWeight);
   BOOST_TEST(engine.host_memory().read_again == 0u);
   run(engine, a);
@@ -275,11 +277,11 @@ BOOST_AUTO_TEST_CASE(models_are_unloaded_by_device_and_name_and_everything_truly
                engine.unload("", "nobody");
              }).find("no model 'nobody' is loaded; there are: ") != std::string::npos);
   const std::string name = engine.devices().at(0).memory.held.at(0).owner;
-  BOOST_TEST(engine.unload("fake:0", name) == kLayers * kWeight);
-  BOOST_TEST(engine.unload("fake") > kLayers * kWeight);
+  BOOST_TEST(engine.unload("fake:0", name) == kModelLayers * kWeight);
+  BOOST_TEST(engine.unload("fake") > kModelLayers * kWeight);
   for (std::uint32_t d : {0u, 1u}) BOOST_TEST(control->used_bytes(d) == 0u);
   run(engine, a);
-  BOOST_TEST(engine.unload("", name.substr(0, name.find(' '))) >= kLayers * kWeight);
+  BOOST_TEST(engine.unload("", name.substr(0, name.find(' '))) >= kModelLayers * kWeight);
 }
 
 BOOST_AUTO_TEST_CASE(models_that_nothing_uses_for_a_while_are_unloaded) {
@@ -296,7 +298,7 @@ BOOST_AUTO_TEST_CASE(models_that_nothing_uses_for_a_while_are_unloaded) {
   now += 30;
   engine.unload_idle();
   BOOST_TEST(held(engine, "a") == 0u);
-  BOOST_TEST(held(engine, "b") == kLayers * kWeight);
+  BOOST_TEST(held(engine, "b") == kModelLayers * kWeight);
   now += 30;
   engine.unload_idle();
   BOOST_TEST(held(engine, "b") == 0u);
@@ -304,7 +306,7 @@ BOOST_AUTO_TEST_CASE(models_that_nothing_uses_for_a_while_are_unloaded) {
 
 // Two models fit beside each other: the third drives one out, in every round.
 BOOST_AUTO_TEST_CASE(two_runs_at_once_share_what_holds_two_of_three_models) {
-  static_assert(2 * kLayers * kWeight < kBudget && kBudget < 3 * kLayers * kWeight);
+  static_assert(2 * kModelLayers * kWeight < kBudget && kBudget < 3 * kModelLayers * kWeight);
   Engine engine(options());
   for (int round = 0; round < 5; ++round)
     for (const auto& [first, second] : {std::pair(&a, &b), std::pair(&b, &c), std::pair(&c, &a)})

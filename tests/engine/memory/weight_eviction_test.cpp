@@ -20,8 +20,8 @@ constexpr std::uint64_t kLargeBytes = std::uint64_t{kLarge} * kLarge * sizeof(fl
 constexpr std::uint64_t kSmallBytes = 64 * sizeof(float);
 
 // Models of `large` matrices, of which each has a small vector behind it.
-struct Model {
-  Model(const std::filesystem::path& path, std::uint64_t id)
+struct SizedModel {
+  SizedModel(const std::filesystem::path& path, std::uint64_t id)
       : checkpoint(engine::open_checkpoint(path)), identity(engine::Hasher().add(id).finish()) {}
   engine::WeightSource source(const std::string& name) const {
     const engine::TensorView& tensor = checkpoint.at(name);
@@ -36,7 +36,7 @@ struct WeightEvictionFixture {
   test::TemporaryFolder folder;
   engine::WeightStore store{fakes.state()};
 
-  Model model(std::uint64_t id, int large) {
+  SizedModel model(std::uint64_t id, int large) {
     std::vector<test::FileTensor> tensors;
     for (int i = 0; i < large; ++i) {
       const std::vector<float> matrix(kLarge * kLarge, float(i)), vector(64, float(i));
@@ -44,10 +44,10 @@ struct WeightEvictionFixture {
           {engine::cat("m", i), "F32", {kLarge, kLarge}, test::bytes_of_floats(matrix)});
       tensors.push_back({engine::cat("v", i), "F32", {64}, test::bytes_of_floats(vector)});
     }
-    return Model(folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)),
-                 id);
+    return SizedModel(
+        folder.write(engine::cat(id, ".safetensors"), test::safetensors_bytes(tensors)), id);
   }
-  std::map<engine::Hash128, std::uint64_t> all_of(const Model& model, int large) {
+  std::map<engine::Hash128, std::uint64_t> all_of(const SizedModel& model, int large) {
     std::map<engine::Hash128, std::uint64_t> weights;
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"})
@@ -55,7 +55,7 @@ struct WeightEvictionFixture {
     return weights;
   }
   // Loads all of it and releases it.
-  void use(const Model& model, int large, const std::string& name) {
+  void use(const SizedModel& model, int large, const std::string& name) {
     std::vector<Pinned> held;
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"}) {
@@ -66,7 +66,7 @@ struct WeightEvictionFixture {
     store.finish(held);
   }
   // Those that are made anew when all are wanted: they are not here.
-  std::vector<std::string> missing(const Model& model, int large, const std::string& name) {
+  std::vector<std::string> missing(const SizedModel& model, int large, const std::string& name) {
     std::vector<std::string> names;
     for (int i = 0; i < large; ++i)
       for (const char* kind : {"m", "v"}) {
@@ -87,7 +87,7 @@ struct WeightEvictionFixture {
 BOOST_FIXTURE_TEST_SUITE(weight_eviction, WeightEvictionFixture)
 
 BOOST_AUTO_TEST_CASE(of_a_model_the_end_of_its_blocks_goes_and_no_more_than_is_needed) {
-  const Model one = model(1, 5);
+  const SizedModel one = model(1, 5);
   use(one, 5, "one");
   BOOST_TEST(store.evict(kLargeBytes + 1) == 2 * kLargeBytes);
   BOOST_TEST(missing(one, 5, "one") == (Names{"one.m3", "one.m4"}),
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(of_a_model_the_end_of_its_blocks_goes_and_no_more_than_is_n
 }
 
 BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
-  const Model one = model(1, 2), two = model(2, 2), three = model(3, 2);
+  const SizedModel one = model(1, 2), two = model(2, 2), three = model(3, 2);
   use(one, 2, "one");
   use(two, 2, "two");
   use(three, 2, "three");
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(without_a_next_use_the_model_used_longest_ago_goes_first) {
 
 BOOST_AUTO_TEST_CASE(
     the_model_whose_next_use_is_farthest_goes_before_nearer_ones_and_after_those_without) {
-  const Model near = model(1, 2), far = model(2, 2), never = model(3, 2);
+  const SizedModel near = model(1, 2), far = model(2, 2), never = model(3, 2);
   const engine::NextUses next{{near.identity, 1}, {far.identity, 7}};
   use(near, 2, "near");
   use(far, 2, "far");
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(
 }
 
 BOOST_AUTO_TEST_CASE(small_weights_go_when_nothing_large_is_left) {
-  const Model one = model(1, 3), two = model(2, 1);
+  const SizedModel one = model(1, 3), two = model(2, 1);
   use(one, 3, "one");
   use(two, 1, "two");
   BOOST_TEST(store.evict(4 * kLargeBytes) == 4 * kLargeBytes);
@@ -138,8 +138,8 @@ BOOST_AUTO_TEST_CASE(small_weights_go_when_nothing_large_is_left) {
 }
 
 BOOST_AUTO_TEST_CASE(a_kept_model_stays_also_what_comes_later_until_it_is_released) {
-  const Model one = model(1, 2), two = model(2, 2);
-  const auto told = [&](const Model& model) {
+  const SizedModel one = model(1, 2), two = model(2, 2);
+  const auto told = [&](const SizedModel& model) {
     const auto models = store.models();
     return *std::ranges::find(models, model.identity, &engine::ModelWeights::model);
   };
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_kept_model_stays_also_what_comes_later_until_it_is_releas
 
 // The model that keeps a weight is not the one that used it last.
 BOOST_AUTO_TEST_CASE(what_two_kept_models_share_stays_for_both) {
-  const Model one = model(1, 1);
+  const SizedModel one = model(1, 1);
   const engine::Hash128 other = engine::Hasher().add(2).finish();
   const auto use_as = [&](const engine::Hash128& as, const char* name) {
     store.finish(std::vector{store.get(one.source("m0"), one.checkpoint.identity(), {},
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(what_two_kept_models_share_stays_for_both) {
 }
 
 BOOST_AUTO_TEST_CASE(what_comes_behind_a_pin_of_a_part_may_go) {
-  const Model one = model(1, 3);
+  const SizedModel one = model(1, 3);
   use(one, 2, "one");
   const auto there = store.weights_of(one.identity);
   BOOST_TEST(there.size() == 4u);
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(what_comes_behind_a_pin_of_a_part_may_go) {
 }
 
 BOOST_AUTO_TEST_CASE(what_lies_there_is_told_while_a_device_works) {
-  const Model one = model(1, 1), two = model(2, 1);
+  const SizedModel one = model(1, 1), two = model(2, 1);
   use(one, 1, "one");
   std::promise<void> goes_on;
   const auto hold = [](void* until) {
@@ -235,7 +235,7 @@ BOOST_AUTO_TEST_CASE(what_lies_there_is_told_while_a_device_works) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
-  const Model one = model(1, 2);
+  const SizedModel one = model(1, 2);
   Pinned first = store.get(one.source("m0"), one.checkpoint.identity());
   Pinned second = store.get(one.source("m0"), one.checkpoint.identity());
   use(one, 2, "one");
@@ -254,7 +254,7 @@ BOOST_AUTO_TEST_CASE(what_is_pinned_stays_and_pins_are_counted) {
 }
 
 BOOST_AUTO_TEST_CASE(models_are_unloaded_by_name_and_told_with_their_bytes) {
-  const Model one = model(1, 2), two = model(2, 1);
+  const SizedModel one = model(1, 2), two = model(2, 1);
   use(one, 2, "one");
   use(two, 1, "two");
   const std::vector<engine::ModelWeights> models = store.models();
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(models_are_unloaded_by_name_and_told_with_their_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(what_was_not_used_for_a_while_expires) {
-  const Model one = model(1, 1), two = model(2, 1);
+  const SizedModel one = model(1, 1), two = model(2, 1);
   use(one, 1, "one");
   use(two, 1, "two");
   BOOST_TEST(store.expire(100, 60) == 0u);
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(what_was_not_used_for_a_while_expires) {
 }
 
 BOOST_AUTO_TEST_CASE(two_threads_that_want_the_same_weight_take_memory_for_it_once) {
-  const Model one = model(1, 4);
+  const SizedModel one = model(1, 4);
   for (int round = 0; round < 20; ++round) {
     store.drop_unused();
     const std::uint64_t made = fakes.control()->weights(0);
@@ -299,7 +299,7 @@ BOOST_AUTO_TEST_CASE(two_threads_that_want_the_same_weight_take_memory_for_it_on
 }
 
 BOOST_AUTO_TEST_CASE(weights_are_evicted_pinned_and_made_by_several_threads_at_once) {
-  const Model one = model(1, 4), two = model(2, 4);
+  const SizedModel one = model(1, 4), two = model(2, 4);
   std::vector<std::thread> threads;
   for (int t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {

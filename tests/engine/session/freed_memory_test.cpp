@@ -14,15 +14,15 @@ using engine::FreedMemory;
 
 namespace {
 
-constexpr int kWidth = 96, kLayers = 12, kSteps = 12;
-constexpr std::uint64_t kWeight = std::uint64_t{kWidth} * kWidth * sizeof(float);
+constexpr int kModelWidth = 96, kLayers = 12, kSteps = 12;
+constexpr std::uint64_t kWeight = std::uint64_t{kModelWidth} * kModelWidth * sizeof(float);
 constexpr std::uint64_t kMemory = 1 << 20;
 constexpr std::uint64_t kForeign = kMemory - kLayers * kWeight / 2;
 
 struct FreedMemoryFixture {
   test::FakeControl control;
   test::TemporaryFolder folder;
-  const test::LayersFile model{"model", kWidth, kLayers};
+  const test::LayersFile model{"model", kModelWidth, kLayers};
 
   FreedMemoryFixture() { folder.write("model.safetensors", model.bytes()); }
 

@@ -42,18 +42,18 @@ struct ConcatFixture : NodeFixture {
   }
 };
 
-constexpr const char* kShown = R"(["shown", 0])";
+constexpr const char* kShownImage = R"(["shown", 0])";
 
 }  // namespace
 
 BOOST_FIXTURE_TEST_SUITE(concat, ConcatFixture)
 
 BOOST_AUTO_TEST_CASE(a_model_that_draws_by_a_picture_reads_it) {
-  check(drawn(model("canny") + shown("image"), kShown), "canny");
+  check(drawn(model("canny") + shown("image"), kShownImage), "canny");
   check(
       drawn(model("canny") + shown("other") +
                 node("two_of", "EmptyLatentImage", R"("width": 64, "height": 48, "batch_size": 2)"),
-            kShown, R"(["two_of", 0])"),
+            kShownImage, R"(["two_of", 0])"),
       "canny.resized");
 }
 
@@ -61,17 +61,18 @@ BOOST_AUTO_TEST_CASE(pictures_are_spread_over_another_number_of_items) {
   const auto some = [](const std::string& count) {
     return node("some", "EmptyLatentImage", R"("width": 64, "height": 48, "batch_size": )" + count);
   };
-  check(drawn(model("canny") + shown("other") + some("4"), kShown, R"(["some", 0])"), "canny.more");
-  check(drawn(model("canny") + shown("three") + some("2"), kShown, R"(["some", 0])"),
+  check(drawn(model("canny") + shown("other") + some("4"), kShownImage, R"(["some", 0])"),
+        "canny.more");
+  check(drawn(model("canny") + shown("three") + some("2"), kShownImage, R"(["some", 0])"),
         "canny.fewer");
 }
 
 BOOST_AUTO_TEST_CASE(a_model_that_fills_reads_the_picture_and_the_mask) {
-  check(drawn(model("fill") + shown("masked"), kShown), "fill");
+  check(drawn(model("fill") + shown("masked"), kShownImage), "fill");
 }
 
 BOOST_AUTO_TEST_CASE(without_a_picture_all_is_drawn_anew) {
-  check(drawn(model("fill") + shown("none"), kShown), "fill.none");
+  check(drawn(model("fill") + shown("none"), kShownImage), "fill.none");
 }
 
 BOOST_AUTO_TEST_CASE(in_an_area_it_reads_what_lies_there) {
@@ -88,7 +89,7 @@ BOOST_AUTO_TEST_CASE(others_leave_it) {
     return drawn(node("wider", "UNETLoader",
                       R"("unet_name": "plain.safetensors", "weight_dtype": "default")") +
                      shown(entry),
-                 kShown);
+                 kShownImage);
   };
   BOOST_TEST((plain("masked") == plain("none")));
 }
@@ -98,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_picture_of_another_autoencoder_is_refused) {
     drawn(model("fill") + node("shown", "test.conditioning",
                                cat(R"("path": ")", (here() / "concat_goldens.safetensors").string(),
                                    R"(", "prefix": "in.odd", "option": "")")),
-          kShown);
+          kShownImage);
   });
   BOOST_TEST(said.find("5 latent channels; the model reads 4") != std::string::npos, said);
 }
