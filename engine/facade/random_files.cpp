@@ -126,7 +126,7 @@ void write_numbers(const std::map<std::string, File>& files) {
     for (const Place& place : file.places)
       for (std::size_t begin = 0; begin < std::size_t(count_of(*place.tensor)); begin += kPiece)
         pieces.push_back({file.descriptor, &place, begin});
-  const std::vector<float> pool = make_pool();
+  static const std::vector<float> pool = make_pool();  // drawing it takes longer than a small model
   std::atomic<std::size_t> next = 0;
   const std::size_t workers = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
   std::vector<std::exception_ptr> failures(workers);
