@@ -159,8 +159,8 @@ std::vector<Value> Session::step(std::uint32_t index, std::span<const heddle_val
       return prepared_->step(index, sets, may_capture_);
     } catch (Error& error) {
       // What makes room has been asked already. A plan that not even the least would do for has no
-      // smaller one: it is made again once, when the captured graphs of sessions that have ended are
-      // done, which stay until then.
+      // smaller one: it is made again once, when the captured graphs of sessions that have ended
+      // are done, which stay until then.
       const bool is_refused = !plan_ && attempt > 1;
       if (error.code() != Code::out_of_memory || attempt == kAttempts || is_refused ||
           context_.cancelled()) {
