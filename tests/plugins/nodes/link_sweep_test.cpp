@@ -25,7 +25,7 @@ using engine::cat;
 
 // Above these a run is long or large because that is what was asked for: then it is only planned,
 // or cancelled when it has begun.
-constexpr double kMostBytesToRun = 2 << 20;
+constexpr double kMostBytesToRun = 2 << 20, kMostBytesToRead = 64 << 20;
 constexpr std::uint32_t kMostStepsToRun = 8;
 // A value takes many times as long under a sanitizer: there one of eight is tried, elsewhere each.
 #if defined(HEDDLE_ADDRESS_SANITIZER) || defined(HEDDLE_THREAD_SANITIZER)
@@ -252,11 +252,17 @@ struct SweepFixture {
         for (const auto& [path, info] : output.tensors) bytes += double(engine::dense_bytes(info));
     return bytes <= kMostBytesToRun;
   }
+  // Whether its calls have few steps and read little: an encoder of a clip is called once for each
+  // few frames.
   static bool is_short(const Ready& ready) {
+    double bytes = 0;
     for (const engine::NodeSpec& node : ready.inferred.nodes)
-      for (const engine::CallSpec& call : node.calls)
+      for (const engine::CallSpec& call : node.calls) {
         if (call.step_count > kMostStepsToRun) return false;
-    return true;
+        for (const engine::CallSpec::Set& set : call.sets)
+          for (const auto& [name, info] : set.constants) bytes += double(engine::dense_bytes(info));
+      }
+    return bytes <= kMostBytesToRead;
   }
 
  private:
