@@ -88,6 +88,10 @@ class InBlocks {
     if (goes_on) {
       StateArchive state(ctx_, saved);
       archive(state);
+      // What is brought back may lie in host memory, whose readers wait for no op that writes to it.
+      const Tensor brought = at_.result;
+      at_.result = ctx_.make(x_.shape(), HEDDLE_F32);
+      ops::copy_into(ctx_, brought, at_.result);
     }
     for (; at_.block < blocks.size(); ++at_.block) {
       const FrameBlock& block = blocks[at_.block];
