@@ -88,7 +88,8 @@ class InBlocks {
     if (goes_on) {
       StateArchive state(ctx_, saved);
       archive(state);
-      // What is brought back may lie in host memory, whose readers wait for no op that writes to it.
+      // What is brought back may lie in host memory, whose readers wait for no op that writes to
+      // it.
       const Tensor brought = at_.result;
       at_.result = ctx_.make(x_.shape(), HEDDLE_F32);
       ops::copy_into(ctx_, brought, at_.result);
@@ -232,11 +233,12 @@ std::vector<JobShapes> block_jobs(const JobShapes& job) {
       frame_blocks(job.latent[kBlockAxis], given, job.sampler->frames_per_block);
   std::vector<JobShapes> jobs;
   for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const bool is_last = i + 1 == blocks.size();
+    if (blocks[i].is_given && is_last) continue;  // the model is not asked
     JobShapes& one = jobs.emplace_back(job);
     one.latent = block_shape(job.latent, blocks[i]);
-    one.block = {.before = blocks[i].begin,
-                 .is_drawn = !blocks[i].is_given,
-                 .is_looked_at = i + 1 < blocks.size()};
+    one.block = {
+        .before = blocks[i].begin, .is_drawn = !blocks[i].is_given, .is_looked_at = !is_last};
   }
   return jobs;
 }

@@ -30,7 +30,8 @@ inline constexpr const char* kFirstFrames = "first_frames";
 // REQUIRES: the job's sampler has frames_per_block, and there are levels.
 Sampled sample_in_blocks(Context& ctx, const SampleJob& job);
 
-// By shapes: the jobs of the blocks, in their order; none where sample_in_blocks() would throw.
+// By shapes: the jobs of the blocks that the model is asked of, in their order; none where
+// sample_in_blocks() would throw.
 std::vector<JobShapes> block_jobs(const JobShapes& job);
 // What a run of such a job asks the model besides, and what it reads besides; nothing for others.
 void add_clean_look(const JobShapes& job, RunPlan& run);

@@ -173,7 +173,8 @@ BOOST_AUTO_TEST_CASE(a_video_of_blocks_goes_on_from_every_step) {
 
 BOOST_AUTO_TEST_CASE(a_video_of_blocks_is_told_before_a_run) {
   for (const Drawn& video : {Drawn{}, Drawn{.width = 48, .height = 32, .cfg = 3},
-                             Drawn{.height = 64, .each = 3, .begins = true}}) {
+                             Drawn{.height = 64, .each = 3, .begins = true},
+                             Drawn{.height = 64, .length = 1, .begins = true}}) {
     heddle::Engine::Data data(options_for({"cpu:0"}));
     check_inference(data, known(drawn(video)));
   }
