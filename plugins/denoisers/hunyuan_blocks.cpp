@@ -179,9 +179,13 @@ void HunyuanReferenceIn::execute(Context& ctx) {
 void HunyuanReferenceJoin::execute(Context& ctx) {
   const Tensor video = ctx[img], shown = ctx[reference];
   const std::int64_t length = video.size(1), all = length + shown.size(1);
+  if (all == length) {
+    ctx[out] = video;
+    return;
+  }
   const Tensor made = ctx.make({video.size(0), all, video.size(2)}, HEDDLE_F32);
   ops::copy_into(ctx, video, tokens(made, {0, length}));
-  for (std::int64_t item = 0; all > length && item < video.size(0); ++item) {
+  for (std::int64_t item = 0; item < video.size(0); ++item) {
     const std::int64_t row = shown.size(0) == 1 ? 0 : item;
     ops::copy_into(ctx, shown.slice(0, row, row + 1),
                    tokens(made.slice(0, item, item + 1), {length, all}));
