@@ -65,7 +65,18 @@ template <class Node>
 void infer_blocks(Infer& question, const JobShapes& job) {
   question.out(Node::output, "samples", HEDDLE_F32, job.latent);
   question.out(Node::denoised, "samples", HEDDLE_F32, job.latent);
-  for (const JobShapes& block : block_jobs(job)) infer_run(question, block);
+  RunScratch most;
+  for (const JobShapes& block : block_jobs(job)) {
+    const RunScratch one = infer_run(question, block);
+    most = {std::max(most.device, one.device), std::max(most.host, one.host)};
+  }
+  if (most.host == 0) return;  // nothing is known
+  // Of all frames the point that is begun with, and the result; on the host the latent, and noise.
+  constexpr std::uint64_t kWhole = 2;
+  std::uint64_t bytes = kWhole * sizeof(float);
+  for (const std::int64_t size : job.latent) bytes *= std::uint64_t(size);
+  question.cost(0, 0, most.device + bytes);
+  question.host_scratch(most.host + bytes);
 }
 
 // The inputs that both samplers have, and the outputs.

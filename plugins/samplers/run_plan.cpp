@@ -24,6 +24,14 @@ std::size_t RunPlan::evaluations() const {
   return count;
 }
 
+std::vector<double> RunPlan::sigmas() const {
+  std::vector<double> sigmas;
+  for (const auto& step : steps)
+    for (const Evaluation& evaluation : step) sigmas.push_back(evaluation.sigma);
+  sigmas.resize(evaluations(), levels.front());
+  return sigmas;
+}
+
 double highest_of(const RunPlan& run) { return *std::ranges::max_element(run.levels); }
 
 std::size_t kept_of(const SamplerPlan& steps, std::int32_t of) {

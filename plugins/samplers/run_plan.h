@@ -19,6 +19,8 @@ struct RunPlan {
 
   // Of the model. A guess when the sampler makes attempts.
   std::size_t evaluations() const;
+  // Of the evaluations; those of attempts are not known before, and take the first level.
+  std::vector<double> sigmas() const;
 };
 
 // The highest of its levels.

@@ -42,9 +42,9 @@ Constants point_shapes(const JobShapes& job, const Shape& x) {
 
 // Sums over the latent: for each evaluation the input, the clean picture of all sets and the next
 // point, besides the noise at the beginning and the scaling at the end. Each term is read once.
-void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
-                const heddle_sampler_desc& sampler, const GuidePlan& plan, double shown,
-                double references) {
+RunScratch infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::size_t sets,
+                      const heddle_sampler_desc& sampler, const GuidePlan& plan, double shown,
+                      double references) {
   constexpr double kTermsOfAPoint = 3, kOnce = 6, kBytes = 4;
   const double terms = double(run.evaluations()) * (double(sets) + 1 + kTermsOfAPoint) + kOnce;
   const double count = count_of(job.latent);
@@ -53,8 +53,9 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
        {HEDDLE_SAMPLER_DENOISED, HEDDLE_SAMPLER_UNCONDITIONED, HEDDLE_SAMPLER_SLOPE,
         HEDDLE_SAMPLER_UNCONDITIONED_SLOPE, HEDDLE_SAMPLER_NOISE})
     kept += double(kept_of(run.steps, of));
-  question.cost(2 * terms * count, kBytes * terms * count,
-                checked_cast<std::uint64_t>(kBytes * (kept * count + references), "bytes"));
+  RunScratch scratch;
+  scratch.device = checked_cast<std::uint64_t>(kBytes * (kept * count + references), "bytes");
+  question.cost(2 * terms * count, kBytes * terms * count, scratch.device);
   // The numbers of the latent and of the noise, and those of the levels, stay in host memory.
   constexpr double kInHost = 2, kBytesOfALevel = 16, kLittle = 1024;
   double in_host = kBytes * kInHost * count + kBytesOfALevel * double(run.evaluations()) + kLittle;
@@ -64,7 +65,9 @@ void infer_cost(Infer& question, const JobShapes& job, const RunPlan& run, std::
   in_host += kBytes * shown;
   // Patches get the point and every prediction there, and work in double precision.
   if (plan.is_patched()) in_host += kBytes * count * double(plan.list_count() + 6);
-  question.host_scratch(checked_cast<std::uint64_t>(in_host, "bytes"));
+  scratch.host = checked_cast<std::uint64_t>(in_host, "bytes");
+  question.host_scratch(scratch.host);
+  return scratch;
 }
 
 using EntryLists = std::vector<std::vector<EntryShapes>>;
@@ -286,15 +289,6 @@ JobShapes second_look_of(const JobShapes& job) {
   return again;
 }
 
-std::vector<double> sigmas_of(const RunPlan& run) {
-  std::vector<double> sigmas;
-  for (const auto& step : run.steps)
-    for (const Evaluation& evaluation : step) sigmas.push_back(evaluation.sigma);
-  // Attempts are not known before.
-  sigmas.resize(run.evaluations(), run.levels.front());
-  return sigmas;
-}
-
 // The models that entries with boxes are asked of.
 JobShapes with_boxes(JobShapes job) {
   const auto joined = [&](const Value& model) {
@@ -321,11 +315,11 @@ Constants schedule_of(const ToldCall& call) {
 
 }  // namespace
 
-void infer_run(Infer& question, const JobShapes& told) {
+RunScratch infer_run(Infer& question, const JobShapes& told) {
   if (!told.model.is(HEDDLE_KIND_MODEL) || told.positive.empty() || !told.cfg || !told.sampler ||
       !told.sigmas || told.latent.empty())
-    return;
-  if (told.sigmas->empty()) return;  // the latent is handed on
+    return {};
+  if (told.sigmas->empty()) return {};  // the latent is handed on
   const JobShapes job = with_boxes(told);
   check_texts(job);
   try {
@@ -336,14 +330,14 @@ void infer_run(Infer& question, const JobShapes& told) {
     const bool looks_twice = (sampler.flags & HEDDLE_SAMPLER_LOOKS_TWICE) != 0;
     const GuidePlan plan(guide_of(job), sampling, looks_twice);
     std::optional<EntryLists> entries = lists_of(job, plan);
-    if (!entries) return;
+    if (!entries) return {};
     const std::optional<ScopedLists> lists = scoped_lists(job, *entries, sampling.levels);
-    if (!lists) return;
+    if (!lists) return {};
     HookStrengths hooks(sampling.levels, highest_of(run));
     std::optional<WindowSchedule> schedule =
         WindowSchedule::of(model_settings(job.model), job.latent, run.levels);
-    if (schedule && !job.parts.empty()) return;  // the run refuses it
-    const std::vector<double> sigmas = sigmas_of(run);
+    if (schedule && !job.parts.empty()) return {};  // the run refuses it
+    const std::vector<double> sigmas = run.sigmas();
     std::vector<Stretch> stretches = stretches_of(*lists, plan, hooks, sigmas);
     std::vector<std::uint64_t> steps;
     std::set<std::pair<std::size_t, std::size_t>> looked_at;
@@ -370,7 +364,7 @@ void infer_run(Infer& question, const JobShapes& told) {
       }
       const std::optional<std::vector<ToldCall>> now =
           calls_in(job, *entries, *lists, plan, hooks, stretch, windows);
-      if (!now) return;
+      if (!now) return {};
       std::size_t sets = 0;
       double kept = 0;
       for (const ToldCall& call : *now) {
@@ -382,7 +376,8 @@ void infer_run(Infer& question, const JobShapes& told) {
       references = std::max(references, kept);
       calls.insert(calls.end(), now->begin(), now->end());
     }
-    infer_cost(question, job, run, most_sets, sampler, plan, shown, references);
+    const RunScratch scratch =
+        infer_cost(question, job, run, most_sets, sampler, plan, shown, references);
     for (const ToldCall& call : calls)
       if (call.steps == 0)
         question.call(call.model, call.sets);
@@ -390,11 +385,13 @@ void infer_run(Infer& question, const JobShapes& told) {
         question.call(call.model, call.sets, schedule_of(call),
                       checked_cast<std::uint32_t>(call.steps, "steps"));
     if (plan.looks_again()) infer_run(question, second_look_of(job));
+    return scratch;
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
   } catch (const Error&) {
     // The run says it, with the node's name.
   }
+  return {};
 }
 
 }  // namespace heddle::samplers

@@ -110,8 +110,13 @@ void tell_latent(const Infer& question, const Input<T>& latent, JobShapes& job) 
     job.has_noise_mask = job.has_noise_mask || question.tensor(latent, mask).has_value();
 }
 
-// Tells the call of the model and what the node's own sums cost; nothing when a part of the job is
-// not known, or when sample() would throw.
-void infer_run(Infer& question, const JobShapes& job);
+// What a run's own sums hold at once, in bytes: where it is placed, and in host memory.
+struct RunScratch {
+  std::uint64_t device = 0, host = 0;
+};
+
+// Tells the call of the model and what the node's own sums cost, and says what they hold; nothing
+// when a part of the job is not known, or when sample() would throw.
+RunScratch infer_run(Infer& question, const JobShapes& job);
 
 }  // namespace heddle::samplers

@@ -118,6 +118,7 @@ Checked infer_and_run(Engine::Data& engine, const std::string& workflow) {
   for (const engine::NodeIndex n : graph.order) {
     const engine::Node& node = graph.nodes[n];
     const engine::NodeSpec& spec = inferred.nodes[n];
+    checked.inferred.host_scratch[node.id] = spec.host_scratch_bytes;
     for (const CallSpec& call : spec.calls)
       checked.inferred.calls[node.id].push_back(text_of(call));
     if (known[n] || node.type->name().starts_with("test.") ||

@@ -14,8 +14,9 @@ namespace heddle::test {
 
 // Texts, so that a difference shows what differs.
 struct Inferences {
-  std::map<std::string, std::vector<std::string>> calls;  // by node, in order
-  std::map<std::string, std::string> outputs;             // by "node.OUTPUT": its tensors by path
+  std::map<std::string, std::vector<std::string>> calls;   // by node, in order
+  std::map<std::string, std::string> outputs;              // by "node.OUTPUT": its tensors by path
+  std::map<std::string, std::uint64_t> host_scratch = {};  // by node, bytes; inferred alone
 };
 
 struct Checked {

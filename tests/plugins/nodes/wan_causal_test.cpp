@@ -180,6 +180,18 @@ BOOST_AUTO_TEST_CASE(a_video_of_blocks_is_told_before_a_run) {
   }
 }
 
+// And not of the last block alone, which is smaller than those before it.
+BOOST_AUTO_TEST_CASE(the_memory_of_the_largest_block_is_told) {
+  const auto told = [&](int length) {
+    heddle::Engine::Data data(options_for({"cpu:0"}));
+    return infer_and_run(data,
+                         known(drawn({.width = 48, .height = 32, .length = length, .each = 4})))
+        .inferred.host_scratch.at("out");
+  };
+  const std::uint64_t frames = sizeof(float) * 16 * 4 * 6;  // of one of the latent
+  BOOST_TEST(told(17) >= told(13) + frames);
+}
+
 // ComfyUI draws by any sampler with such a model; it then is as any other Wan 2.1.
 BOOST_AUTO_TEST_CASE(another_sampler_draws_a_whole_video) {
   const auto whole = [&](const char* model) {
