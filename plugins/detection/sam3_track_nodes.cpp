@@ -192,8 +192,12 @@ void Sam3VideoTrack::infer(Infer& question) {
   const std::int64_t bytes = (parts.side + 7) / 8;
   if (texts.empty() && told > 0)
     question.out(tracks, "packed_masks", HEDDLE_U8, {count, told, parts.side, bytes});
-  const double wide = 4 * double(parts.mask_side()), numbers = sizeof(float),
-               things = double(std::max<std::int64_t>(plan.things(), 1)),
+  // Texts may find as many as are followed at most.
+  const std::int64_t most_things =
+      texts.empty() ? told : std::max(told, limit > 0 ? limit : kSam3Things);
+  const double fine = double(parts.mask_side()), wide = 4 * fine, numbers = sizeof(float),
+               things = double(std::max<std::int64_t>(most_things, 1)),
+               looks = double(parts.queries) * double(texts.size()) * fine * fine,
                cells = double(parts.grid) * double(parts.grid) * double(parts.tracker.channels);
   // Memories of all frames that may be read, and as many again where they lie side by side.
   const double kept = numbers * cells * double(parts.tracker.memories + kSam3Pointers) *
@@ -201,7 +205,7 @@ void Sam3VideoTrack::infer(Infer& question) {
   question.cost(0, kept, std::uint64_t(kept));
   question.host_scratch(
       std::uint64_t(numbers * (wide * wide * double(parts.tracker.slots + 4) +
-                               2 * things * double(parts.side) * double(parts.side) +
+                               2 * things * double(parts.side) * double(parts.side) + looks +
                                8 * double((*shape)[1]) * double((*shape)[2])) +
                     double(count) * things * double(parts.side * bytes)));
 }

@@ -62,6 +62,16 @@ struct TrackFixture {
     return R"({"class_type": "test.)" + type + R"(", "inputs": {"path": ")" +
            (folder / "inputs.safetensors").string() + R"(", "name": ")" + name + R"("}})";
   }
+  // Of pictures and a mask, "drawn", whose sizes are known before a run. The size of what
+  // SAM3_TrackToMask makes is known when it runs; `shown` stands in its place.
+  std::string known(const std::string& texts, const std::string& inputs, const char* shown) const {
+    std::string flow = nodes(texts, inputs);
+    const std::size_t begin = flow.find(R"("pictures": {)"), end = flow.find("}}", begin) + 2;
+    flow.replace(begin, end - begin, R"("pictures": {"class_type": "EmptyImage",
+        "inputs": {"width": 40, "height": 24, "batch_size": 3, "color": 4000}},
+        "drawn": {"class_type": "SolidMask", "inputs": {"value": 1, "width": 24, "height": 16}})");
+    return flow.substr(0, flow.find(R"("mask": {)")) + R"("shown": {"class_type": )" + shown + "}}";
+  }
   // texts: of the conditioning, none where empty. keys: of the node that follows.
   std::string nodes(const std::string& texts, const std::string& inputs,
                     const std::string& things = "", const std::string& keys = "") const {
@@ -78,6 +88,10 @@ struct TrackFixture {
             "look": {"class_type": "test.look", "inputs": {"value": ["mask", 0]}}})";
   }
 };
+
+// What looks at the tracks.
+constexpr const char* kShown = R"("PreviewAny", "inputs": {"source": ["track", 0]})";
+constexpr std::uint64_t kKnownFrames = 3, kKnownHeight = 24, kKnownWidth = 40;
 
 // What is told of things: bits of their masks, by frames.
 struct ToldTracks {
@@ -185,17 +199,22 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_followed_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(what_a_plan_tells_is_what_a_run_makes) {
-  std::string flow = nodes("", track_inputs(0.5, 4, 1, R"(, "initial_mask": ["drawn", 0])"));
-  const std::size_t begin = flow.find(R"("pictures": {)"), end = flow.find("}}", begin) + 2;
-  flow.replace(begin, end - begin, R"("pictures": {"class_type": "EmptyImage",
-      "inputs": {"width": 40, "height": 24, "batch_size": 3, "color": 4000}},
-      "drawn": {"class_type": "SolidMask", "inputs": {"value": 1, "width": 24, "height": 16}})");
-  // The size of its masks is known when it runs.
-  const std::size_t mask = flow.find(R"("mask": {)");
-  flow = flow.substr(0, mask) +
-         R"("shown": {"class_type": "PreviewAny", "inputs": {"source": ["track", 0]}}})";
   heddle::Engine::Data data{options()};
-  check_inference(data, flow);
+  check_inference(data,
+                  known("", track_inputs(0.5, 4, 1, R"(, "initial_mask": ["drawn", 0])"), kShown));
+}
+
+BOOST_AUTO_TEST_CASE(the_memory_of_all_things_that_texts_may_find_is_told) {
+  const auto told = [&](int most) {
+    heddle::Engine::Data data{options()};
+    return infer_and_run(data, known("cat", track_inputs(0.95, most, 1), kShown))
+        .inferred.host_scratch.at("track");
+  };
+  const auto side = std::uint64_t(expected.at("five.masks").shape[2]),
+             each = kKnownFrames * side * side / 8;
+  const std::uint64_t one = told(1);
+  BOOST_TEST(told(64) >= one + 63 * each);
+  BOOST_TEST(told(0) == told(64));
 }
 
 BOOST_AUTO_TEST_CASE(divided_by_layers_masks_have_the_same_bytes) {
