@@ -70,14 +70,14 @@ void Sam3Video::look(const float* pixels, const blocks::GridSize& size) {
 void Sam3Video::begin(const Tensor& hidden, const Found& found) {
   const blocks::GridSize square{parts_.side, parts_.side};
   const bool is_told = found.masks.empty();
-  std::vector<Floats> masks;
+  std::vector<Floats> made;
+  const std::vector<Floats>& masks = is_told ? job_.masks : made;
   if (is_told) {
-    masks = job_.masks;
     scores_.assign(masks.size(), 1);
   } else {
     const std::size_t count = std::min(found.masks.size(), most());
     for (std::size_t i = 0; i < count; ++i) {
-      Floats& mask = masks.emplace_back(calls_.resized(found.masks[i].data(), fine(), square, 1));
+      Floats& mask = made.emplace_back(calls_.resized(found.masks[i].data(), fine(), square, 1));
       for (float& number : mask) number = number > 0 ? 1.0f : 0.0f;
       scores_.push_back(double(found.scores[i]));
     }
@@ -126,7 +126,7 @@ void Sam3Video::match(const Tensor& hidden, const Found& found) {
   if (!sure.empty()) follower_.remember(hidden, masks_, std::vector<bool>(before, false));
   for (std::size_t i = 0; i < found.masks.size() && masks_.size() < most(); ++i) {
     if (!is_new[i]) continue;
-    masks_.push_back(found.masks[i]);
+    masks_.emplace_back(found.masks[i], &calls_.memory());
     shown_.push_back(bits_of(found.masks[i], fine()));
     scores_.push_back(double(found.scores[i]));
     hidden_at_.push_back(-1);

@@ -61,7 +61,7 @@ void draw_number(const Canvas& canvas, std::int64_t number, std::int64_t x, std:
   }
 }
 
-void draw_things(const Canvas& canvas, const std::vector<std::uint8_t>& masks,
+void draw_things(const Canvas& canvas, std::span<const std::uint8_t> masks,
                  const std::vector<double>& scores, float opacity) {
   struct Sum {
     std::int64_t count = 0, x = 0, y = 0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace heddle::video {
@@ -25,7 +26,7 @@ void draw_number(const Canvas& canvas, std::int64_t number, std::int64_t x, std:
 
 // Lays a colour over the pixels of the first thing that has them, then the numbers. masks: of all
 // things, one after another, 1 where they are; scores: as far as things have one.
-void draw_things(const Canvas& canvas, const std::vector<std::uint8_t>& masks,
+void draw_things(const Canvas& canvas, std::span<const std::uint8_t> masks,
                  const std::vector<double>& scores, float opacity);
 
 }  // namespace heddle::video

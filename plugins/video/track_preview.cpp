@@ -1,6 +1,8 @@
 #include "plugins/video/track_preview.h"
 
 #include <algorithm>
+#include <memory_resource>
+#include <span>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
@@ -18,7 +20,7 @@ struct FrameSize {
 
 // The nearest bits, as PyTorch's interpolate() takes them.
 void masks_at(const blocks::ObjectTracks& told, std::int64_t frame, const FrameSize& size,
-              std::vector<std::uint8_t>& masks) {
+              std::span<std::uint8_t> masks) {
   const float down = float(told.rows()) / float(size.height),
               across = float(told.columns()) / float(size.width);
   auto to = masks.begin();
@@ -57,8 +59,9 @@ void Sam3TrackPreview::execute(Context& ctx) {
   const std::int64_t pixels = checked_product({size.height, size.width}, "the picture");
   if (told.frames < 1) return;
   const Tensor shown = ctx.make_host({told.frames, size.height, size.width, 3}, HEDDLE_F32);
-  std::vector<std::uint8_t> masks(
-      std::size_t(checked_product({told.things(), pixels}, "the masks")));
+  HostMemory memory(ctx);
+  std::pmr::vector<std::uint8_t> masks(
+      std::size_t(checked_product({told.things(), pixels}, "the masks")), &memory);
   for (std::int64_t frame = 0; frame < told.frames; ++frame) {
     if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
     const Canvas canvas{shown.data<float>() + frame * pixels * 3, size.height, size.width};
@@ -74,6 +77,20 @@ void Sam3TrackPreview::execute(Context& ctx) {
   video.images = shown;
   video.rate = rate_in_thousandths(exact_rate(ctx[fps]));
   show_preview(ctx, to_value(video));
+}
+
+// Without pictures the video's size is not known before.
+void Sam3TrackPreview::infer(Infer& question) {
+  const auto pictures = question.shape(images), bits = question.shape(tracks, "packed_masks");
+  if (!pictures || pictures->size() != 4) return;
+  const bool has_bits = bits && bits->size() == 4;
+  const double pixels = double((*pictures)[1]) * double((*pictures)[2]),
+               frames = double(has_bits ? (*bits)[0] : (*pictures)[0]);
+  double bytes = 3 * sizeof(float) * frames * pixels;
+  if (has_bits)
+    bytes += double((*bits)[1]) * pixels +
+             frames * double((*bits)[1]) * double((*bits)[2]) * double((*bits)[3]);
+  question.host_scratch(checked_cast<std::uint64_t>(bytes, "bytes"));
 }
 
 }  // namespace heddle::video

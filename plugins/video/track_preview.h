@@ -34,6 +34,7 @@ struct Sam3TrackPreview {
       "extra_pnginfo", HEDDLE_PORT_HIDDEN | HEDDLE_PORT_OPTIONAL, "", "EXTRA_PNGINFO"};
   static constexpr auto ports = heddle::ports(tracks, opacity, fps, images, prompt, extra_pnginfo);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::video

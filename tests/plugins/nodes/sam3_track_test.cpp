@@ -189,6 +189,18 @@ BOOST_AUTO_TEST_CASE(a_preview_is_a_video) {
   BOOST_TEST(file.ends_with(".mp4"), file);
 }
 
+BOOST_AUTO_TEST_CASE(the_memory_of_a_preview_is_told) {
+  if (!heddle::Engine::Data{options()}.plugins.catalog->find("SAM3_TrackPreview")) return;
+  heddle::Engine::Data data{options()};
+  const std::uint64_t told =
+      infer_and_run(data, known("", track_inputs(0.5, 4, 1, R"(, "initial_mask": ["drawn", 0])"),
+                                R"("SAM3_TrackPreview", "inputs": {"track_data": ["track", 0],
+                                   "images": ["pictures", 0], "opacity": 0.5, "fps": 12})"))
+          .inferred.host_scratch.at("shown");
+  constexpr std::uint64_t kPixels = kKnownHeight * kKnownWidth;
+  BOOST_TEST(told >= (3 * sizeof(float) * kKnownFrames + 1) * kPixels);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_followed_is_refused) {
   const auto says = [&](const std::string& texts, const std::string& more, const char* word) {
     const std::string said =
