@@ -32,6 +32,14 @@ void check_clip_type(const Value& clip) {
                     "DualCLIPLoader, type hunyuan_video.");
 }
 
+// Throws where these are no tokens of pictures: (B, K, width).
+void check_seen_tokens(const Shape& shape) {
+  if (shape.size() == 3 && shape[0] >= 1) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "clip_vision_output: the vision tower makes no tokens for Llama 3. Load "
+              "llava_llama3_vision.safetensors with CLIPVisionLoader.");
+}
+
 Prompt shown_prompt(const std::string& text, std::int64_t each, const Shape& states) {
   return {.text = text,
           .by_encoder = {},
@@ -48,11 +56,9 @@ Prompt shown_prompt(const std::string& text, std::int64_t each, const Shape& sta
 void Shown::execute(Context& ctx) {
   const Value texts = ctx[clip], seen = ctx[clip_vision_output];
   check_clip_type(texts);
-  if (!seen.field(kSeenTokens).is(HEDDLE_KIND_TENSOR))
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "clip_vision_output: the vision tower makes no tokens for Llama 3. Load "
-                "llava_llama3_vision.safetensors with CLIPVisionLoader.");
-  const Tensor states = seen.field(kSeenTokens).as<Tensor>();
+  const Value tokens = seen.field(kSeenTokens);
+  check_seen_tokens(tokens.is(HEDDLE_KIND_TENSOR) ? tokens.as<Tensor>().shape() : Shape());
+  const Tensor states = tokens.as<Tensor>();
   Prompt asked = shown_prompt(ctx[prompt], ctx[image_interleave], states.shape());
   asked.shown.states = states;
   ctx[conditioning] = encode_prompt(ctx, texts, asked);
@@ -65,6 +71,7 @@ void Shown::infer(Infer& question) {
   const auto states = question.shape(clip_vision_output, kSeenTokens);
   if (!texts || !text || !each || !states) return;
   check_clip_type(*texts);
+  check_seen_tokens(*states);
   infer_prompt(question, *texts, shown_prompt(*text, *each, *states), conditioning);
 }
 

@@ -32,6 +32,14 @@ void check_style_width(std::int64_t given, std::int64_t wanted, const char* what
                                            "sigclip_vision_patch14_384 and T5-XXL.");
 }
 
+// Throws where these are no states of pictures: (B, T, width).
+void check_seen_states(const Shape& shape) {
+  if (shape.size() == 3 && shape[0] >= 1) return;
+  throw Error(HEDDLE_INVALID_ARGUMENT,
+              "clip_vision_output: it has no states (pictures, tokens, width) of a vision tower. "
+              "Link CLIPVisionEncode with sigclip_vision_patch14_384.");
+}
+
 void check_strength(const std::string& type, double strength) {
   if (type != "attn_bias" || strength == 1) return;
   throw Error(HEDDLE_UNSUPPORTED,
@@ -72,7 +80,9 @@ void StyleModelApply::execute(Context& ctx) {
   const Value style = model_in(ctx[style_model], "style_model");
   const double factor = ctx[strength];
   check_strength(ctx[strength_type], factor);
-  const Tensor seen = ctx[clip_vision_output].field("last_hidden").as<Tensor>();
+  const Value states = ctx[clip_vision_output].field("last_hidden");
+  check_seen_states(states.is(HEDDLE_KIND_TENSOR) ? states.as<Tensor>().shape() : Shape());
+  const Tensor seen = states.as<Tensor>();
   check_style_width(seen.size(2), setting_of(style, "hidden_width"),
                     "clip_vision_output: what the vision tower saw is");
   const Value made = call_model(ctx, style, Record().set("hidden", value_of(seen)).value());
@@ -97,8 +107,8 @@ void StyleModelApply::infer(Infer& question) {
   const auto type = question[strength_type];
   const auto factor = question[strength];
   if (type && factor) check_strength(*type, *factor);
-  if (!style || !shape || shape->size() != 3 || !style->field("model").is(HEDDLE_KIND_MODEL))
-    return;
+  if (shape) check_seen_states(*shape);
+  if (!style || !shape || !style->field("model").is(HEDDLE_KIND_MODEL)) return;
   const Value model = style->field("model");
   check_style_width((*shape)[2], setting_of(model, "hidden_width"),
                     "clip_vision_output: what the vision tower sees is");
