@@ -21,8 +21,9 @@ std::int64_t behind(const std::vector<std::int32_t>& ids, const std::vector<std:
   const auto found = std::search(ids.begin() + from, ids.end(), mark.begin(), mark.end());
   if (found == ids.end() || mark.empty())
     throw Error(HEDDLE_INVALID_ARGUMENT, "the prompt in its template has no '" + name +
-                                             "' that the tokenizer knows. Use the one that the "
-                                             "model was published with.");
+                                             "' that the tokenizer knows. Put tokenizer.json of "
+                                             "Llama 3 into the folder tokenizers/llama3 of a "
+                                             "models folder.");
   return found - ids.begin() + std::int64_t(mark.size());
 }
 

@@ -39,8 +39,10 @@ Shape block_shape(Shape latent, const FrameBlock& block) {
 // Levels as a block goes through them.
 void check_block_levels(const Sigmas& levels) {
   if (levels.size() > 1 && levels.back() != 0.0f)
-    refuse_blocks("the noise levels end at " + std::to_string(levels.back()) +
-                  ", and frames that are looked at have none. Give levels that end at 0.");
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "sigmas: they end at " + std::to_string(levels.back()) +
+                    "; SamplerARVideo needs levels that end at 0, as BasicScheduler makes with "
+                    "denoise 1.");
 }
 
 // Frames that the model is given, in its units: (1, C, n, h, w); empty without any.

@@ -29,18 +29,12 @@ void Denoiser::use_parts(std::vector<Shape> parts) {
 }
 
 void Denoiser::use_frames(FrameCache& frames) {
-  const auto refuse = [](const char* what) {
-    throw Error(HEDDLE_UNSUPPORTED,
-                std::string("SamplerARVideo draws a video block by block, which does not go "
-                            "together with ") +
-                    what + ". Leave out one of the two.");
-  };
-  if (controls_) refuse("ControlNets");
-  if (plan_.nag()) refuse("NAGuidance");
-  if (caches_.again) refuse("guidance that looks twice, such as SelfAttentionGuidance");
+  if (controls_) refuse_frames_with("ControlNets");
+  if (plan_.nag()) refuse_frames_with("NAGuidance");
+  if (caches_.again) refuse_frames_with("guidance that looks twice, such as SelfAttentionGuidance");
   for (const auto& list : conditionings_.lists())
     for (const ScopedEntry& entry : list)
-      if (!entry.scope.counts_everywhere()) refuse("areas and masks of conditionings");
+      if (!entry.scope.counts_everywhere()) refuse_frames_with("areas and masks of conditionings");
   caches_.frames = &frames;
 }
 

@@ -11,13 +11,6 @@ namespace {
 
 constexpr int kTokensAxis = 1;
 
-[[noreturn]] void refuse_frames_with(const std::string& what) {
-  throw Error(HEDDLE_UNSUPPORTED,
-              "SamplerARVideo draws a video block by block, which does not go "
-              "together with " +
-                  what + ". Leave out one of the two.");
-}
-
 void archive_tensors(StateArchive& state, const std::string& name,
                      std::vector<std::pair<std::string, Tensor>>& tensors) {
   std::size_t count = tensors.size();
@@ -34,6 +27,12 @@ void archive_tensors(StateArchive& state, const std::string& name,
 
 bool keeps_frames(const Value& model) {
   return model_settings(model).get<bool>("keeps_frames", false);
+}
+
+void refuse_frames_with(const std::string& what) {
+  throw Error(HEDDLE_UNSUPPORTED,
+              "SamplerARVideo draws a video block by block, which does not go together with " +
+                  what + ". Leave out one of the two.");
 }
 
 Constants kept_frame_shapes(const Value& model, std::int64_t items, std::int64_t tokens) {

@@ -17,6 +17,9 @@ namespace heddle::samplers {
 
 bool keeps_frames(const Value& model);
 
+// Throws: a video is not drawn block by block together with `what`.
+[[noreturn]] void refuse_frames_with(const std::string& what);
+
 // What such a model reads besides, for `items` videos whose frames before have so many tokens.
 Constants kept_frame_shapes(const Value& model, std::int64_t items, std::int64_t tokens);
 

@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(what_blocks_do_not_go_together_with_is_refused) {
   flow.insert(
       1,
       R"("split": {"class_type": "SplitSigmas", "inputs": {"sigmas": ["levels", 0], "step": 2}}, )");
-  refused(flow, {"noise levels end at", "end at 0"});
+  refused(flow, {"sigmas: they end at", "SamplerARVideo", "end at 0"});
   // A latent that is not the node's.
   flow = drawn({.height = 64, .each = 3, .begins = true},
                node_of("empty", "EmptyARVideoLatent",
