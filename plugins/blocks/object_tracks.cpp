@@ -11,6 +11,12 @@ namespace {
               std::string(port) + ": this is no SAM3_TRACK_DATA. Link what SAM3_VideoTrack makes.");
 }
 
+// A score that is no number counts as the highest, and leaves those behind it in their places.
+double score_of(const Value& value) {
+  if (value.is(HEDDLE_KIND_INT)) return double(value.as<std::int64_t>());
+  return value.is(HEDDLE_KIND_FLOAT) ? value.as<double>() : 1.0;
+}
+
 }  // namespace
 
 Value value_of_object_tracks(const ObjectTracks& tracks) {
@@ -51,7 +57,7 @@ ObjectTracks object_tracks_of(Context& ctx, const Value& value, const char* port
                           std::span<std::uint8_t>(tracks.bits.data<std::uint8_t>(), count));
   }
   for (std::uint32_t i = 0; i < scores.count(); ++i)
-    if (scores.item(i).is(HEDDLE_KIND_FLOAT)) tracks.scores.push_back(scores.item(i).as<double>());
+    tracks.scores.push_back(score_of(scores.item(i)));
   return tracks;
 }
 
