@@ -2,6 +2,7 @@
 // tower saw, against transformers (../goldens/make_hunyuan_llava_goldens.py).
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/plugins/nodes/placed_fixture.h"
+#include "tests/support/lent_tensor.h"
 
 namespace heddle::test {
 namespace {
@@ -107,6 +108,16 @@ BOOST_AUTO_TEST_CASE(the_users_turn_alone_is_read) {
 
 BOOST_AUTO_TEST_CASE(what_cannot_look_at_a_picture_is_refused) {
   refused(flow(2, "plain"), {"clip_vision_output", "llava_llama3_vision.safetensors"});
+  LentTensor flat({2, 3}, std::vector<float>(6));
+  const std::map<std::string, DLManagedTensor*> seen{{"mm_projected", flat.lend()}};
+  const std::string text = engine_refusal([&] {
+    Engine engine(options_for({"cpu:0"}));
+    engine
+        .start(engine.parse(flow(2)),
+               {.fetch = {"entry.value"}, .inputs = {{"out.clip_vision_output", seen}}})
+        .wait();
+  });
+  BOOST_TEST(text.find("makes no tokens for Llama 3") != std::string::npos, text);
   std::string other = flow(2);
   const std::string clip = R"("clip": ["clip", 0], "clip_vision_output")";
   other.replace(other.find(clip), clip.size(), R"("clip": ["single", 0], "clip_vision_output")");

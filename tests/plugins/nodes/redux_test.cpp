@@ -6,6 +6,7 @@
 #include "tests/plugins/nodes/infer_check.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/golden_files.h"
+#include "tests/support/lent_tensor.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
@@ -135,6 +136,18 @@ BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
                  "encoded": {"class_type": "CLIPTextEncode", "inputs": {"text": "a fox", "clip": ["clip", 0]}}, )");
   Engine::Data other(options());
   check_inference(other, told);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_states_of_pictures_is_refused) {
+  LentTensor flat({2, 3}, std::vector<float>(6));
+  const std::map<std::string, DLManagedTensor*> seen{{"last_hidden", flat.lend()}};
+  says(engine_refusal([&] {
+         engine
+             .start(engine.parse(flow("one.png", "center", apply("1"))),
+                    {.fetch = {"first.value"}, .inputs = {{"out.clip_vision_output", seen}}})
+             .wait();
+       }),
+       {"clip_vision_output", "no states (pictures, tokens, width)"});
 }
 
 BOOST_AUTO_TEST_CASE(a_file_of_another_kind_is_refused_before_anything_is_loaded) {
