@@ -82,6 +82,22 @@ BOOST_DATA_TEST_CASE_F(TrackerFixture, parts_equal_pytorch,
   }
 }
 
+// What they round is far more than in 32 bits.
+BOOST_DATA_TEST_CASE_F(TrackerFixture, in_16_bits_parts_are_near,
+                       boost::unit_test::data::make(kTrackerParts), part) {
+  constexpr double kNear = 0.05;
+  ModelProbe narrow("bf16");
+  const std::string prefix = std::string("112.") + part.name + ".";
+  const heddle::Results made =
+      narrow.call({file(), "diffusion_model", config(112, part.name), golden, prefix});
+  for (const std::string name : part.outputs) {
+    const double error =
+        relative_error(made.floats("model.outputs", name + ".0"), expected.floats(prefix + name));
+    BOOST_TEST_MESSAGE("16 bits, " << prefix << name << ": relative error " << error);
+    BOOST_TEST(error < kNear, prefix << name << ": relative error " << error);
+  }
+}
+
 BOOST_AUTO_TEST_CASE(what_a_tracker_lacks_is_said) {
   const auto says = [&](const std::string& part, const std::string& name) {
     const std::string text = refusal(part, name);
