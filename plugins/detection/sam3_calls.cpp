@@ -42,7 +42,7 @@ Value Sam3Parts::part(const char* name) const {
   const Value model = parts_.field(name);
   if (model.is(HEDDLE_KIND_MODEL)) return model;
   throw Error(HEDDLE_INVALID_ARGUMENT,
-              "model: this file has no tracker of SAM 3.1, which follows things in videos. Take "
+              "model: this file has no tracker of SAM 3.1, which follows objects in videos. Take "
               "the whole checkpoint of SAM 3.1, such as sam3.1_multiplex_fp16.safetensors; the "
               "tracker of SAM 3 is not supported.");
 }

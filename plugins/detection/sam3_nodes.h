@@ -43,7 +43,7 @@ struct Sam3Detect {
   static constexpr Input<Value> bboxes{"bboxes", kBoxes};
   static constexpr Input<std::string> positive_coords{"positive_coords", kOfIt};
   static constexpr Input<std::string> negative_coords{"negative_coords", kNotOfIt};
-  static constexpr Output<Tensor> masks{"masks", 0, "(B, H, W), or one for each thing", "MASK"};
+  static constexpr Output<Tensor> masks{"masks", 0, "(B, H, W), or one for each object", "MASK"};
   static constexpr Output<Value> boxes{"bboxes", 0, "A list for each picture.", "BOUNDING_BOX"};
   static constexpr auto ports =
       heddle::ports(model, image, threshold, refine_iterations, individual_masks, conditioning,

@@ -16,15 +16,15 @@ void check_frames(const Shape& shape) {
   if (shape.size() != 4 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1 || shape[3] < 3)
     throw Error(
         HEDDLE_INVALID_ARGUMENT,
-        "images: SAM 3 follows things in pictures (batch, height, width, channels) of three "
+        "images: SAM 3 follows objects in pictures (batch, height, width, channels) of three "
         "channels or more");
 }
 
 void check_first_masks(const Shape& shape) {
   if (shape.size() != 3 || shape[0] < 1 || shape[1] < 1 || shape[2] < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT,
-                "initial_mask: give masks (things, height, width) of the first picture, one for "
-                "each thing.");
+                "initial_mask: give masks (objects, height, width) of the first picture, one for "
+                "each object.");
 }
 
 [[noreturn]] void refuse_nothing() {

@@ -32,7 +32,7 @@ struct Sam3VideoTrack {
                                  .type = "CONDITIONING"};
 
   static constexpr Info info{"SAM3_VideoTrack", 1, "Run SAM3 Video Track", "image/detection",
-                             "Follows things in a video that masks or texts tell."};
+                             "Follows objects in a video that masks or texts tell."};
   static constexpr Input<Tensor> images{"images", kImages, "(B, H, W, C) f32, 0 to 1"};
   static constexpr Input<Value> model{"model", kModel, "Of SAM 3.1's checkpoint."};
   static constexpr Input<double> threshold{"detection_threshold", kThreshold};
@@ -55,10 +55,10 @@ struct Sam3TrackToMask {
       .extra = R"({"display_name": "object_indices", "default": "", "multiline": false})"};
 
   static constexpr Info info{"SAM3_TrackToMask", 1, "SAM3 Track to Mask", "image/detection",
-                             "Makes masks of things that were followed."};
+                             "Makes masks of objects that were followed."};
   static constexpr Input<Value> tracks{"track_data", kTracks};
   static constexpr Input<std::string> things{"object_indices", kThings,
-                                             "Numbers apart by commas; none: all things."};
+                                             "Numbers apart by commas; none: all objects."};
   static constexpr Output<Tensor> masks{"masks", 0, "(B, H, W)", "MASK"};
   static constexpr auto ports = heddle::ports(tracks, things, masks);
   static void execute(Context& ctx);

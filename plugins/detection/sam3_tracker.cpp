@@ -274,7 +274,7 @@ std::optional<Sam3TrackerSizes> sam3_tracker_sizes(const Checkpoint& file) {
                                              "mask_tokens.weight' has " + std::to_string(masks) +
                                              " rows, expected a multiple of the " +
                                              std::to_string(slots) +
-                                             " things that the tracker follows at once. The file "
+                                             " objects that the tracker follows at once. The file "
                                              "is damaged.");
   return Sam3TrackerSizes{slots, masks / slots, file.size(*root + "maskmem_tpos_enc", 0)};
 }

@@ -22,7 +22,7 @@ struct Sam3TrackPreview {
                              1,
                              "SAM3 Track Preview",
                              "image/detection",
-                             "Shows things that were followed, each in a colour.",
+                             "Shows objects that were followed, each in a colour.",
                              HEDDLE_NODE_SINK | HEDDLE_NODE_HOST};
   static constexpr Input<Value> tracks{"track_data", kTracks};
   static constexpr Input<double> opacity{"opacity", kOpacity};
