@@ -33,6 +33,19 @@ void check_first_masks(const Shape& shape) {
               "picture, or a text.");
 }
 
+// What the nodes read. Throws before anything is computed where a model cannot follow.
+Sam3Parts following_parts(const Value& model, Context* ctx = nullptr) {
+  constexpr std::int64_t kBits = 8;
+  Sam3Parts parts(model, ctx);
+  (void)parts.part("tracker");
+  if (parts.side % kBits != 0)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "model: its pictures have " + std::to_string(parts.side) +
+                    " pixels a side, and tracks are told in rows of 8 pixels a byte. Take the "
+                    "checkpoint of SAM 3.1, whose pictures have 1008.");
+  return parts;
+}
+
 // Masks of any size, 0 or 1 in the model's square.
 std::vector<Floats> first_masks(Context& ctx, Sam3Calls& calls, const Tensor& given,
                                 const GridSize& square) {
@@ -137,8 +150,7 @@ class TrackPlan {
 }  // namespace
 
 void Sam3VideoTrack::execute(Context& ctx) {
-  const Sam3Parts parts(ctx[model], &ctx);
-  (void)parts.part("tracker");  // a file without one is refused before anything is computed
+  const Sam3Parts parts = following_parts(ctx[model], &ctx);
   const Tensor pictures = ctx[images];
   check_frames(pictures.shape());
   const std::int64_t count = pictures.size(0);
@@ -167,8 +179,7 @@ void Sam3VideoTrack::infer(Infer& question) {
   const auto shape = question.shape(images), masks = question.shape(mask);
   const auto given = question[model];
   if (!shape || !given) return;
-  const Sam3Parts parts(*given);  // before anything runs
-  (void)parts.part("tracker");
+  const Sam3Parts parts = following_parts(*given);
   check_frames(*shape);
   if (masks) check_first_masks(*masks);
   const std::vector<Shape> texts = text_shapes(question, conditioning);
@@ -189,7 +200,7 @@ void Sam3VideoTrack::infer(Infer& question) {
     else if (looks)
       plan.begin(frame, 1);
   }
-  const std::int64_t bytes = (parts.side + 7) / 8;
+  const std::int64_t bytes = parts.side / 8;
   if (texts.empty() && told > 0)
     question.out(tracks, "packed_masks", HEDDLE_U8, {count, told, parts.side, bytes});
   // Texts may find as many as are followed at most.

@@ -36,7 +36,7 @@ Sam3Video::Found Sam3Video::found(const Tensor& hidden) {
 
 Sam3Video::Bits Sam3Video::bits_of(const Floats& mask, const blocks::GridSize& size) {
   constexpr std::int64_t kBits = 8;
-  const std::int64_t side = parts_.side, bytes = (side + kBits - 1) / kBits;
+  const std::int64_t side = parts_.side, bytes = side / kBits;
   const Floats whole = calls_.resized(mask.data(), size, {side, side}, 1);
   Bits bits(std::size_t(side * bytes), 0, &calls_.memory());
   for (std::int64_t y = 0; y < side; ++y)
@@ -141,7 +141,7 @@ void Sam3Video::match(const Tensor& hidden, const Found& found) {
 
 blocks::ObjectTracks Sam3Video::tracks(const blocks::GridSize& size) {
   constexpr std::int64_t kBits = 8;
-  const std::int64_t side = parts_.side, bytes = (side + kBits - 1) / kBits;
+  const std::int64_t side = parts_.side, bytes = side / kBits;
   blocks::ObjectTracks tracks{std::int64_t(frames_.size()), size.height, size.width};
   const auto things = std::int64_t(follower_.things());
   if (things == 0) return tracks;

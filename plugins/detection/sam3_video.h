@@ -18,6 +18,7 @@ struct VideoJob {
 
 class Sam3Video {
  public:
+  // REQUIRES: the parts' side is a multiple of 8.
   Sam3Video(Context& ctx, const Sam3Parts& parts, Sam3Calls& calls, const VideoJob& job,
             std::int64_t frames)
       : ctx_(ctx), parts_(parts), calls_(calls), job_(job), follower_(ctx, parts, calls, frames) {}
