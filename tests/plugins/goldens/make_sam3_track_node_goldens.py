@@ -9,7 +9,8 @@ names, but for some last layers of small heads, which are shifted and made large
     shapes.json             {"checkpoint": {name of the tensor: shape}}
     expected.safetensors    "frames" (N, 48, 64, 3), in bytes, and "first" (things, 48, 64), masks of the first; of each case "CASE.masks"
                             (N, things, SIDE, SIDE / 8), bytes of 8 pixels, "CASE.unsure", pixels whose logits are too near
-                            to 0 to tell, counted over all; "CASE.scores"; "changed.NAME", weights that are not seeded ones
+                            to 0 to tell, counted over all; "CASE.scores"; "both.united" (frames, 48, 64), the first two things of every
+                            third frame in one mask; "changed.NAME", weights that are not seeded ones
 """
 
 import os
@@ -29,6 +30,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SIDE, HEIGHT, WIDTH, COUNT, SLOTS = nodes.SIDE, 48, 64, 10, 4
 NONE = -1024.0
 NEAR = 1e-4
+CHOSEN = [0, 1]
 
 
 def resized(x, size):
@@ -322,6 +324,9 @@ def main(out):
         expected[case + ".masks"] = packed(logits > 0)
         expected[case + ".unsure"] = (logits.flatten().abs() <= NEAR).nonzero()[:, 0].to(torch.int32)
         expected[case + ".scores"] = torch.tensor(scores)
+        if case == "both":  # two of the things united, as SAM3_TrackToMask has them, at every third frame
+            united = (logits[::3, CHOSEN] > 0).any(1, True).float()
+            expected["both.united"] = F.interpolate(united, (HEIGHT, WIDTH), mode="bilinear", align_corners=False)[:, 0]
         print(case, tuple(logits.shape), (logits > 0).float().mean((2, 3)).T.tolist(), scores, tracked.events, "nearest", tracked.nearest, "unsure", int((logits.abs() <= NEAR).sum()))
     expected.update({"changed." + name: tensor for name, tensor in tracked.changed.items()})
     listed = {key: shape for key, shape in detect.listed.items() if "convs.3." not in key}
