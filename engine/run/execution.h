@@ -230,12 +230,13 @@ class Execution final : private SingleFlight::Run,
   void wait_again(NodeIndex n);
   template <class Visit>
   void for_each_unfinished_link(NodeIndex n, Visit&& visit) const;
-  bool has_all(const Running& running) const;
+  bool has_all(NodeIndex n) const;
+  bool reads_unfinished(NodeIndex n, Lock& lock);
   void finish_or_hold(Running& running, Worker& worker, Lock& lock);
   [[gnu::cold]] bool finish_held(Worker& worker, Lock& lock);
   [[gnu::cold]] void end_outputs(NodeIndex n, Worker& worker);
   [[gnu::cold]] void check_begun(NodeIndex n, std::span<const Value> outputs, Lock& lock);
-  [[gnu::cold]] void take_back(NodeIndex n, Lock& lock);
+  [[gnu::cold]] void take_back(NodeIndex n);
   void stop_arrivals();
 
   // execution_saved.cpp

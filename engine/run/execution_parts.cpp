@@ -1,7 +1,7 @@
 // Outputs that are read while they are being made (heddle/abi/parts.h): who reads them begins with
 // their first rows, on the host, and ends behind their maker. What a node has made of them is held
-// until then, so that nothing else of the run, nor the cache, sees what may not become whole. It
-// may be read in parts in its turn.
+// until then, so that nothing else of the run, nor the cache, nor another run, sees what may not
+// become whole. It may be read in parts in its turn.
 #include <algorithm>
 
 #include "engine/base/error.h"
@@ -59,12 +59,12 @@ bool Execution::begin_output(const Source& output, std::shared_ptr<Arrival> arri
 void Execution::take_back_output(const Source& output) {
   Lock lock(mutex_, std::defer_lock);
   enter(lock);
-  take_back(output.node, lock);
+  take_back(output.node);
 }
 
 // All outputs that the node has begun are going to be others: what was made of them is forgotten.
-// Who reads them at the moment finds out by itself. With the lock, which it may give up in between.
-void Execution::take_back(NodeIndex n, Lock& lock) {
+// Who reads them at the moment finds out by itself. With the lock.
+void Execution::take_back(NodeIndex n) {
   const auto forget = [this](NodeIndex of) {
     std::erase_if(begun_, [&](const auto& one) {
       if (one.first.node == of && one.second.own != nullptr) one.second.own->stop();
@@ -79,11 +79,6 @@ void Execution::take_back(NodeIndex n, Lock& lock) {
   }
   for (Running& running : back) {
     forget(running.node);
-    if (running.has_flight) {
-      leave(lock);
-      drop_flight(running.node);
-      enter(lock);
-    }
     wait_again(running.node);
   }
 }
@@ -109,11 +104,6 @@ bool Execution::take_early(Running& running, Lock& lock) {
     running.early.emplace(source, at->second.value);
     for (const auto& arrival : at->second.arrivals) running.call->add_arrival(arrival);
   });
-  if (is_gone && running.has_flight) {
-    leave(lock);
-    drop_flight(running.node);
-    enter(lock);
-  }
   if (is_gone)
     wait_again(running.node);
   else
@@ -139,26 +129,31 @@ Value Execution::early_input(const Running& running, const Source& source, std::
 bool Execution::comes_again(Running& running, heddle_status* status, Lock& lock) {
   if (running.early.empty() || running.is_deferred()) return false;
   enter(lock);
-  const bool lacks_memory = status->error.code() == Code::out_of_memory && !has_all(running);
+  const bool lacks_memory = status->error.code() == Code::out_of_memory && !has_all(running.node);
   if (failure_ != nullptr || !(lacks_memory || running.call->is_taken_back())) {
     leave(lock);
     return false;
   }
   free_status(status);
-  if (running.has_flight) {
-    leave(lock);
-    drop_flight(running.node);
-    enter(lock);
-  }
   wait_again(running.node);
   return true;
 }
 
 // Whether all that the node reads is done. With the lock.
-bool Execution::has_all(const Running& running) const {
+bool Execution::has_all(NodeIndex n) const {
   bool has = true;
-  for_each_unfinished_link(running.node, [&](const Source&, std::uint32_t) { has = false; });
+  for_each_unfinished_link(n, [&](const Source&, std::uint32_t) { has = false; });
   return has;
+}
+
+// Without the lock. A node of which this holds has no flight, and never gets what another run or
+// the cache has of it.
+bool Execution::reads_unfinished(NodeIndex n, Lock& lock) {
+  if (!has_begun_) return false;
+  enter(lock);
+  const bool reads = !has_all(n);
+  leave(lock);
+  return reads;
 }
 
 // Called without the lock, returns with it.
@@ -167,15 +162,8 @@ void Execution::finish_or_hold(Running& running, Worker& worker, Lock& lock) {
     return finish(running, worker, lock);
   enter(lock);
   const NodeIndex n = running.node;
-  if (running.call->is_taken_back() && failure_ == nullptr) {
-    if (running.has_flight) {
-      leave(lock);
-      drop_flight(n);
-      enter(lock);
-    }
-    return wait_again(n);
-  }
-  if (has_all(running)) {
+  if (running.call->is_taken_back() && failure_ == nullptr) return wait_again(n);
+  if (has_all(n)) {
     leave(lock);
     return finish(running, worker, lock);
   }
@@ -193,13 +181,13 @@ void Execution::finish_or_hold(Running& running, Worker& worker, Lock& lock) {
 
 // Finishes a node whose inputs are whole by now. False: there is none. With the lock.
 bool Execution::finish_held(Worker& worker, Lock& lock) {
-  const auto at = std::ranges::find_if(held_, [this](const Running& r) { return has_all(r); });
+  const auto at = std::ranges::find_if(held_, [this](const Running& r) { return has_all(r.node); });
   if (at == held_.end()) return false;
   Running running = std::move(*at);
   held_.erase(at);
   ++running_;
   leave(lock);
-  guard_node(running.node, running.has_flight, lock, [&] { finish(running, worker, lock); });
+  guard_node(running.node, false, lock, [&] { finish(running, worker, lock); });
   --running_;
   drop(worker, lock);
   return true;

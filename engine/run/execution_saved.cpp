@@ -97,7 +97,7 @@ void Execution::suspend(Running& running, Lock& lock) {
   if (running.has_flight) drop_flight(running.node);
   leaves_ = true;
   enter(lock);
-  take_back(running.node, lock);
+  take_back(running.node);
   if (is_shared_) changed_.notify_all();
 }
 

@@ -15,8 +15,9 @@ namespace heddle::engine {
 // the lock, returns with it.
 void Execution::run_shared(NodeIndex n, Worker& worker, Lock& lock) {
   const Hash128& key = key_of(n);
-  // What asks for new nodes waits for them, and those are shared by themselves.
-  if (key == Hash128() || run_.node(n).type->has(HEDDLE_NODE_EXPANDS))
+  // What asks for new nodes waits for them, and those are shared by themselves. What reads parts of
+  // others waits for these, and until they are done nobody can count what they are read by.
+  if (key == Hash128() || run_.node(n).type->has(HEDDLE_NODE_EXPANDS) || reads_unfinished(n, lock))
     return run_node(n, false, worker, lock);
   SingleFlight::Begun begun = environment_.flights.begin(key, *this, n, side_of(run_.place(n)));
   if (begun.waits)
