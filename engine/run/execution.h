@@ -227,7 +227,9 @@ class Execution final : private SingleFlight::Run,
   [[gnu::cold]] bool take_early(Running& running, Lock& lock);
   static Value early_input(const Running& running, const Source& source, std::uint32_t flags);
   [[gnu::cold]] bool comes_again(Running& running, heddle_status* status, Lock& lock);
+  [[gnu::cold]] bool give_early(Running& running, Lock& lock);
   void wait_again(NodeIndex n);
+  void wait_for_whole(NodeIndex n);
   template <class Visit>
   void for_each_unfinished_link(NodeIndex n, Visit&& visit) const;
   bool has_all(NodeIndex n) const;
@@ -325,8 +327,9 @@ class Execution final : private SingleFlight::Run,
   std::size_t sleeping_ = 0;  // threads
   std::vector<std::thread> helpers_;
   std::list<Running> deferred_;
-  std::map<Source, Begun> begun_;  // of nodes that are not done
-  std::list<Running> held_;        // have ended, and what they read has not
+  std::map<Source, Begun> begun_;    // of nodes that are not done
+  std::list<Running> held_;          // have ended, and what they read has not
+  std::set<NodeIndex> reads_whole_;  // have begun with parts once, and could not
   std::set<NodeIndex> called_models_;
   std::vector<NodeIndex> waiting_;  // for other runs that compute them
   std::unordered_map<NodeIndex, std::vector<std::uint32_t>> wanted_;  // lazy inputs asked for

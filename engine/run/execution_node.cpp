@@ -48,8 +48,11 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   running.is_mapped = node.is_mapped;
   if (has_begun_ && !take_early(running, lock)) [[unlikely]]
     return;  // it comes again
-  if (node.is_mapped || node.type->takes_lists() || !give_inputs(running)) [[unlikely]]
+  if (!running.early.empty()) [[unlikely]] {
+    if (!give_early(running, lock)) return;
+  } else if (node.is_mapped || node.type->takes_lists() || !give_inputs(running)) [[unlikely]] {
     give_lists(running, {});
+  }
   if (desc.need != nullptr && !running.call->is_blocked() && !has_lazy_inputs(running, lock)) {
     if (!running.has_flight) return;  // it comes again with them
     leave(lock);

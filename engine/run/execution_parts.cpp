@@ -23,7 +23,7 @@ void Execution::for_each_unfinished_link(NodeIndex n, Visit&& visit) const {
 // With the lock.
 bool Execution::reads_parts_of(NodeIndex producer, NodeIndex reader) const {
   const Node& node = run_.node(reader);
-  bool does = takes_parts(node, run_.place(reader));
+  bool does = takes_parts(node, run_.place(reader)) && !reads_whole_.contains(reader);
   for_each_link(node, [&](const Source& source, std::uint32_t flags) {
     if (source.node != producer) return;
     does = does && (flags & HEDDLE_PORT_PARTS) != 0 && begun_.contains(source);
@@ -92,6 +92,12 @@ void Execution::wait_again(NodeIndex n) {
   if (!waits) schedule_.make_ready(n);
 }
 
+// From now on it reads nothing in parts. With the lock.
+void Execution::wait_for_whole(NodeIndex n) {
+  reads_whole_.insert(n);
+  wait_again(n);
+}
+
 // What the node reads of others that are not done. False: some of it was taken back since the node
 // became ready, so it waits again; then the lock is held.
 bool Execution::take_early(Running& running, Lock& lock) {
@@ -109,6 +115,15 @@ bool Execution::take_early(Running& running, Lock& lock) {
   else
     leave(lock);
   return !is_gone;
+}
+
+// Gives a node its inputs, of which some are still being made. False: it waits for the whole; then
+// the lock is held. Another input has turned out to be a list of which each element is a call.
+bool Execution::give_early(Running& running, Lock& lock) {
+  if (give_inputs(running)) return true;
+  enter(lock);
+  wait_for_whole(running.node);
+  return false;
 }
 
 // Empty: its maker is done. Other tensors beside those that arrive may lie on devices.
