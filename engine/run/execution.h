@@ -226,7 +226,7 @@ class Execution final : private SingleFlight::Run,
   bool let_read(NodeIndex n, Lock& lock);
   [[gnu::cold]] bool take_early(Running& running, Lock& lock);
   static Value early_input(const Running& running, const Source& source, std::uint32_t flags);
-  [[gnu::cold]] bool comes_again(Running& running, heddle_status* status, Lock& lock);
+  [[gnu::cold]] bool comes_again(Running& running, Code code, Lock& lock);
   [[gnu::cold]] bool give_early(Running& running, Lock& lock);
   void wait_again(NodeIndex n);
   void wait_for_whole(NodeIndex n);

@@ -61,7 +61,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   }
   // What was brought to the host may be of work that has been given up meanwhile.
   if (control_.cancelled()) throw Error(Code::cancelled, "cancelled");
-  running.call->reserve_host(run_.host_bytes(n));
+  if (running.early.empty()) [[likely]]
+    running.call->reserve_host(run_.host_bytes(n));
   running.call->reserve_device(run_.device_bytes(n));
   models_.check();  // what was made of lost pages goes no further
   if (request_.timeline != nullptr) [[unlikely]]
@@ -81,8 +82,6 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     if (!running.is_deferred()) return suspend(running, lock);
     status = nullptr;
   }
-  if (status != nullptr && comes_again(running, status, lock)) [[unlikely]]
-    return;
   if (running.is_deferred()) [[unlikely]] {
     running.keep_failure(status);  // who was to complete it may still do so
     enter(lock);
@@ -90,6 +89,8 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
     deferred_.splice(deferred_.end(), worker.place);
     return;
   }
+  if (status != nullptr && comes_again(running, status->error.code(), lock)) [[unlikely]]
+    return free_status(status);
   throw_status(status, "");
   finish_or_hold(running, worker, lock);
 }

@@ -4,6 +4,7 @@
 // become whole. It may be read in parts in its turn.
 #include <algorithm>
 
+#include "engine/base/caught.h"
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/run/execution.h"
@@ -117,10 +118,19 @@ bool Execution::take_early(Running& running, Lock& lock) {
   return !is_gone;
 }
 
-// Gives a node its inputs, of which some are still being made. False: it waits for the whole; then
-// the lock is held. Another input has turned out to be a list of which each element is a call.
+// Gives a node its inputs, of which some are still being made, and claims its room. False: it waits
+// for the whole; then the lock is held. Another input has turned out to be a list of which each
+// element is a call, or there is no room beside the maker.
 bool Execution::give_early(Running& running, Lock& lock) {
-  if (give_inputs(running)) return true;
+  bool is_given = false;
+  try {
+    is_given = give_inputs(running);
+    if (is_given) running.call->reserve_host(run_.host_bytes(running.node));
+  } catch (...) {
+    if (caught_error().code() != Code::out_of_memory) throw;
+    is_given = false;
+  }
+  if (is_given) return true;
   enter(lock);
   wait_for_whole(running.node);
   return false;
@@ -138,19 +148,21 @@ Value Execution::early_input(const Running& running, const Source& source, std::
   });
 }
 
-// A call has failed that reads what is being made. True: because that was taken back, or because
-// memory lacked beside its maker. Takes the status then, and the node waits again; the lock is held
-// then.
-bool Execution::comes_again(Running& running, heddle_status* status, Lock& lock) {
-  if (running.early.empty() || running.is_deferred()) return false;
+// A call has failed that has read what was being made. True: because that was taken back, and then
+// the node waits for what comes instead; or because memory lacked, which its maker may have had,
+// and then it waits for the whole. The lock is held then.
+bool Execution::comes_again(Running& running, Code code, Lock& lock) {
+  if (running.early.empty()) return false;
   enter(lock);
-  const bool lacks_memory = status->error.code() == Code::out_of_memory && !has_all(running.node);
-  if (failure_ != nullptr || !(lacks_memory || running.call->is_taken_back())) {
+  const bool is_taken_back = running.call->is_taken_back();
+  if (failure_ != nullptr || !(is_taken_back || code == Code::out_of_memory)) {
     leave(lock);
     return false;
   }
-  free_status(status);
-  wait_again(running.node);
+  if (is_taken_back)
+    wait_again(running.node);
+  else
+    wait_for_whole(running.node);
   return true;
 }
 
