@@ -85,6 +85,7 @@ void NodeCall::end() {
   new_nodes_.reset();
   arrivals_.clear();
   begun_.clear();
+  if (made_for_user_.exchange(false)) *for_user_.lock() = {};  // nobody has asked for it
 }
 
 void NodeCall::reserve_host(std::uint64_t bytes) {
