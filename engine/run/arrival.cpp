@@ -4,6 +4,7 @@
 
 #include "engine/base/error.h"
 #include "engine/tensor/dtype.h"
+#include "engine/tensor/shape.h"
 
 namespace heddle::engine {
 
@@ -22,6 +23,13 @@ std::uint64_t end_of_rows(const heddle_tensor_info& whole, std::int64_t rows) {
 
 Arrival::Arrival(Tensor tensor)
     : tensor_(std::move(tensor)), bytes_(end_of_rows(tensor_->info, INT64_MAX)) {}
+
+bool Arrival::is(const heddle_tensor& other) const {
+  const heddle_tensor_info& info = tensor_->info;
+  return has(other) && other.offset_bytes == tensor_->offset_bytes &&
+         other.info.dtype == info.dtype && other.info.layout == info.layout &&
+         same_shape(other.info, info) && is_contiguous(other.info);
+}
 
 void Arrival::made(std::int64_t rows) {
   const std::uint64_t bytes = end_of_rows(tensor_->info, rows);

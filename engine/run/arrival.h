@@ -12,12 +12,14 @@ namespace heddle::engine {
 
 class Arrival {
  public:
-  // In host memory, row-major.
+  // In host memory, row-major and without gaps.
   explicit Arrival(Tensor tensor);
   Arrival(const Arrival&) = delete;
 
   // Of the same memory.
   bool has(const heddle_tensor& part) const { return part.storage == tensor_->storage; }
+  // The whole of it, and nothing else.
+  bool is(const heddle_tensor& other) const;
   const Tensor& tensor() const { return tensor_; }
 
   // The first rows are written.

@@ -228,7 +228,7 @@ void Execution::check_begun(NodeIndex n, std::span<const Value> outputs, Lock& l
     if (source.node != n || begun.own == nullptr) continue;
     const Value& value = outputs[source.port];
     const auto* const tensor = std::get_if<Tensor>(&value->content);
-    if (tensor == nullptr || !begun.own->has(**tensor)) wrong = source.port;
+    if (tensor == nullptr || !begun.own->is(**tensor)) wrong = source.port;
   }
   leave(lock);
   if (wrong)

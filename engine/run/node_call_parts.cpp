@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/run/node_call.h"
+#include "engine/tensor/shape.h"
 
 namespace heddle::engine {
 
@@ -10,8 +11,10 @@ bool NodeCall::is_taken_back() const {
 }
 
 bool NodeCall::begin_output(std::uint32_t output, Tensor tensor) {
-  const bool is_host = tensor && tensor->storage->place() == std::string_view("host");
-  if (shared_.parts == nullptr || is_element_ || output >= output_count_ || !is_host) return false;
+  const bool comes_in_rows =
+      tensor && tensor->storage->place() == std::string_view("host") && is_contiguous(tensor->info);
+  if (shared_.parts == nullptr || is_element_ || output >= output_count_ || !comes_in_rows)
+    return false;
   const auto arrival = std::make_shared<Arrival>(std::move(tensor));
   if (!shared_.parts->begin_output({index_, output}, arrival)) return false;
   begun_.emplace_back(output, arrival);
