@@ -180,7 +180,9 @@ class Execution final : private SingleFlight::Run,
   }
   [[gnu::cold]] void note_cancelled();
   void fail(std::exception_ptr failure);
-  bool has_to_listen() const { return !waiting_.empty() && sleeping_ == 0; }
+  bool has_to_listen() const {
+    return sleeping_ == 0 && (!waiting_.empty() || (has_begun_ && !deferred_.empty()));
+  }
   void call_for_help(Lock& lock);
   void wait_for_change(Lock& lock);
   void drop(Worker& worker, Lock& lock);

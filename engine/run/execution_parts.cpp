@@ -32,28 +32,30 @@ bool Execution::reads_parts_of(NodeIndex producer, NodeIndex reader) const {
   return does;
 }
 
-// Some of the node's outputs have begun. False: nobody reads them yet. With the lock.
+// Some of the node's outputs have begun. False: nobody reads them yet. Who reads them may wait for
+// rows of a deferred call, so that another thread has to listen meanwhile. With the lock.
 bool Execution::let_read(NodeIndex n, Lock& lock) {
   has_begun_ = true;
   const std::uint32_t count =
       schedule_.begin_outputs(n, [&](NodeIndex reader) { return reads_parts_of(n, reader); });
-  if (count > 0 && schedule_.can_take()) call_for_help(lock);
+  if (count > 0 && (schedule_.can_take() || !is_shared_)) call_for_help(lock);
   return count > 0;
 }
 
-// On the thread of the call, without the lock.
+// On the thread of the call, without the lock. A maker on the host has the queue that its readers
+// need; so whoever reads parts begins no output by itself.
 bool Execution::begin_output(const Source& output, std::shared_ptr<Arrival> arrival) {
   const NodeType& type = *run_.node(output.node).type;
-  if (type.has(HEDDLE_NODE_EXPANDS) || request_.steps != nullptr ||
-      (type.output(output.port).flags & HEDDLE_PORT_PARTS) == 0)
+  if (run_.place(output.node).on_host || type.has(HEDDLE_NODE_EXPANDS) ||
+      request_.steps != nullptr || (type.output(output.port).flags & HEDDLE_PORT_PARTS) == 0)
     return false;
   Value value = make_value(arrival->tensor());
   Lock lock(mutex_, std::defer_lock);
   enter(lock);
   if (failure_ != nullptr || begun_.contains(output)) return false;
   begun_[output] = {std::move(value), arrival, {arrival}};
-  if (let_read(output.node, lock)) return true;
-  begun_.erase(output);
+  if (let_read(output.node, lock) && !helpers_.empty()) return true;
+  begun_.erase(output);  // nobody waits for it, or there is no thread for who does
   return false;
 }
 
