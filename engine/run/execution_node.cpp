@@ -73,6 +73,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
   if (worker.place.empty()) worker.place.emplace_back();
   heddle_status* status = nullptr;
+  running.call->may_begin_outputs();
   if (running.is_mapped) [[unlikely]]
     execute_elements(running);
   else if (const InNode in_node(told_of(node)); !running.call->is_blocked())

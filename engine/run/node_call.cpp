@@ -67,13 +67,12 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   is_not_to_be_cached_.store(false, std::memory_order_relaxed);
   element_ = 0;
   element_count_ = 1;
-  is_element_ = false;
+  may_begin_ = false;
 }
 
 void NodeCall::set_element(std::size_t index, std::size_t count) {
   element_ = index;
   element_count_ = count;
-  is_element_ = true;
 }
 
 void NodeCall::end() {

@@ -131,6 +131,8 @@ class NodeCall final : public heddle_ctx {
   void keep(Value value) { owned_.push_back(std::move(value)); }
   // What it reads is still being made.
   void add_arrival(std::shared_ptr<Arrival> arrival) { arrivals_.push_back(std::move(arrival)); }
+  // From now on it may begin its outputs: it is executed, as a whole.
+  void may_begin_outputs() { may_begin_ = true; }
   bool reads_parts() const { return !arrivals_.empty(); }
   bool is_taken_back() const;  // some of that is not made after all
   std::span<const std::shared_ptr<Arrival>> arrivals() const { return arrivals_; }
@@ -253,7 +255,7 @@ class NodeCall final : public heddle_ctx {
   std::vector<std::string> wanted_;
   Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
-  bool is_element_ = false;
+  bool may_begin_ = false;
   std::vector<std::shared_ptr<Arrival>> arrivals_;                         // that it reads
   std::vector<std::pair<std::uint32_t, std::shared_ptr<Arrival>>> begun_;  // outputs
   std::atomic<bool> made_for_user_{false};

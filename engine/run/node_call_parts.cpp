@@ -13,7 +13,7 @@ bool NodeCall::is_taken_back() const {
 bool NodeCall::begin_output(std::uint32_t output, Tensor tensor) {
   const bool comes_in_rows =
       tensor && tensor->storage->place() == std::string_view("host") && is_contiguous(tensor->info);
-  if (shared_.parts == nullptr || is_element_ || deferred() || output >= output_count_ ||
+  if (shared_.parts == nullptr || !may_begin_ || deferred() || output >= output_count_ ||
       !comes_in_rows)
     return false;
   const auto arrival = std::make_shared<Arrival>(std::move(tensor));
