@@ -56,8 +56,12 @@ bool Arrival::is_stopped() const {
 }
 
 void Arrival::await(const heddle_tensor& part, std::int64_t rows) const {
-  const std::uint64_t end =
-      part.offset_bytes - tensor_->offset_bytes + end_of_rows(part.info, rows);
+  await(part.offset_bytes - tensor_->offset_bytes + end_of_rows(part.info, rows));
+}
+
+void Arrival::await_end() const { await(bytes_); }
+
+void Arrival::await(std::uint64_t end) const {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [&] { return state_ != State::coming || (end <= made_ && end < bytes_); });
   if (state_ == State::stopped)

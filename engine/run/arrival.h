@@ -33,9 +33,13 @@ class Arrival {
   // Waits for the first rows of a tensor of the same memory; the last row is there when end() was
   // called. Throws Code::cancelled where it was stopped.
   void await(const heddle_tensor& part, std::int64_t rows) const;
+  // Waits for end(), and throws the same.
+  void await_end() const;
 
  private:
   enum class State { coming, ended, stopped };
+
+  void await(std::uint64_t end) const;  // of bytes
 
   const Tensor tensor_;
   const std::uint64_t bytes_;

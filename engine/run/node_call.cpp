@@ -279,6 +279,8 @@ std::string NodeCall::output_folder(std::string_view kind) {
   if (!shared_.environment.folders.output)
     throw Error(Code::unsupported, "this engine was given no output folder");
   if (!shared_.control.may_write()) {
+    // As long as its maker works, the run has not computed all, and others may wait for that.
+    await_arrivals();
     shared_.control.set_has_computed();  // before anybody hears of it, and starts another run
     if (shared_.about_to_wait) shared_.about_to_wait();
     shared_.observer.node_waiting(*node_);

@@ -217,6 +217,7 @@ class NodeCall final : public heddle_ctx {
 
  private:
   std::unique_ptr<ForUser> take_made();
+  void await_arrivals();  // all that it reads is whole then; throws as await_rows()
   [[noreturn]] void suspend();
   void check_prompt(const heddle_port& port, const heddle_value& value) const;
   bool takes_no_none(std::uint32_t index) const {

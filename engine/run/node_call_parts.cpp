@@ -37,4 +37,8 @@ void NodeCall::await_rows(const heddle_tensor& part, std::int64_t rows) {
     if (arrival->has(part)) arrival->await(part, rows);
 }
 
+void NodeCall::await_arrivals() {
+  for (const auto& arrival : arrivals_) arrival->await_end();
+}
+
 }  // namespace heddle::engine
