@@ -80,6 +80,7 @@ class Execution final : private SingleFlight::Run,
     bool has_flight = false;             // in flights_: other runs may wait for it
     bool is_suspended = false;           // one of its calls was stopped, and goes on later
     std::map<Source, Value> early{};     // what it reads of nodes that were not done
+    double seconds = 0;                  // with `early`: of the call, without waits for rows
 
     bool is_deferred() const { return open > 0 || call->deferred(); }
     bool has(const NodeCall* one) const;

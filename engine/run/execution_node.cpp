@@ -239,7 +239,9 @@ void Execution::finish(Running& running, Worker& worker, Lock& lock) {
   const Node& node = run_.node(n);
   NodeCall& call = *running.call;
   worker.now = Clock::now();
-  const double seconds = std::chrono::duration<double>(worker.now - running.begin).count();
+  const double seconds = running.early.empty()
+                             ? std::chrono::duration<double>(worker.now - running.begin).count()
+                             : running.seconds;
   if (node.type->has(HEDDLE_NODE_EXPANDS) && asks_for_nodes(running)) [[unlikely]]
     return expand(running, seconds, worker, lock);
   if (running.is_mapped) [[unlikely]]

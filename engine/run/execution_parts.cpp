@@ -189,6 +189,9 @@ bool Execution::reads_unfinished(NodeIndex n, Lock& lock) {
 void Execution::finish_or_hold(Running& running, Worker& worker, Lock& lock) {
   if (running.early.empty()) [[likely]]
     return finish(running, worker, lock);
+  const Clock::duration took = Clock::now() - running.begin - running.call->waited();
+  running.seconds = std::max(0.0, std::chrono::duration<double>(took).count());
+  running.call->release_claim();  // it makes nothing more
   enter(lock);
   const NodeIndex n = running.node;
   if (running.call->is_taken_back() && failure_ == nullptr) return wait_again(n);

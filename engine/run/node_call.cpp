@@ -68,6 +68,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   element_ = 0;
   element_count_ = 1;
   may_begin_ = false;
+  waited_ = {};
 }
 
 void NodeCall::set_element(std::size_t index, std::size_t count) {

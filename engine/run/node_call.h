@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <list>
 #include <string>
@@ -135,6 +136,7 @@ class NodeCall final : public heddle_ctx {
   void may_begin_outputs() { may_begin_ = true; }
   bool reads_parts() const { return !arrivals_.empty(); }
   bool is_taken_back() const;  // some of that is not made after all
+  std::chrono::steady_clock::duration waited() const { return waited_; }  // for rows of that
   std::span<const std::shared_ptr<Arrival>> arrivals() const { return arrivals_; }
   void add_extra(std::string name, Value value) {
     extras_.emplace_back(std::move(name), std::move(value));
@@ -257,6 +259,7 @@ class NodeCall final : public heddle_ctx {
   Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
   bool may_begin_ = false;
+  std::chrono::steady_clock::duration waited_{};
   std::vector<std::shared_ptr<Arrival>> arrivals_;                         // that it reads
   std::vector<std::pair<std::uint32_t, std::shared_ptr<Arrival>>> begun_;  // outputs
   std::atomic<bool> made_for_user_{false};

@@ -33,12 +33,17 @@ void NodeCall::take_back_output(std::uint32_t output) {
 }
 
 void NodeCall::await_rows(const heddle_tensor& part, std::int64_t rows) {
+  if (arrivals_.empty()) return;
+  const auto begin = std::chrono::steady_clock::now();
   for (const auto& arrival : arrivals_)
     if (arrival->has(part)) arrival->await(part, rows);
+  waited_ += std::chrono::steady_clock::now() - begin;
 }
 
 void NodeCall::await_arrivals() {
+  const auto begin = std::chrono::steady_clock::now();
   for (const auto& arrival : arrivals_) arrival->await_end();
+  waited_ += std::chrono::steady_clock::now() - begin;
 }
 
 }  // namespace heddle::engine
