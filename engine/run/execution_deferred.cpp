@@ -1,10 +1,23 @@
 // Nodes that go on after their call (heddle_completion_service).
 #include <algorithm>
 
+#include "engine/base/caught.h"
 #include "engine/device/status.h"
 #include "engine/run/execution.h"
 
 namespace heddle::engine {
+
+namespace {
+
+Code code_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (...) {
+    return caught_error().code();
+  }
+}
+
+}  // namespace
 
 void Execution::on_complete(std::list<Completion>& one) {
   const Lock lock(mutex_);
@@ -41,7 +54,10 @@ bool Execution::finish_deferred(Worker& worker, Lock& lock) {
   ++running_;
   lock.unlock();
   guard_node(running.node, running.has_flight, lock, [&] {
-    if (running.failure != nullptr) std::rethrow_exception(running.failure);
+    if (running.failure != nullptr) {
+      if (comes_again(running, code_of(running.failure), lock)) return;
+      std::rethrow_exception(running.failure);
+    }
     if (running.is_suspended) return suspend(running, lock);
     finish_or_hold(running, worker, lock);
   });
