@@ -32,8 +32,9 @@ bool Execution::reads_parts_of(NodeIndex producer, NodeIndex reader) const {
   return does;
 }
 
-// Some of the node's outputs have begun. False: nobody reads them yet. Who reads them may wait for
-// rows of a deferred call, so that another thread has to listen meanwhile. With the lock.
+// Some of the node's outputs have begun. False: nobody reads them before they are whole. Who reads
+// them may wait for rows of a deferred call, so that another thread has to listen meanwhile. With
+// the lock.
 bool Execution::let_read(NodeIndex n, Lock& lock) {
   has_begun_ = true;
   const std::uint32_t count =

@@ -84,7 +84,7 @@ class Schedule {
         node, [](const Source&, std::uint32_t) { return false; }, unread);
   }
   // Some outputs of a node that is not done may be read: readers for which reads_parts(reader)
-  // holds wait for it no more. Gives how many.
+  // holds wait for it no more, though some may for others. Gives how many.
   template <class ReadsParts>
   std::uint32_t begin_outputs(NodeIndex node, ReadsParts&& reads_parts);
   // The two halves of it, for a node whose inputs are read long before its outputs are there.
@@ -266,9 +266,8 @@ std::uint32_t Schedule::begin_outputs(NodeIndex node, ReadsParts&& reads_parts) 
       continue;
     }
     *link = waits_[at].next;
-    if (--nodes_[reader].waiting > 0) continue;
-    make_ready(reader);
     ++begun;
+    if (--nodes_[reader].waiting == 0) make_ready(reader);
   }
   return begun;
 }
