@@ -110,7 +110,9 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
   return json;
 }
 
-Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Topology& topology) {
+// `parts`: by node, what it may read in parts.
+Json step_json(const Graph& graph, const Plan& plan, const Step& step,
+               const std::vector<std::vector<Source>>& parts, const Topology& topology) {
   const Node& node = graph.nodes[step.node];
   Json one = Json::object();
   switch (step.kind) {
@@ -119,9 +121,9 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Top
           .set("node", node.id)
           .set("class", node.type->name())
           .set("device", device_name(step.to, topology));
-      if (const auto parts = read_in_parts(graph, plan.assignments, step.node); !parts.empty()) {
+      if (!parts[step.node].empty()) {
         Json outputs = Json::array();
-        for (const Source& source : parts) outputs.push(output_name(graph, source));
+        for (const Source& source : parts[step.node]) outputs.push(output_name(graph, source));
         one.set("in_parts_of", std::move(outputs));
       }
       one.set("devices", devices_json(plan.assignments[step.node].devices, topology))
@@ -157,7 +159,8 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step, const Top
 
 Json plan_json(const Graph& graph, const Plan& plan, const Topology& topology) {
   Json steps = Json::array(), pending = Json::array(), warnings = Json::array();
-  for (const Step& step : plan.steps) steps.push(step_json(graph, plan, step, topology));
+  const std::vector<std::vector<Source>> parts = read_in_parts(graph, plan.assignments);
+  for (const Step& step : plan.steps) steps.push(step_json(graph, plan, step, parts, topology));
   for (const std::string& p : plan.pending) pending.push(p);
   for (const std::string& w : plan.warnings) warnings.push(w);
   Json json = Json::object();

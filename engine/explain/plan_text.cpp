@@ -21,10 +21,9 @@ std::string output_of(const Graph& graph, const Step& step) {
 }
 
 // ", from the first rows of 5.IMAGE on"; "": none.
-std::string parts_text(const Graph& graph, const Plan& plan, NodeIndex n) {
+std::string parts_text(const Graph& graph, const std::vector<Source>& parts) {
   std::vector<std::string> names;
-  for (const Source& source : read_in_parts(graph, plan.assignments, n))
-    names.push_back(output_name(graph, source));
+  for (const Source& source : parts) names.push_back(output_name(graph, source));
   return names.empty() ? "" : cat(", from the first rows of ", join(names, ", "), " on");
 }
 
@@ -153,6 +152,7 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
       cat(runs, " runs, ", transfers, " transfers",
           moved > 0 ? cat(" (", format_bytes(moved), ")") : "", " on ", all_device_names(topology),
           plan.seconds > 0 ? cat(", about ", format_seconds(plan.seconds)) : "", "\n");
+  const std::vector<std::vector<Source>> parts = read_in_parts(graph, plan.assignments);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const Step& step = plan.steps[i];
     const Node& node = graph.nodes[step.node];
@@ -173,7 +173,7 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
         break;
     }
     if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
-    if (step.kind == Step::Kind::run) line += parts_text(graph, plan, step.node);
+    if (step.kind == Step::Kind::run) line += parts_text(graph, parts[step.node]);
     text += line_of(line);
     if (step.kind == Step::Kind::run)
       for (const PlacedCall& call : plan.assignments[step.node].calls)

@@ -59,21 +59,22 @@ ValueHomes::ValueHomes(const Graph& graph, const Plan& plan) {
                             nullptr, nullptr);
 }
 
-std::vector<Source> read_in_parts(const Graph& graph, const std::vector<Assignment>& places,
-                                  NodeIndex reader) {
-  std::vector<Source> read;
-  const Node& node = graph.nodes[reader];
-  if (!takes_parts(node, places[reader])) return read;
-  for_each_link(node, [&](const Source& source, std::uint32_t flags) {
-    const heddle_port& made = graph.nodes[source.node].type->output(source.port);
-    if ((flags & made.flags & HEDDLE_PORT_PARTS) == 0) return;
-    bool is_whole =
-        places[source.node].on_host && read_in_parts(graph, places, source.node).empty();
-    for_each_link(node, [&](const Source& other, std::uint32_t flags_of_other) {
-      is_whole |= other.node == source.node && (flags_of_other & HEDDLE_PORT_PARTS) == 0;
+std::vector<std::vector<Source>> read_in_parts(const Graph& graph,
+                                               const std::vector<Assignment>& places) {
+  std::vector<std::vector<Source>> read(graph.nodes.size());
+  for (const NodeIndex n : graph.order) {
+    const Node& node = graph.nodes[n];
+    if (!takes_parts(node, places[n])) continue;
+    for_each_link(node, [&](const Source& source, std::uint32_t flags) {
+      const heddle_port& made = graph.nodes[source.node].type->output(source.port);
+      if ((flags & made.flags & HEDDLE_PORT_PARTS) == 0) return;
+      bool is_whole = places[source.node].on_host && read[source.node].empty();
+      for_each_link(node, [&](const Source& other, std::uint32_t flags_of_other) {
+        is_whole |= other.node == source.node && (flags_of_other & HEDDLE_PORT_PARTS) == 0;
+      });
+      if (!is_whole) read[n].push_back(source);
     });
-    if (!is_whole) read.push_back(source);
-  });
+  }
   return read;
 }
 

@@ -51,10 +51,10 @@ inline bool takes_parts(const Node& node, const Assignment& place) {
   return place.on_host && !node.is_mapped && !node.type->takes_lists() &&
          node.type->desc().need == nullptr && !node.type->has(HEDDLE_NODE_EXPANDS);
 }
-// The outputs that a node may read so: those that a device makes, and those that are passed on so.
-// Whether they really begin before they are whole is for their maker to say, when it runs.
-std::vector<Source> read_in_parts(const Graph& graph, const std::vector<Assignment>& places,
-                                  NodeIndex reader);
+// By node, the outputs that it may read so: those that a device makes, and those that are passed on
+// so. Whether they really begin before they are whole is for their maker to say, when it runs.
+std::vector<std::vector<Source>> read_in_parts(const Graph& graph,
+                                               const std::vector<Assignment>& places);
 
 // visit(source, flags of the port) for every link whose tensors are inside of an output. None: the
 // node makes them. A port that is looked at without tensors passes them on in outputs of its type,
