@@ -8,7 +8,9 @@
 namespace heddle::video {
 namespace {
 
-// Encoders divide a picture among threads, and what they write depends on how many there are.
+// Encoders divide a picture among threads, and what they write depends on how many there are. (With
+// several, libx264 rarely chooses other B frames of the same pictures, also without a thread that
+// looks ahead.)
 constexpr int kEncoderThreads = 4;
 constexpr int kIoBuffer = 1 << 16;
 
