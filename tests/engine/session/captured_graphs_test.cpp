@@ -3,9 +3,11 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <atomic>
 
 #include "engine/base/error.h"
 #include "tests/fake_device/fake_fixture.h"
+#include "tests/support/comes_about.h"
 #include "tests/support/layers_model.h"
 #include "tests/support/stride.h"
 
@@ -130,9 +132,15 @@ BOOST_AUTO_TEST_CASE(captured_graphs_stand_in_the_ledger) {
 }
 
 // Those of a session that has ended stay until the device is past their work; they are no room that
-// the next one lacks.
+// the next one lacks. Here the device is in the last step until the next one has looked.
 BOOST_AUTO_TEST_CASE(a_call_that_is_refused_looks_again_when_they_are_done) {
+  const test::FakeControl control;
   LayersModel layers(kFakes);
+  std::atomic<bool> has_looked = false;
+  const auto hold = [](void* until) {
+    const auto& is_over = *static_cast<const std::atomic<bool>*>(until);
+    test::comes_about([&] { return is_over.load(); });
+  };
   const auto held = [&] {
     const auto report = layers.state(0).ledger().report();
     return std::ranges::any_of(report.held, [](const engine::LedgerReport::Line& line) {
@@ -143,8 +151,11 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_refused_looks_again_when_they_are_done) {
   {
     auto opened =
         layers.open(kSteps, kSets, alone, kNever, {{std::uint64_t{1} << 40}, {}, nullptr, kItems});
-    for (const std::uint32_t index : kInOrder) opened.step(index);
+    for (std::uint32_t index = 0; index + 1 < kSteps; ++index) opened.step(index);
     BOOST_TEST_REQUIRE(opened.session->captured_graphs() == 1u);
+    layers.state(0).settle();
+    control->call_at_launch(0, 1, hold, &has_looked);
+    opened.step(kSteps - 1);
     least = opened.session->plan()->min_bytes(0);
   }
   BOOST_TEST_REQUIRE(held());
@@ -152,7 +163,9 @@ BOOST_AUTO_TEST_CASE(a_call_that_is_refused_looks_again_when_they_are_done) {
   test::SessionLimits limits{{}, {}, nullptr, kItems};
   limits.budget_now = [&] {
     ++looks;
-    return held() ? least - 1 : least;
+    const bool are_there = held();
+    has_looked = true;
+    return are_there ? least - 1 : least;
   };
   auto opened = layers.open(kSteps, kSets, alone, kNever, limits);
   opened.step(0);
