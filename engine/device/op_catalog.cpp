@@ -10,6 +10,7 @@
 #include "engine/device/examined_call.h"
 #include "engine/device/frame_op_checks.h"
 #include "engine/device/kernel_table.h"
+#include "engine/device/norm_op_checks.h"
 #include "engine/device/row_op_checks.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
@@ -338,6 +339,8 @@ const std::map<std::string_view, Check>& checks() {
       {HEDDLE_OP_LINEAR, check_linear},
       {HEDDLE_OP_BATCHED_PRODUCT, check_batched_product},
       {HEDDLE_OP_GATED_DELTA_RULE, check_gated_delta_rule},
+      {HEDDLE_OP_MODULATED_RMS_NORM, check_modulated_rms_norm},
+      {HEDDLE_OP_NORM_ROPE_HALF, check_norm_rope_half},
       {HEDDLE_OP_CONV2D, check_conv2d},
       {HEDDLE_OP_CONV3D, check_conv3d},
       {HEDDLE_OP_DEPTHWISE_CONV2D, check_depthwise_conv2d},

@@ -19,6 +19,8 @@ extern const heddle_kernel kReferenceEmbedding, kReferenceRelativeBucket;
 extern const heddle_kernel kReferenceMatchRows, kReferenceMergeRows;
 extern const heddle_kernel kReferenceBatchedProduct, kFastBatchedProduct;  // batched_product.cpp
 extern const heddle_kernel kReferenceGatedDeltaRule, kFastGatedDeltaRule;  // delta_rule.cpp
+extern const heddle_kernel kReferenceModulatedRmsNorm, kFastModulatedRmsNorm,
+    kReferenceNormRopeHalf, kFastNormRopeHalf;   // norm_ops.cpp
 extern const heddle_kernel kReferenceAttention;  // reference_attention.cpp
 extern const heddle_kernel kFp8Attention;        // attention_fp8.cpp
 extern const heddle_kernel kReferenceLinear, kReferenceConv2d, kReferenceDepthwiseConv2d,

@@ -345,6 +345,27 @@ void rotate(const float* x, const float* cosine, const float* sine, float* out,
        [](Floats v, Floats c, Floats s) { return v * c + swap_pairs(v) * s; });
 }
 
+void turn(float* a, float* b, const float* cosine, const float* sine, std::int64_t count) {
+  const auto turn_some = [](float* left, float* right, const float* c, const float* s) {
+    const auto x = load<Floats>(left), y = load<Floats>(right), cosines = load<Floats>(c),
+               sines = load<Floats>(s);
+    store(left, x * cosines - y * sines);
+    store(right, x * sines + y * cosines);
+  };
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) turn_some(a + i, b + i, cosine + i, sine + i);
+  if (i == count) return;
+  const auto rest = static_cast<std::size_t>(count - i) * sizeof(float);
+  float end[4][kWidth] = {};
+  std::memcpy(end[0], a + i, rest);
+  std::memcpy(end[1], b + i, rest);
+  std::memcpy(end[2], cosine + i, rest);
+  std::memcpy(end[3], sine + i, rest);
+  turn_some(end[0], end[1], end[2], end[3]);
+  std::memcpy(a + i, end[0], rest);
+  std::memcpy(b + i, end[1], rest);
+}
+
 // ---- attention ----
 
 void soften(float* scores, std::int64_t keys, float factor, float* largest, float* total,
@@ -407,6 +428,7 @@ constexpr VectorKernels make_table(const char* isa) {
           .normalise_each = normalise_each,
           .add_square_of_difference = add_square_of_difference,
           .modulate = modulate,
+          .turn = turn,
           .rotate = rotate,
           .soften = soften,
           .scale_columns = scale_columns};

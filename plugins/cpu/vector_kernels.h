@@ -75,6 +75,8 @@ struct VectorKernels {
   // (x - mean) * scale * (1 + factor) + shift
   void (*modulate)(const float* x, float mean, float scale, const float* factor, const float* shift,
                    float* out, std::int64_t count);
+  // (a, b) -> (a * cosine - b * sine, a * sine + b * cosine), where they lie
+  void (*turn)(float* a, float* b, const float* cosine, const float* sine, std::int64_t count);
   // x[i] * cosine[i] + x[i ^ 1] * sine[i]; count is even
   void (*rotate)(const float* x, const float* cosine, const float* sine, float* out,
                  std::int64_t count);

@@ -12,6 +12,7 @@
 #include "heddle/abi/front_end.h"
 #include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"
+#include "heddle/abi/norm_ops.h"
 #include "heddle/abi/ops.h"
 #include "heddle/abi/picture_files.h"
 #include "heddle/abi/row_ops.h"

@@ -12,6 +12,7 @@
 #include <heddle/abi/joined_model.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/node.h>
+#include <heddle/abi/norm_ops.h>
 #include <heddle/abi/ops.h>
 #include <heddle/abi/parts.h>
 #include <heddle/abi/picture_files.h>

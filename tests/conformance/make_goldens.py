@@ -298,9 +298,35 @@ def delta_rule():
         case(f"gated_delta_rule {name}", "gated_delta_rule/1", inputs, [torch.stack(outs, 1).float(), state.float()], attrs)
 
 
+def rms_norms():
+    eps = 1e-6
+    attrs = struct.pack("<d", eps)
+    x, scale, shift = rand(2, 6, 40), rand(2, 1, 40), rand(1, 6, 40)
+    case("modulated_rms_norm", "modulated_rms_norm/1", [x, scale, shift], [(rms(x, None, eps) * d(scale) + d(shift)).float()], attrs)
+    case("modulated_rms_norm shift only", "modulated_rms_norm/1", [x, None, shift], [(rms(x, None, eps) + d(shift)).to(F16)], attrs)
+    case("modulated_rms_norm plain", "modulated_rms_norm/1", [x, None, None], [rms(x, None, eps).float()], attrs)
+
+    # Rotated as transformers' rotate_half does it: x cos + (-second, first) sin, in each head by itself.
+    for name, heads, width, head, pairs in (("heads", 3, 16, 16, 8), ("part of a head", 2, 20, 20, 6), ("rows of heads", 1, 24, 8, 4)):
+        x, w = rand(2, 5, heads, width), rand(width)
+        angle = torch.rand(5, width // head * pairs, dtype=torch.float64) * 6
+        cos, sin = angle.cos().float(), angle.sin().float()
+
+        def rotate(y):
+            each = y.reshape(2, 5, heads, width // head, head)
+            turned, stays = each[..., : 2 * pairs], each[..., 2 * pairs :]
+            by = [torch.cat([d(t)] * 2, -1)[None, :, None] for t in (cos.reshape(5, -1, pairs), sin.reshape(5, -1, pairs))]
+            other = torch.cat([-turned[..., pairs:], turned[..., :pairs]], -1)
+            return torch.cat([turned * by[0] + other * by[1], stays], -1).reshape(y.shape)
+
+        attrs = struct.pack("<dii", eps, head, pairs)
+        case(f"norm_rope_half {name}", "norm_rope_half/1", [x, w, cos, sin], [rotate(rms(x, w, eps)).float()], attrs)
+        case(f"norm_rope_half {name} rotation only", "norm_rope_half/1", [x, None, cos, sin], [rotate(d(x)).float()], attrs)
+
+
 def main():
     torch.manual_seed(20)
-    for make in (elementwise, copies, norms, tables, attention, products, later, delta_rule):
+    for make in (elementwise, copies, norms, tables, attention, products, later, delta_rule, rms_norms):
         make()
     default = pathlib.Path(__file__).with_name("goldens.safetensors")
     save_file(tensors, sys.argv[1] if len(sys.argv) > 1 else str(default), metadata=metadata)

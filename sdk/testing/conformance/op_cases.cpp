@@ -356,6 +356,7 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases) {
   add_row_cases(random, cases);
   add_batch_cases(random, cases);
   add_delta_cases(random, cases);
+  add_rms_norm_cases(random, cases);
   add_frame_cases(random, cases);
 }
 

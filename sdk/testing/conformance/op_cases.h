@@ -47,6 +47,7 @@ void add_table_cases(Random& random, std::vector<OpCase>& cases);
 void add_row_cases(Random& random, std::vector<OpCase>& cases);
 void add_batch_cases(Random& random, std::vector<OpCase>& cases);
 void add_delta_cases(Random& random, std::vector<OpCase>& cases);
+void add_rms_norm_cases(Random& random, std::vector<OpCase>& cases);
 void add_frame_cases(Random& random, std::vector<OpCase>& cases);
 void add_attention_cases(Random& random, std::vector<OpCase>& cases);
 void add_linear_cases(Random& random, std::vector<OpCase>& cases);
