@@ -8,12 +8,14 @@ namespace heddle::cuda {
 extern const heddle_kernel kCopy, kFill;  // copy.cu
 extern const heddle_kernel kAdd, kMul, kCombine, kScaleClamp, kActivation, kGatedActivation,
     kGatedAdd, kLeakyRelu, kRsqrt;  // elementwise.cu
-extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kNormRope, kGroupNorm;  // norm.cu
+extern const heddle_kernel kLayerNorm, kRmsNorm, kModulatedNorm, kModulatedRmsNorm, kNormRope,
+    kGroupNorm;  // norm.cu
 extern const heddle_kernel kRopeTable, kGridIds, kTimestepEmbedding, kEmbedding,
     kRelativeBucket;                                            // table.cu
 extern const heddle_kernel kMatchRows, kMergeRows;              // rows.cu
 extern const heddle_kernel kBatchedProduct;                     // batched_product.cu
 extern const heddle_kernel kGatedDeltaRule;                     // delta_rule.cu
+extern const heddle_kernel kNormRopeHalf, kVectorNormRopeHalf;  // norm_half.cu
 extern const heddle_kernel kAttention;                          // attention.cu
 extern const heddle_kernel kGemmAttention;                      // attention_gemm.cu: cuBLASLt
 extern const heddle_kernel kFp8Attention;                       // attention_fp8.cu: Hopper alone
@@ -21,7 +23,7 @@ extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
 extern const heddle_kernel kMatmulLinear, kWidenedLinear;       // linear.cu: cuBLASLt
 extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
-    kVectorNormRope;                                // norm_vector.cu
+    kVectorModulatedRmsNorm, kVectorNormRope;       // norm_vector.cu
 extern const heddle_kernel kVectorGroupNorm;        // group_norm_vector.cu
 extern const heddle_kernel kVectorGatedAdd;         // gated_add_vector.cu
 extern const heddle_kernel kVectorGatedActivation;  // gated_activation_vector.cu

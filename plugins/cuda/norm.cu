@@ -25,7 +25,7 @@ __global__ void __launch_bounds__(kThreads) norm_rows(const __grid_constant__ Ro
   const std::int64_t weight = offset_of(row.weight, row.space, blockIdx.x, axes),
                      bias = offset_of(row.bias, row.space, blockIdx.x, axes);
   float mean = 0, squares = 0;
-  if (kNorm != Norm::kRms) {
+  if (has_mean(kNorm)) {
     float sum = 0;
     for (std::int64_t i = threadIdx.x; i < width; i += kThreads) sum += at(row.x, x, i);
     mean = block_sum<kThreads>(sum) / static_cast<float>(width);
@@ -74,6 +74,14 @@ struct ModulatedNorm : Plain {
   static void check(const heddle_op_call& call) { cpu::check_modulated_norm(call); }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     launch_rows<Norm::kModulated>(stream, call);
+  }
+};
+
+struct ModulatedRmsNorm : Plain {
+  static constexpr const char* op = HEDDLE_OP_MODULATED_RMS_NORM;
+  static void check(const heddle_op_call& call) { cpu::check_modulated_rms_norm(call); }
+  static void run(Stream& stream, const heddle_op_call& call, void*) {
+    launch_rows<Norm::kModulatedRms>(stream, call);
   }
 };
 
@@ -243,6 +251,7 @@ struct GroupNorm : Plain {
 constexpr heddle_kernel kLayerNorm = kernel_table<LayerNorm>();
 constexpr heddle_kernel kRmsNorm = kernel_table<RmsNorm>();
 constexpr heddle_kernel kModulatedNorm = kernel_table<ModulatedNorm>();
+constexpr heddle_kernel kModulatedRmsNorm = kernel_table<ModulatedRmsNorm>();
 constexpr heddle_kernel kNormRope = kernel_table<NormRope>();
 constexpr heddle_kernel kGroupNorm = kernel_table<GroupNorm>();
 

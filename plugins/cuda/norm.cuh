@@ -7,12 +7,14 @@
 namespace heddle::cuda {
 
 struct Row {
-  View x, weight, bias, out;  // weight and bias: vectors, or (B|1, 1, D) broadcast over the rows
+  View x, weight, bias, out;  // weight and bias: vectors, or broadcast over the rows
   Space space;
   float eps;
 };
 
-enum class Norm { kLayer, kRms, kModulated };
+enum class Norm { kLayer, kRms, kModulated, kModulatedRms };
+
+constexpr bool has_mean(Norm norm) { return norm == Norm::kLayer || norm == Norm::kModulated; }
 
 // A vector operand in every row.
 inline View spread(const heddle_view* vector, const heddle_tensor_info& whole) {
@@ -28,12 +30,19 @@ inline View spread(const heddle_view* vector, const heddle_tensor_info& whole) {
 template <Norm kNorm>
 Row row_of(const heddle_op_call& call) {
   const heddle_tensor_info& whole = out(call).info;
-  const bool modulated = kNorm == Norm::kModulated;
+  View weight, bias;
+  if constexpr (kNorm == Norm::kModulated) {
+    weight = view_of(call.in[2], whole), bias = view_of(call.in[1], whole);
+  } else if constexpr (kNorm == Norm::kModulatedRms) {
+    weight = view_of(device::operand(call, 1), whole);
+    bias = view_of(device::operand(call, 2), whole);
+  } else {
+    weight = spread(device::operand(call, 1), whole);
+    if constexpr (kNorm == Norm::kLayer) bias = spread(device::operand(call, 2), whole);
+  }
   Row row{view_of(call.in[0], whole),
-          modulated ? view_of(call.in[2], whole) : spread(device::operand(call, 1), whole),
-          modulated               ? view_of(call.in[1], whole)
-          : kNorm == Norm::kLayer ? spread(device::operand(call, 2), whole)
-                                  : View{},
+          weight,
+          bias,
           view_of(call.out[0], whole),
           space_of(whole),
           static_cast<float>(attrs<heddle_norm_attrs>(call).eps)};

@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreads, kPieces <= kMostKept ? kBlocksEach :
     for (int piece = 0; piece < kPieces; ++piece) pieces[piece] = next[piece];
     if (r + gridDim.x < rows) fetch(r + gridDim.x);
     float values[kVectorSize], mean = 0, squares = 0;
-    if (kNorm != Norm::kRms) {
+    if (has_mean(kNorm)) {
       float sum = 0;
 #pragma unroll
       for (int piece = 0; piece < kPieces; ++piece) {
@@ -131,13 +131,15 @@ struct Vector {
 
 template <Norm kNorm>
 struct RowNorm : Vector {
-  static constexpr const char* op = kNorm == Norm::kLayer ? HEDDLE_OP_LAYER_NORM
-                                    : kNorm == Norm::kRms ? HEDDLE_OP_RMS_NORM
-                                                          : HEDDLE_OP_MODULATED_NORM;
+  static constexpr const char* op = kNorm == Norm::kLayer       ? HEDDLE_OP_LAYER_NORM
+                                    : kNorm == Norm::kRms       ? HEDDLE_OP_RMS_NORM
+                                    : kNorm == Norm::kModulated ? HEDDLE_OP_MODULATED_NORM
+                                                                : HEDDLE_OP_MODULATED_RMS_NORM;
   static void check(const heddle_op_call& call) {
     if constexpr (kNorm == Norm::kLayer) cpu::check_layer_norm(call);
     if constexpr (kNorm == Norm::kRms) cpu::check_rms_norm(call);
     if constexpr (kNorm == Norm::kModulated) cpu::check_modulated_norm(call);
+    if constexpr (kNorm == Norm::kModulatedRms) cpu::check_modulated_rms_norm(call);
   }
   static std::int32_t fits(Device& device, const heddle_op_call& call) {
     const heddle_tensor_info& whole = call.out[0]->info;
@@ -160,7 +162,7 @@ struct RowNorm : Vector {
     const Lies lies = how_lies(row.x);
     if (lies == Lies::kBf16) return launch_pieces<kNorm, Lies::kBf16>(stream, row, rows, pieces);
     // The norm of denoisers, whose sums are in f32.
-    if constexpr (kNorm == Norm::kModulated) {
+    if constexpr (kNorm == Norm::kModulated || kNorm == Norm::kModulatedRms) {
       if (lies == Lies::kF32) return launch_pieces<kNorm, Lies::kF32>(stream, row, rows, pieces);
       if (lies == Lies::kF16) return launch_pieces<kNorm, Lies::kF16>(stream, row, rows, pieces);
     }
@@ -297,6 +299,7 @@ struct HeadNorm : Vector {
 constexpr heddle_kernel kVectorLayerNorm = kernel_table<RowNorm<Norm::kLayer>>();
 constexpr heddle_kernel kVectorRmsNorm = kernel_table<RowNorm<Norm::kRms>>();
 constexpr heddle_kernel kVectorModulatedNorm = kernel_table<RowNorm<Norm::kModulated>>();
+constexpr heddle_kernel kVectorModulatedRmsNorm = kernel_table<RowNorm<Norm::kModulatedRms>>();
 constexpr heddle_kernel kVectorNormRope = kernel_table<HeadNorm>();
 
 }  // namespace heddle::cuda
