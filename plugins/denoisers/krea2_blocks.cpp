@@ -4,7 +4,7 @@
 #include <limits>
 
 #include <heddle/checked.hpp>
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "even_sides.h"
 #include "joint_attention.h"
@@ -90,9 +90,9 @@ Tensor raised(Context& ctx, const Tensor& x) {
 // The nth norm of a layer of the joint sequence: before the attention (0) or the MLP (1).
 Tensor modulated(Context& ctx, const Tensor& x, int norm) {
   using B = Krea2Layer;
-  const Tensor mod = ctx[B::mod], raw = ctx.make(x.shape(), HEDDLE_F32), out = ctx.make(x.shape());
-  ops::rms_norm_into(ctx, x, piece(mod, 3 * norm, 6), ctx[B::eps], raw);
-  ops::add_into(ctx, raw, piece(mod, 3 * norm + 1, 6).reshape({1, 1, x.size(2)}), out);
+  const Tensor mod = ctx[B::mod], out = ctx.make(x.shape());
+  const auto row = [&](int n) { return piece(mod, n, 6).reshape({1, 1, x.size(2)}); };
+  ops::modulated_rms_norm_into(ctx, x, row(3 * norm), row(3 * norm + 1), ctx[B::eps], out);
   return out;
 }
 

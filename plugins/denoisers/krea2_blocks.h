@@ -84,7 +84,7 @@ struct Krea2TextLayer {
 // A layer of the joint sequence: hidden (B, L, D) -> the same. mod (1, 1, 6 D). A group of devices
 // may have some of the tokens each, or some of the heads and of the MLP.
 struct Krea2Layer {
-  static constexpr Info info{"krea2.layer",  1,  "Krea 2 layer",
+  static constexpr Info info{"krea2.layer",  2,  "Krea 2 layer",
                              "blocks/krea2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include <heddle/checked.hpp>
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "ltx2_stream.h"
 #include "ltxv_guides.h"
@@ -24,15 +24,6 @@ void ltx2_scale_into(Context& ctx, const Tensor& ids, double factor, double adde
          heddle_scale_clamp_attrs{factor, addend, least, kLtx2Unbound});
 }
 
-// The pairs of each head side by side, of x (B, S, D): (h, part, i) -> (h, i, part).
-Tensor side_by_side(Context& ctx, const Tensor& x, std::int64_t heads) {
-  const std::int64_t half = x.size(2) / heads / 2;
-  const Tensor out = ctx.make_like(x);
-  ops::copy_into(ctx, x.reshape({x.size(0), x.size(1), heads, 2, half}).permute({0, 1, 2, 4, 3}),
-                 out.reshape({x.size(0), x.size(1), heads, half, 2}));
-  return out;
-}
-
 struct Ltx2Turn {
   Tensor cos, sin;
   std::int64_t heads;
@@ -40,17 +31,16 @@ struct Ltx2Turn {
   double eps;
 };
 
-// Queries or keys (B, S, I), normalised and turned, in heads. Where the pairs lie apart they come
-// side by side, of queries and keys alike, so that products of the two stay what they are.
-Tensor turned(Context& ctx, Tensor x, const Tensor& weight, const Ltx2Turn& turn) {
-  Tensor scale = weight;
-  if (turn.is_split) {
-    x = side_by_side(ctx, x, turn.heads);
-    scale = side_by_side(ctx, weight.reshape({1, 1, weight.count()}), turn.heads)
-                .reshape({weight.count()});
-  }
+// Queries or keys (B, S, I), normalised over all heads and turned where they lie, in heads.
+Tensor turned(Context& ctx, const Tensor& x, const Tensor& weight, const Ltx2Turn& turn) {
   const Tensor whole = blocks::split_heads(x, 1);
-  ops::norm_rope_into(ctx, whole, scale, turn.cos, turn.sin, turn.eps, whole);
+  if (turn.is_split) {
+    const auto head = checked_cast<std::int32_t>(x.size(2) / turn.heads, "a head");
+    ops::norm_rope_half_into(ctx, whole, weight, turn.cos, turn.sin, {turn.eps, head, head / 2},
+                             whole);
+  } else {
+    ops::norm_rope_into(ctx, whole, weight, turn.cos, turn.sin, turn.eps, whole);
+  }
   return blocks::split_heads(x, turn.heads);
 }
 

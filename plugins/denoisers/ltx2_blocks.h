@@ -138,7 +138,7 @@ struct Ltx2Keys {
 // 2 sigmoid(gates input). guide_weights (G) f32: of GuidedAttention (ltxv_guides.h). is_split: of a
 // head of 2 r numbers the pairs that are turned are (i, r + i), else (2 i, 2 i + 1).
 struct Ltx2Attend {
-  static constexpr Info info{"ltx2.attend", 2,  "LTX 2 attentions of a stream",
+  static constexpr Info info{"ltx2.attend", 3,  "LTX 2 attentions of a stream",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
@@ -182,7 +182,7 @@ struct Ltx2Attend {
 // pieces `first` (0: the video looks at the sound, 2: the sound at the video) and the one behind
 // count. cos, sin (L, I / 2) of hidden's tokens, other_cos, other_sin (M, I / 2) of the other's.
 struct Ltx2Cross {
-  static constexpr Info info{"ltx2.cross",  1,  "LTX 2 attention between streams",
+  static constexpr Info info{"ltx2.cross",  2,  "LTX 2 attention between streams",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> other{"other"};
@@ -217,7 +217,7 @@ struct Ltx2Cross {
 
 // The end of a layer, of one stream: hidden (B, L, D) -> the same. mod as of Ltx2Attend.
 struct Ltx2Mlp {
-  static constexpr Info info{"ltx2.mlp",    1,  "LTX 2 MLP of a stream",
+  static constexpr Info info{"ltx2.mlp",    2,  "LTX 2 MLP of a stream",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};

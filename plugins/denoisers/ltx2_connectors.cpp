@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include <heddle/checked.hpp>
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/slots.h"
@@ -19,23 +19,18 @@ constexpr double kTextUnbound = std::numeric_limits<double>::infinity();
 constexpr const char* kLtx2Kinds[] = {"video", "audio"};
 constexpr std::int64_t kLtx2TextHead = 128;
 
-// Halves of heads (..., H, 2, d / 2) as pairs of neighbours, over all heads: (..., 1, H d).
-Tensor ltx2_pairs(Context& ctx, const Tensor& x, std::int64_t heads) {
-  const std::int64_t batch = x.size(0), length = x.size(1), width = x.size(2);
-  const Tensor halves = x.reshape({batch, length, heads, 2, width / heads / 2});
-  return ops::contiguous(ctx, halves.permute({0, 1, 2, 4, 3})).reshape({batch, length, 1, width});
-}
-
 // Queries or keys (B, T, D), normalised and turned: (B, T, H, d).
 Tensor ltx2_turned(Context& ctx, const Tensor& x, const Weight& slot) {
   using B = Ltx2TextLayer;
   const std::int64_t count = ctx[B::heads], width = x.size(2);
-  const bool keeps = ctx[B::neighbours];
-  const Tensor norm = ctx[slot], out = ctx.make({x.size(0), x.size(1), 1, width});
-  ops::norm_rope_into(
-      ctx, keeps ? blocks::split_heads(x, 1) : ltx2_pairs(ctx, x, count),
-      keeps ? norm : ltx2_pairs(ctx, norm.reshape({1, 1, width}), count).reshape({width}),
-      ctx[B::cos], ctx[B::sin], ctx[B::eps], out);
+  const Tensor whole = blocks::split_heads(x, 1), out = ctx.make(whole.shape());
+  if (ctx[B::neighbours]) {
+    ops::norm_rope_into(ctx, whole, ctx[slot], ctx[B::cos], ctx[B::sin], ctx[B::eps], out);
+  } else {
+    const auto head = checked_cast<std::int32_t>(width / count, "a head");
+    ops::norm_rope_half_into(ctx, whole, ctx[slot], ctx[B::cos], ctx[B::sin],
+                             {ctx[B::eps], head, head / 2}, out);
+  }
   return out.reshape({x.size(0), x.size(1), count, width / count});
 }
 
@@ -43,8 +38,8 @@ Tensor ltx2_attended(Context& ctx, const Tensor& x) {
   using B = Ltx2TextLayer;
   const std::int64_t count = ctx[B::heads], width = ctx[B::v].size(0);
   const Tensor qk = ops::linear(ctx, x, ctx[B::qk], ctx[B::qk_bias]);
-  const Tensor q = ltx2_turned(ctx, ops::contiguous(ctx, qk.slice(2, 0, width)), B::q_norm),
-               k = ltx2_turned(ctx, ops::contiguous(ctx, qk.slice(2, width, 2 * width)), B::k_norm),
+  const Tensor q = ltx2_turned(ctx, qk.slice(2, 0, width), B::q_norm),
+               k = ltx2_turned(ctx, qk.slice(2, width, 2 * width), B::k_norm),
                v = blocks::split_heads(ops::linear(ctx, x, ctx[B::v], ctx[B::v_bias]), count);
   const Tensor seen =
       ops::attention(ctx, q, k, v, {}, 1 / std::sqrt(double(width) / double(count)));

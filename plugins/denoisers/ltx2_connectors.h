@@ -47,7 +47,7 @@ struct Ltx2TextRope {
 // normalised over all heads together. With `neighbours` the rotated pairs are (2i, 2i + 1) over all
 // heads, else (i, i + d / 2) of each head. With a gate each head counts 2 sigmoid(gate).
 struct Ltx2TextLayer {
-  static constexpr Info info{"ltx2.text_layer", 1,  "LTX 2 layer of a text",
+  static constexpr Info info{"ltx2.text_layer", 2,  "LTX 2 layer of a text",
                              "blocks/ltx2",     "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> cos{"cos"};

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 namespace heddle::denoisers {
 
@@ -30,29 +30,18 @@ void Ltx2Modulated::each_frame(Of&& of) const {
     of(frame * size, (frame + 1) * size, frame);
 }
 
-Tensor Ltx2Modulated::plain(const Tensor& x) const {
-  const Tensor ones = ctx_.make({width_}, HEDDLE_F32), out = ctx_.make(x.shape());
-  ops::fill(ctx_, ones, 1);
-  ops::rms_norm_into(ctx_, x, ones, eps_, out);
-  return out;
-}
+Tensor Ltx2Modulated::plain(const Tensor& x) const { return ops::rms_norm(ctx_, x, {}, eps_); }
 
 Tensor Ltx2Modulated::normed(const Tensor& x, int shift, int scale) const {
   const Tensor added = piece(shift), factor = piece(scale < 0 ? shift + 1 : scale),
-               raw = ctx_.make(x.shape(), HEDDLE_F32), out = ctx_.make(x.shape());
+               out = ctx_.make(x.shape());
   if (frames_ > 1 && frames_ == tokens_) {  // each token has its own
-    const Tensor ones = ctx_.make({width_}, HEDDLE_F32);
-    ops::fill(ctx_, ones, 1);
-    ops::rms_norm_into(ctx_, x, ones, eps_, raw);
-    ops::mul_into(ctx_, raw, factor, raw);
-    ops::add_into(ctx_, raw, added, out);
+    ops::modulated_rms_norm_into(ctx_, x, factor, added, eps_, out);
     return out;
   }
   each_frame([&](std::int64_t begin, std::int64_t end, std::int64_t frame) {
-    const Tensor here = raw.slice(1, begin, end);
-    ops::rms_norm_into(ctx_, x.slice(1, begin, end),
-                       factor.slice(1, frame, frame + 1).reshape({width_}), eps_, here);
-    ops::add_into(ctx_, here, added.slice(1, frame, frame + 1), out.slice(1, begin, end));
+    ops::modulated_rms_norm_into(ctx_, x.slice(1, begin, end), factor.slice(1, frame, frame + 1),
+                                 added.slice(1, frame, frame + 1), eps_, out.slice(1, begin, end));
   });
   return out;
 }

@@ -6,7 +6,7 @@
 #include <numbers>
 
 #include <heddle/checked.hpp>
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "embed_number.h"
 #include "joint_attention.h"
@@ -57,12 +57,10 @@ Tensor ltxv_modulated(Context& ctx, const Tensor& x, int first, const LtxvFrames
   using B = LtxvLayer;
   const Tensor mod = ctx[B::mod], shift = ltxv_piece(mod, first, kLtxvPieces),
                factor = ltxv_piece(mod, first + 1, kLtxvPieces);
-  const Tensor raw = ctx.make(x.shape(), HEDDLE_F32), out = ctx.make(x.shape());
+  const Tensor out = ctx.make(x.shape());
   frames.each(x.size(1), [&](Range here, std::int64_t frame) {
-    const Tensor normed = tokens(raw, here);
-    ops::rms_norm_into(ctx, tokens(x, here), ltxv_row(factor, frame).reshape({x.size(2)}),
-                       ctx[B::eps], normed);
-    ops::add_into(ctx, normed, ltxv_row(shift, frame), tokens(out, here));
+    ops::modulated_rms_norm_into(ctx, tokens(x, here), ltxv_row(factor, frame),
+                                 ltxv_row(shift, frame), ctx[B::eps], tokens(out, here));
   });
   return out;
 }

@@ -94,7 +94,7 @@ struct LtxvRope {
 // Queries and keys are normalised and turned over all heads together. guide_weights (G) f32: of
 // GuidedAttention (ltxv_guides.h).
 struct LtxvLayer {
-  static constexpr Info info{"ltxv.layer",  2,  "LTX-Video layer",
+  static constexpr Info info{"ltxv.layer",  3,  "LTX-Video layer",
                              "blocks/ltxv", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};

@@ -166,7 +166,7 @@ class MinimaxBuilder {
     block.link(B::x, in_.x).link(B::audio, in_.audio).link(B::context, in_.context);
     block.link(B::positions, in_.positions).link(B::sound_positions, in_.sound_positions);
     block.link(B::media_start, in_.media_start);
-    block.set(B::head, s_.head).set(B::frequencies, s_.frequencies).set(B::theta, theta_);
+    block.set(B::frequencies, s_.frequencies).set(B::theta, theta_);
     cos_ = block[B::cos], sin_ = block[B::sin];
   }
 

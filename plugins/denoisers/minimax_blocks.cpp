@@ -267,16 +267,8 @@ void MinimaxRope::execute(Context& ctx) {
   }
   const auto dim = checked_cast<std::int32_t>(2 * ctx[frequencies], "frequencies");
   const auto [c, s] = ops::rope_table(ctx, ids, {3, 0, {dim, dim, dim, 0}, ctx[theta]});
-  const std::int64_t pairs = ctx[head] / 2, turning = 3 * ctx[frequencies];
-  const auto put = [&](const Tensor& table, double beside) {
-    if (turning == pairs) return table;
-    const Tensor whole = ctx.make({total, pairs}, HEDDLE_F32);
-    ops::copy_into(ctx, table, whole.slice(1, 0, turning));
-    ops::fill(ctx, whole.slice(1, turning, pairs), beside);
-    return whole;
-  };
-  ctx[cos] = put(c, 1);
-  ctx[sin] = put(s, 0);
+  ctx[cos] = c;
+  ctx[sin] = s;
 }
 
 }  // namespace heddle::denoisers

@@ -136,7 +136,7 @@ struct MinimaxJoin {
   static void execute(Context& ctx);
 };
 
-// The rotary table of the sequence: cos, sin (P, d / 2) f32. Of a head the first 2 n elements of
+// The rotary table of the sequence: cos, sin (P, 3 n) f32. Of a head the first 2 n elements of
 // each of three axes turn, by frequencies theta^(-i / n), time before rows before columns; the rest
 // does not. Times: of the text its number, of what is made and shown T + media_start (1) + its own.
 // A frame of the latent lasts 5 / 3 of 1, 4, 4, 4, 4 pictures in turn, a token of sound 1. A place
@@ -144,7 +144,7 @@ struct MinimaxJoin {
 // row 0, the left one in the first column, the right one in the last. What is shown brings its own
 // places (R, 3), (S, 3). Reads shapes, but for these.
 struct MinimaxRope {
-  static constexpr Info info{"minimax.rope",   1,  "MiniMax H3 rotary table",
+  static constexpr Info info{"minimax.rope",   2,  "MiniMax H3 rotary table",
                              "blocks/minimax", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> audio{"audio", HEDDLE_PORT_SHAPE};
@@ -152,13 +152,12 @@ struct MinimaxRope {
   static constexpr Input<Tensor> positions{"positions", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> sound_positions{"sound_positions", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> media_start{"media_start", HEDDLE_PORT_OPTIONAL};
-  static constexpr Input<std::int64_t> head{"head", Widget{.number = 128}};
   static constexpr Input<std::int64_t> frequencies{"frequencies", Widget{.number = 16}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
   static constexpr Output<Tensor> cos{"cos"};
   static constexpr Output<Tensor> sin{"sin"};
   static constexpr auto ports = heddle::ports(x, audio, context, positions, sound_positions,
-                                              media_start, head, frequencies, theta, cos, sin);
+                                              media_start, frequencies, theta, cos, sin);
   static void execute(Context& ctx);
 };
 
@@ -168,7 +167,7 @@ struct MinimaxRope {
 // n = 3 `frequencies`. A group of devices may have some of the tokens each, or some of the heads
 // and of the MLP.
 struct MinimaxLayer {
-  static constexpr Info info{"minimax.layer",  1,  "MiniMax H3 layer",
+  static constexpr Info info{"minimax.layer",  2,  "MiniMax H3 layer",
                              "blocks/minimax", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> video_mod{"video_mod"};
@@ -201,7 +200,7 @@ struct MinimaxLayer {
 // hidden (B, P, D), mod (1, 2, 2 D), of which the first row counts, x for its shape and type -> out
 // (B, C, F, H, W): noise - clean.
 struct MinimaxVideoFinal {
-  static constexpr Info info{"minimax.video_final", 1,  "MiniMax H3 output of the video",
+  static constexpr Info info{"minimax.video_final", 2,  "MiniMax H3 output of the video",
                              "blocks/minimax",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
@@ -217,7 +216,7 @@ struct MinimaxVideoFinal {
 // Of the sound kept (1) times audio plus gain (1) times the same: audio_out (B, C, 2, L). x tells
 // how many tokens are the video's.
 struct MinimaxSoundFinal {
-  static constexpr Info info{"minimax.sound_final", 1,  "MiniMax H3 output of the sound",
+  static constexpr Info info{"minimax.sound_final", 2,  "MiniMax H3 output of the sound",
                              "blocks/minimax",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};

@@ -2,7 +2,8 @@
 #include <limits>
 #include <vector>
 
-#include <heddle/ops.hpp>
+#include <heddle/checked.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "joint_attention.h"
 #include "minimax_blocks.h"
@@ -76,20 +77,17 @@ Tensor minimax_normed(Context& ctx, const Tensor& x, const std::vector<MinimaxKi
                       int norm) {
   const Tensor out = ctx.make(x.shape());
   for (const MinimaxKind& kind : kinds) {
-    const Tensor here = tokens(x, kind.at), raw = ctx.make(here.shape(), HEDDLE_F32);
-    ops::rms_norm_into(ctx, here, kind.piece(3 * norm + 1).reshape({x.size(2)}),
-                       ctx[MinimaxLayer::eps], raw);
-    if (!kind.weights) {
-      ops::add_into(ctx, raw, kind.piece(3 * norm), tokens(out, kind.at));
-      continue;
-    }
+    const Tensor here = tokens(x, kind.at),
+                 to = kind.weights ? ctx.make(here.shape(), HEDDLE_F32) : tokens(out, kind.at);
+    ops::modulated_rms_norm_into(ctx, here, kind.piece(3 * norm + 1), kind.piece(3 * norm),
+                                 ctx[MinimaxLayer::eps], to);
+    if (!kind.weights) continue;
     // The first of two kinds writes, the other adds.
-    ops::add_into(ctx, raw, kind.piece(3 * norm), raw);
-    ops::mul_into(ctx, raw, kind.weights, raw);
+    ops::mul_into(ctx, to, kind.weights, to);
     if (&kind == &kinds.front())
-      ops::copy_into(ctx, raw, tokens(out, kind.at));
+      ops::copy_into(ctx, to, tokens(out, kind.at));
     else
-      ops::add_into(ctx, raw, tokens(out, kind.at), tokens(out, kind.at));
+      ops::add_into(ctx, to, tokens(out, kind.at), tokens(out, kind.at));
   }
   return out;
 }
@@ -114,34 +112,13 @@ Tensor minimax_gated(Context& ctx, const Tensor& x, const std::vector<MinimaxKin
   return out;
 }
 
-// Queries or keys (B, l, H, d) -> the same in the place `to`, pairs that turn together side by
-// side: of the first 2 `turning` elements (i, turning + i). weight (d): of the norm.
-void minimax_turn(Context& ctx, const Tensor& x, std::int64_t turning, const Tensor& weight,
-                  const Tensor& cos, const Tensor& sin, const Tensor& to) {
-  const std::int64_t head = x.size(3);
-  const auto side_by_side = [&](const Tensor& from, const Tensor& into) {
-    const std::int64_t batch = from.size(0), length = from.size(1), heads = from.size(2);
-    ops::copy_into(ctx,
-                   from.slice(3, 0, 2 * turning)
-                       .reshape({batch, length, heads, 2, turning})
-                       .permute({0, 1, 2, 4, 3}),
-                   into.slice(3, 0, 2 * turning).reshape({batch, length, heads, turning, 2}));
-    if (2 * turning < head)
-      ops::copy_into(ctx, from.slice(3, 2 * turning, head), into.slice(3, 2 * turning, head));
-  };
-  const Tensor scale = ctx.make({head}, weight.dtype());
-  side_by_side(weight.reshape({1, 1, 1, head}), scale.reshape({1, 1, 1, head}));
-  side_by_side(x, to);
-  ops::norm_rope_into(ctx, to, scale, cos, sin, ctx[MinimaxLayer::eps], to);
-}
-
 // Tokens [begin, end) of all, normed, shifted and multiplied with a matrix; f32. mod as of
 // MinimaxVideoFinal.
 Tensor minimax_final(Context& ctx, const Tensor& all, Range at, const Tensor& mod, double eps,
                      const Tensor& matrix, const Tensor& bias) {
   const Tensor here = tokens(all, at), normed = ctx.make(here.shape(), HEDDLE_F32);
-  ops::rms_norm_into(ctx, here, minimax_piece(mod, 0, 1, 2).reshape({all.size(2)}), eps, normed);
-  ops::add_into(ctx, normed, minimax_piece(mod, 0, 0, 2), normed);
+  ops::modulated_rms_norm_into(ctx, here, minimax_piece(mod, 0, 1, 2), minimax_piece(mod, 0, 0, 2),
+                               eps, normed);
   return blocks::wide_linear(ctx, normed, matrix, bias);
 }
 
@@ -177,9 +154,13 @@ void MinimaxLayer::execute(Context& ctx) {
   ops::linear_into(ctx, first, ctx[v], {}, HEDDLE_ACT_NONE, {}, all.slice(2, 2 * width, 3 * width));
   const Tensor c = ctx[cos].slice(0, shard.begin, shard.begin + length),
                s = ctx[sin].slice(0, shard.begin, shard.begin + length);
+  // Of a head the first 2 `turning` numbers turn.
+  const heddle_norm_rope_half_attrs turn{ctx[eps], checked_cast<std::int32_t>(head, "a head"),
+                                         checked_cast<std::int32_t>(turning, "frequencies")};
   for (int i = 0; i < 2; ++i)
-    minimax_turn(ctx, blocks::split_heads(asked.slice(2, i * width, (i + 1) * width), heads),
-                 turning, ctx[i == 0 ? q_norm : k_norm], c, s, part_of_heads(all, i, heads));
+    ops::norm_rope_half_into(
+        ctx, blocks::split_heads(asked.slice(2, i * width, (i + 1) * width), heads),
+        ctx[i == 0 ? q_norm : k_norm], c, s, turn, part_of_heads(all, i, heads));
   const JointShard joint = joint_shard(ctx, shard.begin, shard.total, heads);
   const Tensor gathered = make_gathered(ctx, all, joint, heads);
   gather_tokens(ctx, all, 0, joint, heads, gathered);

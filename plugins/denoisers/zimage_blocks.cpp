@@ -4,7 +4,7 @@
 #include <limits>
 
 #include <heddle/checked.hpp>
-#include <heddle/ops.hpp>
+#include <heddle/norm_ops.hpp>
 
 #include "embed_number.h"
 #include "even_sides.h"
@@ -87,10 +87,9 @@ Tensor self_attention(Context& ctx, const Tensor& normed) {
 // x + y, y normed with this weight.
 Tensor plus_normed(Context& ctx, const Tensor& x, const Tensor& y, const Tensor& weight,
                    double eps) {
-  const Tensor normed = ctx.make(y.shape(), HEDDLE_F32);
-  ops::rms_norm_into(ctx, y, weight, eps, normed);
-  ops::add_into(ctx, normed, x, normed);
-  return normed;
+  const Tensor sum = ctx.make(y.shape(), HEDDLE_F32);
+  ops::modulated_rms_norm_into(ctx, y, weight.reshape({1, 1, weight.count()}), x, eps, sum);
+  return sum;
 }
 
 }  // namespace

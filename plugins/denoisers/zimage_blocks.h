@@ -100,7 +100,7 @@ struct ZImageModulation {
 // not change from step to step is given `point`, which it does not read: else it would be asked for
 // all steps at once.
 struct ZImageLayer {
-  static constexpr Info info{"zimage.layer",  1,  "Z-Image layer",
+  static constexpr Info info{"zimage.layer",  2,  "Z-Image layer",
                              "blocks/zimage", "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod", HEDDLE_PORT_OPTIONAL};
