@@ -87,9 +87,31 @@ def norm_rope(x, weight, cosine, sine):
     return torch.stack([a * cosine - b * sine, a * sine + b * cosine], -1).flatten(-2).to(x.dtype)
 
 
+def modulated_rms(x, scale, shift):
+    return (torch.nn.functional.rms_norm(x, (3072,), eps=1e-6) * scale + shift).to(torch.bfloat16)
+
+
+def turned(y, cosine, sine):
+    a, b = y.chunk(2, -1)
+    return torch.cat([a * cosine - b * sine, a * sine + b * cosine], -1)
+
+
+def norm_rope_half(x, weight, cosine, sine):
+    return turned(torch.nn.functional.rms_norm(x.float(), (128,), weight.float(), 1e-6), cosine, sine).to(x.dtype)
+
+
+def norm_rope_row(x, weight, cosine, sine):
+    y = torch.nn.functional.rms_norm(x.flatten(2).float(), (3072,), weight.float(), 1e-6)
+    return turned(y.view(x.shape), cosine, sine).to(x.dtype)
+
+
 heads, weight = random(1, 4608, 24, 128), random(128)
 cosine = torch.full((4608, 1, 64), 0.5, device=device)
+of_heads = torch.full((4608, 24, 64), 0.5, device=device)
 for name, function, operands, passes in [("modulated_norm/1", modulated, (rows, vector, vector), 2), ("gated_add/1", gated, (rows, vector, target), 3),
-                                         ("norm_rope/1", norm_rope, (heads, weight, cosine, cosine), 2)]:
+                                         ("norm_rope/1", norm_rope, (heads, weight, cosine, cosine), 2),
+                                         ("modulated_rms_norm/1", modulated_rms, (rows.float(), vector, vector), 3),
+                                         ("norm_rope_half/1", norm_rope_half, (heads, weight, cosine, cosine), 2),
+                                         ("norm_rope_half/1 row", norm_rope_row, (heads, random(3072), of_heads, of_heads), 4)]:
     compiled = torch.compile(function)
     show(name, "compile", lambda: compiled(*operands), moved=passes * once)

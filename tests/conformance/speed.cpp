@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "heddle/abi/frame_ops.h"
+#include "heddle/abi/norm_ops.h"
 #include "heddle/device.hpp"
 #include "modes.h"
 #include "op_cases.h"
@@ -145,12 +146,24 @@ void add_row_ops(Speeds& speeds) {
   for (std::int64_t i = 0; i < sum.count(); ++i) sum.set(i, static_cast<double>(i % 977) / 977);
   speeds.row_op(HEDDLE_OP_MODULATED_NORM, {sum, random(vector), random(vector)}, rows,
                 bytes_of(heddle_norm_attrs{1e-6}), 3);
+  speeds.row_op(HEDDLE_OP_MODULATED_RMS_NORM, {sum, random(vector), random(vector)}, rows,
+                bytes_of(heddle_norm_attrs{1e-6}), 3);
   speeds.row_op(HEDDLE_OP_GATED_ADD, {sum, random(vector), random(rows)}, rows, {}, 5, HEDDLE_F32);
   HostTensor angles(HEDDLE_F32, {Speeds::kTokens, 64});
   for (std::int64_t i = 0; i < angles.count(); ++i) angles.set(i, 0.5);
   const Shape heads{1, Speeds::kTokens, 24, 128};
   speeds.row_op(HEDDLE_OP_NORM_ROPE, {random(heads), random({128}), angles, angles}, heads,
                 bytes_of(heddle_norm_attrs{1e-6}), 2);
+  speeds.row_op(HEDDLE_OP_NORM_ROPE_HALF, {random(heads), random({128}), angles, angles}, heads,
+                bytes_of(heddle_norm_rope_half_attrs{1e-6, 128, 64}), 2);
+  // Of a row of heads, each of which turns by angles of its own: in f32, half as many as numbers.
+  HostTensor own_angles(HEDDLE_F32, {Speeds::kTokens, Speeds::kWidth / 2});
+  for (std::int64_t i = 0; i < own_angles.count(); ++i) own_angles.set(i, 0.5);
+  speeds.row_op(HEDDLE_OP_NORM_ROPE_HALF,
+                {random({1, Speeds::kTokens, 1, Speeds::kWidth}), random({Speeds::kWidth}),
+                 own_angles, own_angles},
+                {1, Speeds::kTokens, 1, Speeds::kWidth},
+                bytes_of(heddle_norm_rope_half_attrs{1e-6, 128, 64}), 4);
   speeds.row_op(HEDDLE_OP_ACTIVATION, {random(rows)}, rows,
                 bytes_of(heddle_activation_attrs{HEDDLE_ACT_SILU}), 2);
 }
