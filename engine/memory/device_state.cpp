@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <iterator>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/op_catalog.h"
-#include "engine/memory/host_tensor.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/dtype.h"
-#include "engine/tensor/gather.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
@@ -38,6 +35,21 @@ DeviceMemory::~DeviceMemory() {
 }
 const char* DeviceMemory::place() const { return state_.device().name().c_str(); }
 void DeviceMemory::wait() const { state_.synchronize(); }
+
+void DeviceMemory::set_written() {
+  if (written() != nullptr) return;
+  const auto written = std::make_shared<Event>(state_.device());
+  state_.record(*written);
+  set_written(written);
+}
+void DeviceMemory::set_written(std::shared_ptr<const Event> written) {
+  const std::lock_guard lock(written_mutex_);
+  written_ = std::move(written);
+}
+std::shared_ptr<const Event> DeviceMemory::written() const {
+  const std::lock_guard lock(written_mutex_);
+  return written_;
+}
 
 DeviceState::DeviceState(std::shared_ptr<const Device> device,
                          std::shared_ptr<const KernelTable> kernels, std::shared_ptr<Ledger> ledger)
@@ -194,83 +206,6 @@ void DeviceState::op(std::uint32_t op, std::span<heddle_tensor* const> in,
 bool DeviceState::is_here(const heddle_tensor& tensor) const {
   const auto* memory = dynamic_cast<const DeviceMemory*>(tensor.storage.get());
   return memory != nullptr && &memory->state() == this;
-}
-
-Tensor DeviceState::bring(const Tensor& tensor) {
-  if (is_here(*tensor)) return tensor;
-  const auto* elsewhere = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
-  const bool readable = elsewhere == nullptr || elsewhere->state().device().host_visible();
-  if (readable && device_->host_visible()) {  // one address space: an alias, no bytes
-    if (elsewhere == nullptr)
-      tensor->storage->wait();
-    else
-      follow(elsewhere->state());
-    return tensor;
-  }
-  tensor->storage->wait();
-  heddle_tensor_info dense = tensor->info;
-  std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
-  dense = checked_info(dense, "transfer");
-  const std::uint64_t bytes = dense_bytes(dense);
-  Tensor host = tensor;
-  if (!readable || !is_contiguous(tensor->info)) {
-    host = make_host_tensor(dense, host_ledger_);
-    if (readable)
-      gather(tensor->info, tensor->data(), host->data());
-    else
-      elsewhere->state().read(tensor, host->data(), bytes);
-  }
-  Tensor here = make(dense);
-  std::vector<Retained> passed;
-  const std::lock_guard lock(stream_mutex_);
-  device_->copy(main_stream(), device_.get(), here->data(), nullptr, host->data(), bytes);
-  passed = retain_locked(host->storage);
-  return here;
-}
-
-Tensor DeviceState::upload(const heddle_tensor_info& info, const void* src) {
-  heddle_tensor_info dense = info;
-  std::fill(std::begin(dense.stride), std::end(dense.stride), 0);
-  const Tensor host = make_host_tensor(checked_info(dense, "upload"), host_ledger_);
-  std::memcpy(host->data(), src, dense_bytes(host->info));
-  if (device_->host_visible()) return host;
-  return bring(host);
-}
-
-void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
-  if (bytes != dense_bytes(tensor->info))
-    throw Error(Code::invalid_argument,
-                cat("reading ", describe(tensor->info), ": it has ", dense_bytes(tensor->info),
-                    " bytes, ", bytes, " were asked for"));
-  if (tensor->info.layout != 0)
-    throw Error(Code::unsupported,
-                cat("reading ", describe(tensor->info), ": it is packed for a device"));
-  const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
-  if (memory != nullptr && &memory->state() != this)
-    return memory->state().read(tensor, dst, bytes);
-  if (memory == nullptr || device_->host_visible()) {
-    tensor->storage->wait();
-    gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
-    return;
-  }
-  Tensor dense = tensor;
-  if (!is_contiguous(tensor->info)) {
-    heddle_tensor_info info = tensor->info;
-    std::fill(std::begin(info.stride), std::end(info.stride), 0);
-    dense = make(info);
-    heddle_tensor* const from[] = {tensor.get()};
-    heddle_tensor* const to[] = {dense.get()};
-    op(op_id(HEDDLE_OP_COPY), from, to, {});
-  }
-  try {
-    with_stream([&](Stream& stream) {
-      device_->copy(stream, nullptr, dst, device_.get(), dense->data(), bytes);
-    });
-    synchronize();
-  } catch (...) {
-    settle();  // what was enqueued writes to `dst`, which the caller frees
-    throw;
-  }
 }
 
 void DeviceState::follow(DeviceState& other) {

@@ -42,6 +42,13 @@ class DeviceMemory : public Storage {
   void wait() const override;
   DeviceState& state() const { return state_; }
 
+  // From now on who copies it elsewhere waits for what is enqueued so far on its device, and for
+  // nothing that comes behind that. REQUIRES: nothing that is enqueued later writes it. Any thread.
+  void set_written();
+  // The same for several pieces of one device, by one event of its main stream.
+  void set_written(std::shared_ptr<const Event> written);
+  std::shared_ptr<const Event> written() const;  // nullptr: nobody has said
+
  protected:
   // Beside the pools. Work on it is enqueued as on memory of theirs.
   DeviceMemory(DeviceState& state, std::byte* data, std::uint64_t bytes)
@@ -52,6 +59,8 @@ class DeviceMemory : public Storage {
   const MemoryUse use_;
   std::byte* data_;
   std::uint64_t bytes_;
+  mutable std::mutex written_mutex_;
+  std::shared_ptr<const Event> written_;  // guarded by written_mutex_
 };
 
 // Who has taken memory of a device beside its pools, and may be there longer than the device's
@@ -121,7 +130,8 @@ class DeviceState {
   // (row-major).
   Tensor bring(const Tensor& tensor);
   Tensor upload(const heddle_tensor_info& info, const void* src);
-  // Row-major elements of a tensor that is anywhere; waits. REQUIRES: bytes == dense_bytes(info).
+  // Row-major elements of a tensor that is anywhere; waits: of one whose memory says when it is
+  // written for that alone. REQUIRES: bytes == dense_bytes(info).
   void read(const Tensor& tensor, void* dst, std::size_t bytes);
 
   // Holds memory that is not this pool's until the stream is past what is enqueued so far.
@@ -178,6 +188,8 @@ class DeviceState {
   void reclaim_inbound();
 
   bool is_here(const heddle_tensor& tensor) const;
+  // REQUIRES: the tensor is here and row-major.
+  void read_behind(const Event& written, const Tensor& tensor, void* dst);
   // Made when it is first asked for. REQUIRES: stream_mutex_ is held.
   Stream& main_stream() {
     if (stream_ == nullptr) stream_ = std::make_unique<Stream>(*device_);

@@ -37,8 +37,9 @@ CopyTask::CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy
       ready_(from.device()),
       done_(to.device()) {}
 
-void CopyTask::start(const WorkWatch& watch) {
-  from_.record(ready_);
+void CopyTask::start(const WorkWatch& watch, std::shared_ptr<const Event> written) {
+  written_ = std::move(written);
+  if (written_ == nullptr) from_.record(ready_);
   const auto copy = [&](DeviceState& device, CopyStream which, const Event& after, Event& reached,
                         auto&& enqueue) {
     std::optional<Event> begin, end;
@@ -55,7 +56,7 @@ void CopyTask::start(const WorkWatch& watch) {
             std::move(*begin), std::move(*end), bytes_);
   };
   const auto leave = [&](std::byte* to, Event& reached) {
-    copy(from_, CopyStream::out, ready_, reached, [&](Stream& stream) {
+    copy(from_, CopyStream::out, ready(), reached, [&](Stream& stream) {
       from_.device().copy(stream, nullptr, to, &from_.device(), src_, bytes_);
     });
   };
@@ -69,14 +70,14 @@ void CopyTask::start(const WorkWatch& watch) {
       break;
     case Route::direct:
       if (copy_) {
-        copy(*to_, CopyStream::in, ready_, *done_, copy_);
+        copy(*to_, CopyStream::in, ready(), *done_, copy_);
         to_->device().count_transfer(&from_.device(), &to_->device(), bytes_);
       } else {
-        enter(&from_.device(), src_, ready_);
+        enter(&from_.device(), src_, ready());
       }
       break;
     case Route::from_host:
-      enter(nullptr, src_, ready_);
+      enter(nullptr, src_, ready());
       break;
     case Route::to_host:
       try {

@@ -26,9 +26,10 @@ class CopyTask {
   using Copy = std::function<void(Stream& stream)>;
   CopyTask(DeviceState& from, DeviceState& to, std::uint64_t bytes, Copy copy);
 
-  // The copy may begin when what is enqueued so far on `from` is done.
+  // The copy may begin when what is enqueued so far on `from` is done, or, where `written` is
+  // given, when that event of `from` is.
   // The watch is notified of every copy on its stream; where memory is shared there is none.
-  void start(const WorkWatch& watch = {});
+  void start(const WorkWatch& watch = {}, std::shared_ptr<const Event> written = nullptr);
   // What is enqueued on `to` from now on waits for the arrival of the last start; for host memory
   // the caller waits, and gets what failed.
   void await();
@@ -37,7 +38,8 @@ class CopyTask {
   bool is_under_way() const { return is_under_way_; }
 
  private:
-  const Event& last() const { return done_ ? *done_ : ready_; }
+  const Event& ready() const { return written_ == nullptr ? ready_ : *written_; }
+  const Event& last() const { return done_ ? *done_ : ready(); }
 
   DeviceState& from_;
   DeviceState* const to_;
@@ -47,7 +49,8 @@ class CopyTask {
   const std::uint64_t bytes_;
   const Copy copy_;  // empty: of src_ to dst_
   std::unique_ptr<std::byte[]> staging_;
-  Event ready_;                  // of `from`: the source is written
+  Event ready_;  // of `from`: the source is written, unless written_ says so
+  std::shared_ptr<const Event> written_ = nullptr;
   std::optional<Event> staged_;  // of `from`: the buffer is written
   std::optional<Event> done_;    // of the device that makes the last copy
   bool is_under_way_ = false;

@@ -56,7 +56,7 @@ Transfer::Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch)
     copy_task_ = std::make_shared<CopyTask>(*from, to, source_->data() + span.begin, place->data(),
                                             span.bytes);
   }
-  copy_task_->start(watch);
+  copy_task_->start(watch, memory->written());
 }
 
 Transfer::~Transfer() {

@@ -11,9 +11,10 @@ namespace heddle::engine {
 
 class Transfer {
  public:
-  // Starts. The tensor has been enqueued by its maker; its memory is kept until the copy is done,
-  // and not longer once somebody has awaited it. `to` nullptr: host memory. The watch is told of
-  // the copy.
+  // Starts: behind all that is enqueued where the tensor lies, or behind what has written it, where
+  // its memory says that. The tensor has been enqueued by its maker; its memory is kept until the
+  // copy is done, and not longer once somebody has awaited it. `to` nullptr: host memory. The watch
+  // is told of the copy.
   Transfer(Tensor tensor, DeviceState* to, const WorkWatch& watch = {});
   ~Transfer();
   Transfer(const Transfer&) = delete;
