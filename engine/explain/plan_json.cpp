@@ -110,6 +110,25 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
   return json;
 }
 
+// Stages by device, in their order.
+Json stages_json(const PlacedStages& stages, const Topology& topology) {
+  Json devices = Json::array();
+  for (std::uint32_t i = 0; i < stages.devices.size(); ++i) {
+    Json numbers = Json::array();
+    for (std::uint32_t s = 0; s < stages.of_stage.size(); ++s)
+      if (stages.of_stage[s] == i) numbers.push(s + 1);
+    devices.push(std::move(Json::object()
+                               .set("device", device_name(stages.devices[i], topology))
+                               .set("stages", std::move(numbers))
+                               .set("bytes_under_way", stages.under_way_bytes[stages.devices[i]])));
+  }
+  return std::move(Json::object()
+                       .set("chunks", stages.rounds)
+                       .set("seconds", stages.seconds)
+                       .set("alone_seconds", stages.alone_seconds)
+                       .set("devices", std::move(devices)));
+}
+
 // `parts`: by node, what it may read in parts.
 Json step_json(const Graph& graph, const Plan& plan, const Step& step,
                const std::vector<std::vector<Source>>& parts, const Topology& topology) {
@@ -128,6 +147,8 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step,
       }
       one.set("devices", devices_json(plan.assignments[step.node].devices, topology))
           .set("reason", plan.assignments[step.node].reason);
+      if (const auto& stages = plan.assignments[step.node].stages)
+        one.set("pipeline", stages_json(*stages, topology));
       if (!plan.assignments[step.node].calls.empty()) {
         Json calls = Json::array();
         for (const PlacedCall& call : plan.assignments[step.node].calls)

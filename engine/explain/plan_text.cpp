@@ -109,6 +109,23 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
   return text;
 }
 
+// "    21 chunks in a pipeline over fake:1, fake:0: stages 1 to 4 on fake:1, ..."
+std::string stages_text(const PlacedStages& stages, const Topology& topology) {
+  std::vector<std::string> ranges;
+  for (std::size_t begin = 0, end = 0; begin < stages.of_stage.size(); begin = end) {
+    while (end < stages.of_stage.size() && stages.of_stage[end] == stages.of_stage[begin]) ++end;
+    const std::uint32_t d = stages.devices[stages.of_stage[begin]];
+    const std::uint64_t bytes = stages.under_way_bytes[d];
+    ranges.push_back(
+        cat(end - begin == 1 ? cat("stage ", end) : cat("stages ", begin + 1, " to ", end), " on ",
+            device_name(d, topology), " (", format_bytes(bytes), " under way)"));
+  }
+  return line_of("    ", stages.rounds, " chunks in a pipeline over ",
+                 device_names(stages.devices, topology), ": ", join(ranges, ", "), "; ",
+                 format_seconds(stages.seconds), " where one device takes ",
+                 format_seconds(stages.alone_seconds));
+}
+
 }  // namespace
 
 std::string output_name(const Graph& graph, const Source& source) {
@@ -175,9 +192,10 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     if (!step.after.empty()) line += cat(" after ", join(step.after, ","));
     if (step.kind == Step::Kind::run) line += parts_text(graph, parts[step.node]);
     text += line_of(line);
-    if (step.kind == Step::Kind::run)
-      for (const PlacedCall& call : plan.assignments[step.node].calls)
-        text += call_text(call, topology);
+    if (step.kind != Step::Kind::run) continue;
+    const Assignment& assignment = plan.assignments[step.node];
+    if (assignment.stages) text += stages_text(*assignment.stages, topology);
+    for (const PlacedCall& call : assignment.calls) text += call_text(call, topology);
   }
   for (const std::string& pending : plan.pending) text += line_of("pending: ", pending);
   for (const std::string& warning : plan.warnings) text += line_of("warning: ", warning);

@@ -110,6 +110,8 @@ struct PlacedCall {
   double load_seconds = 0, seconds = 0, step_seconds = 0;  // as estimated; 0 where nothing is known
   // That it was compared with: as if one device loaded all of it.
   double compared_load_seconds = 0;
+  bool is_stage = false;  // of PlacedStages: it is called from its one device, and what it makes
+                          // stays there
   CallReport report;
 };
 

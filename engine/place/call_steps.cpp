@@ -128,12 +128,13 @@ void annotate_calls(const Inferred& inferred, const Prices& prices, Plan& plan) 
     Assignment& assignment = plan.assignments[n];
     for (std::size_t c = 0; c < assignment.calls.size(); ++c) {
       PlacedCall& call = assignment.calls[c];
-      const std::vector<std::uint32_t> devices = session_devices(call.placement, assignment.device);
+      const std::vector<std::uint32_t> devices =
+          session_devices(call.placement, home_of(call, assignment.device));
       if (!call.known || c >= inferred.nodes[n].calls.size()) continue;
       if (devices.size() < 2 && !call.streamed) continue;
       try {
-        const SessionSpec spec = session_spec(
-            session_setup(inferred.nodes[n].calls[c], call.placement, assignment.device, prices));
+        const SessionSpec spec = session_spec(session_setup(
+            inferred.nodes[n].calls[c], call.placement, home_of(call, assignment.device), prices));
         const SessionPlan session =
             plan_session(*call.of->graph, spec,
                          [](std::uint32_t, const heddle_op_call&) { return ChosenKernel(); });

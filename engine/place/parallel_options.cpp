@@ -6,6 +6,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/place/call_hints.h"
+#include "engine/place/call_ways.h"
 #include "engine/place/device_choice.h"
 #include "engine/place/place_call.h"
 
@@ -53,6 +54,49 @@ std::vector<std::uint32_t> beside(std::uint32_t home,
 bool says_something(const Hints& hints) {
   return !hints.device.empty() || !hints.parallel.empty() || !hints.blocks.empty() ||
          !hints.prefer.empty();
+}
+
+// Whether hints say how a call is placed; a list of devices that may be used does not.
+bool is_told_where(const Model& model, const Hints& caller, std::uint32_t home,
+                   const Topology& topology) {
+  const CallWish wish = read_call_hints(model, caller, home, topology);
+  return wish.parallel || wish.all_devices || !wish.of_block.empty() || !model.hints.device.empty();
+}
+
+// Of the devices those that take as long as home, and make the same bytes.
+std::vector<std::uint32_t> equally_fast(std::vector<std::uint32_t> devices, std::uint32_t home,
+                                        const Topology& topology) {
+  const DeviceFacts& at = topology.devices[home];
+  std::erase_if(devices, [&](std::uint32_t d) {
+    const DeviceFacts& other = topology.devices[d];
+    return other.kind != at.kind || other.model != at.model || other.compute != at.compute;
+  });
+  return devices;
+}
+
+// Whether weights of all stages of a device stay beside what is under way and the largest call.
+bool have_room(const std::vector<PlacedCall>& calls,
+               const std::vector<std::shared_ptr<const CallLoad>>& loads,
+               const PlacedStages& stages, const Topology& topology) {
+  for (const std::uint32_t d : stages.devices) {
+    if (!has_limit(topology.devices[d])) continue;
+    std::map<Hash128, std::uint64_t> weights;
+    std::uint64_t most = 0;
+    for (std::size_t c = 0; c < calls.size(); ++c) {
+      if (calls[c].placement.devices.front() != d) continue;
+      if (!calls[c].fits || calls[c].streamed) return false;
+      weights[calls[c].of->identity] = loads[c]->weight_bytes;
+      for (const Alternative& way : calls[c].report.alternatives)
+        if (way.chosen && !way.needs.empty())
+          most =
+              std::max(most, way.needs.front().wanted_bytes -
+                                 std::min(way.needs.front().wanted_bytes, loads[c]->weight_bytes));
+    }
+    std::uint64_t all = most + stages.under_way_bytes[d];
+    for (const auto& [model, bytes] : weights) all += bytes;
+    if (all > usable_bytes(topology.devices[d])) return false;
+  }
+  return true;
 }
 
 // The same choice, with a word on those that other devices would have made possible.
@@ -194,6 +238,59 @@ void Options::add_loads(const PlacedCall& placed,
          placed.load_seconds});
 }
 
+PlacedCall Options::placed_alone(NodeIndex n, std::size_t call, std::uint32_t device) {
+  const CallSpec& spec = calls_of(n)[call];
+  PlacedCall placed = place_call({*get_model(*spec.model),
+                                  {},
+                                  device,
+                                  {device},
+                                  prices_,
+                                  loads_of(n, call),
+                                  0,
+                                  false,
+                                  request_.fidelity});
+  placed.of = get_model(*spec.model);
+  return placed;
+}
+
+void Options::place_in_stages(NodeIndex n, std::uint32_t home,
+                              const std::vector<std::uint32_t>& candidates,
+                              Assignment& assignment) {
+  const std::vector<CallSpec>& calls = request_.inferred.nodes[n].calls;
+  if (candidates.size() < 2 || calls.empty() ||
+      !std::ranges::all_of(calls, [](const CallSpec& call) {
+        return round_stage(*get_model(*call.model)).has_value();
+      }))
+    return;
+  std::vector<PlacedCall> alone;
+  std::vector<std::shared_ptr<const CallLoad>> loads;
+  double seconds = 0;
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    if (is_told_where(*get_model(*calls[c].model), request_.graph.nodes[n].hints, home,
+                      request_.topology))
+      return;
+    const auto of_call = loads_of(n, c);
+    if (of_call.empty()) return;
+    loads.push_back(of_call[home]);
+    alone.push_back(placed_alone(n, c, home));
+    seconds += assignment.calls[c].seconds;
+  }
+  const std::vector<StagedCall> staged = staged_calls(calls, alone, loads);
+  std::optional<PlacedStages> stages =
+      place_stages(staged, home, equally_fast(candidates, home, request_.topology), prices_);
+  if (!stages || stages->seconds >= kWorthIt * seconds) return;
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    const std::uint32_t number = staged[c].stage;
+    const std::uint32_t device = stages->devices[stages->of_stage[number]];
+    if (device != home) alone[c] = placed_alone(n, c, device);
+    alone[c].is_stage = true;
+    alone[c].report.reason = cat("stage ", number + 1, " of ", stages->of_stage.size());
+  }
+  if (!have_room(alone, loads, *stages, request_.topology)) return;
+  assignment.calls = std::move(alone);
+  assignment.stages = std::move(stages);
+}
+
 NodeOption Options::option(NodeIndex n, std::uint32_t home,
                            const std::vector<std::uint32_t>& candidates,
                            const std::string& reason) {
@@ -213,10 +310,18 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     const auto turn = std::ranges::find(models, model.identity) - models.begin();
     PlacedCall placed = place_call({model, node.hints, home, candidates, prices_, loads_of(n, c),
                                     std::uint32_t(turn), models.size() > 1, request_.fidelity});
+    placed.of = get_model(*calls[c].model);
+    placed.known = !spec.calls.empty();
+    result.assignment.calls.push_back(std::move(placed));
+  }
+  place_in_stages(n, home, candidates, result.assignment);
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    const Model& model = *get_model(*calls[c].model);
+    PlacedCall& placed = result.assignment.calls[c];
     add_loads(placed, loads_of(n, c), model, result);
     placed.load_seconds *= 1 - resident_share(model, placed.placement, loads_of(n, c));
     result.fits = result.fits && placed.fits;
-    result.task.seconds += placed.seconds;
+    if (!result.assignment.stages) result.task.seconds += placed.seconds;
     if (placed.load_seconds > 0) {
       result.task.loads.emplace_back(load_number(model, placed.placement),
                                      placed.compared_load_seconds);
@@ -225,10 +330,8 @@ NodeOption Options::option(NodeIndex n, std::uint32_t home,
     for (const std::uint32_t d : placed.placement.devices)
       if (std::ranges::find(result.assignment.devices, d) == result.assignment.devices.end())
         result.assignment.devices.push_back(d);
-    placed.of = get_model(*calls[c].model);
-    placed.known = !spec.calls.empty();
-    result.assignment.calls.push_back(std::move(placed));
   }
+  if (result.assignment.stages) result.task.seconds += result.assignment.stages->seconds;
   result.task.devices = result.assignment.devices;
   return result;
 }

@@ -54,6 +54,11 @@ class Options {
                  const std::vector<std::shared_ptr<const CallLoad>>& loads, const Model& model,
                  NodeOption& option);
   std::uint32_t load_number(const Model& model, const CallPlacement& placement);
+  // Places calls that are made in rounds of stages anew, stage by stage over several of the devices
+  // that they may use, where that is faster than `calls`, and has room.
+  void place_in_stages(NodeIndex node, std::uint32_t home,
+                       const std::vector<std::uint32_t>& candidates, Assignment& assignment);
+  PlacedCall placed_alone(NodeIndex node, std::size_t call, std::uint32_t device);
 
   const PlaceRequest& request_;
   const Prices& prices_;

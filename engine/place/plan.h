@@ -3,12 +3,14 @@
 // waits for. A value; making it is pure.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/graph/graph.h"
 #include "engine/place/alternatives.h"
 #include "engine/place/device_load.h"
+#include "engine/place/staged_calls.h"
 #include "engine/place/step.h"
 #include "engine/place/topology.h"
 #include "engine/program/infer.h"
@@ -22,7 +24,22 @@ struct Assignment {
   std::string reason;    // "hint of the node", "host-only", "first device"
   std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that reports none, by model
   bool borrows_memory = true;     // what its calls stream may lie on devices that take no part
+  std::optional<PlacedStages> stages = {};  // nothing: one call after another
 };
+
+// The device that a call of a node is made from.
+inline std::uint32_t home_of(const PlacedCall& call, std::uint32_t node) {
+  return call.is_stage ? call.placement.devices.front() : node;
+}
+inline std::uint32_t home_of(const Assignment& assignment, std::size_t call) {
+  return home_of(assignment.calls[call], assignment.device);
+}
+// Bytes of a device beside its calls, of all rounds under way.
+inline std::uint64_t under_way(const Assignment& assignment, std::uint32_t device) {
+  return assignment.stages && device < assignment.stages->under_way_bytes.size()
+             ? assignment.stages->under_way_bytes[device]
+             : 0;
+}
 
 struct Plan {
   std::vector<Assignment> assignments;  // by node

@@ -38,6 +38,7 @@ const void* service(const heddle_host*, const char* name) {
       {HEDDLE_SERVICE_WORKFLOW, workflow_service()},
       {HEDDLE_SERVICE_RESUME, resume_service()},
       {HEDDLE_SERVICE_PARTS, parts_service()},
+      {HEDDLE_SERVICE_STAGES, stages_service()},
       {HEDDLE_SERVICE_FOLDERS, folders_service()},
       {HEDDLE_SERVICE_FILES, files_service()},
       {HEDDLE_SERVICE_INFER, infer_service()},

@@ -11,6 +11,7 @@
 #include "heddle/abi/model.h"
 #include "heddle/abi/parts.h"
 #include "heddle/abi/send.h"
+#include "heddle/abi/stages.h"
 #include "heddle/abi/weight_change.h"
 
 namespace heddle::engine {
@@ -43,6 +44,7 @@ const heddle_expansion_service* expansion_service();
 const heddle_workflow_service* workflow_service();
 const heddle_resume_service* resume_service();
 const heddle_parts_service* parts_service();
+const heddle_stages_service* stages_service();
 const heddle_folders_service* folders_service();
 const heddle_files_service* files_service();
 const heddle_infer_service* infer_service();

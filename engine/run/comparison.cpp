@@ -45,6 +45,7 @@ PlannedTime planned_time(const Plan& plan, NodeIndex node) {
     time.seconds += call.seconds;
     time.load_seconds += call.load_seconds;
   }
+  if (const auto& stages = plan.assignments[node].stages) time.seconds = stages->seconds;
   return time;
 }
 

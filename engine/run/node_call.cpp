@@ -68,6 +68,7 @@ void NodeCall::begin(const Node& node, RunDevice& device, const Assignment& assi
   element_ = 0;
   element_count_ = 1;
   may_begin_ = false;
+  works_in_stages_ = false;
   waited_ = {};
 }
 
@@ -249,11 +250,12 @@ Value NodeCall::build_model(std::string_view role, const Checkpoint& checkpoint,
 
 std::unique_ptr<SessionHandle> NodeCall::open(const SessionRequest& request) {
   used_device_ = true;
-  const auto choose_devices = [this, number = calls_++](const Model& model, const CallSpec& call) {
+  const auto choose_devices = [this, number = calls_++, is_stage = works_in_stages_](
+                                  const Model& model, const CallSpec& call) {
     if (shared_.environment.on_open) shared_.environment.on_open(*node_, call);
     if (shared_.models != nullptr) shared_.models->use(model);
-    SessionDeviceSlots chosen =
-        session_device_slots(shared_.environment, {*node_, *assignment_, number}, model, call);
+    SessionDeviceSlots chosen = session_device_slots(
+        shared_.environment, {*node_, *assignment_, number, is_stage}, model, call);
     if (shared_.use != nullptr)
       for (const SessionDeviceSlot& each : chosen.device_slots)
         shared_.use->mark(*each.state, *node_);

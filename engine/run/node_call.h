@@ -207,6 +207,10 @@ class NodeCall final : public heddle_ctx {
   void made_rows(std::uint32_t output, std::int64_t rows) override;
   void take_back_output(std::uint32_t output) override;
   void await_rows(const heddle_tensor& part, std::int64_t rows) override;
+  std::uint32_t begin_stages() override;
+  void set_written(heddle_tensor& tensor) override;
+  void join_stages() override;
+  void end_stages() override { works_in_stages_ = false; }
   heddle_completion* defer() override;
   NewNodes& new_nodes() override;
   Value look_up(std::string_view id) override;
@@ -259,6 +263,7 @@ class NodeCall final : public heddle_ctx {
   Reservation claim_, device_claim_;  // of host memory; of the device
   std::size_t element_ = 0, element_count_ = 1;
   bool may_begin_ = false;
+  bool works_in_stages_ = false;
   std::chrono::steady_clock::duration waited_{};
   std::vector<std::shared_ptr<Arrival>> arrivals_;                         // that it reads
   std::vector<std::pair<std::uint32_t, std::shared_ptr<Arrival>>> begun_;  // outputs

@@ -83,7 +83,7 @@ std::vector<OpToAsk> ops_ahead(const Graph& graph, const Plan& plan, const Infer
     for (std::size_t c = 0; c < std::min(calls.size(), assignment.calls.size()); ++c) {
       if (assignment.on_host || !assignment.calls[c].known) continue;
       try {
-        add_call(calls[c], assignment.calls[c], assignment.device);
+        add_call(calls[c], assignment.calls[c], home_of(assignment, c));
       } catch (const std::exception&) {
         // The run says what is wrong with it.
       }

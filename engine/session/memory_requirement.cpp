@@ -103,14 +103,15 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
     for (std::size_t c = 0; c < std::min(spec.calls.size(), assignment.calls.size()); ++c) {
       try {
         const std::vector<std::uint32_t> devices =
-            session_devices(assignment.calls[c].placement, assignment.device);
+            session_devices(assignment.calls[c].placement, home_of(assignment, c));
         const std::uint64_t reading = largest_read(*get_model(*spec.calls[c].model));
         const SessionPlan session = plan_with_room(spec.calls[c], assignment.calls[c].placement,
-                                                   assignment.device, topology, environment);
+                                                   home_of(assignment, c), topology, environment);
         for (std::uint32_t p = 0; p < devices.size(); ++p) {
           MemoryRequirement& need = by_device[devices[p]];
           // What the node has of its own stays while it calls; of several calls the largest counts.
-          const std::uint64_t own = devices[p] == assignment.device ? values : 0;
+          const std::uint64_t own =
+              (devices[p] == assignment.device ? values : 0) + under_way(assignment, devices[p]);
           const std::uint64_t least = own + session.min_bytes(p);
           const std::uint64_t whole = own + session.need_bytes(p);
           if (least > need.min_bytes || need.reason.empty())
@@ -138,7 +139,7 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
       }
     }
     for (auto& [d, need] : by_device) {
-      const std::uint64_t own = d == assignment.device ? values : 0;
+      const std::uint64_t own = (d == assignment.device ? values : 0) + under_way(assignment, d);
       need.all_bytes = with_shared_chunks(need.all_bytes);
       add_shared(own, need.min_bytes, need.reason);
       if (need.tiled_bytes > 0) {

@@ -80,6 +80,7 @@ class PreparedSession {
   void replay(const SessionGraphs::Segment& segment);
   void join_devices();
   std::vector<Value> collect_outputs();
+  void set_written(const std::vector<Value>& results);
   heddle_tensor_info whole_output(const SessionPlan::Output& output) const;
 
   const SessionView view_;

@@ -181,12 +181,14 @@ class Counter {
 
   void add_call(NodeIndex n, const CallSpec& call, const PlacedCall& placed) {
     const Model& model = *get_model(*call.model);
-    const std::uint32_t home = plan_.assignments[n].device;
+    const std::uint32_t home = home_of(placed, plan_.assignments[n].device);
     const bool tiles = !inferred_.nodes[n].least_calls.empty();  // then less will do
     try {
       for (const CallNeed& need :
            call_needs(call, placed.placement, home, topology_, environment_)) {
-        raise(need.device, need.all - need.weights, need.weights, tiles ? 0 : need.least);
+        const std::uint64_t beside = under_way(plan_.assignments[n], need.device);
+        raise(need.device, beside + need.all - need.weights, need.weights,
+              tiles ? 0 : beside + need.least);
         std::uint64_t& weights = models_[need.device][model.identity];
         weights = std::max(weights, need.weights);
         const std::uint64_t largest = largest_read(model);

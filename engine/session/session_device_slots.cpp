@@ -111,8 +111,9 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
   if (caller.number < caller.assignment.calls.size()) {
     const PlacedCall& planned = caller.assignment.calls[caller.number];
     // Those of a node that reported none stand by model, and were made without shapes: decided
-    // anew.
-    if (planned.known && suits(planned.placement, model, call)) return planned.placement;
+    // anew. So are stages that the node, for want of room, does one by one after all.
+    if (planned.known && !planned.is_stage && suits(planned.placement, model, call))
+      return planned.placement;
   }
   return decide(environment, caller, model, call);
 }
@@ -121,18 +122,22 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
 
 SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller,
                                         const Model& model, const CallSpec& call) {
-  const std::uint32_t home = caller.assignment.device;
+  const PlacedCall* const planned = caller.number < caller.assignment.calls.size()
+                                        ? &caller.assignment.calls[caller.number]
+                                        : nullptr;
   SessionDeviceSlots chosen;
   chosen.host_memory = environment.host_ledger;
   chosen.pinned_bytes = environment.topology.pinned_bytes;
-  chosen.placement = placement_of(environment, caller, model, call);
+  chosen.is_stage = caller.is_stage && planned != nullptr && planned->is_stage &&
+                    planned->of->identity == model.identity && !environment.place_call;
+  chosen.placement =
+      chosen.is_stage ? planned->placement : placement_of(environment, caller, model, call);
+  const std::uint32_t home =
+      chosen.is_stage ? planned->placement.devices.front() : caller.assignment.device;
   if (chosen.placement.devices.empty()) chosen.placement = {ParallelMode::none, {home}, {}, {}, {}};
   const std::vector<std::uint32_t> devices = session_devices(chosen.placement, home);
   chosen.home = std::uint32_t(std::ranges::find(devices, home) - devices.begin());
   const Prices prices(environment.topology, environment.costs);
-  const PlacedCall* const planned = caller.number < caller.assignment.calls.size()
-                                        ? &caller.assignment.calls[caller.number]
-                                        : nullptr;
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
     const std::uint64_t of_workflow =

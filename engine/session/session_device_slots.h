@@ -11,6 +11,7 @@ struct Caller {
   const Node& node;
   const Assignment& assignment;  // of the node, in the plan
   std::uint32_t number = 0;      // of the call among those that the node makes
+  bool is_stage = false;         // what it gives may stay where it is made
 };
 
 // What the plan says of this call, when its shapes were known then; otherwise decided now, by the

@@ -102,6 +102,7 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   std::vector<Value> results = collect_outputs();
   join_devices();
   view_.home().record(done);
+  if (view_.device_slots.is_stage) set_written(results);
   if (may_record) capture_step();  // beside the step
   buffers_.finish_loading();
   return results;
@@ -277,6 +278,16 @@ std::vector<Value> PreparedSession::collect_outputs() {
   std::vector<Value> results;
   for (auto& f : fields) results.push_back(make_record(std::move(f)));
   return results;
+}
+
+// Readers on other devices wait for this step, and not for what comes behind it here.
+void PreparedSession::set_written(const std::vector<Value>& results) {
+  const auto written = std::make_shared<Event>(view_.home().device());
+  view_.home().record(*written);
+  for (const Value& result : results)
+    for (const auto& [name, value] : std::get<Record>(result->content).fields)
+      if (auto* memory = dynamic_cast<DeviceMemory*>(get_tensor(*value)->storage.get()))
+        memory->set_written(written);
 }
 
 // Of all branches of its set.

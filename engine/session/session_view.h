@@ -43,6 +43,7 @@ struct SessionDeviceSlots {
   std::vector<SessionDonor> donors = {};
   std::shared_ptr<Ledger> host_memory = nullptr;  // nullptr: it has no budget
   std::uint64_t pinned_bytes = 0;                 // as in SessionSpec
+  bool is_stage = false;  // called from its one device, where what it gives stays
 };
 
 // What a session was opened for, and whom it asks and tells while it works.

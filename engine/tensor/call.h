@@ -96,6 +96,11 @@ struct heddle_ctx {
   virtual void made_rows(std::uint32_t output, std::int64_t rows) { (void)output, (void)rows; }
   virtual void take_back_output(std::uint32_t output) { (void)output; }
   virtual void await_rows(const heddle_tensor&, std::int64_t rows) { (void)rows; }
+  // heddle_stages_service: rounds to be ahead, 0 where one device does all stages.
+  virtual std::uint32_t begin_stages() { return 0; }
+  virtual void set_written(heddle_tensor&) {}
+  virtual void join_stages() {}
+  virtual void end_stages() {}
   // What the call asks for; of workflow nodes flagged HEDDLE_NODE_EXPANDS.
   virtual heddle::engine::NewNodes& new_nodes() = 0;
   // A node of the run, as heddle_workflow_service tells it; empty: there is none.

@@ -18,6 +18,7 @@
 #include <heddle/abi/picture_files.h>
 #include <heddle/abi/row_ops.h>
 #include <heddle/abi/send.h>
+#include <heddle/abi/stages.h>
 #include <heddle/abi/validate.h>
 #include <heddle/abi/value.h>
 #include <heddle/abi/weight_change.h>

@@ -10,6 +10,7 @@
 #include <heddle/abi/ops.h>
 #include <heddle/abi/parts.h>
 #include <heddle/abi/send.h>
+#include <heddle/abi/stages.h>
 #include <heddle/abi/weight_change.h>
 #include <heddle/engine.h>
 #include <boost/test/unit_test.hpp>
@@ -125,6 +126,11 @@ AT(heddle_parts_service, made, 8);
 AT(heddle_parts_service, take_back, 16);
 AT(heddle_parts_service, await, 24);
 static_assert(HEDDLE_PORT_PARTS == 2048);
+SIZE(heddle_stages_service, 32);
+AT(heddle_stages_service, begin, 0);
+AT(heddle_stages_service, written, 8);
+AT(heddle_stages_service, join, 16);
+AT(heddle_stages_service, end, 24);
 SIZE(heddle_cache_service, 8);
 AT(heddle_cache_service, do_not_cache, 0);
 SIZE(heddle_ops_service, 16);

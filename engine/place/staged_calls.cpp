@@ -1,0 +1,187 @@
+#include "engine/place/staged_calls.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "engine/graph/model.h"
+#include "engine/place/call_ways.h"
+#include "engine/place/device_choice.h"
+#include "engine/tensor/shape.h"
+#include "heddle/abi/stages.h"
+
+namespace heddle::engine {
+
+namespace {
+
+// Of the model's outputs, as far as blocks make them.
+std::uint64_t made_by(const Model& model, const CallLoad& load) {
+  std::uint64_t bytes = 0;
+  for (const GraphOutput& output : model.graph->outputs) {
+    if (output.from.node >= load.blocks.size()) continue;
+    const std::vector<std::uint64_t>& ports = load.work(output.from.node, 0).output_bytes;
+    if (output.from.port < ports.size()) bytes += ports[output.from.port];
+  }
+  return bytes;
+}
+
+std::uint32_t stage_count(std::span<const StagedCall> calls) {
+  std::uint32_t last = 0;
+  for (const StagedCall& call : calls) last = std::max(last, call.stage);
+  return last + 1;
+}
+
+// The most of all rounds, by stage.
+std::vector<std::uint64_t> most(std::span<const StagedCall> calls,
+                                std::uint64_t StagedCall::*bytes) {
+  std::vector<std::uint64_t> all(stage_count(calls));
+  for (const StagedCall& call : calls) all[call.stage] = std::max(all[call.stage], call.*bytes);
+  return all;
+}
+
+// What crosses lies on both sides, once for each round that is open.
+std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
+                                     const PlacedStages& placed) {
+  const std::vector<std::uint64_t> handed = most(calls, &StagedCall::handed_bytes),
+                                   kept = most(calls, &StagedCall::kept_bytes),
+                                   made = most(calls, &StagedCall::made_bytes);
+  const std::uint64_t open = placed.ahead() + 1;
+  const auto device_of = [&](std::size_t stage) { return placed.devices[placed.of_stage[stage]]; };
+  std::uint32_t last_device = 0;
+  for (const std::uint32_t d : placed.devices) last_device = std::max(last_device, d);
+  std::vector<std::uint64_t> bytes(last_device + 1);
+  std::uint32_t before = placed.devices.back();  // home hands out what the first stage reads
+  for (std::size_t s = 0; s < handed.size(); ++s) {
+    bytes[device_of(s)] += kept[s];
+    if (device_of(s) != before) {
+      bytes[before] += open * handed[s];
+      bytes[device_of(s)] += open * handed[s];
+    }
+    before = device_of(s);
+  }
+  // Results wait there to be read: as they are made, and as the node reads them.
+  bytes[before] += 2 * open * (made.back() - std::min(made.back(), kept.back()));
+  return bytes;
+}
+
+}  // namespace
+
+std::optional<RoundStage> round_stage(const Model& model) {
+  const auto* settings = model.settings ? std::get_if<Record>(&model.settings->content) : nullptr;
+  if (settings == nullptr) return {};
+  const Value* const number = settings->find(HEDDLE_ROUND_STAGE);
+  const Value* const handed = settings->find(HEDDLE_ROUND_INPUT);
+  if (number == nullptr || handed == nullptr) return {};
+  const auto* stage = std::get_if<std::int64_t>(&(*number)->content);
+  const auto* input = std::get_if<std::string>(&(*handed)->content);
+  constexpr std::int64_t kMostStages = 1 << 16;
+  if (stage == nullptr || input == nullptr || *stage < 0 || *stage > kMostStages) return {};
+  return RoundStage{std::uint32_t(*stage), *input};
+}
+
+std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
+                                     const std::vector<PlacedCall>& alone,
+                                     std::span<const std::shared_ptr<const CallLoad>> loads) {
+  std::vector<StagedCall> staged;
+  for (std::size_t c = 0; c < calls.size(); ++c) {
+    const CallSpec& call = calls[c];
+    const Model& model = *get_model(*call.model);
+    const std::optional<RoundStage> stage = round_stage(model);
+    const bool follows = stage && (stage->number == 0 ||
+                                   (!staged.empty() && stage->number == staged.back().stage + 1));
+    if (!follows || alone[c].streamed || !alone[c].fits || loads[c] == nullptr ||
+        call.sets.size() != 1)
+      return {};
+    StagedCall one{stage->number, alone[c].seconds, 0, 0, 0};
+    for (const auto& [name, info] : call.sets.front().constants)
+      (name == stage->handed ? one.handed_bytes : one.kept_bytes) += dense_bytes(info);
+    one.made_bytes = made_by(model, *loads[c]);
+    staged.push_back(one);
+  }
+  // Rounds are of all stages.
+  for (std::size_t c = 0; c < staged.size(); ++c) {
+    const bool ends = c + 1 == staged.size() || staged[c + 1].stage == 0;
+    if (ends && staged[c].stage + 1 != stage_count(staged)) return {};
+  }
+  return staged;
+}
+
+std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::uint32_t devices) {
+  struct Best {
+    double slowest = std::numeric_limits<double>::infinity();
+    std::uint64_t handed = 0;
+    std::uint32_t begin = 0;  // of the last range
+    auto key() const { return std::pair(slowest, handed); }
+  };
+  const std::uint32_t stages = stage_count(calls);
+  const std::vector<std::uint64_t> handed = most(calls, &StagedCall::handed_bytes);
+  std::vector<double> until(stages + 1);
+  for (const StagedCall& call : calls) until[call.stage + 1] += call.seconds;
+  std::partial_sum(until.begin(), until.end(), until.begin());
+  // best[k][s]: of the first s stages over k + 1 devices.
+  std::vector<std::vector<Best>> best(devices, std::vector<Best>(stages + 1));
+  for (std::uint32_t s = 1; s <= stages; ++s) best[0][s] = {until[s], 0, 0};
+  for (std::uint32_t k = 1; k < devices; ++k)
+    for (std::uint32_t s = k + 1; s <= stages; ++s)
+      for (std::uint32_t begin = k; begin < s; ++begin) {
+        const Best& before = best[k - 1][begin];
+        const Best one{std::max(before.slowest, until[s] - until[begin]),
+                       before.handed + handed[begin], begin};
+        if (one.key() < best[k][s].key()) best[k][s] = one;
+      }
+  std::vector<std::uint32_t> of_stage(stages);
+  std::uint32_t end = stages;
+  for (std::uint32_t k = devices; k-- > 0; end = best[k][end].begin)
+    std::fill(of_stage.begin() + best[k][end].begin, of_stage.begin() + end, k);
+  return of_stage;
+}
+
+double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::uint32_t>& of_stage,
+                      const std::vector<std::uint32_t>& devices, const Prices& prices) {
+  std::vector<double> free(devices.size());
+  std::vector<double> read;  // by round: when its result is there
+  double made = 0;
+  std::uint32_t at = std::uint32_t(devices.size()) - 1;  // home
+  for (const StagedCall& call : calls) {
+    const std::uint32_t next = of_stage[call.stage];
+    if (call.stage == 0) {
+      if (!read.empty() || made > 0) read.push_back(made);
+      at = std::uint32_t(devices.size()) - 1;
+      made = read.size() > devices.size() ? read[read.size() - devices.size() - 1] : 0;
+    }
+    if (next != at) made += prices.transfer_seconds(devices[at], devices[next], call.handed_bytes);
+    at = next;
+    made = free[at] = std::max(made, free[at]) + call.seconds;
+  }
+  return *std::ranges::max_element(free);
+}
+
+std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std::uint32_t home,
+                                         const std::vector<std::uint32_t>& devices,
+                                         const Prices& prices) {
+  if (calls.empty()) return {};
+  std::vector<std::uint32_t> others;
+  for (const std::uint32_t d : devices)
+    if (d != home) others.push_back(d);
+  PlacedStages best;
+  for (const StagedCall& call : calls) best.alone_seconds += call.seconds;
+  best.seconds = best.alone_seconds;
+  const std::uint32_t stages = stage_count(calls);
+  for (const std::size_t count : counts_of_devices(others.size() + 1)) {
+    if (count > stages) break;
+    PlacedStages one{{others.begin(), others.begin() + std::ptrdiff_t(count - 1)},
+                     cut_stages(calls, std::uint32_t(count)),
+                     std::uint32_t(calls.size() / stages),
+                     0,
+                     best.alone_seconds,
+                     {}};
+    one.devices.push_back(home);
+    one.seconds = staged_seconds(calls, one.of_stage, one.devices, prices);
+    if (one.seconds < kWorthIt * best.seconds) best = std::move(one);
+  }
+  if (best.devices.empty()) return {};
+  best.under_way_bytes = under_way(calls, best);
+  return best;
+}
+
+}  // namespace heddle::engine

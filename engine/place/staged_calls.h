@@ -1,0 +1,70 @@
+// Calls that a node makes in rounds of the same stages (heddle_stages_service), cut by time into
+// ranges of stages, a device for each: while one is at the last stages of a round, another one is
+// at the first stages of the next. Each stage of each round computes what it does on one device, so
+// the bytes are the same. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/place/alternatives.h"
+#include "engine/place/costs.h"
+#include "engine/program/infer.h"
+#include "engine/program/workload.h"
+
+namespace heddle::engine {
+
+struct PlacedStages {
+  std::vector<std::uint32_t> devices;   // of the topology, in the order of their ranges; home last
+  std::vector<std::uint32_t> of_stage;  // by stage: an index into devices
+  std::uint32_t rounds = 0;
+  double seconds = 0;        // of all rounds, from the first call's beginning to the last one's end
+  double alone_seconds = 0;  // on one device
+  // By device: what stages there keep between their calls, and what is handed on, of all rounds
+  // under way.
+  std::vector<std::uint64_t> under_way_bytes;
+
+  // Rounds that are opened beyond the one whose result is read: each device has one to do when it
+  // has done one.
+  std::uint32_t ahead() const { return std::uint32_t(devices.size()); }
+};
+
+// What a model says of its place in a round, by its settings (heddle/abi/stages.h).
+struct RoundStage {
+  std::uint32_t number = 0;
+  std::string handed;  // the input that the stage before has made
+};
+std::optional<RoundStage> round_stage(const Model& model);
+
+// One call as a stage.
+struct StagedCall {
+  std::uint32_t stage = 0;
+  double seconds = 0;
+  std::uint64_t handed_bytes = 0, kept_bytes = 0, made_bytes = 0;  // kept: between its calls
+};
+
+// The calls as stages; empty where they are none, or not all of them are. `loads`: by call, on
+// home.
+std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
+                                     const std::vector<PlacedCall>& alone,
+                                     std::span<const std::shared_ptr<const CallLoad>> loads);
+
+// Where to cut so that the device with the most to do has the least, for each count of devices:
+// by stage, which of them. Ties go to the cut that hands on less.
+std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::uint32_t devices);
+
+// What all rounds take when each call waits for its device, for what it is handed, and, `ahead`
+// rounds behind, for the result to be read. `devices`: of the topology.
+double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::uint32_t>& of_stage,
+                      const std::vector<std::uint32_t>& devices, const Prices& prices);
+
+// The fastest way over some of `devices`, which are alike, home among them; nothing where none is
+// faster than one device by kWorthIt. Memory is for the caller to hold it to.
+std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std::uint32_t home,
+                                         const std::vector<std::uint32_t>& devices,
+                                         const Prices& prices);
+
+}  // namespace heddle::engine

@@ -1,0 +1,105 @@
+// Rounds of stages over several devices: where they are cut, and what they take.
+#include "engine/place/staged_calls.h"
+
+#include <boost/test/unit_test.hpp>
+
+#include "tests/support/random_tasks.h"
+
+using namespace heddle;
+using namespace heddle::engine;
+
+BOOST_AUTO_TEST_SUITE(staged_calls)
+
+namespace {
+
+// So many rounds of stages that take these seconds and hand on so many bytes.
+std::vector<StagedCall> rounds_of(const std::vector<double>& seconds, std::size_t rounds,
+                                  std::uint64_t bytes = 0) {
+  std::vector<StagedCall> calls;
+  for (std::size_t r = 0; r < rounds; ++r)
+    for (std::uint32_t s = 0; s < seconds.size(); ++s)
+      calls.push_back({s, seconds[s], bytes, 10, bytes + 10});
+  return calls;
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_CASE(the_device_with_the_most_to_do_has_the_least) {
+  const auto of_stage = [](const std::vector<double>& seconds, std::uint32_t devices) {
+    return cut_stages(rounds_of(seconds, 3), devices);
+  };
+  using Cut = std::vector<std::uint32_t>;
+  BOOST_TEST(of_stage({1, 1, 1, 1}, 2) == (Cut{0, 0, 1, 1}), boost::test_tools::per_element());
+  BOOST_TEST(of_stage({5, 1, 1, 2}, 2) == (Cut{0, 1, 1, 1}), boost::test_tools::per_element());
+  BOOST_TEST(of_stage({1, 2, 3, 2, 4}, 3) == (Cut{0, 0, 1, 1, 2}),
+             boost::test_tools::per_element());
+  BOOST_TEST(of_stage({9, 1, 1}, 3) == (Cut{0, 1, 2}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(of_equal_cuts_one_that_hands_on_less_is_taken) {
+  std::vector<StagedCall> calls = rounds_of({4, 1, 1, 2}, 2);
+  for (StagedCall& call : calls) call.handed_bytes = call.stage == 1 ? 100 : 5;
+  const std::vector<std::uint32_t> cut = cut_stages(calls, 2);
+  // Before stage 1 it is 4 and 4; any other one is worse.
+  BOOST_TEST(cut == (std::vector<std::uint32_t>{0, 1, 1, 1}), boost::test_tools::per_element());
+  std::vector<StagedCall> even = rounds_of({4, 0, 4}, 2);
+  for (StagedCall& call : even) call.handed_bytes = call.stage == 1 ? 100 : 5;
+  BOOST_TEST(cut_stages(even, 2) == (std::vector<std::uint32_t>{0, 0, 1}),
+             boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(many_rounds_take_what_the_slowest_device_does_and_one_round) {
+  const Topology topology = test::equal_devices(2, 1e9, 0);
+  const Prices prices(topology, {});
+  const std::vector<std::uint32_t> devices{1, 0};
+  // 3 and 2 seconds a round: the first one is always busy, and the last round ends on the other.
+  const double seconds = staged_seconds(rounds_of({2, 1, 2}, 10), {0, 0, 1}, devices, prices);
+  BOOST_TEST(seconds == 10 * 3 + 2, boost::test_tools::tolerance(1e-9));
+  // The second one is: it waits for the first round alone.
+  BOOST_TEST(staged_seconds(rounds_of({2, 1, 2}, 10), {0, 1, 1}, devices, prices) == 2 + 10 * 3,
+             boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_handed_on_passes_while_devices_compute) {
+  const Topology topology = test::equal_devices(2, 1e9, 0);
+  const Prices prices(topology, {});
+  // A tenth of a second on the way: it delays the first round, from home and to it.
+  const double seconds = staged_seconds(rounds_of({1, 1}, 10, 100'000'000), {0, 1}, {1, 0}, prices);
+  const double crossing = prices.transfer_seconds(0, 1, 100'000'000);
+  BOOST_TEST(crossing > 0);
+  BOOST_TEST(seconds >= 11 + 2 * crossing - 1e-9);
+  BOOST_TEST(seconds < 11 + 4 * crossing);
+}
+
+BOOST_AUTO_TEST_CASE(as_many_devices_are_taken_as_gain_something_home_last) {
+  const Topology topology = test::equal_devices(4, 1e9, 0);
+  const Prices prices(topology, {});
+  const auto placed = place_stages(rounds_of({1, 1, 1, 1}, 20, 8), 0, {0, 1, 2, 3}, prices);
+  BOOST_TEST_REQUIRE(placed.has_value());
+  BOOST_TEST(placed->devices == (std::vector<std::uint32_t>{1, 2, 3, 0}),
+             boost::test_tools::per_element());
+  BOOST_TEST(placed->rounds == 20u);
+  BOOST_TEST(placed->alone_seconds == 80, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(placed->seconds < 23.01);
+  // A stage that takes nearly all of the time leaves nothing for a third device.
+  const auto two = place_stages(rounds_of({8, 1, 1}, 20, 8), 0, {0, 1, 2, 3}, prices);
+  BOOST_TEST_REQUIRE(two.has_value());
+  BOOST_TEST(two->devices.size() == 2u);
+  BOOST_TEST(!place_stages(rounds_of({8}, 20, 8), 0, {0, 1}, prices).has_value());
+  BOOST_TEST(!place_stages(rounds_of({1, 1}, 1, 8), 0, {0, 1}, prices).has_value());
+  BOOST_TEST(!place_stages({}, 0, {0, 1}, prices).has_value());
+}
+
+// Of each open round what crosses lies on both sides; what is kept lies where its stage is.
+BOOST_AUTO_TEST_CASE(what_is_under_way_is_counted_on_each_device) {
+  const Topology topology = test::equal_devices(2, 1e9, 0);
+  const Prices prices(topology, {});
+  const auto placed = place_stages(rounds_of({1, 1}, 20, 8), 0, {0, 1}, prices);
+  BOOST_TEST_REQUIRE(placed.has_value());
+  BOOST_TEST(placed->ahead() == 2u);
+  const std::uint64_t open = 3, crossing = open * 8;
+  BOOST_TEST(placed->under_way_bytes.at(1) == 10 + 2 * crossing);                 // in, and out
+  BOOST_TEST(placed->under_way_bytes.at(0) == 10 + 2 * crossing + 2 * crossing);  // and results
+}
+
+BOOST_AUTO_TEST_SUITE_END()
