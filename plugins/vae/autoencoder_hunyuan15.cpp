@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include <heddle/abi/stages.h>
+
 #include "hunyuan15_names.h"
 #include "plugins/blocks/slots.h"
 
@@ -84,6 +86,8 @@ class Hunyuan15Builder {
       shapes.set(one.name, list_of(numbers));
     }
     graph_.setting("chunk_shapes", shapes.value());
+    graph_.setting(HEDDLE_ROUND_STAGE, std::int64_t(stage));
+    graph_.setting(HEDDLE_ROUND_INPUT, shapes_.front().name);
   }
 
  private:

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include <heddle/abi/stages.h>
+
 #include "autoencoder_kl_blocks.h"
 #include "autoencoder_wan_blocks.h"
 #include "autoencoder_wan_parts.h"
@@ -47,6 +49,8 @@ class StageBuilder {
     }
     if (parts.back().stage > stage) graph_.output("hidden", hidden_);
     graph_.setting("chunk_shapes", list_shapes());
+    graph_.setting(HEDDLE_ROUND_STAGE, std::int64_t(stage));
+    graph_.setting(HEDDLE_ROUND_INPUT, shapes_.front().name);
   }
 
  private:

@@ -13,6 +13,7 @@
 
 #include "plugins/blocks/resample.h"
 #include "plugins/blocks/slots.h"
+#include "plugins/vae/chunk_rounds.h"
 #include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
@@ -59,10 +60,6 @@ std::vector<Infer::Named> stage_inputs(const Value& stage, const blocks::GridSiz
                       shape_of_input(shapes.key(k), shapes.item(k), cells.height, cells.width,
                                      downscale, before)});
   return inputs;
-}
-
-void stop_if_cancelled(Context& ctx) {
-  if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
 }
 
 }  // namespace
@@ -175,21 +172,21 @@ Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent,
   std::int64_t count = 0;
   const double all = double(samples.size(0)) * double(samples.size(2));
   double done = 0;
-  for (std::int64_t item = 0; item < samples.size(0); ++item) {
-    VideoSide side(chunks);
-    for (std::int64_t t = 0; t < samples.size(2); ++t) {
-      stop_if_cancelled(ctx);
-      const Tensor cells = samples.slice(0, item, item + 1)
-                               .slice(2, t, t + 1)
-                               .reshape({1, samples.size(1), samples.size(3), samples.size(4)});
-      const Tensor made = side.next(ctx, raw_of(ctx, cells, latent, autoencoder));
-      const Tensor pictures = ops::scale_clamp(ctx, made, {0.5, 0.5, 0, 1});
-      read_to<float>(ctx, pictures, std::span<float>(to, std::size_t(pictures.count())));
-      to += pictures.count();
-      parts.made(count += pictures.size(0));
-      ctx.progress(++done / all, "frames");
-    }
-  }
+  ChunkRounds rounds{.videos = samples.size(0), .chunks = samples.size(2)};
+  rounds.give = [&](std::int64_t video, std::int64_t t) {
+    const Tensor cells = samples.slice(0, video, video + 1)
+                             .slice(2, t, t + 1)
+                             .reshape({1, samples.size(1), samples.size(3), samples.size(4)});
+    return raw_of(ctx, cells, latent, autoencoder);
+  };
+  rounds.finish = [&](const Tensor& made) { return ops::scale_clamp(ctx, made, {0.5, 0.5, 0, 1}); };
+  rounds.read = [&](std::int64_t, std::int64_t, const Tensor& pictures, bool) {
+    read_to<float>(ctx, pictures, std::span<float>(to, std::size_t(pictures.count())));
+    to += pictures.count();
+    parts.made(count += pictures.size(0));
+    ctx.progress(++done / all, "frames");
+  };
+  code_chunks(ctx, chunks, rounds);
   parts.whole();
   return frames;
 }
@@ -219,23 +216,36 @@ Shape latent_frames_shape(const Shape& pictures, const Value& vae, const Autoenc
           autoencoder.cells(pictures[1]), autoencoder.cells(pictures[2])};
 }
 
+Tensor coded_frames(Context& ctx, const Value& vae, const Shape& latent, const ProgressPart& part,
+                    const std::function<Tensor(std::int64_t, std::int64_t)>& pictures) {
+  const std::int64_t step = video_length(vae).downscale;
+  const Tensor means = ctx.make(latent, HEDDLE_F32);
+  std::vector<float> waited;
+  ChunkRounds rounds{.chunks = latent[2]};
+  rounds.give = [&](std::int64_t, std::int64_t t) {
+    const std::int64_t end = 1 + t * step, begin = t == 0 ? 0 : end - step;
+    return ops::scale_clamp(ctx, pictures(begin, end), {2, -1, -kNoBound, kNoBound});
+  };
+  rounds.read = [&](std::int64_t, std::int64_t t, const Tensor& mean, bool waits) {
+    ops::copy_into(ctx, mean.reshape({1, latent[1], 1, latent[3], latent[4]}),
+                   means.slice(2, t, t + 1));
+    if (waits) {
+      waited.resize(std::size_t(mean.count()));
+      read_to<float>(ctx, mean, waited);
+    }
+    ctx.progress(part.begin + (part.end - part.begin) * double(t + 1) / double(latent[2]),
+                 "frames");
+  };
+  code_chunks(ctx, vae.field("encoder_chunks"), rounds);
+  return means;
+}
+
 Tensor encoded_frames(Context& ctx, const Value& vae, const Tensor& pictures,
                       const Autoencoder& autoencoder, const ProgressPart& part) {
   const Shape shape = latent_frames_shape(pictures.shape(), vae, autoencoder);
-  const std::int64_t step = video_length(vae).downscale;
-  const Tensor means = ctx.make(shape, HEDDLE_F32);
-  VideoSide side(vae.field("encoder_chunks"));
-  for (std::int64_t t = 0; t < shape[2]; ++t) {
-    stop_if_cancelled(ctx);
-    const std::int64_t end = 1 + t * step, begin = t == 0 ? 0 : end - step;
-    const Tensor chunk =
-        ops::scale_clamp(ctx, pictures.slice(0, begin, end), {2, -1, -kNoBound, kNoBound});
-    const Tensor mean = side.next(ctx, chunk);
-    ops::copy_into(ctx, mean.reshape({1, shape[1], 1, shape[3], shape[4]}),
-                   means.slice(2, t, t + 1));
-    ctx.progress(part.begin + (part.end - part.begin) * double(t + 1) / double(shape[2]), "frames");
-  }
-  return means;
+  return coded_frames(ctx, vae, shape, part, [&](std::int64_t begin, std::int64_t end) {
+    return pictures.slice(0, begin, end);
+  });
 }
 
 void tell_encoded_frames(Infer& question, const Value& vae, const Shape& latent,

@@ -6,6 +6,7 @@
 
 #include <heddle/node.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,8 +56,8 @@ Shape frames_shape(const Shape& samples, const Value& vae, const Autoencoder& au
 void tell_decoded_frames(Infer& question, const Value& vae, const Shape& samples,
                          const Autoencoder& autoencoder);
 
-// Tells of the calls of `count` chunks of a video; cells: of a frame of the latent. Gives what the
-// side keeps of a chunk, in bytes.
+// Tells of the calls of `count` chunks of a video, as code_chunks() (chunk_rounds.h) makes them;
+// cells: of a frame of the latent. Gives what the side keeps of a chunk, in bytes.
 std::uint64_t tell_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
                           std::int64_t downscale, std::int64_t count);
 // The same of those that are made where there is no room for larger ones.
@@ -72,6 +73,9 @@ struct ProgressPart {
 };
 Tensor encoded_frames(Context& ctx, const Value& vae, const Tensor& pictures,
                       const Autoencoder& autoencoder, const ProgressPart& part = {});
+// The same of a latent of this shape. pictures(begin, end): these, where the device can read them.
+Tensor coded_frames(Context& ctx, const Value& vae, const Shape& latent, const ProgressPart& part,
+                    const std::function<Tensor(std::int64_t, std::int64_t)>& pictures);
 Shape latent_frames_shape(const Shape& pictures, const Value& vae, const Autoencoder& autoencoder);
 void tell_encoded_frames(Infer& question, const Value& vae, const Shape& latent,
                          const Autoencoder& autoencoder);

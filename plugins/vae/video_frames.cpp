@@ -1,7 +1,6 @@
 #include "plugins/vae/video_frames.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
@@ -32,7 +31,6 @@ Tensor make_frames(Context& ctx, const Value& vae, std::int64_t frames,
                     " frames. Load the autoencoder of Wan, or ask for a length of 1.");
   return ctx.make_host({frames, size.height, size.width, kColours}, HEDDLE_F32);
 }
-constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 }  // namespace
 
@@ -132,19 +130,7 @@ Tensor FrameStrip::encoded() const {
   }
   // Chunk by chunk, so that the device holds the pixels of one alone.
   const Shape shape = latent_frames_shape(pixels_.shape(), vae_, autoencoder);
-  const std::int64_t step = video_length(vae_).downscale;
-  const Tensor means = ctx_.make(shape, HEDDLE_F32);
-  VideoSide side(vae_.field("encoder_chunks"));
-  for (std::int64_t t = 0; t < shape[2]; ++t) {
-    if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-    const std::int64_t end = 1 + t * step, begin = t == 0 ? 0 : end - step;
-    const Tensor mean = side.next(
-        ctx_, ops::scale_clamp(ctx_, uploaded(begin, end), {2, -1, -kUnbounded, kUnbounded}));
-    ops::copy_into(ctx_, mean.reshape({1, shape[1], 1, shape[3], shape[4]}),
-                   means.slice(2, t, t + 1));
-    ctx_.progress(double(t + 1) / double(shape[2]), "frames");
-  }
-  return means;
+  return coded_frames(ctx_, vae_, shape, {0, 1}, uploaded);
 }
 
 void infer_encoded_video(Infer& question, const Value& vae, const VideoGrid& grid,

@@ -10,6 +10,7 @@
 #include <heddle/parts.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
+#include "plugins/vae/chunk_rounds.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/whole_videos.h"
 
@@ -207,13 +208,14 @@ void append_tile(Context& ctx, const Value& vae, const Value& latent,
   check_going_on(ctx);
   if (decodes_whole_videos(vae))
     return append_frames(ctx, decoded(ctx, model_of(vae, "decoder"), raw(tile)), made);
-  VideoSide side(vae.field("decoder_chunks"));
-  for (std::int64_t t = 0; t < tile.size(2); ++t) {
-    check_going_on(ctx);
-    const Tensor cells =
-        raw(tile.slice(2, t, t + 1)).reshape({1, tile.size(1), tile.size(3), tile.size(4)});
-    append_frames(ctx, side.next(ctx, cells), made);
-  }
+  ChunkRounds rounds{.chunks = tile.size(2)};
+  rounds.give = [&](std::int64_t, std::int64_t t) {
+    return raw(tile.slice(2, t, t + 1)).reshape({1, tile.size(1), tile.size(3), tile.size(4)});
+  };
+  rounds.read = [&](std::int64_t, std::int64_t, const Tensor& pictures, bool) {
+    append_frames(ctx, pictures, made);
+  };
+  code_chunks(ctx, vae.field("decoder_chunks"), rounds);
 }
 
 }  // namespace

@@ -1,0 +1,97 @@
+#include "plugins/vae/chunk_rounds.h"
+
+#include <deque>
+#include <optional>
+
+#include <heddle/stages.hpp>
+
+#include "plugins/blocks/no_room.h"
+
+namespace heddle::vae {
+namespace {
+
+// All chunks from the first one of the video that is not all read.
+class Pass {
+ public:
+  // stages: nullptr where one device does all. read: chunks of all videos that have been read.
+  Pass(Context& ctx, const ChunkRounds& rounds, Stages* stages, std::int64_t& read)
+      : ctx_(ctx),
+        rounds_(rounds),
+        stages_(stages),
+        ahead_(stages == nullptr ? 0 : stages->ahead()),
+        read_(read),
+        next_given_(read / rounds.chunks * rounds.chunks),
+        next_read_(next_given_) {}
+
+  void run(const Value& sides) {
+    const std::int64_t count = rounds_.videos * rounds_.chunks;
+    std::optional<VideoSide> side;
+    for (std::int64_t i = next_given_; i < count; ++i) {
+      if (i % rounds_.chunks == 0) side.emplace(sides);
+      stop_if_cancelled();
+      // Before what the last stage has still to do stands in the way.
+      while (next_given_ < count && next_given_ <= i + ahead_) give();
+      Tensor chunk = std::move(given_.front());
+      given_.pop_front();
+      Tensor made = side->next(ctx_, std::move(chunk));
+      if (rounds_.finish) made = rounds_.finish(made);
+      push(made_, std::move(made));
+      if (std::int64_t(made_.size()) > ahead_) read_next();
+    }
+    while (!made_.empty()) read_next();
+  }
+
+ private:
+  void give() {
+    push(given_, rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
+    ++next_given_;
+  }
+  void push(std::deque<Tensor>& to, Tensor tensor) {
+    if (stages_ != nullptr) stages_->written(tensor);
+    to.push_back(std::move(tensor));
+  }
+  void read_next() {
+    stop_if_cancelled();
+    const Tensor made = std::move(made_.front());
+    made_.pop_front();
+    const std::int64_t i = next_read_++;
+    if (i < read_) return;  // of a video that was begun again
+    rounds_.read(i / rounds_.chunks, i % rounds_.chunks, made, ahead_ > 0);
+    read_ = i + 1;
+  }
+  void stop_if_cancelled() const {
+    if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+  }
+
+  Context& ctx_;
+  const ChunkRounds& rounds_;
+  Stages* const stages_;
+  const std::int64_t ahead_;
+  std::int64_t& read_;
+  std::int64_t next_given_, next_read_;
+  std::deque<Tensor> given_, made_;
+};
+
+}  // namespace
+
+void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
+  std::int64_t read = 0;
+  {
+    Stages stages(ctx);
+    if (stages.ahead() == 0) return Pass(ctx, rounds, nullptr, read).run(sides);
+    Tensor nothing;
+    const std::string why = blocks::no_room(
+        [&] {
+          Pass(ctx, rounds, &stages, read).run(sides);
+          stages.join();
+          return Tensor();
+        },
+        nothing);
+    if (why.empty()) return;
+    ctx.warn("there is no room for chunks on several devices at a time, so one device goes on. " +
+             why);
+  }
+  Pass(ctx, rounds, nullptr, read).run(sides);
+}
+
+}  // namespace heddle::vae

@@ -1,0 +1,29 @@
+// plugins/vae/chunk_rounds.h - videos through the stages of an autoencoder, chunk by chunk: on one
+// device, or, where the plan has the stages on several, with some chunks under way, each device at
+// the stages of another one (heddle/stages.hpp). The numbers are the same. One call's thread.
+#pragma once
+
+#include <functional>
+
+#include "plugins/vae/video_chunks.h"
+
+namespace heddle::vae {
+
+struct ChunkRounds {
+  std::int64_t videos = 1, chunks = 1;  // of each
+  // Of chunk `chunk` of a video: what the first stage takes. In order, some chunks ahead; once more
+  // for those of a video that is begun again.
+  std::function<Tensor(std::int64_t video, std::int64_t chunk)> give = {};
+  // What is read of what the last stage has made. Only enqueues; empty: that itself.
+  std::function<Tensor(const Tensor& made)> finish = {};
+  // Each chunk once, in order. Has to wait for the tensor where `waits`: the others are under way.
+  std::function<void(std::int64_t video, std::int64_t chunk, const Tensor& made, bool waits)> read =
+      {};
+};
+
+// sides: decoder_chunks or encoder_chunks of a VAE. Where memory lacks for several devices at a
+// time, a warning says so, and one device goes on from the first chunk of the video under way.
+// Throws what the models and the functions throw, and HEDDLE_CANCELLED.
+void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds);
+
+}  // namespace heddle::vae
