@@ -28,6 +28,9 @@ std::uint32_t place_of(const Assignment& at) { return at.on_host ? kHostSide : a
 std::string label_of(const Node& node, const Assignment& at, const Topology& topology) {
   std::string label = printable(node.type->name());
   if (!node.title.empty()) label += cat("\n", printable(node.title));
+  if (at.stages)
+    label += cat("\n", at.stages->rounds, " chunks in a pipeline over ",
+                 device_names(at.stages->devices, topology));
   for (const PlacedCall& call : at.calls)
     if (call.placement.devices.size() > 1)
       label += cat("\n", printable(call.report.model), ": ", parallel_name(call.placement.parallel),

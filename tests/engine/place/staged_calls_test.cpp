@@ -52,11 +52,13 @@ BOOST_AUTO_TEST_CASE(many_rounds_take_what_the_slowest_device_does_and_one_round
   const Topology topology = test::equal_devices(2, 1e9, 0);
   const Prices prices(topology, {});
   const std::vector<std::uint32_t> devices{1, 0};
+  const double crossing = prices.transfer_seconds(0, 1, 0);  // from home, and to it
   // 3 and 2 seconds a round: the first one is always busy, and the last round ends on the other.
   const double seconds = staged_seconds(rounds_of({2, 1, 2}, 10), {0, 0, 1}, devices, prices);
-  BOOST_TEST(seconds == 10 * 3 + 2, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(seconds == 10 * 3 + 2 + 2 * crossing, boost::test_tools::tolerance(1e-9));
   // The second one is: it waits for the first round alone.
-  BOOST_TEST(staged_seconds(rounds_of({2, 1, 2}, 10), {0, 1, 1}, devices, prices) == 2 + 10 * 3,
+  BOOST_TEST(staged_seconds(rounds_of({2, 1, 2}, 10), {0, 1, 1}, devices, prices) ==
+                 2 + 10 * 3 + 2 * crossing,
              boost::test_tools::tolerance(1e-9));
 }
 

@@ -4,6 +4,7 @@
 // time.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -243,6 +244,58 @@ BOOST_AUTO_TEST_CASE(where_a_device_has_no_room_one_goes_on_to_the_same_bytes) {
     }
   }
   BOOST_TEST(warned > 0);
+}
+
+// Also where the clip is begun again on one device in the middle of it.
+BOOST_AUTO_TEST_CASE(who_reads_frames_as_they_come_gets_each_once) {
+  constexpr int kFew = 5;
+  const std::filesystem::path told = folder / "told";
+  std::string flow = decode(1, kFew);
+  flow.back() = ',';
+  flow += cat(
+      R"("follow": {"class_type": "test.follow_rows", "inputs": {"rows": ["out", 0], "path": ")",
+      told.string(), R"("}}})");
+  for (const std::uint64_t nth : {0, 9}) {
+    std::filesystem::remove(told);
+    Engine engine(options(2));
+    control->reset();
+    if (nth > 0) control->fail_allocs(1, nth, 1000);
+    std::vector<double> progress;
+    const auto observe = [&](const Event& event) {
+      if (event.node == "out" && event.kind == Event::Kind::node_progress)
+        progress.push_back(event.fraction);
+    };
+    engine.start(engine.parse(flow), {.observer = observe}).wait();
+    BOOST_TEST(std::filesystem::file_size(told) == std::size_t(1 + 4 * (kFew - 1)));
+    BOOST_TEST(progress.size() == std::size_t(kFew));
+    BOOST_TEST(std::ranges::is_sorted(progress));
+  }
+}
+
+BOOST_AUTO_TEST_CASE(a_pause_between_chunks_keeps_the_bytes) {
+  constexpr int kFew = 5;
+  Engine alone(options(1));
+  const std::vector<float> wanted = run(alone, decode(1, kFew), 1).numbers;
+  Engine engine(options(2));
+  Run* running = nullptr;
+  std::atomic<bool> may_pause = false;
+  std::atomic<int> heard = 0;
+  Run paused = engine.start(
+      engine.parse(decode(1, kFew)),
+      {.observer =
+           [&](const Event& event) {
+             if (event.kind != Event::Kind::node_progress || event.node != "out" || ++heard != 1)
+               return;
+             while (!may_pause) std::this_thread::yield();
+             running->pause();
+           },
+       .fetch = {"out.IMAGE"}});
+  running = &paused;
+  may_pause = true;
+  BOOST_TEST(!paused.wait_for(std::chrono::milliseconds(200)));
+  BOOST_TEST(heard < kFew);
+  paused.resume();
+  BOOST_TEST(are_equal(paused.wait().floats("out.IMAGE"), wanted));
 }
 
 // The run begins again, and makes the same.
