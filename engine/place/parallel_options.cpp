@@ -75,17 +75,18 @@ std::vector<std::uint32_t> equally_fast(std::vector<std::uint32_t> devices, std:
 }
 
 // Whether weights of all stages of a device stay beside what is under way and the largest call.
-bool have_room(const std::vector<PlacedCall>& calls,
+bool have_room(const std::vector<PlacedCall>& calls, const std::vector<StagedCall>& staged,
                const std::vector<std::shared_ptr<const CallLoad>>& loads,
                const PlacedStages& stages, const Topology& topology) {
   for (const std::uint32_t d : stages.devices) {
     if (!has_limit(topology.devices[d])) continue;
-    std::map<Hash128, std::uint64_t> weights;
+    std::map<std::uint32_t, std::uint64_t> weights;  // by stage: all rounds share them
     std::uint64_t most = 0;
     for (std::size_t c = 0; c < calls.size(); ++c) {
       if (calls[c].placement.devices.front() != d) continue;
       if (!calls[c].fits || calls[c].streamed) return false;
-      weights[calls[c].of->identity] = loads[c]->weight_bytes;
+      std::uint64_t& of_stage = weights[staged[c].stage];
+      of_stage = std::max(of_stage, loads[c]->weight_bytes);
       for (const Alternative& way : calls[c].report.alternatives)
         if (way.chosen && !way.needs.empty())
           most =
@@ -93,7 +94,7 @@ bool have_room(const std::vector<PlacedCall>& calls,
                                  std::min(way.needs.front().wanted_bytes, loads[c]->weight_bytes));
     }
     std::uint64_t all = most + stages.under_way_bytes[d];
-    for (const auto& [model, bytes] : weights) all += bytes;
+    for (const auto& [stage, bytes] : weights) all += bytes;
     if (all > usable_bytes(topology.devices[d])) return false;
   }
   return true;
@@ -286,7 +287,7 @@ void Options::place_in_stages(NodeIndex n, std::uint32_t home,
     alone[c].is_stage = true;
     alone[c].report.reason = cat("stage ", number + 1, " of ", stages->of_stage.size());
   }
-  if (!have_room(alone, loads, *stages, request_.topology)) return;
+  if (!have_room(alone, staged, loads, *stages, request_.topology)) return;
   assignment.calls = std::move(alone);
   assignment.stages = std::move(stages);
 }
