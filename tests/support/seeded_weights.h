@@ -42,7 +42,8 @@ inline FileTensor seeded_tensor(const std::string& name, const std::vector<std::
     factor = 0.25f;
   } else if (from.find("embed_tokens") == std::string::npos) {
     factor = 2.0f;
-    for (std::int64_t room = 1; room < count / shape[0]; room *= 4) factor *= 0.5f;
+    for (std::int64_t room = 1; room < count / (shape.empty() ? 1 : shape[0]); room *= 4)
+      factor *= 0.5f;
   }
   return {name, "F32", shape,
           seeded::number_bytes(seeded::hash_of(from), std::size_t(count), factor, offset)};
@@ -69,7 +70,7 @@ inline std::vector<FileTensor> seeded_model(const std::string& model, bool by_ot
   std::vector<FileTensor> tensors;
   for (const auto& member : all.at(model).members()) {
     const std::vector<heddle::engine::Json>& told = member.value.as_array();
-    const bool has_other = told.at(0).is_array();
+    const bool has_other = !told.empty() && told.at(0).is_array();
     std::vector<std::int64_t> shape;
     for (const heddle::engine::Json& size : has_other ? told.at(0).as_array() : told)
       shape.push_back(size.as_int64());
