@@ -57,7 +57,7 @@ Gemma4Heads gemma4_heads(Context& ctx, const Tensor& normed) {
 }
 
 Tensor gemma4_attended(Context& ctx, const Tensor& normed, const Gemma4Kept& kept) {
-  const ScoreRules rules{ctx[L::window], 1, 0};
+  const ScoreRules rules{ctx[L::window], 1, 0, ctx.has(L::groups) ? ctx[L::groups] : Tensor()};
   const std::int64_t kv_heads = ctx[L::kv_heads], length = normed.size(1);
   const auto before = [&] { return TokensBefore{ctx[*kept.given], ctx[*kept.seen], kv_heads}; };
   if (kept.own != nullptr) {

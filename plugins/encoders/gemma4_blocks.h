@@ -29,7 +29,8 @@ struct Gemma4Told {
 // of them. Scores are not divided. Queries and keys are normed with weights, values without; where
 // `own_values` is false, values are the keys before their norm. `told` has the layer's P numbers
 // from `told_at` on; layers of models without it have none of its weights. `v` is filled where a
-// file has quantised values in another way than queries and keys; then qkv has none.
+// file has quantised values in another way than queries and keys; then qkv has none. Tokens of one
+// number in `groups` (S) f32 see each other, also those behind them.
 struct Gemma4Layer {
   static constexpr Info info{"language.gemma4.layer", 1,  "Gemma 4 layer",
                              "blocks/language",       "", HEDDLE_NODE_BLOCK};
@@ -37,6 +38,7 @@ struct Gemma4Layer {
   static constexpr Input<Tensor> cos{"cos"};
   static constexpr Input<Tensor> sin{"sin"};
   static constexpr Input<Tensor> told{"told", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> groups{"groups", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<std::int64_t> told_at{"told_at", Widget{.number = 0}};
   static constexpr Input<std::int64_t> heads{"heads", Widget{.number = 8}};
   static constexpr Input<std::int64_t> kv_heads{"kv_heads", Widget{.number = 1}};
@@ -60,9 +62,9 @@ struct Gemma4Layer {
   static constexpr Weight scalar{"scalar", HEDDLE_USE_VECTOR};  // (1): of what comes out
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, cos, sin, told, told_at, heads, kv_heads, window, own_values, eps,
-                    norm1, qkv, v, q_norm, k_norm, proj, after1, norm2, up, down, after2, told_gate,
-                    told_proj, told_norm, scalar, out);
+      heddle::ports(hidden, cos, sin, told, groups, told_at, heads, kv_heads, window, own_values,
+                    eps, norm1, qkv, v, q_norm, k_norm, proj, after1, norm2, up, down, after2,
+                    told_gate, told_proj, told_norm, scalar, out);
   static void execute(Context& ctx);
 };
 
@@ -82,7 +84,7 @@ struct Gemma4KeptLayer {
   static constexpr Input<Tensor> seen{"seen", HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> kept_out{"kept"};
   static constexpr auto ports =
-      heddle::ports(L::hidden, L::cos, L::sin, L::told, kept, seen, L::told_at, L::heads,
+      heddle::ports(L::hidden, L::cos, L::sin, L::told, L::groups, kept, seen, L::told_at, L::heads,
                     L::kv_heads, L::window, L::own_values, L::eps, L::norm1, L::qkv, L::v,
                     L::q_norm, L::k_norm, L::proj, L::after1, L::norm2, L::up, L::down, L::after2,
                     L::told_gate, L::told_proj, L::told_norm, L::scalar, L::out, kept_out);
@@ -103,9 +105,9 @@ struct Gemma4SharingLayer {
   static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> seen{"seen", HEDDLE_PORT_OPTIONAL};
   static constexpr auto ports = heddle::ports(
-      L::hidden, L::cos, L::sin, L::told, own, kept, seen, L::told_at, L::heads, L::kv_heads,
-      L::window, L::eps, L::norm1, L::qkv, L::q_norm, L::proj, L::after1, L::norm2, L::up, L::down,
-      L::after2, L::told_gate, L::told_proj, L::told_norm, L::scalar, L::out);
+      L::hidden, L::cos, L::sin, L::told, L::groups, own, kept, seen, L::told_at, L::heads,
+      L::kv_heads, L::window, L::eps, L::norm1, L::qkv, L::q_norm, L::proj, L::after1, L::norm2,
+      L::up, L::down, L::after2, L::told_gate, L::told_proj, L::told_norm, L::scalar, L::out);
   static void execute(Context& ctx);
 };
 

@@ -37,6 +37,7 @@ class Gemma4Builder {
     if (s_.told > 0) links_.told = add_told(ids, hidden);
     if (writes_) links_.seen = optional_input("seen");
     if (writes_) links_.near = optional_input("near");
+    if (s_.sees_groups) links_.groups = optional_input("groups");
     std::vector<Source> states(1, hidden);
     const int layers = int(s_.layers.size()),
               depth = wanted_.empty() ? layers : *std::ranges::max_element(wanted_);
@@ -71,6 +72,8 @@ class Gemma4Builder {
     using B = LanguageEmbed;
     Block block = graph_.add<B>("embed");
     block.link(B::ids, ids).set(B::scale, std::sqrt(double(s_.width)));
+    block.link(B::pictures, optional_input("pictures"));
+    block.link(B::is_text, optional_input("is_text"));
     blocks::Slots(file_, block, "embed")
         .fill(B::tokens, names_.tokens(), {s_.vocabulary, s_.width});
     return block[B::out];
@@ -130,6 +133,7 @@ class Gemma4Builder {
     const Turns& turns = layer.is_near ? *links_.near_turns : *links_.far_turns;
     block.link(B::hidden, hidden).link(B::cos, turns.cos).link(B::sin, turns.sin);
     if (links_.told) block.link(B::told, *links_.told).set(B::told_at, std::int64_t(i) * s_.told);
+    if (links_.groups) block.link(B::groups, *links_.groups);
     if (shares) see_other(layer, block);
     if (keeps) keep(i, layer, block);
     block.set(B::heads, layer.heads).set(B::kv_heads, layer.kv_heads).set(B::eps, s_.eps);
@@ -263,7 +267,7 @@ class Gemma4Builder {
   std::vector<Own> owns_;
   std::deque<std::string> input_names_;  // which sources point to
   struct {
-    std::optional<Source> told, seen, near;
+    std::optional<Source> told, seen, near, groups;
     std::optional<Turns> near_turns, far_turns;
   } links_;
 };

@@ -92,7 +92,8 @@ Gemma4Sizes read_gemma4_sizes(const Checkpoint& file, const LanguageNames& names
                   file.path() +
                       ": this is a Gemma 4 whose layers have experts (26B-A4B), which is not "
                       "supported. Take E2B, E4B, 12B or 31B.");
-  if (config.get<std::string>("use_bidirectional_attention", "") == "all")
+  const std::string both_ways = config.get<std::string>("use_bidirectional_attention", "");
+  if (both_ways == "all")
     throw Error(HEDDLE_UNSUPPORTED, file.path() +
                                         ": in this Gemma 4 tokens see those behind them "
                                         "(use_bidirectional_attention 'all'), which is not "
@@ -112,6 +113,7 @@ Gemma4Sizes read_gemma4_sizes(const Checkpoint& file, const LanguageNames& names
                       std::to_string(layers) +
                       " layers do not share evenly. The file is damaged or of another model.");
   }
+  s.sees_groups = both_ways == "vision" || (both_ways.empty() && s.told == 0);
   s.window = config.get<std::int64_t>("sliding_window", s.told > 0 ? kToldWindow : kWindow);
   s.eps = config.get<double>("rms_norm_eps", kEps);
   s.logit_cap = config.get<double>("final_logit_softcapping", kLogitCap);

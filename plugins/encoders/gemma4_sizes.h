@@ -24,6 +24,7 @@ struct Gemma4Sizes {
   std::vector<Gemma4LayerSizes> layers;
   int own_layers = 0;  // those that have keys and values of their own: the first
   std::int64_t window = 0;
+  bool sees_groups = false;  // tokens of a picture see each other
   double eps = 0, logit_cap = 0, near_theta = 0, far_theta = 0, far_part = 0;  // that turns
 };
 

@@ -39,15 +39,27 @@ Tensor in_pairs(Context& ctx, const Tensor& x, std::int64_t turned) {
   return all;
 }
 
+// The same of each of so many parts of the last axis by itself.
+Tensor in_pairs_of_parts(Context& ctx, const Tensor& x, std::int64_t parts) {
+  Shape split = x.shape();
+  const std::int64_t width = split.back() / parts;
+  split.back() = parts;
+  split.push_back(width);
+  return in_pairs(ctx, x.reshape(split), width).reshape(x.shape());
+}
+
 }  // namespace
 
 Tensor rotated(Context& ctx, const Tensor& x, const Tensor& norm, const Rotation& rotation) {
   const Tensor out = ctx.make(x.shape());
   const bool keeps = rotation.neighbours;
   const std::int64_t turned = rotation.turned > 0 ? rotation.turned : x.size(-1);
-  ops::norm_rope_into(ctx, keeps ? x : in_pairs(ctx, x, turned),
-                      keeps || !norm ? norm : in_pairs(ctx, norm, turned), rotation.cos,
-                      rotation.sin, rotation.eps, out);
+  const auto paired = [&](const Tensor& given) {
+    return rotation.parts > 1 ? in_pairs_of_parts(ctx, given, rotation.parts)
+                              : in_pairs(ctx, given, turned);
+  };
+  ops::norm_rope_into(ctx, keeps ? x : paired(x), keeps || !norm ? norm : paired(norm),
+                      rotation.cos, rotation.sin, rotation.eps, out);
   return out;
 }
 

@@ -13,6 +13,8 @@ struct Rotation {
   // Elements of a head that turn, the first; 0: all. cos and sin have a place for each pair of the
   // others, too, which turn them by nothing. Not with `neighbours`.
   std::int64_t turned = 0;
+  // Parts of a head, one behind the other, each of which has such pairs. Not with the two above.
+  std::int64_t parts = 1;
 };
 
 // x (B, S, n, d), normed where `norm` (d) is not empty, and rotated head by head: (B, S, n, d), in

@@ -36,6 +36,32 @@ Tensor window_bias(Context& ctx, std::int64_t length, std::int64_t window) {
       .reshape({1, 1, length, length});
 }
 
+// The same where tokens of a group see each other, and those that come after one of no group are
+// hidden here, too; window 0: all that is before is seen.
+Tensor group_bias(Context& ctx, const Tensor& groups, std::int64_t window) {
+  const std::int64_t length = groups.size(0);
+  const Tensor places =
+      ops::contiguous(ctx, counted_places(ctx, length).slice(1, 0, 1)).reshape({length, 1});
+  const auto less = [&](const Tensor& row, const Tensor& column, double more) {
+    const Tensor negative = ops::scale_clamp(ctx, column, {-1, more, -kFarOff, kFarOff});
+    return ops::add(ctx, row, negative.reshape({1, length}));
+  };
+  const auto as_share = [&](const Tensor& x, double scale, double shift) {
+    return ops::scale_clamp(ctx, x, {scale, shift, 0, 1});
+  };
+  // 1 where it holds: the key is not behind the query; both are of one group.
+  const Tensor before = as_share(less(places, places, 1), 1, 0);
+  const Tensor apart = less(groups.reshape({length, 1}), groups, 0);
+  const Tensor together = as_share(ops::mul(ctx, apart, apart), -1, 1);
+  Tensor seen = as_share(ops::add(ctx, before, together), 1, 0);
+  if (window > 0 && length > window) {
+    const Tensor near = as_share(less(places, places, 0), -1, double(window));
+    seen = ops::mul(ctx, seen, near);
+  }
+  return ops::scale_clamp(ctx, seen, {-kHiddenScore, kHiddenScore, kHiddenScore, 0})
+      .reshape({1, 1, length, length});
+}
+
 }  // namespace
 
 Tensor counted_places(Context& ctx, std::int64_t length) {
@@ -56,13 +82,16 @@ Tensor attended_before(Context& ctx, const Tensor& queries, const Tensor& keys,
                        const Tensor& values, std::int64_t seen, const ScoreRules& rules) {
   const std::int64_t heads = queries.size(2), kv_heads = keys.size(2), length = queries.size(1),
                      times = heads / kv_heads;
-  const Tensor bias =
-      rules.window > 0 && length > rules.window ? window_bias(ctx, length, rules.window) : Tensor();
+  const Tensor bias = rules.groups ? group_bias(ctx, rules.groups, rules.window)
+                      : rules.window > 0 && length > rules.window
+                          ? window_bias(ctx, length, rules.window)
+                          : Tensor();
   const Tensor k = times == 1 ? keys : repeated(ctx, blocks::join_heads(keys), kv_heads, times),
                v = repeated(ctx, values, kv_heads, times);
   if (seen == length)
-    return blocks::join_heads(
-        ops::attention(ctx, queries, k, v, bias, rules.scale, ops::Mask::causal, rules.cap));
+    return blocks::join_heads(ops::attention(ctx, queries, k, v, bias, rules.scale,
+                                             rules.groups ? ops::Mask::none : ops::Mask::causal,
+                                             rules.cap));
   const auto part = [](const Tensor& x, std::int64_t begin, std::int64_t end) {
     return x.slice(1, begin, end);
   };

@@ -11,6 +11,9 @@ struct ScoreRules {
   std::int64_t window = 0;  // tokens that one sees, itself among them; 0: all
   double scale = 1;         // of scores
   double cap = 0;           // of scores (heddle_attention_attrs); 0: none
+  // (S) f32: tokens with the same number see each other, also those behind them, as far as a window
+  // lets them see back. Empty: none do.
+  Tensor groups = {};
 };
 
 // (S, 3) f32, whose first column counts from 0.

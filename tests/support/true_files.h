@@ -10,6 +10,12 @@
 
 namespace heddle::test {
 
+// Names of what no model takes of Gemma 4 E2B: limits are read as one is built, layers from 15 on
+// have the keys and values of others, and sound is not heard.
+inline constexpr const char* kBesideGemma4 =
+    R"(tokenizer_json|.*\.(in|out)put_(min|max)|audio_(model|projector)\..*|)"
+    R"(model\.layers\.(1[5-9]|[23]\d)\.self_attn\.(k_proj|v_proj|k_norm)\..*)";
+
 // Of {name: [type, shape]}, where "{0-27}" in a name stands for each of these numbers.
 inline std::vector<FileTensor> true_tensors(const heddle::engine::Json& tensors) {
   std::vector<FileTensor> all;

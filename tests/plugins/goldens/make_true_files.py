@@ -17,12 +17,13 @@ import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from diffusers.models.autoencoders.ltx2_diffusion_decoder import LTX2VideoDiffusionDecoderModel
 from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4TextConfig, Gemma4TextModel, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4UnifiedConfig, Gemma4UnifiedForConditionalGeneration, Gemma4UnifiedTextConfig, Gemma4VisionConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_control_goldens
 import make_flux2_goldens
 import make_flux3_goldens
+import make_gemma4_picture_goldens
 import make_h3_vae_goldens
 import make_hunyuan15_vae_goldens
 import make_hunyuan_first_goldens
@@ -463,6 +464,27 @@ def sound_encoders():
     }
 
 
+def gemma4(model):
+    """As ComfyUI's files name it; lm_head is the table of tokens."""
+    return {name: shape for name, shape in shapes_of(model, gemma4_name).items() if name != "lm_head.weight"}
+
+
+def gemma4_name(name):
+    return make_gemma4_picture_goldens.file_name(name).replace("model.audio_tower.", "audio_model.")
+
+
+def unread_keys(model):
+    """Of layers that have the keys and values of others, the matrices that ComfyUI's files hold all the same."""
+    text, shapes = model.config.text_config, shapes_of(model, gemma4_name)
+    own = text.num_hidden_layers - text.num_kv_shared_layers
+    made = {}
+    for layer in range(own, text.num_hidden_layers):
+        source = max(i for i in range(own) if text.layer_types[i] == text.layer_types[layer])
+        for module in ("k_proj", "v_proj", "k_norm"):
+            made[f"model.layers.{layer}.self_attn.{module}.weight"] = shapes[f"model.layers.{source}.self_attn.{module}.weight"]
+    return made
+
+
 def ltx25_files():
     """LTX 2.5's, by the publishers' names, in 16 bits, and its text encoders; of the encoder of videos 2's. Made on the meta device."""
     transformer = LTX2VideoTransformer3DModel(
@@ -481,9 +503,10 @@ def ltx25_files():
         begin = f"{at}{stream}_embeddings_connector."
         shapes |= shapes_of(connector, lambda name: begin + make_ltx2_goldens.original(name).replace("transformer_blocks", "transformer_1d_blocks").replace("norm_q", "q_norm").replace("norm_k", "k_norm"))
     pattern = lambda layers, every: ["full_attention" if (i + 1) % every == 0 else "sliding_attention" for i in range(layers)]
-    dense = Gemma4TextModel(Gemma4TextConfig(hidden_size=3840, intermediate_size=15360, num_hidden_layers=48, num_attention_heads=16, num_key_value_heads=8, num_global_key_value_heads=1, attention_k_eq_v=True, hidden_size_per_layer_input=0, layer_types=pattern(48, 6)))
-    told = Gemma4TextModel(Gemma4TextConfig(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_key_value_heads=1, num_kv_shared_layers=20, use_double_wide_mlp=True, layer_types=pattern(35, 5)))
+    dense = Gemma4UnifiedForConditionalGeneration(Gemma4UnifiedConfig(text_config=Gemma4UnifiedTextConfig(hidden_size=3840, intermediate_size=15360, num_hidden_layers=48, num_attention_heads=16, num_key_value_heads=8, head_dim=256, global_head_dim=512, num_global_key_value_heads=1, attention_k_eq_v=True, layer_types=pattern(48, 6)), vision_config={}, audio_config={}))
+    told = Gemma4ForConditionalGeneration(Gemma4Config(text_config=Gemma4TextConfig(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_key_value_heads=1, num_kv_shared_layers=20, use_double_wide_mlp=True, layer_types=pattern(35, 5)), vision_config=Gemma4VisionConfig(use_clipped_linears=True), audio_config=Gemma4AudioConfig(use_clipped_linears=True)))
     vocabulary = {"tokenizer_json": ["U8", [32_169_626]]}
+    assets = {f"hf_asset__{name}": ["U8", [2_000]] for name in ("chat_template.jinja", "generation_config.json", "processor_config.json", "tokenizer_config.json")}
     projection = {}
     for stream, width in (("video", 4096), ("audio", 2048)):
         module = f"text_embedding_projection.{stream}_aggregate_embed."
@@ -501,8 +524,8 @@ def ltx25_files():
     video = {name: shape for name, shape in video.items() if not name.startswith("decoder.")} | joined | {"decoder.type_emb": [256]}
     return {
         "diffusion_models/ltx-2.5-22b-distilled-transformer-bf16": typed(shapes, "BF16"),
-        "text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16": typed(shapes_of(dense, lambda name: "model." + name) | projection, "BF16") | vocabulary,
-        "text_encoders/gemma4_e2b_it_bf16": typed(shapes_of(told, lambda name: "model." + name), "BF16") | vocabulary,
+        "text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16": typed(gemma4(dense) | projection, "BF16") | vocabulary | assets,
+        "text_encoders/gemma4_e2b_it_bf16": typed(gemma4(told) | unread_keys(told), "BF16") | vocabulary,
         "vae/ltx-2.5-video-vae-bf16": typed(video, "BF16"),
     }
 
