@@ -127,11 +127,12 @@ Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
 // pictures.
 void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
   const std::string name = record.value().get<std::string>("name", "");
-  if (name.starts_with("gemma")) {
+  const bool is_gemma4 = name.starts_with("gemma4");
+  if (name.starts_with("gemma") && !is_gemma4) {
     record.set("vision_missing",
                value_of(file.path() +
-                        ": pictures by the vision tower of Gemma are not supported. Leave the "
-                        "picture away, or load Qwen2.5-VL or Qwen3-VL."));
+                        ": pictures by the vision tower of Gemma 2 or 3 are not supported. Leave "
+                        "the picture away, or load Gemma 4, Qwen2.5-VL or Qwen3-VL."));
     return;
   }
   if (const Value vision = build_if_there(ctx, "vision_encoder", file, config)) {
@@ -140,10 +141,12 @@ void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Valu
   }
   const char* const file_with_both = name == "qwen3vl"   ? "qwen3vl_8b_bf16.safetensors"
                                      : name == "qwen3.5" ? "qwen3.5_9b_bf16.safetensors"
+                                     : is_gemma4         ? "gemma4_e2b_it_int8_convrot.safetensors"
                                                          : "qwen_2.5_vl_7b_fp8_scaled.safetensors";
   record.set("vision_missing",
-             value_of(file.path() +
-                      ": this text encoder has no vision tower (tensors 'visual.*'), and is to see "
+             value_of(file.path() + ": this text encoder has no vision tower (tensors '" +
+                      (is_gemma4 ? "vision_model" : "visual") +
+                      ".*'), and is to see "
                       "a picture. Load a file with both, such as " +
                       file_with_both +
                       "; of gguf files the tower is a file apart (mmproj), which is not read."));

@@ -19,15 +19,18 @@ constexpr ChatTemplate gemma4(const char* encoder, const char* thinks_not) {
           .system = {"<|turn>system\n", "<turn|>\n"},
           .usual_system = "",
           .user = {"<|turn>user\n", "<turn|>\n"},
-          .picture = "",
-          .picture_token = "",
+          .picture = "<|image><|image|><image|>",
+          .picture_token = "<|image|>",
           .answer = "<|turn>model\n",
           .thinks = "",
           .thinks_not = thinks_not,
           .ends = {"<turn|>", "<eos>", "<|tool_response>"},
           .thinks_in_system = "<|think|>\n",
           .says = "<|channel>final\n",
-          .marks = kGemma4Marks};
+          .marks = kGemma4Marks,
+          .shows_behind = true,
+          .frame = "<|image><|video|><image|>",
+          .frame_token = "<|video|>"};
 }
 
 // From the chat templates of the published models, but where they say otherwise.
@@ -128,6 +131,26 @@ bool is_word(char c) {
   return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
+// "01:05", of so many seconds.
+std::string clock_time(std::size_t seconds) {
+  const auto two = [](std::size_t number) {
+    return (number < 10 ? "0" : "") + std::to_string(number);
+  };
+  return two(seconds / 60) + ":" + two(seconds % 60);
+}
+
+// Source: ComfyUI's, and the publisher's processor.
+std::string pictures_behind(const ChatTemplate& chat, const ChatPrompt& prompt) {
+  if (prompt.pictures == 0) return {};
+  std::string shown = "\n\n";
+  for (std::size_t i = 0; i < prompt.pictures; ++i)
+    if (prompt.is_video)
+      shown += (i > 0 ? " " : "") + clock_time(i) + " " + chat.frame;
+    else
+      shown += std::string(i > 0 ? "\n\n\n\n" : "") + chat.picture;
+  return shown + "\n\n";
+}
+
 }  // namespace
 
 const ChatTemplate& chat_template(const std::string& encoder) {
@@ -142,17 +165,32 @@ const ChatTemplate& chat_template(const std::string& encoder) {
 }
 
 std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt) {
+  if (chat.shows_behind && (!prompt.in_template || prompt.text.starts_with(chat.marks[2])))
+    return (prompt.text.starts_with(chat.begin) ? "" : chat.begin) + prompt.text;
   std::string pictures;
   for (std::size_t i = 0; i < prompt.pictures; ++i) pictures += chat.picture;
   if (!prompt.in_template) return pictures + prompt.text;
+  std::string behind;
+  if (chat.shows_behind && prompt.text_alone && prompt.pictures > 0) pictures += "\n\n";
+  if (chat.shows_behind && !prompt.text_alone)
+    behind = pictures_behind(chat, prompt), pictures = "";
   const std::string system = (prompt.thinks ? chat.thinks_in_system : "") +
                              (prompt.system.empty() ? chat.usual_system : prompt.system);
   std::string text = chat.begin;
   if (!system.empty()) text += chat.system[0] + system + chat.system[1];
-  text += chat.user[0] + pictures + prompt.text + chat.user[1] + chat.answer;
+  text += chat.user[0] + pictures + prompt.text + behind + chat.user[1] + chat.answer;
   if (chat.thinks == nullptr) return text;
   if (prompt.text_alone && !prompt.thinks && chat.says != nullptr) return text + chat.says;
   return text + (prompt.thinks ? chat.thinks : chat.thinks_not);
+}
+
+std::size_t unplaced_pictures(const ChatTemplate& chat, const ChatPrompt& prompt,
+                              const std::string& text) {
+  const std::string_view mark = prompt.is_video ? chat.frame_token : chat.picture_token;
+  std::size_t left = prompt.pictures;
+  for (std::size_t at = 0; left > 0 && (at = text.find(mark, at)) != text.npos; at += mark.size())
+    --left;
+  return left;
 }
 
 bool begins_thought(const ChatTemplate& chat, const ChatPrompt& prompt) {

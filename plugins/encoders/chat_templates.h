@@ -8,6 +8,7 @@
 
 namespace heddle::encoders {
 
+// Over 15 members: a row of a table, much of it with a default.
 struct ChatTemplate {
   const char* encoder;        // "qwen3"
   const char* begin;          // of all
@@ -25,6 +26,10 @@ struct ChatTemplate {
   // Tokens around a channel of the answer, of which one is named "thought", and those around a
   // turn; nullptr: thoughts stand between <think> and </think>, and tokens have no texts.
   const char* const* marks = nullptr;  // channel, its end, turn, its end
+  // Pictures stand behind the prompt, each between empty lines, those of a video with their times,
+  // and a prompt that begins with a turn is taken as it is. A frame, and the token in it.
+  bool shows_behind = false;
+  const char *frame = "", *frame_token = "";
 };
 
 // Throws HEDDLE_UNSUPPORTED for an encoder that there is none for, naming those that are known.
@@ -33,11 +38,17 @@ const ChatTemplate& chat_template(const std::string& encoder);
 struct ChatPrompt {
   std::string text, system;
   std::size_t pictures = 0;
+  bool is_video = false;  // which the pictures are of, one a second
   bool thinks = false;
-  bool in_template = true;  // else the text is taken as it is, with the pictures before it
-  bool text_alone = false;  // the answer is to be one text, without channels
+  // Else the text is taken as it is, with the pictures before it, or in the places that it has.
+  bool in_template = true;
+  // The answer is to be one text, without channels; pictures stand before the prompt.
+  bool text_alone = false;
 };
 std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt);
+// Pictures that a text has no places for.
+std::size_t unplaced_pictures(const ChatTemplate& chat, const ChatPrompt& prompt,
+                              const std::string& text);
 
 // A text in which the marks stand as they are called, with <think> and </think> in the place of
 // those around thoughts, and without the others, as ComfyUI shows it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -37,6 +38,7 @@ Value writer_of(const Value& clip) {
     for (const char* field :
          {"name", "family", "tokenizer", "tokenizer_missing", "vision", "vision_missing"})
       if (encoder.has(field)) writer.set(field, encoder.field(field));
+    if (chat.shows_behind) writer.set("frame_token", value_of(std::string(chat.frame_token)));
     return writer.set("model", model)
         .set("picture_token", value_of(std::string(chat.picture_token)))
         .set("weights", value_of(false))
@@ -47,6 +49,8 @@ Value writer_of(const Value& clip) {
       "this CLIP has no language model, which alone writes texts. Load one with CLIPLoader, "
       "such as qwen_3_4b.safetensors with type lumina2.");
 }
+
+bool is_gemma4(const TextEncoder& encoder) { return encoder.name().starts_with("gemma4"); }
 
 SamplingRules rules_of(const blocks::ChosenVariant& mode) {
   const Value seed = mode.value("seed");
@@ -90,16 +94,42 @@ std::string written_text(const TextEncoder& encoder, const ChatTemplate& chat,
   return without_marks(chat, text);
 }
 
-// Each of the pictures in an IMAGE of this shape, or each `step`th.
-void show(Prompt& prompt, const Shape& shape, const char* port, std::int64_t step) {
-  const blocks::GridSize size = picture_size(shape, port);
-  for (std::int64_t i = 0; i < shape.front(); i += step) prompt.pictures.push_back({size});
+// Which pictures a port shows: each `step`th, at most so many.
+struct Showing {
+  const char* port;
+  std::int64_t step = 1;
+  std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  bool is_video = false;
+};
+
+// Of an IMAGE of this shape.
+void show(Prompt& prompt, const Shape& shape, const Showing& showing) {
+  const blocks::GridSize size = picture_size(shape, showing.port);
+  const std::int64_t all = (shape.front() + showing.step - 1) / showing.step;
+  for (std::int64_t i = 0; i < std::min(all, showing.most); ++i)
+    prompt.pictures.push_back({.size = size, .is_of_video = showing.is_video});
 }
-void show(Prompt& prompt, const Tensor& images, const char* port, std::int64_t step) {
+void show(Prompt& prompt, const Tensor& images, const Showing& showing) {
   std::size_t next = prompt.pictures.size();
-  show(prompt, images.shape(), port, step);
-  for (std::int64_t i = 0; next < prompt.pictures.size(); i += step)
+  show(prompt, images.shape(), showing);
+  for (std::int64_t i = 0; next < prompt.pictures.size(); i += showing.step)
     prompt.pictures[next++].pixels = images.slice(0, i, i + 1);
+}
+
+// What of both ports is shown. Gemma 4 sees a video, or pictures where there is none; of a prompt
+// that is to be written anew the first picture alone. As in ComfyUI.
+struct ShownPorts {
+  std::optional<Showing> image, video;
+};
+ShownPorts shown_ports(const ChatTemplate& chat, bool has_image, bool has_video, bool is_anew) {
+  Showing image{"image"}, video{"video", kFramesASecond};
+  const bool takes_one = chat.shows_behind;
+  video.is_video = takes_one;
+  if (takes_one && is_anew) image.most = 1;
+  ShownPorts ports;
+  if (has_image && !(takes_one && !is_anew && has_video)) ports.image = image;
+  if (has_video && !(takes_one && is_anew)) ports.video = video;
+  return ports;
 }
 
 // What is asked: the pictures, and the words around which the chat template is put.
@@ -116,27 +146,38 @@ ChatAnswer answered(Context& ctx, const TextEncoder& encoder, Question& question
     ctx.warn("the language model " + encoder.name() + " hears no audio; it is left out.");
   if (!question.given.pictures.empty()) encoder.vision();  // or says which file has one
   question.given.text = chat_text(chat, question.words);
+  if (const std::size_t left = unplaced_pictures(chat, question.words, question.given.text))
+    ctx.warn(
+        std::to_string(left) + " of " + std::to_string(question.words.pictures) +
+        " pictures are left out: the prompt has no places for them. Use the default template.");
   Writing writing{encoder, question.given, ctx[T::max_length], {}, ends_of(encoder, chat)};
   if (mode.key() == "on") writing.rules = rules_of(mode);
   return answer_of(written_text(encoder, chat, written_tokens(ctx, writing)),
                    begins_thought(chat, question.words));
 }
 
-// `of`: the words, by the number of pictures.
+// `of`: the words, by the number of pictures. is_anew: they are those of a prompt to write anew.
 template <class Words>
-Question shown(Context& ctx, Words&& of) {
+Question shown(Context& ctx, const TextEncoder& encoder, bool is_anew, Words&& of) {
   using T = TextGenerate;
   Question question;
-  if (ctx.has(T::image)) show(question.given, ctx[T::image], "image", 1);
-  if (ctx.has(T::video)) show(question.given, ctx[T::video], "video", kFramesASecond);
+  const bool has_image = ctx.has(T::image), has_video = ctx.has(T::video);
+  const auto [image, video] =
+      shown_ports(chat_template(encoder.name()), has_image, has_video, is_anew);
+  if (image) show(question.given, ctx[T::image], *image);
+  if (video) show(question.given, ctx[T::video], *video);
+  if (bool(image) != has_image || bool(video) != has_video)
+    ctx.warn("Gemma 4 sees pictures or a video, and a video only by TextGenerate: " +
+             std::string(has_image && !image ? "image" : "video") + " is left out.");
   question.words = of(question.given.pictures.size());
+  question.words.is_video = video && video->is_video;
   question.words.thinks = ctx.has(T::thinking) && ctx[T::thinking];
   return question;
 }
 
 // The same by shapes; says nothing where the run will throw.
 template <class Words>
-void infer_answer(Infer& question, Words&& of) {
+void infer_answer(Infer& question, bool is_anew, Words&& of) {
   using T = TextGenerate;
   const auto clips = question[T::clip];
   const auto most = question[T::max_length];
@@ -145,13 +186,16 @@ void infer_answer(Infer& question, Words&& of) {
   const auto thinks = question[T::thinking];
   try {
     const TextEncoder encoder(writer_of(*clips));
+    const ChatTemplate& chat = chat_template(encoder.name());
     Prompt given{.text = "", .by_encoder = {}};
-    if (pixels) show(given, *pixels, "image", 1);
-    if (frames) show(given, *frames, "video", kFramesASecond);
-    std::optional<ChatPrompt> words = of(given.pictures.size());
+    const auto [image, video] = shown_ports(chat, pixels.has_value(), frames.has_value(), is_anew);
+    if (image) show(given, *pixels, *image);
+    if (video) show(given, *frames, *video);
+    std::optional<ChatPrompt> words = of(encoder, given.pictures.size());
     if (!words) return;
+    words->is_video = video && video->is_video;
     words->thinks = thinks.value_or(false);
-    given.text = chat_text(chat_template(encoder.name()), *words);
+    given.text = chat_text(chat, *words);
     infer_writing(question, {encoder, given, *most, {}});
   } catch (const Failed& failed) {
     services.host->status_free(failed.status);  // as below
@@ -164,9 +208,11 @@ void infer_answer(Infer& question, Words&& of) {
 
 void TextGenerate::execute(Context& ctx) {
   const TextEncoder encoder(writer_of(ctx[clip]));
-  Question question = shown(ctx, [&](std::size_t pictures) {
-    return ChatPrompt{ctx[prompt], ctx.has(system_prompt) ? ctx[system_prompt] : "", pictures,
-                      false, !ctx.has(use_default_template) || ctx[use_default_template]};
+  Question question = shown(ctx, encoder, false, [&](std::size_t pictures) {
+    return ChatPrompt{.text = ctx[prompt],
+                      .system = ctx.has(system_prompt) ? ctx[system_prompt] : "",
+                      .pictures = pictures,
+                      .in_template = !ctx.has(use_default_template) || ctx[use_default_template]};
   });
   const ChatAnswer answer = answered(ctx, encoder, question);
   ctx[generated_text] = answer.text;
@@ -174,29 +220,35 @@ void TextGenerate::execute(Context& ctx) {
 }
 
 void TextGenerate::infer(Infer& question) {
-  infer_answer(question, [&](std::size_t pictures) -> std::optional<ChatPrompt> {
+  const auto asked = [&](const TextEncoder&, std::size_t pictures) -> std::optional<ChatPrompt> {
     const auto words = question[prompt];
     if (!words) return std::nullopt;
-    return ChatPrompt{*words, question[system_prompt].value_or(""), pictures, false,
-                      question[use_default_template].value_or(true)};
-  });
+    return ChatPrompt{.text = *words,
+                      .system = question[system_prompt].value_or(""),
+                      .pictures = pictures,
+                      .in_template = question[use_default_template].value_or(true)};
+  };
+  infer_answer(question, false, asked);
 }
 
 void TextGenerateLTX2Prompt::execute(Context& ctx) {
   const TextEncoder encoder(writer_of(ctx[T::clip]));
   const std::string words = ctx[T::prompt];
-  Question question =
-      shown(ctx, [&](std::size_t pictures) { return ltx2_chat_prompt(words, pictures); });
+  Question question = shown(ctx, encoder, true, [&](std::size_t pictures) {
+    return ltx2_chat_prompt(words, pictures, is_gemma4(encoder));
+  });
   const ChatAnswer answer = answered(ctx, encoder, question);
   ctx[generated_text] = answer.text.empty() ? words : answer.text;
 }
 
 void TextGenerateLTX2Prompt::infer(Infer& question) {
-  infer_answer(question, [&](std::size_t pictures) -> std::optional<ChatPrompt> {
+  const auto asked = [&](const TextEncoder& encoder,
+                         std::size_t pictures) -> std::optional<ChatPrompt> {
     const auto words = question[T::prompt];
     if (!words) return std::nullopt;
-    return ltx2_chat_prompt(*words, pictures);
-  });
+    return ltx2_chat_prompt(*words, pictures, is_gemma4(encoder));
+  };
+  infer_answer(question, true, asked);
 }
 
 }  // namespace heddle::encoders

@@ -27,7 +27,7 @@ struct TextGenerate {
   static constexpr const char* kMtp[] = {"auto", "off", "2", "3", "4", "5", nullptr};
 
   static constexpr Info info{"TextGenerate",
-                             1,
+                             2,
                              "Generate Text",
                              "text",
                              "A language model answers a prompt, which may show it pictures. What "
@@ -45,7 +45,7 @@ struct TextGenerate {
                                        "IMAGE"};
   static constexpr Input<Tensor> video{"video", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
                                        "24 pictures a second, of which it sees one a second, "
-                                       "behind those of image",
+                                       "behind those of image; Gemma 4 in their place.",
                                        "IMAGE"};
   static constexpr Input<Value> audio{"audio", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
                                       "No model here hears it: it is left out.", "AUDIO"};
@@ -80,7 +80,7 @@ struct TextGenerateLTX2Prompt {
   using T = TextGenerate;
   static constexpr Info info{
       "TextGenerateLTX2Prompt",
-      1,
+      2,
       "Generate LTX2 Prompt",
       "text",
       "Gemma 3 or 4 makes a prompt into one as LTX 2 was trained with, for what "

@@ -38,8 +38,11 @@ inline constexpr const char* kLtx2FromPicture =
     "- Write nothing else: no heading, no list, no remark about the task.";
 
 // With the system prompt for a video out of nothing, or of one that begins with a picture.
-inline ChatPrompt ltx2_chat_prompt(const std::string& prompt, std::size_t pictures) {
-  return {.text = "User Raw Input Prompt: " + prompt + ".",
+// What is said before the user's words is ComfyUI's, for Gemma 4 another without a picture.
+inline ChatPrompt ltx2_chat_prompt(const std::string& prompt, std::size_t pictures,
+                                   bool is_gemma4) {
+  const bool is_plain = is_gemma4 && pictures == 0;
+  return {.text = is_plain ? "user prompt: " + prompt : "User Raw Input Prompt: " + prompt + ".",
           .system = pictures > 0 ? kLtx2FromPicture : kLtx2FromText,
           .pictures = pictures,
           .text_alone = true};

@@ -27,6 +27,15 @@ std::int64_t depths_of(const Value& vision) {
   return model_settings(vision).get<std::int64_t>("deep", 0);
 }
 
+// Tokens of a picture have its number, and each of a text one of its own.
+std::vector<float> groups_of(const Windows& windows) {
+  std::vector<float> groups;
+  for (std::int64_t i = 0; i < windows.length(); ++i) groups.push_back(float(-1 - i));
+  for (const PictureTokens& at : windows.pictures)
+    std::fill(groups.begin() + at.begin, groups.begin() + at.end(), float(at.number));
+  return groups;
+}
+
 }  // namespace
 
 Value slots_of(const Windows& windows) {
@@ -72,6 +81,13 @@ std::vector<float> token_positions(std::int64_t length,
   return positions;
 }
 
+std::vector<float> token_positions(const TextEncoder& encoder, const Windows& windows) {
+  const bool counts_on =
+      windows.pictures.empty() || model_settings(encoder.vision()).get<bool>("counts_on", false);
+  return token_positions(windows.length(),
+                         counts_on ? std::vector<PictureTokens>() : windows.pictures);
+}
+
 void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& prompt,
                    const Windows& windows, Record& inputs) {
   const Value vision = encoder.vision();
@@ -93,8 +109,12 @@ void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& promp
                      deep.slice(0, i, i + 1).slice(1, at.begin, at.end()));
     std::fill(is_text.begin() + at.begin, is_text.begin() + at.end(), 0.0f);
   }
-  const std::vector<float> positions = token_positions(length, windows.pictures);
+  const std::vector<float> positions = token_positions(encoder, windows);
   if (deep) inputs.set("deep", value_of(deep));
+  if (model_takes(encoder.model(), "groups")) {
+    const std::vector<float> groups = groups_of(windows);
+    inputs.set("groups", value_of(ctx.upload({length}, HEDDLE_F32, groups.data())));
+  }
   inputs.set("pictures", value_of(rows))
       .set("is_text", value_of(ctx.upload({1, length, 1}, HEDDLE_F32, is_text.data())))
       .set("positions", value_of(ctx.upload({length, 3}, HEDDLE_F32, positions.data())));
@@ -120,6 +140,7 @@ std::vector<Infer::Named> picture_shapes(const TextEncoder& encoder, const Windo
   std::vector<Infer::Named> inputs{{"pictures", HEDDLE_F32, {1, length, width}},
                                    {"is_text", HEDDLE_F32, {1, length, 1}},
                                    {"positions", HEDDLE_F32, {length, 3}}};
+  if (model_takes(encoder.model(), "groups")) inputs.push_back({"groups", HEDDLE_F32, {length}});
   if (depths > 0) inputs.push_back({"deep", HEDDLE_F32, {depths, length, width}});
   return inputs;
 }

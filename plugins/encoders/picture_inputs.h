@@ -9,7 +9,8 @@
 namespace heddle::encoders {
 
 // Calls the vision tower for each picture of `windows`, and adds "pictures", "is_text",
-// "positions" and, of a tower with several depths, "deep" to the language model's inputs.
+// "positions" and, of a tower with several depths, "deep", of a model that reads it "groups" to the
+// language model's inputs.
 void show_pictures(Context& ctx, const TextEncoder& encoder, const Prompt& prompt,
                    const Windows& windows, Record& inputs);
 
@@ -27,5 +28,8 @@ Value spans_of(const Windows& windows);
 // Time, row and column of each token. Of a text all three count on; a picture's rows and columns
 // count from where it begins, and what follows goes on behind the longer of its sides.
 std::vector<float> token_positions(std::int64_t length, const std::vector<PictureTokens>& pictures);
+
+// The same as the encoder's model has them: some count a picture's tokens as they count a text's.
+std::vector<float> token_positions(const TextEncoder& encoder, const Windows& windows);
 
 }  // namespace heddle::encoders

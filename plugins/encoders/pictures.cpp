@@ -6,6 +6,8 @@
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
 
+#include "plugins/blocks/byte_pictures.h"
+
 namespace heddle::encoders {
 namespace {
 
@@ -104,8 +106,13 @@ Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, cons
   const Grids grids{count, {image.size(1), image.size(2)}, kColours};
   std::pmr::vector<float> pixels(
       std::size_t(checked_product({count, to.height, to.width, kColours}, "the picture")), &memory);
-  resample(ctx, colours_of(ctx, image, count, memory), grids, to, Resampling::bilinear,
-           pixels.data(), memory);
+  std::pmr::vector<float> colours = colours_of(ctx, image, count, memory);
+  if (settings.get<bool>("sees_bytes", false))
+    blocks::resample_cubic_bytes(colours.data(), grids, to, pixels.data(), memory, [&] {
+      if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+    });
+  else
+    resample(ctx, colours, grids, to, Resampling::bilinear, pixels.data(), memory);
   const ColourStatistics known = colour_statistics(settings);
   for (std::size_t i = 0; i < pixels.size(); ++i)
     pixels[i] = (pixels[i] - known.means[i % kColours]) / known.deviations[i % kColours];

@@ -30,7 +30,8 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
                                           const blocks::GridSize& to, HostMemory& memory);
 // The first `count` of such pictures as a vision tower with these settings reads them: (count, h,
 // w, 3) f32 on the call's device, less a mean and over a deviation: its own (pixel_mean,
-// pixel_deviation), else those of CLIP for each colour.
+// pixel_deviation), else those of CLIP for each colour. Resized between neighbours, but with
+// "sees_bytes" by cubes with antialiasing, from bytes (truncated) to bytes.
 Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to,
                      const Value& settings, std::int64_t count = 1);
 

@@ -5,6 +5,7 @@
 
 #include "glyph_texts.h"
 #include "pictures.h"
+#include "token_sizes.h"
 
 namespace heddle::encoders {
 namespace {
@@ -213,13 +214,16 @@ void TextEncoder::place_labels(const Prompt& prompt, const std::string& text, Wi
 void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
   if (prompt.pictures.empty()) return;
   const Value settings = model_settings(vision());
-  const std::vector<std::int32_t> mark = ids_of(record_.get<std::string>("picture_token", ""));
+  const bool is_video = prompt.pictures.front().is_of_video && record_.has("frame_token");
+  const std::vector<std::int32_t> mark =
+      ids_of(record_.get<std::string>(is_video ? "frame_token" : "picture_token", ""));
   if (mark.size() != 1)
     throw Error(HEDDLE_UNSUPPORTED, "the tokenizer of " + name_ +
                                         " has no token for pictures. Use the one that the model "
                                         "was published with.");
   Window& row = all.rows.front();
-  const auto unit = settings.get<std::int64_t>("unit", 1);
+  const auto unit = settings.get<std::int64_t>("unit", 1),
+             most = settings.get<std::int64_t>(is_video ? "frame_tokens" : "picture_tokens", 0);
   std::vector<std::int32_t> ids;
   for (const std::int32_t id : row.ids) {
     if (id != mark.front() || all.pictures.size() == prompt.pictures.size()) {
@@ -227,10 +231,13 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
       continue;
     }
     const std::size_t number = all.pictures.size();
-    const blocks::GridSize size = size_in_units(prompt.pictures[number].size, unit);
+    const blocks::GridSize from = prompt.pictures[number].size,
+                           size = most > 0 ? size_in_tokens(from, most, unit)
+                                           : size_in_units(from, unit);
     all.pictures.push_back(
         {number, std::int64_t(ids.size()), size.height / unit, size.width / unit});
-    ids.insert(ids.end(), std::size_t(all.pictures.back().end()) - ids.size(), id);
+    ids.insert(ids.end(), std::size_t(all.pictures.back().end()) - ids.size(),
+               std::int32_t(settings.get<std::int64_t>("token", id)));
   }
   row.ids = std::move(ids);
 }

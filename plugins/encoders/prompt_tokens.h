@@ -20,8 +20,9 @@ namespace heddle::encoders {
 // A picture that a prompt shows: before a run its size alone is known.
 struct PromptPicture {
   blocks::GridSize size;
-  Tensor pixels = {};       // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
-  std::int64_t frames = 1;  // 2: the first two are, frames of a video that are seen as one
+  Tensor pixels = {};        // (B, H, W, 3) f32 in host memory, 0 to 1; the first is shown
+  std::int64_t frames = 1;   // 2: the first two are, frames of a video that are seen as one
+  bool is_of_video = false;  // of which some models see less, in places of another mark
 };
 
 // One text for all encoders, or one for each by its name ("clip_l", "clip_g", "t5xxl").

@@ -144,7 +144,7 @@ class TextWriter {
     const auto length = std::int64_t(ids.size());
     Record inputs;
     inputs.set("ids", value_of(ctx_.upload({1, length}, HEDDLE_I32, ids.data())));
-    const std::vector<float> positions = token_positions(length, windows.pictures);
+    const std::vector<float> positions = token_positions(writing.encoder, windows);
     if (windows.pictures.empty())
       inputs.set("positions", value_of(ctx_.upload({length, 3}, HEDDLE_F32, positions.data())));
     else

@@ -68,7 +68,7 @@ def small(tensors, sizes, layers=()):
 def golden(folder, model, dtype="BF16", sizes=None, prefix=""):
     """A model of shapes.json."""
     told = json.loads((GOLDENS / folder / "shapes.json").read_text(encoding="utf-8"))[model]
-    shapes = {name: shape[0] if isinstance(shape[0], list) else shape for name, shape in told.items()}
+    shapes = {name: shape[0] if shape and isinstance(shape[0], list) else shape for name, shape in told.items()}
     plain = flux_headers.expanded({name: (dtype, shape) for name, shape in shapes.items()})
     return {prefix + name: what for name, what in small(plain, sizes or {}).items()}
 
@@ -285,14 +285,19 @@ def ltx25():
 
 
 def gemma4(model):
-    """With its vocabulary, and, of the larger one, the projection that LTX 2.5 reads."""
-    out = in_8_bits(golden("ltx25_text", model, sizes=GEMMA4[model]))
+    """With its vocabulary: the larger one with the projection that LTX 2.5 reads, the other with a vision tower."""
+    folder = "ltx25_text" if model == "text" else "gemma4_pictures"
+    out = in_8_bits(golden(folder, model, sizes=GEMMA4[model]))
     at = "text_embedding_projection."
     if model == "text":
         for stream, wide in (("video", 512), ("audio", 256)):
             out[f"{at}{stream}_aggregate_embed.weight"] = ("BF16", (wide, GEMMA4["text"][24] * GEMMA4_STATES))
             out[f"{at}{stream}_aggregate_embed.bias"] = ("BF16", (wide,))
-    content = (GOLDENS / "ltx25_text" / "tokenizer.json").read_bytes()
+    else:
+        out["vision_model.patch_embedder.position_embedding_table"] = ("BF16", (2, 840, 24))
+        limits = {"_min": b"\x80\xc0", "_max": b"\x80\x40"}  # 4, in 16 bits
+        out |= {name: ("BF16", (), limits[name[-4:]]) for name in out if name[-4:] in limits}
+    content = (GOLDENS / folder / "tokenizer.json").read_bytes()
     return out | {"tokenizer_json": ("U8", (len(content),), content)}
 
 

@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(gemma_4_writes_the_likeliest_tokens_in_its_own_chat_templat
 }
 
 BOOST_AUTO_TEST_CASE(a_prompt_is_written_anew_by_a_system_prompt_of_the_node) {
-  const heddle::encoders::ChatPrompt asked = heddle::encoders::ltx2_chat_prompt("a fox", 0);
+  const heddle::encoders::ChatPrompt asked = heddle::encoders::ltx2_chat_prompt("a fox", 0, true);
   const std::string whole = "<bos><|turn>system\n" + asked.system + "<turn|>\n<|turn>user\n" +
                             asked.text + "<turn|>\n<|turn>model\n<|channel>final\n";
   std::string quoted;
@@ -141,7 +141,7 @@ BOOST_AUTO_TEST_CASE(what_a_file_lacks_is_said) {
          written("told", "TextGenerate", R"("prompt": "a fox", "image": ["picture", 0]}},
       "picture": {"class_type": "EmptyImage", "inputs": {"width": 32, "height": 32, "batch_size": 1, "color": 0)");
        }),
-       {"told.safetensors", "pictures", "Gemma"});
+       {"told.safetensors", "vision_model", "picture", "gemma4_e2b_it_int8_convrot"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_prompt_is_written_anew_by_a_system_prompt_of_the_node) {
                {"written.generated_text"})
         .text("written.generated_text");
   };
-  const heddle::encoders::ChatPrompt asked = heddle::encoders::ltx2_chat_prompt("a fox", 0);
+  const heddle::encoders::ChatPrompt asked = heddle::encoders::ltx2_chat_prompt("a fox", 0, false);
   const auto quoted = [](const std::string& text) {
     std::string out = "\"";
     for (const char c : text) out += c == '\n' ? "\\n" : std::string(1, c);
