@@ -1,13 +1,16 @@
 #include "minimax.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "dual_stream.h"
 #include "minimax_names.h"
+#include "minimax_sizes.h"
 #include "patches.h"
 #include "plugins/blocks/slots.h"
+#include "plugins/blocks/sparse_config.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -19,43 +22,6 @@ constexpr const char* kMinimaxTable = "adaln_t_table";
 // Pictures are shown with a little noise.
 constexpr double kPictureNoise = 0.001;
 
-struct MinimaxSizes {
-  std::int64_t width, head, heads, mlp, text, channels, sound, vector, frequencies;
-  int layers, refiners;
-};
-
-MinimaxSizes read_minimax_sizes(const Checkpoint& file, const Value& config,
-                                const MinimaxNames& names) {
-  const auto size = [&](const char* name, std::uint32_t axis) {
-    return file.size(names.one(name), axis);
-  };
-  MinimaxSizes s{};
-  s.width = size("blocks.0.attn.out_proj.weight", 0);
-  s.head = size("blocks.0.attn.q_norm.weight", 0);
-  const std::int64_t inner = size("blocks.0.attn.out_proj.weight", 1);
-  s.mlp = size("blocks.0.mlp.fc2.weight", 1);
-  s.text = size("condition_proj.weight", 1);
-  s.channels = size("video_patch_proj.weight", 1) / kPatchArea;
-  s.sound = size("audio_patch_proj.weight", 1);
-  s.vector = size("blocks.0.adaln_proj.linear.weight", 1);
-  s.layers = names.count("blocks");
-  s.refiners = names.count("token_refiner.blocks");
-  constexpr std::int64_t kOfAHead = 8;  // as published: 16 frequencies of heads of 128
-  s.frequencies = names.has("rope.inv_freq")
-                      ? size("rope.inv_freq", 0)
-                      : config.get<std::int64_t>("rope_freq_dim", s.head / kOfAHead);
-  if (s.head < 1 || inner % s.head != 0 || s.head % 2 != 0 || s.frequencies < 1 ||
-      s.frequencies > s.head / 6)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": '" + names.one("blocks.0.attn.out_proj.weight") + "' has " +
-                    std::to_string(inner) + " columns, which are no heads of " +
-                    std::to_string(s.head) + " that turn by " + std::to_string(s.frequencies) +
-                    " frequencies for each of three axes. The file is damaged or of another "
-                    "model.");
-  s.heads = inner / s.head;
-  return s;
-}
-
 // Builds the graph of one file.
 class MinimaxBuilder {
  public:
@@ -66,6 +32,7 @@ class MinimaxBuilder {
         s_(sizes),
         theta_(config.get<double>("rope_theta", 10000)),
         eps_(config.get<double>("norm_eps", 1e-5)),
+        sparse_(sparse_layers(config)),
         graph_(graph) {}
 
   void run() {
@@ -73,10 +40,12 @@ class MinimaxBuilder {
     const Source video = add_vector("embed.video.vector", in_.timestep, kPictureNoise),
                  sound = add_vector("embed.sound.vector", in_.sound_timestep, 0);
     add_rope();
+    if (sparse_) add_cubes();
     Source hidden = add_sequence();
     for (int i = 0; i < s_.layers; ++i) {
       const std::string path = "layer." + std::to_string(i),
                         at = "blocks." + std::to_string(i) + ".";
+      layer_ = i;
       const Source mods[] = {modulate(path + ".video", at, video, kVideoRows, 2),
                              modulate(path + ".text", at, video, kTextRows, 1),
                              modulate(path + ".sound", at, sound, kSoundRows, 2)};
@@ -108,6 +77,32 @@ class MinimaxBuilder {
     in_.sound_references = graph_.input("sound_references", kMaybe | HEDDLE_INPUT_BATCH);
     in_.sound_positions = graph_.input("sound_reference_positions", kMaybe);
     in_.media_start = graph_.input("media_start", kMaybe);
+  }
+
+  // Blocks "cubes": a model without them is dense.
+  void add_cubes() {
+    using B = MinimaxCubes;
+    constexpr std::uint32_t kMaybe = HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL;
+    const Source none = graph_.input("no_cubes", kMaybe);
+    Block block = graph_.add<B>(blocks::kCubesPath);
+    block.link(B::x, in_.x).link(B::audio, in_.audio).link(B::context, in_.context);
+    block.link(B::references, in_.references).link(B::sound_references, in_.sound_references);
+    block.link(B::reference_pools, graph_.input("reference_pools", kMaybe));
+    block.link(B::sound_pools, graph_.input("sound_reference_pools", kMaybe));
+    block.link(B::order, none).link(B::places, none).link(B::weights, none).link(B::pools, none);
+    cubes_ = {block[B::order_out], block[B::places_out], block[B::weights_out],
+              block[B::pools_out]};
+  }
+  void link_cubes(Block& block, blocks::Slots& slots, const std::string& at, std::int64_t inner) {
+    using B = MinimaxLayer;
+    if (!sparse_ || sparse_->is_dense(layer_)) return;
+    block.link(B::order, cubes_[0]).link(B::places, cubes_[1]);
+    block.link(B::weights, cubes_[2]).link(B::pools, cubes_[3]);
+    block.set(B::share, sparse_->share).set(B::least, sparse_->least_tokens);
+    const std::string gate = "attn.to_gate_compress.weight";
+    if (!names_.has(at + gate)) return;
+    slots.fill(B::gate, names_.one(at + gate), {inner, s_.width});
+    block.shard(B::gate, 0, {{inner, s_.head}});
   }
 
   void linear(blocks::Slots& slots, const Weight& matrix, const Weight& bias,
@@ -259,6 +254,7 @@ class MinimaxBuilder {
       slots.fill(B::v, {{tensor, 2 * inner, 3 * inner}}, {inner, s_.width});
     }
     fill_rest<B>(slots, at);
+    link_cubes(block, slots, at, inner);
     const std::int64_t unit = mlp_unit(s_.mlp);
     block.shard(B::qk, 0, {{inner, s_.head}, {inner, s_.head}}).shard(B::v, 0, {{inner, s_.head}});
     block.shard(B::proj, 1, {{inner, s_.head}});
@@ -283,25 +279,16 @@ class MinimaxBuilder {
     slots.fill(B::norms, names_.one("final_layer.norm.weight"), {s_.width});
     return block[B::out];
   }
-  // FastH3 for parallel decoding has a row of heads, of which each step takes the mean of some.
-  void check_heads(const char* module, std::int64_t rows) const {
-    const std::string tensor = names_.one(std::string(module) + ".weight");
-    const std::int64_t all = file_.has(tensor) ? file_.size(tensor, 0) : rows;
-    if (all == rows || all % rows != 0) return;
-    throw Error(HEDDLE_UNSUPPORTED,
-                file_.path() + ": '" + tensor + "' has " + std::to_string(all / rows) +
-                    " heads, of which each step takes some (parallel decoding); the model is read "
-                    "with one. Take a file of MiniMax H3 or FastH3 that has one.");
-  }
   void add_ends(const Source& hidden, const Source& video, const Source& sound) {
-    check_heads("final_layer.video_out", s_.channels * kPatchArea);
-    check_heads("final_layer.audio_out", s_.sound);
+    const std::int64_t heads = s_.output_heads;
     using V = MinimaxVideoFinal;
     Block pictures = graph_.add<V>("final.video");
     pictures.link(V::hidden, hidden).link(V::x, in_.x).set(V::eps, eps_);
     pictures.link(V::mod, modulate_end("final.video.modulation", video));
     blocks::Slots slots(file_, pictures, "final.video");
-    linear(slots, V::weight, V::bias, "final_layer.video_out", s_.channels * kPatchArea, s_.width);
+    linear(slots, V::weight, V::bias, "final_layer.video_out", heads * s_.channels * kPatchArea,
+           s_.width);
+    if (heads > 1) pictures.link(V::heads, graph_.input("video_heads", HEDDLE_INPUT_PRECOMPUTED));
     graph_.output("out", pictures[V::out]);
     using S = MinimaxSoundFinal;
     Block heard = graph_.add<S>("final.sound");
@@ -309,7 +296,8 @@ class MinimaxBuilder {
     heard.link(S::kept, in_.kept).link(S::gain, in_.gain);
     heard.link(S::mod, modulate_end("final.sound.modulation", sound));
     blocks::Slots sound_slots(file_, heard, "final.sound");
-    linear(sound_slots, S::weight, S::bias, "final_layer.audio_out", s_.sound, s_.width);
+    linear(sound_slots, S::weight, S::bias, "final_layer.audio_out", heads * s_.sound, s_.width);
+    if (heads > 1) heard.link(S::heads, graph_.input("sound_heads", HEDDLE_INPUT_PRECOMPUTED));
     graph_.output("audio_out", heard[S::out]);
   }
 
@@ -317,31 +305,13 @@ class MinimaxBuilder {
   const MinimaxNames& names_;
   const MinimaxSizes& s_;
   double theta_, eps_;
+  const std::optional<SparseLayers> sparse_;
   Blocks& graph_;
   Inputs in_;
   Source cos_, sin_;
+  std::array<Source, 4> cubes_;  // order, places, weights, pools
+  int layer_ = 0;
 };
-
-void add_minimax_settings(const MinimaxSizes& s, Blocks& graph) {
-  graph.setting("family", "minimax-h3");
-  graph.setting("latent_channels", s.channels);
-  graph.setting("latent_downscale", std::int64_t{16});
-  graph.setting("latent_frames", true);
-  graph.setting("latent_sound", true);
-  graph.setting("latent_scale", 1.0);
-  graph.setting("latent_shift", 0.0);
-  graph.setting("patch", std::int64_t{2});
-  graph.setting("guidance_embedded", false);
-  graph.setting("reference_clips", true);
-  graph.setting("context_width", s.text);
-  graph.setting("text_encoder", "Qwen3-VL 32B (CLIPLoader, type minimax)");
-  // `sampling`: the output is the velocity of a straight flow. The levels of the video, and those
-  // of the sound at the same steps.
-  graph.setting("sampling", "flow");
-  graph.setting("noise_table", "discrete_flow");
-  graph.setting("noise_shift", 12.0);
-  graph.setting("sound_shift", 3.0);
-}
 
 }  // namespace
 
@@ -354,7 +324,7 @@ void Minimax::build(const Checkpoint& file, const Value& config, Blocks& graph) 
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no MiniMax H3 model");
   const MinimaxSizes sizes = read_minimax_sizes(file, config, *names);
   MinimaxBuilder(file, *names, sizes, config, graph).run();
-  add_minimax_settings(sizes, graph);
+  add_minimax_settings(sizes, *names, config, graph);
 }
 
 }  // namespace heddle::denoisers

@@ -17,6 +17,10 @@
 //          reference_positions (R, 3)    loop-invariant  with it: their times, counted from the
 //                                                        text's end, rows and columns, f32
 //          sound_references (1|B, S, C'), sound_reference_positions (S, 3)  optional: of sound
+//          reference_pools, sound_reference_pools  loop-invariant  optional, of sparse attention:
+//                                                        MinimaxCubes
+//          video_heads, sound_heads (N, n)  precomputed  of files with n output heads: what each
+//                                                        counts (plugins/samplers/parallel_heads.h)
 //          media_start  (1)              loop-invariant  optional: the time, counted from the
 //                                                        text's end, at which the video begins
 // Outputs  out (B, C, F, H, W): noise - clean; audio_out (B, C', 2, L): sound_kept times
@@ -25,9 +29,10 @@
 // Names: those of ComfyUI's single files, also with less weights ("adaln_t_table"), or diffusers'
 // (minimax_names.h). Sizes are read off the tensors, heads off the norms of queries; of the config
 // "rope_freq_dim", "rope_theta", "norm_eps" count. The publishers' own shards have queries, keys
-// and values head by head under the names of single files, which no tensor tells: not read. Gates
-// of FastH3's sparse attention ("to_gate_compress") are left out, as in ComfyUI: attention is
-// dense. Settings: see build(). Stateless, any thread.
+// and values head by head under the names of single files, which no tensor tells: not read.
+// Attention is dense, as in ComfyUI, but where the config tells of sparse attention
+// (plugins/blocks/sparse_config.h), which reads the gates of FastH3, "to_gate_compress". Settings:
+// see add_minimax_settings(). Stateless, any thread.
 #pragma once
 
 #include "minimax_blocks.h"

@@ -161,11 +161,43 @@ struct MinimaxRope {
   static void execute(Context& ctx);
 };
 
+// Where the tokens of the video lie for sparse attention (minimax_cubes.h), and the tiles of those
+// before it: order (64 N) and places (V) i32, weights (N, 1, 64) and pools (M, P - V) f32. Each of
+// the text, the references, of sound too, and the sound that is made begins a tile of its own;
+// reference_pools (m, R), sound_pools (n, S) tell those of several references. What it gives is
+// read in the place of what it is given, which nobody gives: a model without this block is dense.
+struct MinimaxCubes {
+  static constexpr Info info{"minimax.cubes",  1,  "MiniMax H3 cubes of the video",
+                             "blocks/minimax", "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> audio{"audio", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> context{"context", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> references{"references", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> sound_references{"sound_references",
+                                                  HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> reference_pools{"reference_pools", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> sound_pools{"sound_reference_pools", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> order{"order", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> places{"places", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> weights{"weights", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> pools{"pools", HEDDLE_PORT_OPTIONAL};
+  static constexpr Output<Tensor> order_out{"order"};
+  static constexpr Output<Tensor> places_out{"places"};
+  static constexpr Output<Tensor> weights_out{"weights"};
+  static constexpr Output<Tensor> pools_out{"pools"};
+  static constexpr auto ports =
+      heddle::ports(x, audio, context, references, sound_references, reference_pools, sound_pools,
+                    order, places, weights, pools, order_out, places_out, weights_out, pools_out);
+  static void execute(Context& ctx);
+};
+
 // A layer: hidden (B, P, D) -> the same. video_mod and sound_mod (1, 2, 6 D): of what is made, then
 // of what is shown; text_mod (1, 1, 6 D). Tokens of the text of which picture_rows (T, 1) is 1, not
 // 0, are modulated as the video is. Of a head the pairs (i, n + i) of the first 2 n elements turn,
 // n = 3 `frequencies`. A group of devices may have some of the tokens each, or some of the heads
-// and of the MLP.
+// and of the MLP. With the tables of MinimaxCubes, and from `least` tokens on, the attention is
+// that of minimax_cubes.h, which keeps `share` of the cubes; `gate`, a matrix, tells how much of
+// its coarse branch is added.
 struct MinimaxLayer {
   static constexpr Info info{"minimax.layer",  2,  "MiniMax H3 layer",
                              "blocks/minimax", "", HEDDLE_NODE_BLOCK};
@@ -181,8 +213,15 @@ struct MinimaxLayer {
   static constexpr Input<Tensor> references{"references", HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> sound_references{"sound_references",
                                                   HEDDLE_PORT_SHAPE | HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> order{"order", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> places{"places", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> weights{"weights", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<Tensor> pools{"pools", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<double> share{"share", Widget{.number = 0.1}};
+  static constexpr Input<std::int64_t> least{"least", Widget{}};
   static constexpr Input<std::int64_t> frequencies{"frequencies", Widget{.number = 16}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
+  static constexpr Weight gate{"gate.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qk{"qk.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight q_norm{"q_norm.weight"};
@@ -191,25 +230,28 @@ struct MinimaxLayer {
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2 M, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
-  static constexpr auto ports = heddle::ports(
-      hidden, video_mod, text_mod, sound_mod, cos, sin, picture_rows, context, audio, references,
-      sound_references, frequencies, eps, qk, v, q_norm, k_norm, proj, up, down, out);
+  static constexpr auto ports =
+      heddle::ports(hidden, video_mod, text_mod, sound_mod, cos, sin, picture_rows, context, audio,
+                    references, sound_references, order, places, weights, pools, share, least,
+                    frequencies, eps, gate, qk, v, q_norm, k_norm, proj, up, down, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, P, D), mod (1, 2, 2 D), of which the first row counts, x for its shape and type -> out
-// (B, C, F, H, W): noise - clean.
+// (B, C, F, H, W): noise - clean. heads (1, n): the matrix has rows for n heads, one after another,
+// and what they make is added up with these weights.
 struct MinimaxVideoFinal {
   static constexpr Info info{"minimax.video_final", 2,  "MiniMax H3 output of the video",
                              "blocks/minimax",      "", HEDDLE_NODE_BLOCK};
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
+  static constexpr Input<Tensor> heads{"heads", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"out"};
-  static constexpr auto ports = heddle::ports(hidden, mod, x, eps, weight, bias, out);
+  static constexpr auto ports = heddle::ports(hidden, mod, x, heads, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 
@@ -224,12 +266,13 @@ struct MinimaxSoundFinal {
   static constexpr Input<Tensor> gain{"gain"};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> audio{"audio"};
+  static constexpr Input<Tensor> heads{"heads", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-5}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"audio_out"};
   static constexpr auto ports =
-      heddle::ports(hidden, mod, kept, gain, x, audio, eps, weight, bias, out);
+      heddle::ports(hidden, mod, kept, gain, x, audio, heads, eps, weight, bias, out);
   static void execute(Context& ctx);
 };
 

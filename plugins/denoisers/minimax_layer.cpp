@@ -2,11 +2,13 @@
 #include <limits>
 #include <vector>
 
+#include <heddle/batch_ops.hpp>
 #include <heddle/checked.hpp>
 #include <heddle/norm_ops.hpp>
 
 #include "joint_attention.h"
 #include "minimax_blocks.h"
+#include "minimax_cubes.h"
 #include "patches.h"
 #include "plugins/blocks/wide.h"
 
@@ -133,7 +135,96 @@ void minimax_turn_round(Context& ctx, const Tensor& rows) {
   ctx.op(op, {rows.raw()}, {rows.raw()}, heddle_scale_clamp_attrs{-1, 0, -kFar, kFar});
 }
 
+// What n heads make of rows, (B, T, n K), added up with their weights (1, n): (B, T, K) f32.
+Tensor minimax_headed(Context& ctx, const Tensor& rows, const Tensor& weights) {
+  const std::int64_t batch = rows.size(0), length = rows.size(1), heads = weights.size(1),
+                     width = rows.size(2) / heads;
+  if (heads * width != rows.size(2))
+    throw Error(HEDDLE_INVALID_ARGUMENT, std::to_string(heads) +
+                                             " weights of output heads, which " +
+                                             std::to_string(rows.size(2)) + " numbers are not of");
+  const Tensor apart = ctx.make({heads, batch, length, width}, HEDDLE_F32);
+  ops::copy_into(ctx, rows.reshape({batch, length, heads, width}).permute({2, 0, 1, 3}), apart);
+  return ops::batched_product(ctx, weights.reshape({1, 1, heads}),
+                              apart.reshape({1, heads, batch * length * width}), HEDDLE_F32)
+      .reshape({batch, length, width});
+}
+
+// What all tokens attend to by cubes: (B, l, H, d) of this device's tokens. first (B, l, D): what
+// queries are made of.
+Tensor minimax_sparse(Context& ctx, const Tensor& first, const Tensor& gathered,
+                      const JointShard& joint) {
+  using B = MinimaxLayer;
+  const std::int64_t batch = first.size(0), length = first.size(1);
+  const Tensor q = part_of_heads(gathered, 0, joint.heads);
+  const CubeTables tables{ctx[B::order], ctx[B::places], ctx[B::weights], ctx[B::pools]};
+  const Tensor matrix = ctx[B::gate];
+  const CubeAttention made =
+      cube_attention(ctx, q, part_of_heads(gathered, 1, joint.heads),
+                     part_of_heads(gathered, 2, joint.heads), tables, ctx[B::share], bool(matrix));
+  const auto own = [&](const Tensor& all) {
+    if (ctx.group().kind != HEDDLE_GROUP_SEQUENCE) return all;
+    const std::int64_t heads = ctx[B::v].size(0) / all.size(3);
+    const Tensor rows = ctx.make({batch, length, heads, all.size(3)});
+    const heddle_all_to_all_attrs to_tokens{joint.before, joint.before + length, joint.first_head,
+                                            1, 2};
+    ops::all_to_all_into(ctx, all, to_tokens, rows);
+    return rows;
+  };
+  const Tensor seen = own(made.fine);
+  if (!matrix) return seen;
+  const Tensor coarse = blocks::join_heads(own(made.coarse)),
+               gates = ops::linear(ctx, first, matrix, {});
+  ops::mul_into(ctx, gates, coarse, gates);
+  const Tensor all = ctx.make(gates.shape());
+  ops::add_into(ctx, blocks::join_heads(seen), gates, all);
+  return blocks::split_heads(all, seen.size(2));
+}
+
 }  // namespace
+
+void MinimaxCubes::execute(Context& ctx) {
+  const Tensor latent = ctx[x];
+  const auto count_of = [&](const Input<Tensor>& shown) {
+    return ctx.has(shown) ? ctx[shown].size(1) : 0;
+  };
+  const auto tiles_told = [&](const Input<Tensor>& told, std::int64_t tokens) {
+    return ctx.has(told) ? ctx[told].size(0) : tiles_of(tokens);
+  };
+  const std::int64_t text = ctx[context].size(1), shown = count_of(references),
+                     heard = count_of(sound_references), sound = 2 * ctx[audio].size(3),
+                     before = text + shown + heard + sound;
+  CubeTables tables =
+      cube_tables(ctx, {{latent.size(2), latent.size(3) / kPatch, latent.size(4) / kPatch}});
+  tables.pools = ctx.make({tiles_of(text) + tiles_told(reference_pools, shown) +
+                               tiles_told(sound_pools, heard) + tiles_of(sound),
+                           before},
+                          HEDDLE_F32);
+  ops::fill(ctx, tables.pools, 0);
+  std::int64_t tile = 0, at = 0;
+  const auto add = [&](std::int64_t tokens, const Tensor& told) {
+    if (told) {
+      if (told.size(1) != tokens)
+        throw Error(HEDDLE_INVALID_ARGUMENT, "tiles are told of " + std::to_string(told.size(1)) +
+                                                 " tokens of references, there are " +
+                                                 std::to_string(tokens));
+      ops::copy_into(ctx, told,
+                     tables.pools.slice(0, tile, tile + told.size(0)).slice(1, at, at + tokens));
+      tile += told.size(0);
+    } else {
+      tile += add_tiles(ctx, tables.pools, tile, at, at + tokens);
+    }
+    at += tokens;
+  };
+  add(text, {});
+  add(shown, ctx.has(reference_pools) ? ctx[reference_pools] : Tensor());
+  add(heard, ctx.has(sound_pools) ? ctx[sound_pools] : Tensor());
+  add(sound, {});
+  ctx[order_out] = tables.order;
+  ctx[places_out] = tables.places;
+  ctx[weights_out] = tables.weights;
+  ctx[pools_out] = tables.pools;
+}
 
 void MinimaxLayer::execute(Context& ctx) {
   const Tensor stream = ctx[hidden];
@@ -164,8 +255,13 @@ void MinimaxLayer::execute(Context& ctx) {
   const JointShard joint = joint_shard(ctx, shard.begin, shard.total, heads);
   const Tensor gathered = make_gathered(ctx, all, joint, heads);
   gather_tokens(ctx, all, 0, joint, heads, gathered);
-  const Tensor seen = ctx.make({batch, length, heads, head});
-  attend(ctx, gathered, joint, seen);
+  Tensor seen;
+  if (ctx.has(order) && shard.total >= ctx[least]) {
+    seen = minimax_sparse(ctx, first, gathered, joint);
+  } else {
+    seen = ctx.make({batch, length, heads, head});
+    attend(ctx, gathered, joint, seen);
+  }
   const Tensor middle = minimax_gated(ctx, stream, kinds, 0, told(blocks::join_heads(seen), proj));
 
   const Tensor both = ops::linear(ctx, minimax_normed(ctx, middle, kinds, 1), ctx[up], {});
@@ -179,10 +275,11 @@ void MinimaxLayer::execute(Context& ctx) {
 void MinimaxVideoFinal::execute(Context& ctx) {
   const Tensor latent = ctx[x], all = ctx[hidden], matrix = ctx[weight];
   const std::int64_t batch = all.size(0), frames = latent.size(2), rows = latent.size(3) / kPatch,
-                     columns = latent.size(4) / kPatch, channels = matrix.size(0) / kPatchArea,
+                     columns = latent.size(4) / kPatch, channels = latent.size(1),
                      end = all.size(1);
-  const Tensor packed = minimax_final(ctx, all, {end - minimax_tokens(latent), end}, ctx[mod],
-                                      ctx[eps], matrix, ctx[bias]);
+  Tensor packed = minimax_final(ctx, all, {end - minimax_tokens(latent), end}, ctx[mod], ctx[eps],
+                                matrix, ctx[bias]);
+  if (ctx.has(heads)) packed = minimax_headed(ctx, packed, ctx[heads]);
   minimax_turn_round(ctx, packed);
   const Tensor made =
       ctx.make({batch, channels, frames, latent.size(3), latent.size(4)}, latent.dtype());
@@ -194,20 +291,20 @@ void MinimaxVideoFinal::execute(Context& ctx) {
 
 void MinimaxSoundFinal::execute(Context& ctx) {
   const Tensor latent = ctx[audio], all = ctx[hidden], matrix = ctx[weight];
-  const std::int64_t batch = all.size(0), sides = latent.size(2), length = latent.size(3),
-                     end = all.size(1) - minimax_tokens(ctx[x]);
-  const Tensor rows =
+  const std::int64_t batch = all.size(0), channels = latent.size(1), sides = latent.size(2),
+                     length = latent.size(3), end = all.size(1) - minimax_tokens(ctx[x]);
+  Tensor rows =
       minimax_final(ctx, all, {end - sides * length, end}, ctx[mod], ctx[eps], matrix, ctx[bias]);
+  if (ctx.has(heads)) rows = minimax_headed(ctx, rows, ctx[heads]);
   minimax_turn_round(ctx, rows);
   ops::mul_into(ctx, rows, ctx[gain].reshape({1, 1, 1}), rows);
   const Tensor given = ctx.make(rows.shape(), HEDDLE_F32);
   ops::copy_into(ctx, latent.permute({0, 2, 3, 1}),
-                 given.reshape({batch, sides, length, matrix.size(0)}));
+                 given.reshape({batch, sides, length, channels}));
   ops::mul_into(ctx, given, ctx[kept].reshape({1, 1, 1}), given);
   ops::add_into(ctx, rows, given, rows);
-  const Tensor made = ctx.make({batch, matrix.size(0), sides, length}, latent.dtype());
-  ops::copy_into(ctx, rows.reshape({batch, sides, length, matrix.size(0)}),
-                 made.permute({0, 2, 3, 1}));
+  const Tensor made = ctx.make({batch, channels, sides, length}, latent.dtype());
+  ops::copy_into(ctx, rows.reshape({batch, sides, length, channels}), made.permute({0, 2, 3, 1}));
   ctx[out] = made;
 }
 

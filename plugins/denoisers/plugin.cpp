@@ -81,8 +81,8 @@ HEDDLE_PLUGIN(
     Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers,
     Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
     MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin,
-    MinimaxRope, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector,
-    HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn,
-    HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
+    MinimaxRope, MinimaxCubes, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan,
+    HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
+    HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -12,9 +12,11 @@
 #include "guide_inputs.h"
 #include "noised_picture.h"
 #include "pair_latent.h"
+#include "parallel_heads.h"
 #include "picture_embeddings.h"
 #include "picture_numbers.h"
 #include "plugins/blocks/minimax_latents.h"
+#include "reference_tiles.h"
 #include "sound_levels.h"
 #include "sound_references.h"
 #include "vace_input.h"
@@ -108,6 +110,26 @@ void add_references(Context& ctx, Record& constants, const std::string& name, co
   constants.set(name, value_of(shown.tokens)).set(kReferencePositions, value_of(shown.positions));
   if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
   if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
+  if (!wants_tiles(settings)) return;
+  std::vector<std::int64_t> counts;
+  const Value list = entry.field("reference_latents");
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    counts.push_back(
+        tokens_of_clip(list.item(i).field("samples").as<Tensor>().shape(), layout.patch));
+  constants.set(kReferencePools, value_of(tile_pools(ctx, counts)));
+}
+
+// Sounds that the model is shown, with what goes with them.
+void add_sounds(Context& ctx, Record& constants, const std::string& name, const Value& entry,
+                const Value& settings, const ConcatPlace& place) {
+  const ReferenceTokens heard = sound_reference_tokens(ctx, entry, place.parts);
+  constants.set(name, value_of(heard.tokens)).set(kHeardPositions, value_of(heard.positions));
+  if (!wants_tiles(settings)) return;
+  std::vector<std::int64_t> counts;
+  const Value list = entry.field(blocks::kMinimaxSounds);
+  for (std::uint32_t i = 0; i < list.count(); ++i)
+    counts.push_back(tokens_of_sound(list.item(i).field("samples").as<Tensor>().shape()));
+  constants.set(kSoundPools, value_of(tile_pools(ctx, counts)));
 }
 
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
@@ -196,7 +218,7 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
         name == kMode || name == kKinds || name == kTokens || name == kVaceStrength ||
-        std::ranges::count(kSoundInputs, name) > 0 ||
+        name == kVideoHeads || name == kSoundHeads || std::ranges::count(kSoundInputs, name) > 0 ||
         (name == kSound && latent_format(model_settings(model)).has_sound))
       continue;
     if (name == "context")
@@ -309,8 +331,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
     } else if (kind == Kind::kReferences) {
       add_references(ctx, constants, name, entry, settings, place);
     } else if (kind == Kind::kSoundReferences) {
-      const ReferenceTokens heard = sound_reference_tokens(ctx, entry, place.parts);
-      constants.set(name, value_of(heard.tokens)).set(kHeardPositions, value_of(heard.positions));
+      add_sounds(ctx, constants, name, entry, settings, place);
     } else if (kind == Kind::kMediaStart) {
       constants.set(name, value_of(host_number(ctx, entry.get<double>(blocks::kMinimaxStart, 0))));
     } else if (kind == Kind::kConcat) {

@@ -7,6 +7,8 @@
 
 #include "attention_pairs.h"
 #include "pair_latent.h"
+#include "parallel_heads.h"
+#include "plugins/blocks/sparse_config.h"
 #include "run_plan.h"
 #include "second_look.h"
 #include "sound_levels.h"
@@ -47,6 +49,8 @@ Denoiser::Denoiser(Context& ctx, const GuidePlan& plan, const ModelSampling& sam
   if (nag_of(settings) && !plan.nag())
     ctx.warn("NAGuidance changes nothing: the model '" + model_family(plan.guide().model) +
              "' has no attention that it can guide.");
+  if (const auto note = settings.get<std::string>(blocks::kSparseNote, ""); !note.empty())
+    ctx.warn(note);
   if (const auto lazy = step_cache_of(settings, "lazy_cache", sampling.levels))
     caches_.lazy.emplace(*lazy, true);
   caches_.references = ReferenceCache::of(plan, opened_.windows.has_value());
@@ -133,6 +137,8 @@ Value Denoiser::schedule_of(const AskedModel& asked, const Stretch& stretch) {
                  told([&](double sigma) { return level_behind(opened_.asked, sigma); }));
   add_sound_levels(ctx_, asked.model, std::span(run_->sigmas).subspan(stretch.begin, stretch.count),
                    schedule);
+  add_head_weights(ctx_, asked.model, opened_.asked,
+                   std::span(run_->sigmas).subspan(stretch.begin, stretch.count), schedule);
   return schedule.value();
 }
 

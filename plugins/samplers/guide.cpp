@@ -58,7 +58,7 @@ std::vector<double> levels_between(const std::vector<AppliedPatch>& patches,
                                    const NoiseLevels& levels) {
   std::vector<double> ends{0.0};
   for (const AppliedPatch& patch : patches) {
-    const SigmaRange range = range_between(levels, patch.start_percent, patch.end_percent);
+    const SigmaRange range = patch.range(levels);
     ends.insert(ends.end(), {range.start, range.end});
   }
   std::ranges::sort(ends);

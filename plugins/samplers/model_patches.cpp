@@ -8,6 +8,7 @@
 #include "patch_hint.h"
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/patched_model.h"
+#include "plugins/blocks/sparse_config.h"
 #include "plugins/blocks/unet_config.h"
 #include "sample_shapes.h"
 
@@ -86,6 +87,12 @@ std::vector<AppliedPatch> patches_applied_to(const Value& model) {
     patch.path = "shrink." + std::to_string(i);
     patch.start_percent = shrinks[i].get<double>("start_percent", 0.0);
     patch.end_percent = shrinks[i].get<double>("end_percent", 1.0);
+  }
+  if (const Value sparse = model_settings(model).field(blocks::kSparseRange)) {
+    AppliedPatch& patch = patches.emplace_back();
+    patch.path = blocks::kCubesPath;
+    patch.levels_told =
+        SigmaRange{sparse.get<double>("start", 0.0), sparse.get<double>("end", 0.0)};
   }
   return patches;
 }

@@ -1,8 +1,9 @@
 // Model patches that a MODEL carries: blocks of another file that run among its own and read a hint
 // (plugins/denoisers/model_patches.h), and IP-Adapters, which read tokens
-// (plugins/denoisers/unet_adapters.h), and pictures that are shrunk inside a UNet, which read
-// nothing (plugins/denoisers/unet_fit.h). Each is at work between two levels; elsewhere the model
-// is asked without its blocks. Any thread, but for PatchHints, which is one call's.
+// (plugins/denoisers/unet_adapters.h); pictures that are shrunk inside a UNet
+// (plugins/denoisers/unet_fit.h) and sparse attention (sparse_attention_node.h), which read
+// nothing. Each is at work between two levels; elsewhere the model is asked without its blocks. Any
+// thread, but for PatchHints, which is one call's.
 #pragma once
 
 #include <memory_resource>
@@ -28,14 +29,19 @@ struct AppliedPatch {
   // Of a patch that hears a sound, which has no hint and is always at work: what it reads as such,
   // and where two speakers are. Tensors in host memory, or what is told of them; or empty.
   Value heard = {}, regions = {};
+  // Told as levels in the place of percents: of sparse attention, which reads nothing.
+  std::optional<SigmaRange> levels_told = {};
 
   bool reads() const { return bool(model) || bool(adapter); }
   std::string input() const { return path + ".hint"; }  // of the model
   std::string regions_input() const { return path + ".regions"; }
   // Its blocks, and the values that its hint is made of, are the very same.
   bool has_hint_of(const AppliedPatch& other) const;
+  SigmaRange range(const NoiseLevels& levels) const {
+    return levels_told ? *levels_told : range_between(levels, start_percent, end_percent);
+  }
   bool works_at(const NoiseLevels& levels, double sigma) const {
-    return bool(heard) || range_between(levels, start_percent, end_percent).holds(sigma);
+    return bool(heard) || range(levels).holds(sigma);
   }
 };
 // In the order in which they were applied.

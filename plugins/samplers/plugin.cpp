@@ -33,6 +33,7 @@
 #include "schedule_nodes.h"
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
+#include "sparse_attention_node.h"
 #include "unet_patch_nodes.h"
 #include "upscale_nodes.h"
 #include "video_latent_nodes.h"
@@ -73,11 +74,11 @@ HEDDLE_PLUGIN(
     SkipLayerGuidanceDiT, SkipLayerGuidanceDiTSimple, SkipLayerGuidanceSD3,
     PerturbedAttentionGuidance, FreeU, FreeUV2, HyperTile, PatchModelAddDownscale, TomePatchModel,
     SelfAttentionGuidance, NAGuidance, ContextWindowsManual, WanContextWindowsManual,
-    LtxvContextWindows, FluxKVCache, WanAnimate2Cache, ChromaRadianceOptions, PerpNegGuider,
-    LTXVDualCFGGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE, CFGNorm, CFGZeroStar,
-    TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling, VideoLinearCFGGuidance,
-    VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache, LazyCache,
-    QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
+    LtxvContextWindows, FluxKVCache, WanAnimate2Cache, BlockSparseAttention, ChromaRadianceOptions,
+    PerpNegGuider, LTXVDualCFGGuider, RescaleCFG, RenormCFG, PerpNeg, APG, FreSca, ScaleROPE,
+    CFGNorm, CFGZeroStar, TCFG, Mahiro, EpsilonScaling, TemporalScoreRescaling,
+    VideoLinearCFGGuidance, VideoTriangleCFGGuidance, CFGOverride, DifferentialDiffusion, EasyCache,
+    LazyCache, QwenImage21Cache, ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma,
     LatentApplyOperation, LatentApplyOperationCFG, LatentOperationTonemapReinhard,
     LatentOperationSharpen, LatentOperationBlend, BatchLatentsNode, RebatchLatents,
     ResolutionBucket, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,

@@ -15,6 +15,7 @@
 #include "joined_entries.h"
 #include "model_patches.h"
 #include "model_sampling.h"
+#include "parallel_heads.h"
 #include "prediction.h"
 #include "reference_cache.h"
 #include "run_plan.h"
@@ -310,6 +311,7 @@ Constants schedule_of(const ToldCall& call) {
   for (const char* name : {kTargetTimestep, kSoundTimestep, kSoundCarry, kSoundKept, kSoundGain})
     if (model_takes(call.model, name))
       told.push_back({name, HEDDLE_F32, {std::int64_t(call.steps)}});
+  tell_head_weights(told, call.model, std::int64_t(call.steps));
   return told;
 }
 

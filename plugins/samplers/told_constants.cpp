@@ -7,6 +7,7 @@
 #include "fun_input.h"
 #include "guide_inputs.h"
 #include "picture_embeddings.h"
+#include "reference_tiles.h"
 #include "sample_shapes.h"
 #include "sound_references.h"
 #include "sound_video_input.h"
@@ -33,6 +34,11 @@ bool tell_references(Constants& constants, const std::string& name, const EntryS
   constants.push_back({kReferencePositions, HEDDLE_F32, shown->positions});
   if (shown->has_text_start) constants.push_back({kTextStart, HEDDLE_F32, {1}});
   if (shown->has_timestep) constants.push_back({kReferenceTimestep, HEDDLE_F32, {1}});
+  if (!wants_tiles(model_settings(model))) return true;
+  std::vector<std::int64_t> counts;
+  for (const heddle_tensor_info& info : entry.references)
+    counts.push_back(tokens_of_clip(shape_of(info), layout.patch));
+  constants.push_back({kReferencePools, HEDDLE_F32, tile_shape(counts)});
   return true;
 }
 
@@ -101,6 +107,11 @@ std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& in
       if (!heard || heard->tokens[1] == 0) return heard.has_value();
       constants.push_back({input.name, HEDDLE_F32, heard->tokens});
       constants.push_back({kHeardPositions, HEDDLE_F32, heard->positions});
+      if (!wants_tiles(model_settings(model))) return true;
+      std::vector<std::int64_t> counts;
+      for (const heddle_tensor_info& info : entry.sounds)
+        counts.push_back(tokens_of_sound(shape_of(info)));
+      constants.push_back({kSoundPools, HEDDLE_F32, tile_shape(counts)});
       return true;
     }
     case Kind::kVision:

@@ -101,10 +101,9 @@ BOOST_AUTO_TEST_CASE(from_a_text_to_the_latents_of_both_equals_pytorch) {
   equals_pytorch("", "flow");
 }
 
-// Its attention is dense, whatever gates of a sparse one a file has; of several output heads none
-// is chosen.
-BOOST_AUTO_TEST_CASE(files_of_fasth3_are_read_with_one_head) {
-  constexpr std::int64_t kInner = 60, kWidth = 48, kHeads = 8;
+// Its attention is dense without BlockSparseAttention, whatever gates of a sparse one a file has.
+BOOST_AUTO_TEST_CASE(files_of_fasth3_are_dense_by_themselves) {
+  constexpr std::int64_t kInner = 60, kWidth = 48;
   std::vector<FileTensor> tensors = seeded_model("whole", false, "minimax");
   tensors.push_back(seeded_tensor("blocks.0.attn.to_gate_compress.weight", {kInner, kWidth}));
   add("diffusion_models/gated", tensors);
@@ -112,14 +111,40 @@ BOOST_AUTO_TEST_CASE(files_of_fasth3_are_read_with_one_head) {
       run_whole(flow("", "gated"), {"parts.video_latent", "parts.audio_latent"});
   BOOST_TEST(relative_error(made.floats("parts.video_latent", "samples"),
                             expected.floats("flow.video")) < 1e-5);
+}
+
+// Of several output heads a step takes those that it goes past, against PyTorch
+// (../goldens/make_minimax_sparse_goldens.py).
+BOOST_AUTO_TEST_CASE(output_heads_of_parallel_decoding_equal_pytorch) {
+  constexpr std::int64_t kWidth = 48, kHeads = 8;
+  std::vector<FileTensor> tensors = seeded_model("whole", false, "minimax");
   for (FileTensor& tensor : tensors)
-    if (tensor.name == "final_layer.video_out.weight")
-      tensor = seeded_tensor(tensor.name, {kHeads * tensor.shape[0], kWidth});
+    for (const char* head : {"final_layer.video_out", "final_layer.audio_out"}) {
+      if (tensor.name == heddle::engine::cat(head, ".weight"))
+        tensor = seeded_tensor(tensor.name, {kHeads * tensor.shape[0], kWidth});
+      if (tensor.name == heddle::engine::cat(head, ".bias"))
+        tensor = seeded_tensor(tensor.name, {kHeads * tensor.shape[0]});
+    }
   add("diffusion_models/headed", tensors);
+  const TensorFile heads(tests_folder() / "plugins/goldens/minimax_sparse/expected.safetensors");
+  const heddle::Results made =
+      run_whole(flow("", "headed"), {"parts.video_latent", "parts.audio_latent"});
+  for (const std::string part : {"video", "audio"}) {
+    const double decibels =
+        -20 * std::log10(relative_error(made.floats("parts." + part + "_latent", "samples"),
+                                        heads.floats("heads." + part)));
+    BOOST_TEST_MESSAGE(part << ": " << decibels << " dB");
+    BOOST_TEST(decibels >= 70, part << ": " << decibels << " dB");
+  }
+  std::erase_if(tensors, [](const FileTensor& tensor) {
+    return tensor.name.starts_with("final_layer.audio_out");
+  });
+  tensors.push_back(seeded_tensor("final_layer.audio_out.weight", {32, kWidth}));
+  tensors.push_back(seeded_tensor("final_layer.audio_out.bias", {32}));
+  add("diffusion_models/uneven", tensors);
   const std::string refusal =
-      engine_refusal([&] { run_whole(flow("", "headed"), {"parts.video_latent"}); });
-  BOOST_TEST(refusal.find("has 8 heads, of which each step takes some") != std::string::npos,
-             refusal);
+      engine_refusal([&] { run_whole(flow("", "uneven"), {"parts.video_latent"}); });
+  BOOST_TEST(refusal.find("'final_layer.audio_out.weight'") != std::string::npos, refusal);
 }
 
 BOOST_AUTO_TEST_CASE(other_shifts_equal_pytorch) {
