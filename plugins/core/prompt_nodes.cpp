@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "characters.h"
+#include "json_dump.h"
 #include "plugins/blocks/dynamic_inputs.h"
 
 namespace heddle::loaders {
@@ -37,6 +38,34 @@ Value palette_of(const Value& colours) {
       palette.push_back(value_of(upper(colour.text())));
   }
   return list_of(palette);
+}
+
+// What the model reads of a box: what it shows, then the words that are written there.
+std::string description_of(const Value& element) {
+  const auto words = [&](const char* field) {
+    const Value text = element.field(field);
+    return text.is(HEDDLE_KIND_STR) ? stripped(text.text()) : std::string();
+  };
+  const std::string shown = words("desc"), written = words("text");
+  if (written.empty()) return shown;
+  return (shown.empty() ? "" : shown + ", ") + "text reading \"" + written + "\"";
+}
+
+// The four sides of a box, as they are: top, left, bottom, right in thousandths.
+Value sides_of(const Value& element, std::uint32_t number) {
+  constexpr std::uint32_t kSides = 4;
+  const Value box = element.field("bbox");
+  bool is_box = box.is(HEDDLE_KIND_LIST) && box.count() == kSides;
+  for (std::uint32_t i = 0; is_box && i < kSides; ++i) {
+    const Value side = box.item(i);
+    is_box = side.is(HEDDLE_KIND_INT) || side.is(HEDDLE_KIND_UINT) || side.is(HEDDLE_KIND_FLOAT);
+  }
+  if (!is_box)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "element: number " + std::to_string(number) +
+                    " has no bbox of four numbers (top, left, bottom, right). Link the elements of "
+                    "CreateBoundingBoxes.");
+  return box;
 }
 
 }  // namespace
@@ -85,6 +114,20 @@ void BuildJsonPromptIdeogram::execute(Context& ctx) {
                   .set("elements", elements.is(HEDDLE_KIND_LIST) ? elements : list_of({}))
                   .value());
   ctx[prompt] = caption.value();
+}
+
+void Flux3LayoutPrompt::execute(Context& ctx) {
+  const Value elements = ctx[element];
+  std::vector<Value> rows;
+  for (std::uint32_t i = 0; elements.is(HEDDLE_KIND_LIST) && i < elements.count(); ++i)
+    rows.push_back(Record()
+                       .set("id", value_of("obj_" + std::to_string(i + 1)))
+                       .set("bbox", sides_of(elements.item(i), i + 1))
+                       .set("desc", value_of(description_of(elements.item(i))))
+                       .value());
+  std::string text = ctx[prompt_in];
+  if (!rows.empty()) text += (text.empty() ? "" : " ") + json_dump(list_of(rows), 0);
+  ctx[prompt] = text;
 }
 
 }  // namespace heddle::loaders

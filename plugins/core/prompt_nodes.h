@@ -57,4 +57,22 @@ struct BuildJsonPromptIdeogram {
   static void execute(Context& ctx);
 };
 
+// The table is as the publisher writes it: docs.bfl.ai, FLUX 3, "Bounding boxes".
+struct Flux3LayoutPrompt {
+  static constexpr Info info{
+      "Flux3LayoutPrompt",
+      1,
+      "FLUX 3 Image Layout Prompt",
+      "model/conditioning",
+      "A prompt of FLUX 3 with a table of boxes behind it, which the prompt names <obj_1>, <obj_2> "
+      "... in their order: JSON, as the documentation of Black Forest Labs has it (id, bbox, desc; "
+      "words to be written stand in quotes). Palettes are left out.",
+      kOfLiterals};
+  static constexpr Input<std::string> prompt_in{"prompt", kLongText};
+  static constexpr Input<Value> element{"element", 0, "", "ARRAY"};
+  static constexpr Output<std::string> prompt{"prompt"};
+  static constexpr auto ports = heddle::ports(prompt_in, element, prompt);
+  static void execute(Context& ctx);
+};
+
 }  // namespace heddle::loaders

@@ -1,5 +1,5 @@
 // Nodes that compose texts: StringFormat against Python (make_format_goldens.py), CameraAngle,
-// BuildJsonPromptIdeogram, MergeTextLists, SaveText.
+// BuildJsonPromptIdeogram, Flux3LayoutPrompt, MergeTextLists, SaveText.
 #include "tests/plugins/nodes/node_fixture.h"
 
 namespace heddle::test {
@@ -119,6 +119,37 @@ BOOST_AUTO_TEST_CASE(prompts_of_ideogram_are_built) {
       R"({"style_description":{"aesthetics":"","lighting":"","medium":"drawing",)"
       R"("art_style":"flat"},)"
       R"("compositional_deconstruction":{"background":"a wall","elements":[{"type":"obj"}]}})");
+}
+
+// As the publisher writes such tables: docs.bfl.ai, FLUX 3, "Bounding boxes".
+BOOST_AUTO_TEST_CASE(boxes_stand_in_a_table_behind_a_prompt_of_flux_3) {
+  const auto built = [&](const std::string& prompt, const std::string& elements) {
+    return shown_value(R"({"class_type": "Flux3LayoutPrompt", "inputs": {"element":
+                           ["boxes", 0], "prompt": ")" +
+                           prompt + R"("}})",
+                       "prompt",
+                       R"(, "boxes": {"class_type": "ComfyPassOrNoneNode", "inputs":
+                            {"anything": {"__value__": )" +
+                           elements + "}}}");
+  };
+  BOOST_TEST(built("A dome <obj_1>.", "[]") == "A dome <obj_1>.");
+  BOOST_TEST(
+      built("A dome <obj_1> and <obj_2>.",
+            R"([{"type": "obj", "bbox": [250, 150, 650, 850], "desc": " a \"pale\" dome ä "},
+                {"type": "text", "bbox": [0, 0, 100, 1000], "text": "OPEN", "desc": "red letters",
+                 "color_palette": ["#FF0000"]},
+                {"type": "text", "bbox": [1, 2, 3, 4], "text": "LATE", "desc": ""}])") ==
+      R"(A dome <obj_1> and <obj_2>. [{"id": "obj_1", "bbox": [250, 150, 650, 850], "desc": "a \"pale\" dome ä"}, )"
+      R"({"id": "obj_2", "bbox": [0, 0, 100, 1000], "desc": "red letters, text reading \"OPEN\""}, )"
+      R"({"id": "obj_3", "bbox": [1, 2, 3, 4], "desc": "text reading \"LATE\""}])");
+  BOOST_TEST(built("", R"([{"bbox": [1, 2, 3, 4]}])") ==
+             R"([{"id": "obj_1", "bbox": [1, 2, 3, 4], "desc": ""}])");
+  for (const char* wrong :
+       {R"([{"desc": "a"}])", R"([{"bbox": [1, 2, 3]}])", "[7]", R"([{"bbox": [1, 2, 3, "4"]}])"})
+    BOOST_TEST(engine_refusal([&] {
+                 built("a", wrong);
+               }).find("element: number 1 has no bbox of four numbers") != std::string::npos,
+               wrong);
 }
 
 BOOST_AUTO_TEST_CASE(lists_of_texts_become_one_value) {
