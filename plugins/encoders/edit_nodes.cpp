@@ -6,7 +6,7 @@
 
 #include "encode.h"
 #include "pictures.h"
-#include "plugins/blocks/autoencoder.h"
+#include "shown_latents.h"
 
 namespace heddle::encoders {
 namespace {
@@ -67,15 +67,6 @@ EditRequest plus_request(
   return request;
 }
 
-// The latent of pictures that the diffusion model is shown, as reference_latents have it.
-Value shown_latent(Context& ctx, const Value& vae, const Tensor& pictures) {
-  const vae::Autoencoder autoencoder(vae);
-  const Tensor uploaded = ctx.upload(pictures.shape(), HEDDLE_F32, pictures.data<float>());
-  const Tensor mean = vae::mean_of(ctx, vae::model_of(vae, "encoder"),
-                                   vae::covered_by_cells(ctx, uploaded, autoencoder));
-  return vae::latent_of(ctx, mean, autoencoder).value();
-}
-
 Value encode_request(Context& ctx, const Value& clip, const Value& vae, EditRequest& request) {
   std::vector<Value> shown;
   for (std::size_t i = 0; i < request.pictures.size(); ++i) {
@@ -88,28 +79,7 @@ Value encode_request(Context& ctx, const Value& clip, const Value& vae, EditRequ
           picture.shown == picture.read ? read : scaled_by_area(ctx, image, picture.shown)));
     request.prompt.pictures[i].pixels = read;
   }
-  const Value list = encode_prompt(ctx, clip, request.prompt);
-  if (shown.empty()) return list;
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < list.count(); ++i)
-    entries.push_back(Record(list.item(i)).set("reference_latents", list_of(shown)).value());
-  return list_of(entries);
-}
-
-// The latent's shape of a picture that is shown, and the call that makes it; none: not known.
-std::optional<Shape> infer_shown(Infer& question, const Value& vae, const EditPicture& picture) {
-  const std::optional<vae::Autoencoder> autoencoder = vae::usable(vae);
-  if (!autoencoder || autoencoder->channels == 0) return {};
-  const std::int64_t rows = autoencoder->cells(picture.shown.height),
-                     columns = autoencoder->cells(picture.shown.width), items = picture.shape[0],
-                     factor = autoencoder->downscale;
-  const Value encoder = vae.field("encoder");
-  if (encoder.is(HEDDLE_KIND_MODEL))
-    question.call(
-        encoder,
-        {{{{"image", HEDDLE_F32, {items, rows * factor, columns * factor, autoencoder->colours}}},
-          {}}});
-  return Shape{items, autoencoder->channels, rows, columns};
+  return with_shown(encode_prompt(ctx, clip, request.prompt), shown);
 }
 
 void infer_request(Infer& question, const Value& clip, const std::optional<Value>& vae,
@@ -122,7 +92,8 @@ void infer_request(Infer& question, const Value& clip, const std::optional<Value
                       scaling_bytes(picture.shape, picture.shown),
                       2 * scaling_bytes(read, picture.read)});
     if (!vae) continue;
-    if (const auto latent = infer_shown(question, *vae, picture)) shown.push_back(*latent);
+    if (const auto latent = infer_shown(question, *vae, picture.shape[0], picture.shown))
+      shown.push_back(*latent);
   }
   question.host_scratch(bytes);
   const std::size_t entries = infer_prompt(question, clip, request.prompt, conditioning);

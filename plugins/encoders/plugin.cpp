@@ -24,6 +24,7 @@
 #include "photo_maker.h"
 #include "photo_maker_nodes.h"
 #include "qwen21_nodes.h"
+#include "reference_nodes.h"
 #include "sdxl_nodes.h"
 #include "siglip.h"
 #include "sound_blocks.h"
@@ -55,9 +56,9 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
               CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, CLIPTextEncodeControlnet,
               GLIGENTextBoxApply, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeHunyuanVideo_ImageToVideo, TextEncodeQwenImage21, MiniMaxH3ImageToVideo,
-              MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt,
-              CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
+              TextEncodeHunyuanVideo_ImageToVideo, TextEncodeQwenImage21, ReferenceMultiLatent,
+              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate,
+              TextGenerateLTX2Prompt, CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
               StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
               IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
               IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,

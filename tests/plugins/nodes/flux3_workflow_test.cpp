@@ -66,6 +66,17 @@ struct Flux3Workflow : NodeFixture {
       "shown": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["one", 0], "latent": ["seen", 0]}})";
     return parts;
   }
+  // The same by ReferenceMultiLatent, with another picture; resolution: inputs of that.
+  static Parts shown_at_once(const std::string& resolution) {
+    Parts parts = shown();
+    parts.positive = R"(["at_once", 0])";
+    parts.more +=
+        R"(, "other": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 48, "batch_size": 1, "color": 255}},
+      "at_once": {"class_type": "ReferenceMultiLatent", "inputs": {"positive": ["one", 0], "negative": ["two", 0], "vae": ["vae", 0],
+        "images.image0": ["colour", 0], "images.image1": ["other", 0], )" +
+        resolution + "}}";
+    return parts;
+  }
   void compare(const std::vector<float>& got, const std::string& golden) const {
     const std::vector<float> wanted = expected.floats(golden);
     BOOST_TEST_REQUIRE(got.size() >= wanted.size());
@@ -118,6 +129,69 @@ BOOST_AUTO_TEST_CASE(a_picture_that_klein_base_is_shown_lies_where_pytorch_puts_
              10 * kTolerance);
 }
 
+BOOST_AUTO_TEST_CASE(several_pictures_that_are_shown_at_once_are_those_that_are_shown_in_turn) {
+  const auto shown_in_turn = [](const std::string& scaled) {
+    Parts parts = shown();
+    parts.positive = R"(["shown_2", 0])";
+    parts.more +=
+        R"(, "other": {"class_type": "EmptyImage", "inputs": {"width": 64, "height": 48, "batch_size": 1, "color": 255}},
+      "seen_2": {"class_type": "VAEEncode", "inputs": {"pixels": [")" +
+        scaled + R"(", 0], "vae": ["vae", 0]}},
+      "shown_2": {"class_type": "ReferenceLatent", "inputs": {"conditioning": ["shown", 0], "latent": ["seen_2", 0]}})";
+    return parts;
+  };
+  const std::vector<float> kept =
+      drawn(flow(loaders("klein-base"), 1, shown_at_once(R"("resolution": "keep resolution")")));
+  BOOST_TEST((kept == drawn(flow(loaders("klein-base"), 1, shown_in_turn("other")))));
+  // With one picture only it is the one of PyTorch.
+  Parts one = shown_at_once(R"("resolution": "keep resolution")");
+  const std::string second = R"("images.image1": ["other", 0], )";
+  one.more.erase(one.more.find(second), second.size());
+  compare(drawn(flow(loaders("klein-base"), 1, one)), "flow.edited");
+  // Scaled to a number of pixels, by areas.
+  const std::string resized = R"("resolution": "resize", "resolution.megapixels": 0.01)";
+  Parts scaled = shown_in_turn("scaled_2");
+  scaled.more.replace(scaled.more.find(R"("pixels": ["colour", 0])"), 23,
+                      R"("pixels": ["scaled", 0])");
+  for (const char* of : {"", "_2"})
+    scaled.more += heddle::engine::cat(
+        R"(, "scaled)", of,
+        R"(": {"class_type": "ImageScaleToTotalPixels", "inputs": {"upscale_method": "area", "megapixels": 0.01, "resolution_steps": 1, "image": [")",
+        *of == '\0' ? "colour" : "other", R"(", 0]}})");
+  const std::vector<float> small = drawn(flow(loaders("klein-base"), 1, shown_at_once(resized)));
+  BOOST_TEST((small == drawn(flow(loaders("klein-base"), 1, scaled))));
+  BOOST_TEST((small != kept));
+}
+
+BOOST_AUTO_TEST_CASE(pictures_that_are_shown_at_once_begin_a_latent) {
+  const auto begun = [&](const std::string& resolution, const std::string& left_out) {
+    Parts parts = shown_at_once(resolution);
+    if (!left_out.empty()) parts.more.erase(parts.more.find(left_out), left_out.size());
+    parts.more +=
+        R"(, "first_of": {"class_type": "test.first", "inputs": {"list": ["at_once", 1]}},
+      "d": {"class_type": "test.look", "inputs": {"value": ["first_of", 0]}},
+      "e": {"class_type": "test.look", "inputs": {"value": ["at_once", 2]}})";
+    return run_whole(flow(loaders("klein"), 1, parts), {"first_of.value", "at_once.empty_latent"});
+  };
+  using Shape = std::vector<std::int64_t>;
+  const std::string kept = R"("resolution": "keep resolution")";
+  const heddle::Results both = begun(kept, "");
+  BOOST_TEST((both.shape("at_once.empty_latent", "samples") == Shape{1, 16, 2, 3}));
+  BOOST_TEST((both.shape("first_of.value", "reference_latents.1.samples") == Shape{1, 16, 3, 4}));
+  const std::vector<float> zeros = both.floats("at_once.empty_latent", "samples");
+  BOOST_TEST((zeros == std::vector<float>(zeros.size())));
+  // Without a negative conditioning it is the positive one, which has other states.
+  const auto states = [](const heddle::Results& results) {
+    return results.floats("first_of.value", "cross_attn");
+  };
+  BOOST_TEST((states(both) != states(begun(kept, R"("negative": ["two", 0], )"))));
+  BOOST_TEST((begun(kept, R"("vae": ["vae", 0],)").shape("at_once.empty_latent", "samples") ==
+              Shape{1, 128, 64, 64}));
+  BOOST_TEST(
+      (begun(R"("resolution": "resize", "resolution.megapixels": 0.04)", R"("vae": ["vae", 0],)")
+           .shape("at_once.empty_latent", "samples") == Shape{1, 128, 12, 12}));
+}
+
 BOOST_AUTO_TEST_CASE(klein_is_told_where_each_of_its_steps_goes) {
   compare(drawn(flow(loaders("klein"), 1, Parts())), "flow.turbo");
   BOOST_TEST(warnings.empty());
@@ -144,7 +218,10 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_holds_all_its_parts) {
 }
 
 BOOST_AUTO_TEST_CASE(calls_and_tensors_are_told_before_a_run) {
-  for (const std::string& drawing : {guided(), flow(loaders("klein"), 1, shown())}) {
+  for (const std::string& drawing :
+       {guided(), flow(loaders("klein"), 1, shown()),
+        flow(loaders("klein"), 1,
+             shown_at_once(R"("resolution": "resize", "resolution.megapixels": 0.01)"))}) {
     heddle::EngineOptions options = engine_options();
     options.compute[heddle::test::test_device_kind()] = "f32";
     options.model_dirs = {folder / "models"};
