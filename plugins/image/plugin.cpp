@@ -11,6 +11,7 @@
 #include "plugins/image/latent_file_nodes.h"
 #include "plugins/image/layer_nodes.h"
 #include "plugins/image/load_nodes.h"
+#include "plugins/image/marigold_nodes.h"
 #include "plugins/image/mask_nodes.h"
 #include "plugins/image/painter_nodes.h"
 #include "plugins/image/picture_files.h"
@@ -48,7 +49,8 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
-              DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket, WanMoveTracksFromCoords,
-              GenerateTracks, WanMoveConcatTrack, WanMoveVisualizeTracks, PictureFiles)
+              MarigoldV2PostProcess, DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket,
+              WanMoveTracksFromCoords, GenerateTracks, WanMoveConcatTrack, WanMoveVisualizeTracks,
+              PictureFiles)
 
 }  // namespace heddle::image

@@ -12,7 +12,8 @@ Prediction prediction_named(const std::string& name) {
   if (const std::optional<Prediction> found = find_prediction(name)) return *found;
   throw Error(HEDDLE_UNSUPPORTED,
               "the model's setting 'sampling' is '" + name +
-                  "', which no sampler knows. Known: flow, eps, v_prediction, edm, x0, lcm.");
+                  "', which no sampler knows. Known: flow, eps, v_prediction, edm, x0, lcm, "
+                  "img_to_img, img_to_img_velocity.");
 }
 
 bool is_of_betas(const std::string& table) {

@@ -111,12 +111,9 @@ void MiniMaxH3SigmaShift::execute(Context& ctx) {
 }
 
 void ModelSamplingAuraFlow::execute(Context& ctx) {
-  if (ctx[sampling] != "flow")
-    throw Error(HEDDLE_UNSUPPORTED,
-                "sampling: " + ctx[sampling] +
-                    " is for models that turn pictures into pictures, and no model that heddle "
-                    "knows does. Take flow.");
-  ctx[out] = shifted(ctx[model], ctx[shift]);
+  const Value changed = shifted(ctx[model], ctx[shift]);
+  ctx[out] = with_settings(
+      changed, Record(model_settings(changed)).set("sampling", value_of(ctx[sampling])).value());
 }
 
 }  // namespace heddle::samplers

@@ -73,11 +73,12 @@ struct ModelSamplingAuraFlow {
                                 .type = "COMBO"};
 
   static constexpr Info info{"ModelSamplingAuraFlow",
-                             2,
+                             3,
                              "ModelSamplingAuraFlow",
                              "model/patch",
                              "Flow levels with a shift: more steps at high noise. The timestep of "
-                             "level 1 stays what the model was trained with.",
+                             "level 1 stays what the model was trained with. img_to_img_velocity: "
+                             "the model makes of a picture what is to be taken from it (Marigold).",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
   static constexpr Input<Value> model{"model", HEDDLE_PORT_PASS, "", "MODEL"};
   static constexpr Input<double> shift{"shift", Widget{.number = 1.73, .max = 100, .step = 0.01}};

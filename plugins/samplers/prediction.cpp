@@ -9,8 +9,8 @@
 namespace heddle::samplers {
 namespace {
 
-constexpr std::array<std::string_view, 7> kPredictionNames = {
-    "eps", "v_prediction", "edm", "x0", "img_to_img", "lcm", "const"};
+constexpr std::array<std::string_view, 8> kPredictionNames = {
+    "eps", "v_prediction", "edm", "x0", "img_to_img", "lcm", "const", "img_to_img_velocity"};
 constexpr double kEdmSigmaData = 0.5;
 constexpr double kLcmSigmaData = 0.5;
 constexpr double kLcmTimestepScale = 10.0;
@@ -54,6 +54,8 @@ ModelTerms model_terms(Prediction prediction, double sigma, double timestep) {
     }
     case Prediction::kFlow:
       return {1.0, 1.0, -sigma};
+    case Prediction::kImgToImgVelocity:
+      return {1.0, 1.0, -1.0};
   }
   return {};
 }

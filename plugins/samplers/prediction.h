@@ -11,16 +11,17 @@
 namespace heddle::samplers {
 
 enum class Prediction {
-  kEps,       // the noise
-  kV,         // velocity between picture and noise at equal variance
-  kEdm,       // EDM's preconditioned network, sigma_data 0.5
-  kX0,        // the clean picture, from a scaled input
-  kImgToImg,  // the clean picture, from x itself
-  kLcm,       // the noise, with the boundary condition of consistency models
-  kFlow,      // noise minus picture, for x = (1 - sigma) picture + sigma noise ("CONST")
+  kEps,               // the noise
+  kV,                 // velocity between picture and noise at equal variance
+  kEdm,               // EDM's preconditioned network, sigma_data 0.5
+  kX0,                // the clean picture, from a scaled input
+  kImgToImg,          // the clean picture, from x itself
+  kLcm,               // the noise, with the boundary condition of consistency models
+  kFlow,              // noise minus picture, for x = (1 - sigma) picture + sigma noise ("CONST")
+  kImgToImgVelocity,  // what is to be taken from x, by x itself
 };
 
-// "eps", "v_prediction", "edm", "x0", "img_to_img", "lcm", "const".
+// "eps", "v_prediction", "edm", "x0", "img_to_img", "lcm", "const", "img_to_img_velocity".
 std::optional<Prediction> find_prediction(std::string_view name);
 
 // Model input = input * x; D = x * x + output * F.

@@ -114,5 +114,6 @@ BOOST_AUTO_TEST_CASE(predictions_are_found_by_the_names_workflows_use) {
   BOOST_TEST((find_prediction("img_to_img") == Prediction::kImgToImg));
   BOOST_TEST((find_prediction("lcm") == Prediction::kLcm));
   BOOST_TEST((find_prediction("const") == Prediction::kFlow));
+  BOOST_TEST((find_prediction("img_to_img_velocity") == Prediction::kImgToImgVelocity));
   BOOST_TEST(!find_prediction("flow"));
 }
