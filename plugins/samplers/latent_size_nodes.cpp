@@ -16,6 +16,22 @@ LatentSize size_of_latent(const Shape& shape) {
   return {shape.back(), shape[shape.size() - 2], shape.size() == 5 ? shape[2] : 1, shape[0]};
 }
 
+struct SoundLatentSize {
+  std::int64_t length, channels, batch_size;
+};
+
+// (B, C, T), (B, C, 1|2, T) of one or two channels, or (B, C, T, bands) of spectra.
+SoundLatentSize size_of_sound(const Shape& shape) {
+  constexpr std::int64_t kStereo = 2;
+  if (shape.size() == 3) return {shape[2], 1, shape[0]};
+  if (shape.size() != 4)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "latent: it has " + std::to_string(shape.size()) +
+                    " axes. Link one of sound, which has 3 or 4, or of pictures with their sound.");
+  if (shape[2] <= kStereo) return {shape[3], shape[2], shape[0]};
+  return {shape[2], 1, shape[0]};
+}
+
 }  // namespace
 
 void GetLatentSize::execute(Context& ctx) {
@@ -36,6 +52,26 @@ void GetLatentSize::infer(Infer& question) {
   question.known(width, "", value_of(size.width));
   question.known(height, "", value_of(size.height));
   question.known(frames, "", value_of(size.frames));
+  question.known(batch_size, "", value_of(size.batch_size));
+}
+
+void GetAudioLatentSize::execute(Context& ctx) {
+  const Value samples = Value(ctx[latent]).field("samples");
+  const bool is_pair = samples.is(HEDDLE_KIND_LIST) && samples.count() > 1;
+  const SoundLatentSize size =
+      size_of_sound((is_pair ? samples.item(1) : samples).as<Tensor>().shape());
+  ctx[length] = size.length;
+  ctx[audio_channels] = size.channels;
+  ctx[batch_size] = size.batch_size;
+}
+
+void GetAudioLatentSize::infer(Infer& question) {
+  auto shape = question.shape(latent, "samples");
+  if (!shape) shape = question.shape(latent, "samples.1");
+  if (!shape || (shape->size() != 3 && shape->size() != 4)) return;
+  const SoundLatentSize size = size_of_sound(*shape);
+  question.known(length, "", value_of(size.length));
+  question.known(audio_channels, "", value_of(size.channels));
   question.known(batch_size, "", value_of(size.batch_size));
 }
 

@@ -23,4 +23,22 @@ struct GetLatentSize {
   static void infer(Infer& question);
 };
 
+struct GetAudioLatentSize {
+  static constexpr Info info{"GetAudioLatentSize",
+                             1,
+                             "Get Audio Latent Size",
+                             "model/latent",
+                             "How long a latent of sound is, in its cells, of how many channels of "
+                             "sound it is, and how many there are; of pictures with their sound, "
+                             "the sound. Latents of spectra count as one channel.",
+                             HEDDLE_NODE_HOST};
+  static constexpr Input<Value> latent{"latent", HEDDLE_PORT_PASS, "", "LATENT"};
+  static constexpr Output<std::int64_t> length{"length"};
+  static constexpr Output<std::int64_t> audio_channels{"audio_channels"};
+  static constexpr Output<std::int64_t> batch_size{"batch_size"};
+  static constexpr auto ports = heddle::ports(latent, length, audio_channels, batch_size);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 }  // namespace heddle::samplers

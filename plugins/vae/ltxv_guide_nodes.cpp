@@ -58,6 +58,32 @@ GuidePlace guide_place(std::int64_t given, std::int64_t frames, std::int64_t ind
   return place;
 }
 
+// Of frames that are encoded already, which may begin before the video. index: of the latent's
+// frames. Throws where they end behind it.
+GuidePlace latent_guide_place(const Shape& guide, const Shape& samples, std::int64_t index) {
+  if (index + guide[2] > samples[2])
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "latent_idx: " + std::to_string(guide[2]) + " frames from frame " +
+                    std::to_string(index) + " on end behind the latent, which has " +
+                    std::to_string(samples[2]) +
+                    ". Give a smaller latent_idx, a shorter guide or a longer latent.");
+  GuidePlace place;
+  place.begin = index <= 0 ? index * kLtxvFrames : 1 + (index - 1) * kLtxvFrames;
+  place.frames = guide[2];
+  place.is_behind = place.frames > 1 && place.begin != 0;
+  place.factor = samples[3] / std::max<std::int64_t>(guide[3], 1);
+  if (guide[1] != samples[1] || place.factor < 1 || guide[3] * place.factor != samples[3] ||
+      guide[4] * place.factor != samples[4])
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "guiding_latent: it has " + std::to_string(guide[1]) + " channels of " +
+                    std::to_string(guide[4]) + " x " + std::to_string(guide[3]) +
+                    " places, the latent " + std::to_string(samples[1]) + " of " +
+                    std::to_string(samples[4]) + " x " + std::to_string(samples[3]) +
+                    ". Both sides of the latent have to be the same whole number times those of "
+                    "the guide.");
+  return place;
+}
+
 void check_factor(std::int64_t factor, std::int64_t rows, std::int64_t columns) {
   if (rows % factor == 0 && columns % factor == 0) return;
   throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -109,6 +135,54 @@ Tensor guided_mask(Context& ctx, const Tensor& own, const Shape& samples, const 
   return made;
 }
 
+// The latent with a guide's frames behind its own. encoded: a LATENT, whose units the result has.
+Value guided_latent(Context& ctx, const Value& given, const Value& encoded, const Tensor& frames,
+                    const GuidePlace& place, double strength) {
+  const Tensor samples = video_samples(given);
+  const std::int64_t count = samples.size(2), all = count + place.frames;
+  const Tensor made = longer(ctx, samples, place.frames);
+  if (place.factor > 1) ops::fill(ctx, made.slice(2, count, all), 0);
+  put_frames(ctx, frames, made, count, place.factor);
+  return joined_latent(given, encoded, made,
+                       guided_mask(ctx, guide_mask_of(ctx, given, samples.shape()), samples.shape(),
+                                   place, strength));
+}
+
+// What conditionings are told of a guide. mask: how much it is looked at, or empty.
+GuideFields told_guide(const GuidePlace& place, double strength, const Value& mask) {
+  Record guide;
+  guide.set("frames", value_of(place.frames)).set("strength", value_of(strength));
+  guide.set("is_masked", value_of(bool(mask)));
+  if (mask) guide.set("mask", mask);
+  return {place.keyframes(), {guide.value()}};
+}
+// The same before a run, with the latent's shapes.
+template <class Node>
+void tell_guided(Infer& question, const Shape& samples, const GuidePlace& place, double strength) {
+  const std::optional<heddle_tensor_info> mask = question.tensor(Node::attention_mask);
+  const GuideFields added = told_guide(place, strength, mask ? blocks::told_info(*mask) : Value());
+  const auto append = [&](GuideFields& fields) {
+    fields.keyframes.insert(fields.keyframes.end(), added.keyframes.begin(), added.keyframes.end());
+    fields.guides.push_back(added.guides.front());
+  };
+  infer_guides(question, Node::positive, Node::positive_out, append);
+  infer_guides(question, Node::negative, Node::negative_out, append);
+  Shape made = samples;
+  made[2] += place.frames;
+  question.out(Node::latent, "samples", HEDDLE_F32, made);
+  question.out(Node::latent, "noise_mask", HEDDLE_F32,
+               guided_mask_shape(told_mask(question, Node::latent_in, samples), samples, place));
+}
+
+// Samples and mask apart: its units.
+Value units_of(const Value& latent) {
+  Record units;
+  for (std::uint32_t i = 0; i < latent.count(); ++i)
+    if (const std::string key = latent.key(i); key != "samples" && key != "noise_mask")
+      units.set(latent.key(i), latent.item(i));
+  return units.value();
+}
+
 }  // namespace
 
 void LTXVAddGuide::execute(Context& ctx) {
@@ -124,19 +198,10 @@ void LTXVAddGuide::execute(Context& ctx) {
   Tensor frames = encoded.value().get<Tensor>("samples", {});
   check_encoded(frames, samples, place.factor);
   if (place.is_behind) frames = frames.slice(2, 1, frames.size(2));
-  const std::int64_t count = samples.size(2), all = count + place.frames;
-  const Tensor made = longer(ctx, samples, place.frames);
-  if (place.factor > 1) ops::fill(ctx, made.slice(2, count, all), 0);
-  put_frames(ctx, frames, made, count, place.factor);
   const double by = ctx[strength];
-  ctx[latent] = joined_latent(
-      given, encoded.value(), made,
-      guided_mask(ctx, guide_mask_of(ctx, given, samples.shape()), samples.shape(), place, by));
-  Record guide;
-  guide.set("frames", value_of(place.frames)).set("strength", value_of(by));
-  guide.set("is_masked", value_of(ctx.has(attention_mask)));
-  if (ctx.has(attention_mask)) guide.set("mask", ctx[attention_mask]);
-  const GuideFields added{place.keyframes(), {guide.value()}};
+  ctx[latent] = guided_latent(ctx, given, encoded.value(), frames, place, by);
+  const GuideFields added =
+      told_guide(place, by, ctx.has(attention_mask) ? Value(ctx[attention_mask]) : Value());
   ctx[positive_out] = with_guides(ctx[positive], added);
   ctx[negative_out] = with_guides(ctx[negative], added);
 }
@@ -151,26 +216,40 @@ void LTXVAddGuide::infer(Infer& question) {
       guide_place((*pictures)[0], (*samples)[2] - told_keyframes(question, positive), *index);
   place.factor = parameters ? reference_factor(*parameters) : 1;
   check_factor(place.factor, (*samples)[3], (*samples)[4]);
-  const std::optional<heddle_tensor_info> mask = question.tensor(attention_mask);
-  Record guide;
-  guide.set("frames", value_of(place.frames)).set("strength", value_of(*by));
-  guide.set("is_masked", value_of(mask.has_value()));
-  if (mask) guide.set("mask", blocks::told_info(*mask));
-  const auto append = [&](GuideFields& fields) {
-    for (const Value& keyframe : place.keyframes()) fields.keyframes.push_back(keyframe);
-    fields.guides.push_back(guide.value());
-  };
-  infer_guides(question, positive, positive_out, append);
-  infer_guides(question, negative, negative_out, append);
-  Shape made = *samples;
-  made[2] += place.frames;
-  question.out(latent, "samples", HEDDLE_F32, made);
-  question.out(latent, "noise_mask", HEDDLE_F32,
-               guided_mask_shape(told_mask(question, latent_in, *samples), *samples, place));
+  tell_guided<LTXVAddGuide>(question, *samples, place, *by);
   const std::optional<Autoencoder> autoencoder = value ? usable(*value) : std::nullopt;
   if (autoencoder)
     tell_ltxv_pictures(question, *value, *autoencoder, place.pictures,
                        {(*samples)[3] / place.factor, (*samples)[4] / place.factor});
+}
+
+void LTXVAddLatentGuide::execute(Context& ctx) {
+  const Value given = ctx[latent_in], guide = ctx[guiding_latent];
+  const Tensor samples = video_samples(given), frames = video_samples(guide);
+  const GuidePlace place = latent_guide_place(frames.shape(), samples.shape(), ctx[latent_idx]);
+  if (given.get<bool>("scaled", false) && !guide.get<bool>("scaled", false))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "guiding_latent: it is in the autoencoder's units, the latent in the model's. "
+                "Decode and encode it (VAEDecode, VAEEncode).");
+  if (frames.size(0) != 1)
+    throw Error(HEDDLE_UNSUPPORTED, "guiding_latent: it holds " + std::to_string(frames.size(0)) +
+                                        " videos. Link one (LatentFromBatch).");
+  const double by = ctx[strength];
+  ctx[latent] = guided_latent(ctx, given, units_of(guide), frames, place, by);
+  const GuideFields added =
+      told_guide(place, by, ctx.has(attention_mask) ? Value(ctx[attention_mask]) : Value());
+  ctx[positive_out] = with_guides(ctx[positive], added);
+  ctx[negative_out] = with_guides(ctx[negative], added);
+}
+
+void LTXVAddLatentGuide::infer(Infer& question) {
+  const auto samples = told_video(question, latent_in),
+             guide = told_video(question, guiding_latent);
+  const auto index = question[latent_idx];
+  const auto by = question[strength];
+  if (samples && guide && index && by)
+    tell_guided<LTXVAddLatentGuide>(question, *samples,
+                                    latent_guide_place(*guide, *samples, *index), *by);
 }
 
 void LTXVCropGuides::execute(Context& ctx) {

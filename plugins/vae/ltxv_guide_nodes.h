@@ -38,6 +38,34 @@ struct LTXVAddGuide {
   static void infer(Infer& question);
 };
 
+// The same of frames that are encoded already.
+struct LTXVAddLatentGuide {
+  static constexpr Info info{
+      "LTXVAddLatentGuide", 1, "LTXV Add Latent Guide", "model/conditioning/ltxv",
+      "Adds frames of another latent to a latent, as LTXVAddGuide adds pictures. Of a smaller one "
+      "each place is for as many of the latent's as it is smaller."};
+  static constexpr Input<Value> positive{"positive", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> negative{"negative", HEDDLE_PORT_PASS, "", "CONDITIONING"};
+  static constexpr Input<Value> vae{"vae", HEDDLE_PORT_PASS, "The autoencoder.", "VAE"};
+  static constexpr Input<Value> latent_in{"latent", 0, "", "LATENT"};
+  static constexpr Input<Value> guiding_latent{"guiding_latent", 0, "", "LATENT"};
+  static constexpr Input<std::int64_t> latent_idx{"latent_idx", Widget{.min = -9999, .max = 9999},
+                                                  "Frame of the latent; below 0 before its first."};
+  static constexpr Input<double> strength{"strength",
+                                          Widget{.number = 1, .min = 0, .max = 1, .step = 0.01}};
+  static constexpr Input<Value> attention_mask{
+      "attention_mask", HEDDLE_PORT_OPTIONAL,
+      "How much the video looks at each part of the guide, times the strength.", "MASK"};
+  static constexpr Output<Value> positive_out{"positive", 0, "", "CONDITIONING"};
+  static constexpr Output<Value> negative_out{"negative", 0, "", "CONDITIONING"};
+  static constexpr Output<Value> latent{"latent", 0, "", "LATENT"};
+  static constexpr auto ports =
+      heddle::ports(positive, negative, vae, latent_in, guiding_latent, latent_idx, strength,
+                    attention_mask, positive_out, negative_out, latent);
+  static void execute(Context& ctx);
+  static void infer(Infer& question);
+};
+
 struct LTXVCropGuides {
   static constexpr Info info{"LTXVCropGuides", 1, "", "conditioning/video_models",
                              "Leaves out the frames that LTXVAddGuide added."};

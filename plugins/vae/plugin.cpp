@@ -15,6 +15,7 @@
 #include "plugins/vae/inpaint_node.h"
 #include "plugins/vae/latent_upsampler_nodes.h"
 #include "plugins/vae/ltxv_audio_nodes.h"
+#include "plugins/vae/ltxv_freeze_node.h"
 #include "plugins/vae/ltxv_guide_nodes.h"
 #include "plugins/vae/ltxv_iclora_node.h"
 #include "plugins/vae/ltxv_nodes.h"
@@ -67,13 +68,14 @@ HEDDLE_PLUGIN(
     TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
     TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
     InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-    LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
-    LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
-    WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo,
-    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
-    WanAnimateToVideo, WanAnimate2ToVideo, WanSoundImageToVideo, WanSoundImageToVideoExtend,
-    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
-    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
+    LTXVAddLatentGuide, LTXVFreezeLatent, LTXVCropGuides, LTXVImgToVideoInplace,
+    GetICLoRAParameters, LTXVReferenceAudio, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
+    LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
+    WanFunInpaintToVideo, WanFunControlToVideo, WanTrackToVideo, WanMoveTrackToVideo,
+    WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding,
+    WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
+    WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
+    Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
+    VaeModules)
 
 }  // namespace heddle::vae
