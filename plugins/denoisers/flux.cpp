@@ -4,6 +4,8 @@
 
 #include "control.h"
 #include "flux_modules.h"
+#include "flux_style.h"
+#include "model_patches.h"
 #include "patches.h"
 #include "preview_factors.h"
 #include "widening.h"
@@ -55,7 +57,7 @@ class Builder {
         streams_(file, dimensions.streams, graph, modules_of(names)) {}
 
   // Of a ControlNet the latent's tokens begin with those of its hint, and it ends with residuals.
-  void run(const ControlBuilder* control = nullptr) {
+  void run(const ControlBuilder* control = nullptr, const std::vector<ModelPatch>& patches = {}) {
     const Source x = graph_.input("x", HEDDLE_INPUT_PER_STEP | HEDDLE_INPUT_BATCH);
     const Source timestep = graph_.input("timestep", HEDDLE_INPUT_PRECOMPUTED);
     const Source context =
@@ -67,12 +69,14 @@ class Builder {
     if (is_shown_pictures())
       references_ = graph_.input(
           "references", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL | HEDDLE_INPUT_BATCH);
-    attention_ = add_rope(x, context, nag);
+    Source txt = streams_.embed_text(context, x, nag);
+    for (const ModelPatch& patch : patches)
+      txt = of_patch(patch, [&] { return add_style(file_, patch, hidden_, txt, graph_); });
+    attention_ = add_rope(x, patches.empty() ? context : txt, nag);
     attention_.control_double = graph_.input("control.double", kChanging);
     attention_.control_single = graph_.input("control.single", kChanging);
     attention_.singles = d_.singles;
-    Source txt = streams_.embed_text(context, x, nag),
-           img = widened(streams_.embed_image(x, nag, references()), x, nag);
+    Source img = widened(streams_.embed_image(x, nag, references()), x, nag);
     for (int i = 0; i < d_.streams.doubles; ++i)
       streams_.add_double(i, modules_of_double(names_, i), vector, attention_, img, txt);
     Block join = graph_.add<FluxJoin>("join");
@@ -230,8 +234,9 @@ void Flux::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const std::optional<FluxNames> names = FluxNames::find(file);
   if (!names) throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no FLUX model");
   const Dimensions dimensions = read_dimensions(file, config, *names);
-  Builder(file, *names, dimensions, graph).run();
+  Builder(file, *names, dimensions, graph).run(nullptr, model_patches(config));
   add_settings(dimensions, graph);
+  add_patched_settings(config, dimensions.streams.hidden, graph);
   add_control_settings(graph, dimensions.streams.hidden, dimensions.streams.doubles,
                        dimensions.singles);
   if (dimensions.streams.in_width == dimensions.streams.out_width)

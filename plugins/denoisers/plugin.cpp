@@ -6,6 +6,7 @@
 #include "flux.h"
 #include "flux2.h"
 #include "flux3.h"
+#include "flux_style.h"
 #include "hunyuan.h"
 #include "kept_references.h"
 #include "krea2.h"
@@ -62,27 +63,28 @@ HEDDLE_PLUGIN(
     Qwen21Join, Qwen21Layer, Qwen21Final, Chroma, ChromaVector, ChromaLayer, ChromaVectors,
     ChromaModulation, RadianceImageIn, RadianceWaves, RadiancePixelsIn, RadianceNerf, RadianceLevel,
     RadianceFilterFinal, RadianceLinearFinal, ZImageFun, ZImagePictureRows, ZImageControlBegin,
-    ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, Unet, UnetVector, UnetIn, UnetResnet,
-    UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf, UnetSelfIn, UnetFree, UnetShrink, UnetFit,
-    UnetSelfAttended, UnetHyperLayer, UnetHyperAdd, UnetSelfNorm, UnetSelfPart, UnetTextPart,
-    UnetAdapterKv, UnetAdapterAttention, UnetTransformer, UnetDown, UnetUp, UnetOut, UnetControl,
-    UnetControlled, UnetHinted, UnetResidual, UnetAdapter, UnetAdapterIn, UnetAdapterFilter,
-    UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut, UnetLoraControl, UnetGligenFile,
-    UnetGligenObjects, UnetGligen, UnetUnionKinds, UnetUnionFeature, UnetUnionLayer, UnetUnionHint,
-    UnetView, UnetVideo, VideoResnet, VideoPlaces, VideoContext, VideoTransformer, Wan, WanVector,
-    WanSharedModulation, WanModulation, WanTextIn, WanVisionIn, WanKeys, WanLatentIn, WanRope,
-    WanLayer, WanFinal, WanCameraIn, WanReferenceIn, WanFunJoin, WanVaceIn, WanVaceStart,
-    WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn, WanPoseRope, WanPoseLayer, WanPosedLayer,
-    WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd, WanSoundIn, WanSoundShift, WanSoundAdd,
-    WanSoundTokens, WanSoundMotion, WanSoundJoin, WanSoundRope, WanSoundLayer, WanHumoIn,
-    WanHumoReference, WanHumoJoin, WanHumoLayer, WanCausalRope, WanCausalLayer, WanTalkIn,
-    WanTalkRegions, WanTalkLayer, InfiniteTalk, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn,
-    LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope,
-    Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers,
-    Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
-    MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin,
-    MinimaxRope, MinimaxCubes, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan,
-    HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
-    HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
+    ZImageControlAdd, QwenDiffsynth, QwenPatchAdd, UsoProjector, FluxStyleTokens, FluxStyleJoin,
+    Unet, UnetVector, UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf,
+    UnetSelfIn, UnetFree, UnetShrink, UnetFit, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd,
+    UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer,
+    UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
+    UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
+    UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
+    UnetUnionFeature, UnetUnionLayer, UnetUnionHint, UnetView, UnetVideo, VideoResnet, VideoPlaces,
+    VideoContext, VideoTransformer, Wan, WanVector, WanSharedModulation, WanModulation, WanTextIn,
+    WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer, WanFinal, WanCameraIn, WanReferenceIn,
+    WanFunJoin, WanVaceIn, WanVaceStart, WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn,
+    WanPoseRope, WanPoseLayer, WanPosedLayer, WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd,
+    WanSoundIn, WanSoundShift, WanSoundAdd, WanSoundTokens, WanSoundMotion, WanSoundJoin,
+    WanSoundRope, WanSoundLayer, WanHumoIn, WanHumoReference, WanHumoJoin, WanHumoLayer,
+    WanCausalRope, WanCausalLayer, WanTalkIn, WanTalkRegions, WanTalkLayer, InfiniteTalk, Ltxv,
+    LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart,
+    Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
+    Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax,
+    MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn,
+    MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxCubes, MinimaxLayer,
+    MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner,
+    HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules,
+    BenchShapes)
 
 }  // namespace heddle::denoisers

@@ -15,6 +15,8 @@ namespace {
 
 constexpr std::string_view kSiglipPatches = "embeddings.patch_embedding.weight";
 constexpr std::int64_t kSiglipHead = 72, kSiglipColours = 3;
+// Layers from the end that USO reads a style off; the deepest first.
+constexpr int kSeenDepths[] = {20, 11, 2};
 
 std::optional<std::string> siglip_prefix(const Checkpoint& file) {
   const auto prefix = blocks::prefix_before(file, kSiglipPatches);
@@ -142,7 +144,13 @@ void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& gr
              {s.positions, s.width});
   heddle::Source hidden = embed[SiglipEmbed::out];
   const int layers = blocks::layer_count(file, prefix + "encoder.layers.");
-  for (int i = 0; i < layers; ++i) hidden = add_siglip_layer(file, prefix, i, s, hidden, graph);
+  const bool sees_depths = layers >= kSeenDepths[0];
+  for (int i = 0; i < layers; ++i) {
+    hidden = add_siglip_layer(file, prefix, i, s, hidden, graph);
+    for (const int depth : kSeenDepths)
+      if (sees_depths && layers - i == depth)
+        graph.output(("hidden_" + std::to_string(depth)).c_str(), hidden);
+  }
   Block finish = graph.add<SiglipFinish>("finish");
   finish.link(SiglipFinish::hidden, hidden).set(SiglipFinish::eps, s.eps);
   blocks::Slots last(file, finish, "finish");
@@ -152,6 +160,7 @@ void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& gr
   graph.setting("family", "siglip_vision");
   graph.setting("width", s.width);
   graph.setting("tokens", s.positions);
+  graph.setting("sees_depths", sees_depths);
   graph.setting("size", siglip_size(s.positions, s.patch, config));
   graph.setting("pixel_mean", 0.5);  // pictures go from -1 to 1
   graph.setting("pixel_deviation", 0.5);

@@ -3,7 +3,8 @@
 // redux_up and redux_down.
 //
 // SiglipVision  picture  (B, H, W, 3)  loop-invariant  normalised, of the tower's size
-//               last_hidden (B, S, D) f32, behind the last norm
+//               last_hidden (B, S, D) f32, behind the last norm; in towers of 20 layers and more
+//               also hidden_20, hidden_11, hidden_2: behind the layers so far from the end
 // Redux         hidden   (B, S, D)     loop-invariant
 //               tokens   (B, S, D') f32
 //

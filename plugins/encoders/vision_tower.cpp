@@ -52,10 +52,15 @@ struct TowerOutput {
 constexpr TowerOutput kTowerOutputs[] = {{"last_hidden", "last_hidden", false},
                                          {"penultimate", "penultimate"},
                                          {"projected", "image_embeds"},
-                                         {"mm_projected", "mm_projected"}};
+                                         {"mm_projected", "mm_projected"},
+                                         {"hidden_20", "hidden_20"},
+                                         {"hidden_11", "hidden_11"},
+                                         {"hidden_2", "hidden_2"}};
 
 bool is_made(const TowerOutput& seen, const Value& settings) {
   if (!seen.is_of_clip) return true;
+  if (std::string_view(seen.output).starts_with("hidden_"))
+    return settings.get<bool>("sees_depths", false);
   if (std::string_view(seen.output) == "mm_projected") return settings.has("mm_width");
   return std::string_view(seen.output) == "projected" ? settings.has("projected_width")
                                                       : settings.get<bool>("sees_layers", false);

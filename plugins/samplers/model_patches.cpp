@@ -26,6 +26,9 @@ void check_patch(const AppliedPatch& patch, const Value& model) {
   if (settings.has(kMomentNumbers))
     refuse("this patch (" + model_family(patch.model) +
            ") hears a sound. Link it to WanInfiniteTalkToVideo.");
+  if (settings.has("seen_tokens"))
+    refuse("this patch (" + model_family(patch.model) +
+           ") sees a style. Link it to USOStyleReference.");
   check_hint_parts(patch);
   const auto latent = settings.get<std::int64_t>("latent_channels", 0),
              channels = patch.vae.get<std::int64_t>("channels", 0);

@@ -26,7 +26,7 @@ struct AppliedPatch {
   double start_percent = 0.0, end_percent = 1.0;
   // Of an IP-Adapter: what the model carries of it (heddle/diffusion/values.h). It has no hint.
   Value adapter = {};
-  // Of a patch that hears a sound, which has no hint and is always at work: what it reads as such,
+  // Of a patch that hears a sound or sees a style, which is always at work: what it reads as such,
   // and where two speakers are. Tensors in host memory, or what is told of them; or empty.
   Value heard = {}, regions = {};
   // Told as levels in the place of percents: of sparse attention, which reads nothing.

@@ -34,6 +34,7 @@
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
 #include "sparse_attention_node.h"
+#include "style_patch_node.h"
 #include "unet_patch_nodes.h"
 #include "upscale_nodes.h"
 #include "video_latent_nodes.h"
@@ -86,6 +87,6 @@ HEDDLE_PLUGIN(
     SetHookKeyframes, CreateHookKeyframe, CreateHookKeyframesInterpolated,
     CreateHookKeyframesFromFloats, ControlNetApply, ControlNetApplyAdvanced, ControlNetApplySD3,
     ControlNetInpaintingAliMamaApply, SetUnionControlNetType, ZImageFunControlnet,
-    QwenImageDiffsynthControlnet, Samplers, NoiseSchedules)
+    QwenImageDiffsynthControlnet, USOStyleReference, Samplers, NoiseSchedules)
 
 }  // namespace heddle::samplers

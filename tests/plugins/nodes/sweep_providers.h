@@ -90,7 +90,8 @@ inline bool takes_patched_models(std::string_view type) {
 inline constexpr const char* kPatchedModel = R"(["patched", 0])";
 inline constexpr const char* kPatchedVae = R"(["patched_vae", 0])";
 inline bool takes_video_autoencoders(std::string_view type) {
-  return type == "LTXVImgToVideo" || type == "LTXVAddGuide" || type == "LTXVImgToVideoInplace";
+  return type == "LTXVImgToVideo" || type == "LTXVAddGuide" || type == "LTXVAddLatentGuide" ||
+         type == "LTXVImgToVideoInplace";
 }
 // Classes that take nothing but the autoencoder of Wan 2.1.
 inline bool takes_wan_autoencoders(std::string_view type) {
@@ -130,6 +131,13 @@ inline const char* talk_link(std::string_view type, std::string_view port) {
   if (port == "MODEL") return R"(["talking", 0])";
   if (port == "MODEL_PATCH") return R"(["talk", 0])";
   return port == "AUDIO_ENCODER_OUTPUT" ? R"(["talk_heard", 0])" : nullptr;
+}
+
+// What a class takes that reads a style off a picture; null: others, and other ports.
+inline const char* style_link(std::string_view type, std::string_view port) {
+  if (type != "USOStyleReference") return nullptr;
+  if (port == "MODEL_PATCH") return R"(["style_patch", 0])";
+  return port == "CLIP_VISION_OUTPUT" ? R"(["style_seen", 0])" : nullptr;
 }
 
 // What a class takes by which Llama 3 looks at a picture; null: others, and other ports.
@@ -181,6 +189,10 @@ inline std::string provider_nodes() {
     "tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "tower.safetensors"}},
     "seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["tower", 0], "image": ["pictures", 0], "crop": "none"}},
     "style": {"class_type": "StyleModelLoader", "inputs": {"style_model_name": "style.safetensors"}},
+    "style_tower": {"class_type": "CLIPVisionLoader", "inputs": {"clip_name": "style.safetensors"}},
+    "style_patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "style.safetensors"}},
+    "style_picture": {"class_type": "EmptyImage", "inputs": {"width": 24, "height": 16, "batch_size": 1, "color": 255}},
+    "style_seen": {"class_type": "CLIPVisionEncode", "inputs": {"clip_vision": ["style_tower", 0], "image": ["style_picture", 0], "crop": "none"}},
     "net": {"class_type": "ControlNetLoader", "inputs": {"control_net_name": "net.safetensors"}},
     "larger": {"class_type": "UpscaleModelLoader", "inputs": {"model_name": "larger.safetensors"}},
     "sharper": {"class_type": "LatentUpscaleModelLoader", "inputs": {"model_name": "sharper.safetensors"}},
@@ -222,6 +234,8 @@ inline void write_vision_models(const std::filesystem::path& models) {
   for (const File& file :
        {File{"redux", "siglip", "clip_vision/tower.safetensors"},
         File{"redux", "redux", "style_models/style.safetensors"},
+        File{"uso", "siglip", "clip_vision/style.safetensors"},
+        File{"uso", "projector", "model_patches/style.safetensors"},
         File{"control", "flux_plain", "controlnet/net.safetensors"},
         File{"upscalers", "compact_x2", "upscale_models/larger.safetensors"},
         File{"hunyuan15_upsamplers", "to_720", "latent_upscale_models/sharper.safetensors"},

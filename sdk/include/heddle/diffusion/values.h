@@ -115,7 +115,8 @@
  *                 anew), each optional; start_percent, end_percent (floats). A patch for
  *                 sound has no pictures but heard (P, M, N) f32 in host memory: for each of P
  *                 speakers M moments of N numbers, its hint; of two speakers also regions
- *                 (2, S + 1) f32 in host memory, for the input "patch.<n>.regions". begin
+ *                 (2, S + 1) f32 in host memory, for the input "patch.<n>.regions"; one for a style
+ *                 heard (3, tokens, width), the states that it reads. begin
  *                 (1, C, n, h, w) f32, in the autoencoder's units: the first frames of the video,
  *                 which the model sees in the place of the sampler's; begin_stays (bool): they are
  *                 put into the result, too
@@ -168,7 +169,7 @@
  *   preview_decoder  string, optional: what the file in models/vae_approx is called that decodes
  *                 scaled latents to small pictures ("taesd": taesd_decoder.safetensors or .pth)
  *   sampling      what the output is. "flow": noise - image; "eps", "v_prediction", "edm", "x0",
- *                 "img_to_img", "lcm" as ComfyUI's
+ *                 "img_to_img", "img_to_img_velocity", "lcm" as ComfyUI's
  *   noise_table   "discrete_flow" or "flux": how noise levels are spaced; noise_shift, noise_mu
  *                 their parameters. "discrete" or "distilled", also with "_zero_snr" behind it;
  *                 "continuous_edm" or "continuous_v" from noise_lowest to noise_highest; "cascade"
@@ -243,7 +244,7 @@
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too.
  *               A patch for sound has moment_numbers (int) in the place of the last two: the
- *               numbers N of a moment
+ *               numbers N of a moment; one for a style seen_tokens and seen_width (ints)
  * CLIP          record
  *   type          "flux", "stable_diffusion", "sdxl", "sd3", "chroma", "wan", "ltxv", "qwen_image",
  *                 "z_image", "flux2", "lumina2", "sam3": what the encoders' outputs are for
@@ -282,7 +283,8 @@
  * CLIP_VISION_OUTPUT  record: last_hidden, tensor (B, tokens, width) f32; penultimate, another,
  *               and image_embeds, tensor (B, projected_width) f32, of towers that make these;
  *               mm_projected, tensor (B, tokens - 1, mm_width) f32, of towers of LLaVA: what a
- *               language model sees
+ *               language model sees; hidden_20, hidden_11, hidden_2, as last_hidden, of towers of
+ *               SigLIP with 20 layers or more: behind the layers so far from the end
  * VAE           record: decoder (MODEL), encoder (MODEL), each absent when the file has none;
  *               scale, shift (floats), channels, downscale (ints); pixel_channels (int), optional,
  *               3: 4 of pictures with alpha; decoder_chunks, encoder_chunks, records, optional: of
