@@ -1,4 +1,4 @@
-"""Small model files with random weights, under the names that the workflows of videos and of Qwen-Image 2.1 ask for: tensors
+"""Small model files with random weights, under the names that workflows ask for, those of videos and some of pictures: tensors
 named, typed and packed as in the published files, with fewer layers and narrower.
 
     small_files.py OUT [FILE ...]
@@ -18,7 +18,7 @@ from pathlib import Path
 GOLDENS = Path(__file__).resolve().parent.parent / "plugins" / "goldens"
 sys.path.insert(0, str(GOLDENS))
 import flux_headers  # noqa: E402
-from small_numbers import bytes_of  # noqa: E402
+from small_numbers import INT8_MOST, bytes_of, power_of  # noqa: E402
 
 TOKENIZERS = GOLDENS.parent / "encoders" / "tokenizer" / "data"
 FILES = flux_headers.FILES
@@ -42,6 +42,12 @@ QWEN35 = {4096: 512, 8192: 1024, 1024: 256, 12288: 512, 32: 4, 1152: 128, 3456: 
 HUNYUAN = {3072: 256, 9216: 768, 12288: 512, 6144: 512, 18432: 1536, 21504: 1280, 15360: 768, 768: 64}
 HUNYUAN_VAE = {128: 32, 256: 64, 512: 128}
 CLIP_L = {768: 64, 3072: 128}
+# Two heads; of its text encoder four, one of keys and values, and eight of its layers in a row.
+FLUX3 = {3072: 256, 9216: 768, 18432: 1536, 6144: 512, 20480: 8 * 256}
+QWEN3_VL_4B = {2560: 256, 4096: 512, 1024: 128, 9728: 512, 3072: 384}
+FLUX2_VAE = {128: 32, 256: 64, 512: 64}
+FLUX = {3072: 256, 9216: 768, 12288: 1024, 15360: 1280, 18432: 1536, 21504: 1792, 6144: 512, 4096: TEXT, 768: 64, 64: 64}
+USO = {3072: 256, 1152: 144}
 GEMMA = {3840: 256, 4096: 512, 2048: 256, 15360: 256}
 LTXV = {2048: 128, 8192: 256, 12288: 768, 4096: TEXT}
 GEMMA_LAYERS = 4
@@ -110,6 +116,29 @@ def in_4_bits(tensors):
             out[module + ".weight_scale"] = ("F8_E4M3", (-(-rows // 128) * 128, -(-columns // 64) * 4))
             out[module + ".weight_scale_2"] = ("F32", ())
             out |= told(module, '{"format": "nvfp4"}')
+    return out
+
+
+# Sixteen levels, as the published files have them (HEDDLE_I4_LEVELS).
+LEVELS = (-0.980602, -0.794529, -0.638165, -0.500986, -0.377321, -0.263187, -0.155210, -0.050720,
+          0.052541, 0.156985, 0.265284, 0.379533, 0.502636, 0.638953, 0.794876, 0.980671)  # fmt: skip
+
+
+def in_w4a8(tensors):
+    """Matrices of numbered modules as those of the name w4a8: a level for each number, a scale for 16, and one for a row."""
+    out = {}
+    for name, (dtype, shape) in tensors.items():
+        if not (is_inner(name, shape) and shape[1] % 256 == 0):
+            out[name] = (dtype, shape)
+            continue
+        rows, columns = shape
+        module = name.removesuffix(".weight")
+        scale = 2.0 ** power_of(name, shape) / INT8_MOST
+        out[name] = ("U8", (rows, columns // 2))
+        out[module + ".weight_s_rel"] = ("F8_E4M3", (rows, columns // 16), b"\x6c" * (rows * columns // 16))  # 96
+        out[module + ".weight_s_channel"] = ("F32", (rows,), struct.pack("<f", scale) * rows)
+        out[module + ".weight_codebook"] = ("F32", (16,), struct.pack("<16f", *LEVELS))
+        out |= told(module, '{"format": "asym_w4a8_int8", "group_size": 16, "convrot_groupsize": 256}')
     return out
 
 
@@ -182,9 +211,42 @@ def gemma():
     return with_vocabulary(plain, TOKENIZERS / "bpe.model", 400, "model.embed_tokens.weight")
 
 
-def qwen35():
+def qwen35(packed=in_8_bits):
     """The words of its golden."""
-    return in_8_bits(small(FILES["text_encoders/qwen3.5_9b_bf16"](), QWEN35, (("layers", 4), ("blocks", 2))))
+    return packed(small(FILES["text_encoders/qwen3.5_9b_bf16"](), QWEN35, (("layers", 4), ("blocks", 2))))
+
+
+def plain_qwen3_vl_4b():
+    """In 16 bits, with all its layers, of which FLUX 3 reads most."""
+    plain = {name: what for name, what in FILES["text_encoders/qwen3vl_4b_fp8_scaled"]().items() if not name.endswith("_scale")}
+    return {
+        name: ("BF16", tuple(QWEN3_VL_4B.get(size, size) for size in shape))
+        for name, (_, shape) in plain.items()
+    }
+
+
+def flux2_vae():
+    """Its latents have as many channels as the published one's."""
+    out = {}
+    for name, (dtype, shape) in FILES["vae/flux2-vae"]().items():
+        is_kept = name.startswith("bn.") or "quant_conv" in name
+        out[name] = (dtype, shape if is_kept else tuple(FLUX2_VAE.get(size, size) for size in shape))
+    return out
+
+
+def flux_checkpoint():
+    """Its parts have widths of their own."""
+    parts = (
+        ("model.diffusion_model.", FLUX, FLUX_LAYERS),
+        ("text_encoders.clip_l.", CLIP_L, (("layers", 3),)),
+        ("text_encoders.t5xxl.", T5, (("block", 2),)),
+        ("vae.", FLUX2_VAE, ()),
+    )
+    whole, out = FILES["checkpoints/flux1-dev-fp8"](), {}
+    for prefix, sizes, layers in parts:
+        part = {name.removeprefix(prefix): what for name, what in whole.items() if name.startswith(prefix)}
+        out |= {prefix + name: what for name, what in small(part, sizes, layers).items()}
+    return out
 
 
 def hunyuan15_vae():
@@ -402,7 +464,14 @@ for name, of in (
 add("clip_vision/clip_vision_h", lambda: small(FILES["clip_vision/clip_vision_h"](), VISION_H, (("layers", 3),)))
 add("checkpoints/sam3.1_multiplex_fp16", lambda: golden("sam3_nodes", "checkpoint", "F16"))
 SIGLIP_FILE = "clip_vision/sigclip_vision_patch14_384"
-add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 2),)))
+add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 21),)))  # USO reads the 20th from the end
+FLUX_LAYERS = (("double_blocks", 2), ("single_blocks", 2))
+add("checkpoints/flux1-dev-fp8", flux_checkpoint)
+add(
+    "loras/uso-flux1-dit-lora-v1",
+    lambda: lora(small(FILES["diffusion_models/flux1-dev"](), FLUX, FLUX_LAYERS)),
+)
+add("model_patches/uso-flux1-projector-v1", lambda: small(FILES["model_patches/uso-flux1-projector-v1"](), USO))
 for name in ("hunyuanvideo1.5_720p_i2v_fp16", "hunyuanvideo1.5_720p_t2v_fp16"):
     at = f"diffusion_models/{name}"
     add(at, lambda at=at: small(FILES[at](), HUNYUAN15, (("double_blocks", 2),)))
@@ -432,6 +501,24 @@ add(
 for kind in ("t2i", "i2i"):
     add(f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot", qwen35)
 add("vae/qwen_image_2.1_vae_bf16", lambda: golden("qwen21_pictures", "vae"))
+FLUX3_LAYERS = (("image", 2), ("image_cond", 2), ("txt_mode_blocks", 2), ("single_blocks", 2))
+for kind in ("klein", "klein-base"):
+    at = f"flux3-image-{kind}"
+    add(
+        f"diffusion_models/{at}-int8-convrot",
+        lambda at=at: in_8_bits(small(FILES[f"diffusion_models/{at}"](), FLUX3, FLUX3_LAYERS)),
+    )
+add("text_encoders/qwen3vl_4b_int8_convrot", lambda: in_8_bits(plain_qwen3_vl_4b()))
+add("text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8", lambda: qwen35(in_w4a8))
+add("vae/flux2-vae", flux2_vae)
+EDIT = "diffusion_models/qwen_image_edit_2509_int8_convrot"
+add(EDIT, lambda: in_8_bits(small(FILES[EDIT](), QWEN_IMAGE, (("transformer_blocks", 4),))))
+for name in ("depth_log_stage2", "albedo", "normals"):
+    add(f"loras/marigold_v2_{name}", lambda: lora(small(FILES[EDIT](), QWEN_IMAGE, (("transformer_blocks", 4),))))
+    add(f"vae/marigold_v2_{name}_vae", lambda: small(FILES["vae/qwen_image_vae"](), WAN_VAE))
+for name in ("depth", "albedo", "normals"):
+    at = f"embeddings/marigold_v2_{name}_conditioning"
+    add(at, lambda at=at: small(FILES[at](), QWEN_IMAGE))
 add("vae/hunyuanvideo15_vae_fp16", hunyuan15_vae)
 add("text_encoders/llava_llama3_fp8_scaled", llama)
 add("text_encoders/gemma_3_12B_it", gemma)

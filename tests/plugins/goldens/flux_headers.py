@@ -499,6 +499,34 @@ for folder, name in [("diffusion_models", "qwen_image_2.1"), ("text_encoders", "
     FILES[f"{folder}/{name}_int8_convrot"] = FILES[f"{folder}/{name}_bf16"]
 for kind in ("t2i", "i2i"):
     FILES[f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot"] = FILES["text_encoders/qwen3.5_9b_bf16"]
+# Of the templates of FLUX 3 klein and Marigold v2, too; w4a8 likewise.
+for kind in ("klein", "klein-base"):
+    FILES[f"diffusion_models/flux3-image-{kind}-int8-convrot"] = FILES[f"diffusion_models/flux3-image-{kind}"]
+FILES["text_encoders/qwen3vl_4b_int8_convrot"] = FILES["text_encoders/qwen3vl_4b_fp8_scaled"]
+FILES["text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8"] = FILES["text_encoders/qwen3.5_9b_bf16"]
+FILES["diffusion_models/qwen_image_edit_2509_int8_convrot"] = lambda: {
+    name: ("BF16", shape) for name, (_, shape) in DRAWS().items()
+}
+for name in ("depth_log_stage2", "albedo", "normals"):
+    FILES[f"loras/marigold_v2_{name}"] = lambda: typed(edit_lora(), "BF16")
+    FILES[f"vae/marigold_v2_{name}_vae"] = FILES["vae/qwen_image_vae"]
+for name in ("depth", "albedo", "normals"):
+    FILES[f"embeddings/marigold_v2_{name}_conditioning"] = lambda: {"conditioning": ("BF16", (1, 16, 3584))}
+
+
+def uso(seen=729, tokens=64, width=1152, hidden=3072):
+    """USO's projector, by the names that its publisher's class gives."""
+    out = {}
+    for layer in ("high", "mid", "low"):
+        at = f"feature_embedder.{layer}"
+        linear(out, f"{at}_embedding_linear.0", tokens, seen)
+        out[f"{at}_layer_norm.weight"], out[f"{at}_layer_norm.bias"] = (width,), (width,)
+        linear(out, f"{at}_projection", hidden, width)
+    return out
+
+
+FILES["model_patches/uso-flux1-projector-v1"] = lambda: typed(uso(), "BF16")
+FILES["loras/uso-flux1-dit-lora-v1"] = lambda: lora("diffusion_models/flux1-dev", 128)
 
 
 def write(path, tensors):
