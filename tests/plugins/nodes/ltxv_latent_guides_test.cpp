@@ -194,12 +194,12 @@ BOOST_AUTO_TEST_CASE(latents_of_sound_have_a_length_and_channels) {
   };
   BOOST_TEST(numbers(given("made", "waves")) == "25 2 2 ");
   BOOST_TEST(numbers(given("made", "spectra")) == "25 1 1 ");
-  // 44100 samples a second, 2048 of a cell.
+  // 44100 samples a second, 2048 of a cell, an even number of cells.
   BOOST_TEST(numbers(node("made", "EmptyLatentAudio", R"("seconds": 2.0, "batch_size": 3)")) ==
-             "43 1 3 ");
+             "44 1 3 ");
   BOOST_TEST(numbers(given("sound", "spectra") +
                      node("video", "EmptyLTXVLatentVideo",
-                          R"("width": 64, "height": 32, "length": 9, "batch_size": 1)") +
+                          R"("width": 64, "height": 64, "length": 9, "batch_size": 1)") +
                      node("made", "LTXVConcatAVLatent",
                           R"("video_latent": ["video", 0], "audio_latent": ["sound", 0])")) ==
              "25 1 1 ");
