@@ -7,7 +7,7 @@ namespace heddle::image {
 
 struct MarigoldV2PostProcess {
   static constexpr const char* kPredictions[] = {"depth", "normals", "albedo", nullptr};
-  static constexpr Widget kPrediction{.choices = kPredictions, .type = "COMBO"};
+  static constexpr Widget kPrediction{.text = "depth", .choices = kPredictions, .type = "COMBO"};
 
   static constexpr Info info{"MarigoldV2PostProcess",
                              1,
