@@ -37,7 +37,8 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "concat_image",
                                                "cross_attn_controlnet",
                                                "noise_augmentation",
-                                               "media_start"};
+                                               "media_start",
+                                               "ref_mask_flag"};
 
 // A context for VACE, of vace_frames and vace_mask.
 struct VaceShapes {
@@ -72,16 +73,19 @@ struct EntryShapes {
   std::vector<heddle_tensor_info> sounds = {};      // of reference_sounds, likewise
   std::optional<SeenShapes> vision = {};            // of clip_vision_output
   std::vector<VaceShapes> vace = {};
-  std::optional<heddle_tensor_info> camera = {};     // of camera_conditions
-  std::optional<heddle_tensor_info> glyphs = {};     // of conditioning_byt5small
-  std::optional<heddle_tensor_info> pose = {};       // of pose_video_latent
-  std::optional<heddle_tensor_info> face = {};       // of face_video_pixels
-  std::optional<heddle_tensor_info> pose_text = {};  // of pose_cross_attn
-  std::optional<SeenShapes> pose_seen = {};          // of pose_clip_vision_output
-  std::optional<heddle_tensor_info> heard = {};      // of audio_embed
-  std::optional<heddle_tensor_info> motion = {};     // of reference_motion
-  std::optional<heddle_tensor_info> followed = {};   // of control_video
-  std::optional<heddle_tensor_info> voice = {};      // of ref_audio, its tokens
+  std::optional<heddle_tensor_info> camera = {};           // of camera_conditions
+  std::optional<heddle_tensor_info> glyphs = {};           // of conditioning_byt5small
+  std::optional<heddle_tensor_info> pose = {};             // of pose_video_latent
+  std::optional<heddle_tensor_info> face = {};             // of face_video_pixels
+  std::optional<heddle_tensor_info> pose_text = {};        // of pose_cross_attn
+  std::optional<SeenShapes> pose_seen = {};                // of pose_clip_vision_output
+  std::optional<heddle_tensor_info> heard = {};            // of audio_embed
+  std::optional<heddle_tensor_info> motion = {};           // of reference_motion
+  std::optional<heddle_tensor_info> followed = {};         // of control_video
+  std::optional<heddle_tensor_info> voice = {};            // of ref_audio, its tokens
+  std::optional<heddle_tensor_info> pose_masks = {};       // of driving_mask_28ch
+  std::optional<heddle_tensor_info> reference_masks = {};  // of ref_mask_28ch
+  std::vector<heddle_tensor_info> sources = {};            // of context_latents
 };
 
 inline Shape shape_of(const heddle_tensor_info& info) {
@@ -183,6 +187,12 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     entries.back().motion = question.tensor(input, at + ".reference_motion");
     entries.back().followed = question.tensor(input, at + ".control_video");
     entries.back().voice = question.tensor(input, at + ".ref_audio.tokens");
+    entries.back().pose_masks = question.tensor(input, at + ".driving_mask_28ch");
+    entries.back().reference_masks = question.tensor(input, at + ".ref_mask_28ch");
+    std::vector<heddle_tensor_info>& sources = entries.back().sources;
+    while (const auto source =
+               question.tensor(input, at + ".context_latents." + std::to_string(sources.size())))
+      sources.push_back(*source);
     std::vector<VaceShapes>& vace = entries.back().vace;
     const auto context = [&](const char* field) {
       return question.tensor(input, at + "." + field + "." + std::to_string(vace.size()));
@@ -221,6 +231,10 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("reference_motion", entry.motion);
     tell("control_video", entry.followed);
     tell("ref_audio.tokens", entry.voice);
+    tell("driving_mask_28ch", entry.pose_masks);
+    tell("ref_mask_28ch", entry.reference_masks);
+    for (std::size_t k = 0; k < entry.sources.size(); ++k)
+      tell(("context_latents." + std::to_string(k)).c_str(), entry.sources[k]);
     for (std::size_t k = 0; k < entry.references.size(); ++k)
       tell(("reference_latents." + std::to_string(k) + ".samples").c_str(), entry.references[k]);
     for (std::size_t k = 0; k < entry.sounds.size(); ++k)

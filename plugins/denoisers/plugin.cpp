@@ -40,7 +40,9 @@
 #include "wan_humo_blocks.h"
 #include "wan_motion_block.h"
 #include "wan_pose_blocks.h"
+#include "wan_scail_blocks.h"
 #include "wan_sound_blocks.h"
+#include "wan_sources_blocks.h"
 #include "wan_talk.h"
 #include "wan_talk_blocks.h"
 #include "wan_vace_blocks.h"
@@ -76,7 +78,8 @@ HEDDLE_PLUGIN(
     WanFunJoin, WanVaceIn, WanVaceStart, WanVaceAdd, WanPoseAdd, WanPoseVector, WanPoseIn,
     WanPoseRope, WanPoseLayer, WanPosedLayer, WanMotion, WanFaceIn, WanFaceKeys, WanFaceAdd,
     WanSoundIn, WanSoundShift, WanSoundAdd, WanSoundTokens, WanSoundMotion, WanSoundJoin,
-    WanSoundRope, WanSoundLayer, WanHumoIn, WanHumoReference, WanHumoJoin, WanHumoLayer,
+    WanSoundRope, WanSoundLayer, WanHumoIn, WanHumoReference, WanHumoJoin, WanHumoLayer, WanScailIn,
+    WanScailMasks, WanScailJoin, WanScailRope, WanSourcesIn, WanSourcesJoin, WanSourcesRope,
     WanCausalRope, WanCausalLayer, WanTalkIn, WanTalkRegions, WanTalkLayer, InfiniteTalk, Ltxv,
     LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart,
     Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,

@@ -12,9 +12,12 @@
 #include "wan_humo_blocks.h"
 #include "wan_names.h"
 #include "wan_pose_blocks.h"
+#include "wan_scail.h"
+#include "wan_seen.h"
 #include "wan_sizes.h"
 #include "wan_sound.h"
 #include "wan_sound_blocks.h"
+#include "wan_sources.h"
 #include "wan_talk.h"
 #include "wan_talk_blocks.h"
 #include "wan_vace_blocks.h"
@@ -31,7 +34,8 @@ class WanBuilder {
         names_(names),
         s_(sizes),
         eps_(config.get<double>("eps", 1e-6)),
-        graph_(graph) {}
+        graph_(graph),
+        seen_(file, names, sizes, eps_, graph) {}
 
   // talk: a model patch, or nullptr.
   void run(const ModelPatch* talk) {
@@ -48,17 +52,30 @@ class WanBuilder {
       humo_.emplace(file_, names_, s_, eps_, graph_, x_);
       reference = humo_->shown();
     }
-    add_rope(reference, sound ? &*sound : nullptr);
-    const Source text = embed_text("embed.text", graph_.input("context", kGiven));
+    std::optional<WanScail> scail;
+    if (s_.animate.masks > 0) scail.emplace(file_, names_, s_, graph_, x_);
+    std::optional<WanSources> sources;
+    if (talk == nullptr && s_.takes_sources()) sources.emplace(file_, names_, s_, graph_, x_);
+    if (sound)
+      std::tie(cos_, sin_) = sound->rope();
+    else if (scail)
+      std::tie(cos_, sin_) = scail->rope();
+    else if (sources)
+      std::tie(cos_, sin_) = sources->rope();
+    else
+      add_rope(reference);
+    const Source text = seen_.text("embed.text", graph_.input("context", kGiven));
     std::optional<Source> vision;
     if (s_.sees_pictures())
-      vision = embed_vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
+      vision = seen_.vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
     Source hidden = embed_latent();
     if (humo_)
       hidden = humo_->begin(hidden);
     else if (reference || s_.fun.camera > 0)
       hidden = fun.join(hidden, reference);
     if (sound) hidden = sound->begin(hidden);
+    if (scail) hidden = scail->begin(hidden);
+    if (sources) hidden = sources->begin(hidden);
     std::optional<WanAnimate> animate;
     if (s_.animate.adapters > 0) {
       animate.emplace(file_, names_, s_, eps_, graph_, x_);
@@ -110,9 +127,9 @@ class WanBuilder {
                          const std::optional<Source>& vision, const PoseStream* poses = nullptr,
                          int number = 0) {
     const Source mod = s_.tells_frames() ? shared : modulate(path, shared, at + "modulation", 6);
-    const Source text_kv = add_keys(path + ".text", text, at + "cross_attn.", "");
+    const Source text_kv = seen_.keys(path + ".text", text, at + "cross_attn.", "", x_);
     std::optional<Source> vision_kv;
-    if (vision) vision_kv = add_keys(path + ".vision", *vision, at + "cross_attn.", "_img");
+    if (vision) vision_kv = seen_.keys(path + ".vision", *vision, at + "cross_attn.", "_img", x_);
     if (s_.sound.injectors > 0)
       return add_layer<WanSoundLayer>(path + ".block", at, hidden, mod, text_kv, vision_kv)
           .link(WanSoundLayer::x, x_)[WanLayer::out];
@@ -146,8 +163,8 @@ class WanBuilder {
     const Source pose = graph_.input("pose", kMaybe);
     PoseStream poses;
     poses.shared = share_modulation("embed.pose_modulation", embed_pose_vector());
-    poses.text = embed_text("embed.pose_text", graph_.input("pose_context", kMaybe));
-    poses.vision = embed_vision("embed.pose_vision", graph_.input("pose_vision", kMaybe));
+    poses.text = seen_.text("embed.pose_text", graph_.input("pose_context", kMaybe));
+    poses.vision = seen_.vision("embed.pose_vision", graph_.input("pose_vision", kMaybe));
     Block in = graph_.add<WanPoseIn>("embed.pose");
     in.link(WanPoseIn::x, x_).link(WanPoseIn::pose, pose);
     blocks::Slots slots(file_, in, "embed.pose");
@@ -174,8 +191,9 @@ class WanBuilder {
   }
   void pass_poses(const std::string& path, const std::string& at, PoseStream& poses) {
     const Source mod = modulate(path, poses.shared, at + "modulation", 6),
-                 text_kv = add_keys(path + ".text", poses.text, at + "cross_attn.", ""),
-                 vision_kv = add_keys(path + ".vision", poses.vision, at + "cross_attn.", "_img");
+                 text_kv = seen_.keys(path + ".text", poses.text, at + "cross_attn.", "", x_),
+                 vision_kv =
+                     seen_.keys(path + ".vision", poses.vision, at + "cross_attn.", "_img", x_);
     std::swap(cos_, poses.cos), std::swap(sin_, poses.sin);
     Block block =
         add_layer<WanPoseLayer>(path + ".block", at, poses.hidden, mod, text_kv, vision_kv);
@@ -251,11 +269,11 @@ class WanBuilder {
   }
 
   // reference: tokens of a frame before the video's, or behind it.
-  void add_rope(const std::optional<Source>& reference, WanSound* sound) {
+  void add_rope(const std::optional<Source>& reference) {
     using B = WanRope;
-    if (s_.traits.is_causal) causal_.emplace(s_, graph_, x_);
-    if (sound != nullptr || causal_) {
-      std::tie(cos_, sin_) = causal_ ? causal_->rope() : sound->rope();
+    if (s_.traits.is_causal) {
+      causal_.emplace(s_, graph_, x_);
+      std::tie(cos_, sin_) = causal_->rope();
       return;
     }
     Block block = graph_.add<B>("embed.rope");
@@ -263,34 +281,6 @@ class WanBuilder {
     if (reference) block.link(B::before, *reference);
     block.set(B::axis_0, s_.axes[0]).set(B::axis_1, s_.axes[1]).set(B::axis_2, s_.axes[2]);
     cos_ = block[B::cos], sin_ = block[B::sin];
-  }
-
-  Source embed_text(const std::string& path, const Source& context) {
-    using B = WanTextIn;
-    Block block = graph_.add<B>(path);
-    block.link(B::context, context);
-    blocks::Slots slots(file_, block, path);
-    linear(slots, B::in, B::in_bias, "text_embedding.0", s_.width, s_.text);
-    linear(slots, B::last, B::last_bias, "text_embedding.2", s_.width, s_.width);
-    return block[B::out];
-  }
-
-  Source embed_vision(const std::string& path, const Source& vision) {
-    using B = WanVisionIn;
-    Block block = graph_.add<B>(path);
-    block.link(B::vision, vision);
-    blocks::Slots slots(file_, block, path);
-    vector_of(slots, B::norm1, "img_emb.proj.0.weight", s_.vision.width);
-    vector_of(slots, B::norm1_bias, "img_emb.proj.0.bias", s_.vision.width);
-    linear(slots, B::in, B::in_bias, "img_emb.proj.1", s_.vision.width, s_.vision.width);
-    linear(slots, B::last, B::last_bias, "img_emb.proj.3", s_.width, s_.vision.width);
-    vector_of(slots, B::norm2, "img_emb.proj.4.weight", s_.width);
-    vector_of(slots, B::norm2_bias, "img_emb.proj.4.bias", s_.width);
-    if (s_.vision.has_positions) {
-      const std::string tensor = names_.one("img_emb.emb_pos");
-      slots.fill(B::positions, tensor, {1, file_.size(tensor, 1), s_.vision.width});
-    }
-    return block[B::out];
   }
 
   Source embed_latent() {
@@ -303,19 +293,6 @@ class WanBuilder {
     filter.frame = 1;
     slots.fill(B::weight, {filter}, {s_.width, s_.in_channels, 1, kPatch, kPatch});
     vector_of(slots, B::bias, "patch_embedding.bias", s_.width);
-    return block[B::out];
-  }
-
-  // tail: of the names of a picture's.
-  Source add_keys(const std::string& path, const Source& seen, const std::string& at,
-                  const std::string& tail) {
-    using B = WanKeys;
-    Block block = graph_.add<B>(path);
-    block.link(B::seen, seen).link(B::x, x_).set(B::eps, eps_);
-    blocks::Slots slots(file_, block, path);
-    linear(slots, B::k, B::k_bias, at + "k" + tail, s_.width, s_.width);
-    linear(slots, B::v, B::v_bias, at + "v" + tail, s_.width, s_.width);
-    vector_of(slots, B::norm, at + "norm_k" + tail + ".weight", s_.width);
     return block[B::out];
   }
 
@@ -359,7 +336,7 @@ class WanBuilder {
     using B = WanFinal;
     Block block = graph_.add<B>("final.block");
     block.link(B::hidden, hidden).link(B::mod, mod).link(B::x, x_).set(B::eps, eps_);
-    block.set(B::leads, s_.sound.is_heard());
+    block.set(B::leads, s_.has_tokens_behind());
     blocks::Slots slots(file_, block, "final.block");
     linear(slots, B::weight, B::bias, "head.head", s_.channels * kPatchArea, s_.width);
     return block[B::out];
@@ -370,6 +347,7 @@ class WanBuilder {
   const WanSizes& s_;
   const double eps_;
   Blocks& graph_;
+  const WanSeen seen_;
   Source x_, cos_, sin_;
   std::optional<WanCausal> causal_;
   std::optional<WanTalk> talk_;

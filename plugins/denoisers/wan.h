@@ -36,6 +36,18 @@
 //                                       that is followed
 //          heard     (1|B, F, M, S, E)  loop-invariant  only of HuMo, optional: M moments of S
 //                                       states of a sound for each frame; reference as of S2V
+//          reference (1|B, C, R, H, W), half_pose (1|B, C, F', H', W')  loop-invariant  only of
+//                                       SCAIL 2, optional, in the model's units: reference
+//                                       pictures, each a frame, and poses, of half the sides
+//          reference_masks (1|B, R + F, K, H, W), pose_masks (1|B, F', K, H', W')  loop-invariant
+//                                       only of SCAIL 2, optional: channels of coloured masks, the
+//                                       setting mask_channels, of the references, then the video,
+//                                       and of the poses
+//          apart     (1)                loop-invariant  only of SCAIL 2, optional: the references
+//                                       lie apart from the video (wan_scail_blocks.h)
+//          sources (1|B, T, 4 C), source_places (T, 4)  loop-invariant  of models that draw from
+//                                       texts alone, optional: tokens of videos and pictures that
+//                                       they look at (wan_sources_blocks.h)
 //          kept.<i>  (B, P, 2 D)     loop-invariant  only of a causal model (wan_causal.h),
 //                                       optional: keys and values of layer i for P tokens of the
 //                                       frames before these; P may be 0
@@ -54,8 +66,9 @@
 //          embed.pose, embed.pose_rope, pose.<i>.modulation, pose.<i>.text, pose.<i>.vision,
 //          pose.<i>.block; of S2V embed.followed, embed.reference, embed.motion, embed.heard,
 //          embed.join, sound.<k>.shift, sound.<k>.keys, sound.<k>.add; of HuMo
-//          embed.reference, embed.heard, embed.join, layer.<i>.sound; of a model patch
-//          patch.0.hint, patch.0.regions
+//          embed.reference, embed.heard, embed.join, layer.<i>.sound; of SCAIL 2
+//          embed.reference, embed.pose, embed.reference_masks, embed.pose_masks, embed.join; of
+//          sources embed.sources, embed.join; of a model patch patch.0.hint, patch.0.regions
 //
 // Every dimension is read off the tensors; heads have 128 numbers, as in all that were published,
 // unless a config says attention_head_dim. Settings: see build(). Stateless, any thread.

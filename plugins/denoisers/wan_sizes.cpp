@@ -7,6 +7,7 @@
 #include "wan_causal.h"
 #include "wan_humo.h"
 #include "wan_latent_settings.h"
+#include "wan_scail.h"
 #include "wan_sound.h"
 
 namespace heddle::denoisers {
@@ -32,6 +33,7 @@ WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNa
     s.fun.camera = size("control_adapter.conv.weight", 1);
   if (names.has("ref_conv.weight")) s.fun.reference = size("ref_conv.weight", 1);
   s.animate = read_animate_sizes(file, names, s.layers);
+  s.animate.masks = read_scail_masks(file, names);
   s.sound = read_wan_sound_sizes(file, names, s.layers);
   s.sound.humo = read_humo_sizes(file, names);
   if (names.has("img_emb.proj.1.weight")) s.vision.width = size("img_emb.proj.1.weight", 1);
@@ -84,6 +86,7 @@ void add_wan_settings(const WanSizes& s, Blocks& graph) {
     graph.setting("face_side", s.animate.face_side);
   }
   if (s.animate.follows_poses) graph.setting("reads_poses", true);
+  if (s.animate.masks > 0) add_scail_settings(s, graph);
   if (s.traits.is_causal) add_causal_settings(s, graph);
   graph.setting("text_encoder", "UMT5-XXL (CLIPLoader, type wan)");
   add_wan_latents(s.channels, graph);

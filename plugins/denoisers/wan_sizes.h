@@ -29,11 +29,13 @@ struct WanVisionSizes {
 };
 
 // Of Wan 2.2 Animate: layers that look at a face (0: another model), how often its motion encoder
-// halves a picture, pixels along a side of that. follows_poses: as Animate 2 does.
+// halves a picture, pixels along a side of that. follows_poses: as Animate 2 does. masks: channels
+// of coloured masks that SCAIL 2 reads (0: another model).
 struct AnimateSizes {
   int adapters, halvings;
   std::int64_t face_side;
   bool follows_poses;
+  std::int64_t masks;
 };
 
 // Of what Wan Fun reads besides: numbers of a camera in a cell, channels of a picture before the
@@ -84,7 +86,15 @@ struct WanSizes {
   // Its tokens are those of the video alone, in one stream.
   bool takes_patches() const {
     return !traits.is_causal && vace.layers == 0 && animate.adapters == 0 &&
-           !animate.follows_poses && !sound.is_heard() && fun.reference == 0;
+           !animate.follows_poses && animate.masks == 0 && !sound.is_heard() && fun.reference == 0;
+  }
+  // Videos and pictures beside the one that it draws, as Bernini does.
+  bool takes_sources() const {
+    return takes_patches() && in_channels == channels && fun.camera == 0 && !tells_frames();
+  }
+  // Other tokens may be behind those of the video.
+  bool has_tokens_behind() const {
+    return sound.is_heard() || animate.masks > 0 || takes_sources();
   }
   // How noisy each frame is.
   bool tells_frames() const { return channels == kChannelsOf22; }

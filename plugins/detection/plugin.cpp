@@ -8,6 +8,7 @@
 #include "sam3_segment_blocks.h"
 #include "sam3_track_nodes.h"
 #include "sam3_trunk_blocks.h"
+#include "scail_mask_node.h"
 
 namespace heddle::detection {
 
@@ -16,6 +17,7 @@ HEDDLE_PLUGIN("org.heddle.detection", "0.1.0", Sam3, Attend, FeedForward, TokenH
               Sam3Queries, Sam3Anchors, Sam3Boxes, Sam3Scores, Sam3Pixels, Sam3MaskPrompt,
               Sam3Points, Sam3Slots, Sam3MaskPixels, Sam3MaskStage, Sam3MaskOnGrid, Sam3Fuse,
               Sam3Memory, Sam3MemoryPlaces, Sam3TurnedAttend, Sam3MemoryAttend, Sam3Normed,
-              Sam3Product, Sam3MaskLogits, Sam3Detect, Sam3VideoTrack, Sam3TrackToMask)
+              Sam3Product, Sam3MaskLogits, Sam3Detect, Sam3VideoTrack, Sam3TrackToMask,
+              Scail2ColoredMask)
 
 }  // namespace heddle::detection

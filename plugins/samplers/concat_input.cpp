@@ -180,6 +180,7 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
     layout.video_masks = settings.get<std::int64_t>("concat_masks", layout.video_masks);
     layout.mask_last = settings.get<bool>("concat_mask_last", false);
     layout.noised = settings.get<std::int64_t>("concat_noised", 0);
+    layout.kept = settings.get<bool>("concat_kept", false);
     const Value always = settings.field("concat_always");
     for (std::uint32_t i = 0; i < always.count(); ++i) {
       std::vector<float> numbers;
@@ -204,16 +205,22 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
                   ". Use a model that reads one of these.");
 }
 
+bool has_noise_mask(const ConcatPlace& place) {
+  return place.latent && place.latent.has("noise_mask");
+}
+
 Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
                    const ConcatPlace& place) {
   const auto has_rows = [&](const std::optional<heddle_tensor_info>& info) {
     return info && info->rank > 2 && info->shape[0] > 1;
   };
-  const bool has_mask = layout.downscale > 0 || (layout.video > 0 && entry.concat_image);
+  const bool has_mask =
+      layout.downscale > 0 || layout.kept || (layout.video > 0 && entry.concat_image);
   const bool is_batch = layout.always.empty() &&
                         (has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask)));
   const bool is_each = is_batch || layout.mask_first || layout.levels > 0 ||
-                       (layout.noised > 0 && entry.concat_image);
+                       (layout.noised > 0 && entry.concat_image) ||
+                       (layout.kept && has_noise_mask(place));
   Shape shape{is_each ? place.items : 1, layout.channels()};
   const Shape& cells = place.box ? place.box->size : place.grid;
   shape.insert(shape.end(), cells.begin(), cells.end());

@@ -27,6 +27,8 @@ struct ConcatLayout {
                                                 // first frame has, the second and all others, in
                                                 // the model's units, behind masks of zeros,
                                                 // whatever an entry says; empty: as it says
+  bool kept = false;  // concat_kept: there are masks alone, 1 where the latent's noise mask or
+                      // the entry's concat_mask keeps frames
   std::int64_t levels = 0;  // of noise in a picture of pixels (noised_picture.h), and how that
   Betas betas = {};         // grows; 0: the picture is a latent
 
@@ -54,6 +56,7 @@ struct ConcatPlace {
   // Of a video, with no area of a part of its frames.
   bool is_of_all_frames() const { return !box || box->size[0] == grid[0]; }
 };
+bool has_noise_mask(const ConcatPlace& place);
 // (1 or items, channels, height, width), by what is told of an entry; items where the mask is
 // first, or where the picture is one of pixels.
 Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,

@@ -17,8 +17,10 @@
 #include "picture_numbers.h"
 #include "plugins/blocks/minimax_latents.h"
 #include "reference_tiles.h"
+#include "scail_input.h"
 #include "sound_levels.h"
 #include "sound_references.h"
+#include "sources_input.h"
 #include "vace_input.h"
 #include "video_inputs.h"
 
@@ -132,6 +134,17 @@ void add_sounds(Context& ctx, Record& constants, const std::string& name, const 
   constants.set(kSoundPools, value_of(tile_pools(ctx, counts)));
 }
 
+// Sources or sounds that the model is shown, with their places.
+void add_places(Context& ctx, Record& constants, const ConditioningInput& input, const Value& entry,
+                const Value& settings, const ConcatPlace& place) {
+  if (input.kind == ConditioningInput::Kind::kSources) {
+    const SourceTokens seen = source_tokens_of(ctx, entry, settings, place.items);
+    constants.set(input.name, value_of(seen.tokens)).set(kSourcePlaces, value_of(seen.places));
+    return;
+  }
+  add_sounds(ctx, constants, input.name, entry, settings, place);
+}
+
 // Rows of numbers that a model reads with a width of its own: a text encoder of another model is
 // noticed here, not in a matrix product.
 void check_width(std::int64_t width, const Value& settings, const char* setting,
@@ -218,7 +231,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     const std::string name = models.input(model.raw(), i, &flags);
     if (name == "x" || name == "timestep" || name == kTargetTimestep || name == kHint ||
         name == kMode || name == kKinds || name == kTokens || name == kVaceStrength ||
-        name == kVideoHeads || name == kSoundHeads || std::ranges::count(kSoundInputs, name) > 0 ||
+        name == kVideoHeads || name == kSoundHeads || name == kSourcePlaces ||
+        std::ranges::count(kSoundInputs, name) > 0 ||
         (name == kSound && latent_format(model_settings(model)).has_sound))
       continue;
     if (name == "context")
@@ -262,6 +276,8 @@ std::vector<ConditioningInput> conditioning_inputs(const Value& model) {
     else if ((name == "references" || name == "reference.0") &&
              reference_layout(model_settings(model)))
       inputs.push_back({Kind::kReferences, name});
+    else if (name == kSources)
+      inputs.push_back({Kind::kSources, name});
     else if (name == kSoundReferences)
       inputs.push_back({Kind::kSoundReferences, name});
     else if (name == kMediaStart)
@@ -282,6 +298,8 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   if (kind == Kind::kSoundNoise) return latent.has("noise_mask") || entry.has(kVoiceField);
   if (is_guide_input(kind)) return is_guide_given(kind, entry);
   if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
+  if (kind == Kind::kApart) return lies_apart(entry);
+  if (kind == Kind::kSources) return entry.field(kContextLatents).count() > 0;
   if (const char* const field = video_field(kind)) return entry.has(field);
   if (kind == Kind::kPoseText) return entry.has(kPoseText);
   if (kind == Kind::kPoseVision) return entry.has(kPoseSeen);
@@ -301,6 +319,7 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
   refuse_guides(entry, model);
   refuse_voices(entry, model);
   refuse_poses(entry, model);
+  refuse_sources(entry, model);
   check_pictures(entry, model);
   const Value settings = model_settings(model);
   const std::int64_t items = place.items;
@@ -330,8 +349,10 @@ Value constants_of(Context& ctx, const Value& entry, const Value& model, const C
       constants.set(name, value_of(positions_of(ctx, settings.field("positions"))));
     } else if (kind == Kind::kReferences) {
       add_references(ctx, constants, name, entry, settings, place);
-    } else if (kind == Kind::kSoundReferences) {
-      add_sounds(ctx, constants, name, entry, settings, place);
+    } else if (kind == Kind::kSources || kind == Kind::kSoundReferences) {
+      add_places(ctx, constants, {kind, name}, entry, settings, place);
+    } else if (kind == Kind::kApart) {
+      constants.set(name, value_of(host_number(ctx, 1.0)));
     } else if (kind == Kind::kMediaStart) {
       constants.set(name, value_of(host_number(ctx, entry.get<double>(blocks::kMinimaxStart, 0))));
     } else if (kind == Kind::kConcat) {

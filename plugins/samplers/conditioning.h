@@ -47,7 +47,12 @@ struct ConditioningInput {
     kLevel,
     kPictureRows,
     kSoundReferences,
-    kMediaStart
+    kMediaStart,
+    kHalfPose,
+    kPoseMasks,
+    kReferenceMasks,
+    kApart,
+    kSources
   } kind;
   std::string name;  // the model's
 };

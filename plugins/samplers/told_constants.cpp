@@ -9,8 +9,10 @@
 #include "picture_embeddings.h"
 #include "reference_tiles.h"
 #include "sample_shapes.h"
+#include "scail_input.h"
 #include "sound_references.h"
 #include "sound_video_input.h"
+#include "sources_input.h"
 #include "vace_input.h"
 
 namespace heddle::samplers {
@@ -61,8 +63,11 @@ bool tell_fun(Constants& constants, const ConditioningInput& input, const EntryS
               const Value& model, const ConcatPlace& place) {
   const bool is_camera = input.kind == ConditioningInput::Kind::kCamera;
   if (is_camera ? !entry.camera : entry.references.empty()) return true;
-  const auto shape = is_camera ? camera_shape(entry, model_settings(model), place)
-                               : reference_frame_shape(entry, model_settings(model), place);
+  const Value settings = model_settings(model);
+  const auto shape = is_camera ? camera_shape(entry, settings, place)
+                     : settings.get<bool>("reference_stack", false)
+                         ? stacked_references_shape(entry, settings, place)
+                         : reference_frame_shape(entry, settings, place);
   if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
   return shape.has_value();
 }
@@ -91,6 +96,34 @@ bool tell_sound_video(Constants& constants, const ConditioningInput& input,
                                   : followed_shape(entry, settings, place);
   if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
   return shape.has_value();
+}
+
+// False: a run throws.
+bool tell_scail(Constants& constants, const ConditioningInput& input, const EntryShapes& entry,
+                const Value& model, const ConcatPlace& place) {
+  using Kind = ConditioningInput::Kind;
+  const bool is_pose = input.kind == Kind::kHalfPose;
+  const std::optional<heddle_tensor_info>& told = is_pose ? entry.pose
+                                                  : input.kind == Kind::kPoseMasks
+                                                      ? entry.pose_masks
+                                                      : entry.reference_masks;
+  if (!told) return true;
+  const Value settings = model_settings(model);
+  const auto shape = is_pose ? half_pose_shape(entry, settings, place)
+                             : coloured_masks_shape(*told, settings, place);
+  if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
+  return shape.has_value();
+}
+
+// False: a run throws.
+bool tell_sources(Constants& constants, const ConditioningInput& input, const EntryShapes& entry,
+                  const Value& model, const ConcatPlace& place) {
+  if (entry.sources.empty()) return true;
+  const auto seen = source_shapes(entry, model_settings(model), place.items);
+  if (!seen) return false;
+  constants.push_back({input.name, HEDDLE_F32, seen->tokens});
+  constants.push_back({kSourcePlaces, HEDDLE_F32, seen->places});
+  return true;
 }
 
 // What was seen of pictures, and what goes with a video; none: it is another input. False: it is
@@ -130,6 +163,12 @@ std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& in
     case Kind::kMotion:
     case Kind::kFollowed:
       return tell_sound_video(constants, input, entry, model, place);
+    case Kind::kHalfPose:
+    case Kind::kPoseMasks:
+    case Kind::kReferenceMasks:
+      return tell_scail(constants, input, entry, model, place);
+    case Kind::kSources:
+      return tell_sources(constants, input, entry, model, place);
     default:
       return {};
   }
@@ -194,7 +233,8 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
       continue;
     }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime ||
-        kind == Kind::kFirstTimestep || kind == Kind::kLevel || kind == Kind::kMediaStart) {
+        kind == Kind::kFirstTimestep || kind == Kind::kLevel || kind == Kind::kMediaStart ||
+        kind == Kind::kApart) {
       constants.push_back({name, kind == Kind::kLevel ? HEDDLE_I32 : HEDDLE_F32, {1}});
       continue;
     }

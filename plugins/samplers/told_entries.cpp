@@ -3,7 +3,9 @@
 #include "frame_noise.h"
 #include "plugins/blocks/minimax_latents.h"
 #include "sample_shapes.h"
+#include "scail_input.h"
 #include "sound_video_input.h"
+#include "sources_input.h"
 #include "told_controls.h"
 
 #include <algorithm>
@@ -33,6 +35,11 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.back().motion = info_of(entry.field(kEarlierLatent));
     entries.back().followed = info_of(entry.field(kFollowedLatent));
     entries.back().voice = info_of(entry.field(kVoiceField).field("tokens"));
+    entries.back().pose_masks = info_of(entry.field(kPoseMasks));
+    entries.back().reference_masks = info_of(entry.field(kReferenceMasks));
+    const Value sources = entry.field(kContextLatents);
+    for (std::uint32_t k = 0; k < sources.count(); ++k)
+      if (const auto info = info_of(sources.item(k))) entries.back().sources.push_back(*info);
     const Value frames = entry.field("vace_frames"), masks = entry.field("vace_mask");
     for (std::uint32_t k = 0; k < std::min(frames.count(), masks.count()); ++k) {
       const auto video = info_of(frames.item(k)), mask = info_of(masks.item(k));
@@ -85,6 +92,11 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
     if (entry.heard) record.set(kHeardSound, told_info(*entry.heard));
     if (entry.motion) record.set(kEarlierLatent, told_info(*entry.motion));
     if (entry.followed) record.set(kFollowedLatent, told_info(*entry.followed));
+    if (entry.pose_masks) record.set(kPoseMasks, told_info(*entry.pose_masks));
+    if (entry.reference_masks) record.set(kReferenceMasks, told_info(*entry.reference_masks));
+    std::vector<Value> sources;
+    for (const heddle_tensor_info& info : entry.sources) sources.push_back(told_info(info));
+    if (!sources.empty()) record.set(kContextLatents, list_of(sources));
     if (entry.voice)
       record.set(kVoiceField, Record().set("tokens", told_info(*entry.voice)).value());
     std::vector<Value> shown;

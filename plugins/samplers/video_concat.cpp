@@ -121,15 +121,15 @@ Clip noised(Clip clip, const Value& entry, const ConcatLayout& layout, const Con
   return clip;
 }
 
-// 1 where it is given: of one channel or of four.
-Clip read_given(Context& ctx, const Value& entry, const ConcatLayout& layout, const Shape& grid,
-                std::pmr::memory_resource& memory) {
-  Clip mask = read_clip(ctx, entry.field("concat_mask").as<Tensor>(), "concat_mask", memory);
+// 1 where it is given: of one channel or of four. field: of the record that has the mask.
+Clip read_given(Context& ctx, const Value& record, const char* field, const ConcatLayout& layout,
+                const Shape& grid, std::pmr::memory_resource& memory) {
+  Clip mask = read_clip(ctx, record.field(field).as<Tensor>(), field, memory);
   if (mask.frames > grid[0])
     throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the conditioning's 'concat_mask' has " + std::to_string(mask.frames) +
-                    " frames, the latent that is drawn has " + std::to_string(grid[0]) +
-                    ". Take both from the same node.");
+                std::string("the conditioning's '") + field + "' has " +
+                    std::to_string(mask.frames) + " frames, the latent that is drawn has " +
+                    std::to_string(grid[0]) + ". Take both from the same node.");
   if (mask.channels != layout.video_masks && mask.channels != 1) {
     Clip mean{mask.rows, 1, mask.frames, mask.size, std::pmr::vector<float>(&memory)};
     const std::int64_t numbers = mask.frames * mask.plane();
@@ -186,6 +186,28 @@ Tensor always_beside(Context& ctx, const ConcatLayout& layout, const ClipPart& p
   return ctx.upload(shape, HEDDLE_F32, made.data<float>());
 }
 
+// Masks alone: 1 where frames are kept.
+Tensor kept_beside(Context& ctx, const Value& entry, const ConcatLayout& layout,
+                   const ConcatPlace& place, const ClipPart& part) {
+  HostMemory memory(ctx);
+  std::optional<Clip> mask;
+  if (entry.has("concat_mask"))
+    mask = read_given(ctx, entry, "concat_mask", layout, place.grid, memory);
+  else if (has_noise_mask(place))
+    mask = read_given(ctx, place.latent, "noise_mask", layout, place.grid, memory);
+  const bool is_each = has_noise_mask(place) || (mask && mask->rows > 1);
+  const Shape shape{is_each ? place.items : 1, layout.video, part.size[0], part.size[1],
+                    part.size[2]};
+  const Tensor made = ctx.make_host(shape, HEDDLE_F32);
+  float* to = made.data<float>();
+  if (!mask) std::fill_n(to, made.count(), 0.0f);
+  for (std::int64_t item = 0; mask && item < shape[0]; ++item)
+    for (std::int64_t c = 0; c < layout.video; ++c)
+      to =
+          copy_channel(*mask, spread_row(item, shape[0], mask->rows), c % mask->channels, part, to);
+  return ctx.upload(shape, HEDDLE_F32, made.data<float>());
+}
+
 }  // namespace
 
 Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& layout,
@@ -196,6 +218,7 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
                 "frames. Give it the latent of a video.");
   const ClipPart part = clip_part(place);
   if (!layout.always.empty()) return always_beside(ctx, layout, part);
+  if (layout.kept) return kept_beside(ctx, entry, layout, place, part);
   Shape shape{1, layout.video, part.size[0], part.size[1], part.size[2]};
   HostMemory memory(ctx);
   std::optional<Clip> video, mask;
@@ -204,7 +227,8 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
     video = read_video(ctx, entry, layout, format, place.grid, memory);
     shown = shown_channels(*video, layout);
     if (layout.noised > 0) video = noised(std::move(*video), entry, layout, place, memory);
-    if (entry.has("concat_mask")) mask = read_given(ctx, entry, layout, place.grid, memory);
+    if (entry.has("concat_mask"))
+      mask = read_given(ctx, entry, "concat_mask", layout, place.grid, memory);
   }
   const auto has_rows = [](const std::optional<Clip>& clip) { return clip && clip->rows > 1; };
   if (has_rows(video) || has_rows(mask) || (video && layout.noised > 0)) shape[0] = place.items;

@@ -5,7 +5,9 @@
 
 #include "animate_input.h"
 #include "fun_input.h"
+#include "scail_input.h"
 #include "sound_video_input.h"
+#include "sources_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -26,9 +28,15 @@ constexpr VideoInput kVideoInputs[] = {
     {kHeardInput, kHeardStates, kHeardSound, InputKind::kHeard},
     {kEarlierInput, kHeardStates, kEarlierLatent, InputKind::kMotion},
     {kFollowedInput, kHeardStates, kFollowedLatent, InputKind::kFollowed},
+    {kHalfPoseInput, kMaskChannels, kPoseLatent, InputKind::kHalfPose},
+    {kPoseMasksInput, kMaskChannels, kPoseMasks, InputKind::kPoseMasks},
+    {kReferenceMasksInput, kMaskChannels, kReferenceMasks, InputKind::kReferenceMasks},
+    {kApartInput, kMaskChannels, kReferencesInLine, InputKind::kApart},
 };
-constexpr std::string_view kShownInputs[] = {"concat",      "vace",         "camera",    "pose",
-                                             kEarlierInput, kFollowedInput, "references"};
+constexpr std::string_view kShownInputs[] = {
+    "concat",       "vace",       "camera",       "pose",          kEarlierInput,
+    kFollowedInput, "references", kHalfPoseInput, kPoseMasksInput, kReferenceMasksInput,
+    kSources};
 
 const VideoInput* video_input_at(InputKind kind) {
   const VideoInput* const one = std::ranges::find(kVideoInputs, kind, &VideoInput::kind);
@@ -66,7 +74,14 @@ Tensor video_input_of(Context& ctx, InputKind kind, const Value& entry, const Va
       return earlier_frames_of(ctx, entry, format, place);
     case InputKind::kFollowed:
       return followed_of(ctx, entry, format, place);
+    case InputKind::kHalfPose:
+      return half_pose_of(ctx, entry, settings, place);
+    case InputKind::kPoseMasks:
+    case InputKind::kReferenceMasks:
+      return coloured_masks_of(ctx, entry, video_field(kind), settings, place);
     default:
+      if (settings.get<bool>("reference_stack", false))
+        return stacked_references_of(ctx, entry, settings, place);
       return reference_frame_of(ctx, entry, settings, place);
   }
 }

@@ -12,7 +12,9 @@
 #include "frame_noise.h"
 #include "guide_inputs.h"
 #include "sampler_loop.h"
+#include "scail_input.h"
 #include "sound_video_input.h"
+#include "sources_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -48,6 +50,12 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning has poses or a face (WanAnimateToVideo, WanAnimate2ToVideo), "
                 "which context windows along the frames would cut. Use one of the two.");
+  const bool is_of_other_size = name == kSources || name == kHalfPoseInput ||
+                                name == kPoseMasksInput || name == kReferenceMasksInput;
+  if (rule.dim != 0 && is_of_other_size)
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning has poses or masks (WanSCAILToVideo), or videos to look at "
+                "(BerniniConditioning), which context windows do not cut. Use one of the two.");
   const bool is_of_sound_video =
       name == kHeardInput || name == kEarlierInput || name == kFollowedInput;
   if (rule.dim == kFramesAxis && is_of_sound_video)
@@ -59,10 +67,26 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
                 "the conditioning tells of guides (LTXVAddGuide) of a strength, a mask or "
                 "parameters of their own, which context windows along a side would cut. Use one of "
                 "the two.");
-  constexpr std::array<std::string_view, 16> kRows = {
-      "context",   "y",           "concat",       "references", "vision", "vace",
-      "byt5",      "camera",      "reference",    "pose",       "face",   "pose_context",
-      kHeardInput, kEarlierInput, kFollowedInput, "pose_vision"};
+  constexpr std::array<std::string_view, 20> kRows = {"context",
+                                                      "y",
+                                                      "concat",
+                                                      "references",
+                                                      "vision",
+                                                      "vace",
+                                                      "byt5",
+                                                      "camera",
+                                                      "reference",
+                                                      "pose",
+                                                      "face",
+                                                      "pose_context",
+                                                      kHeardInput,
+                                                      kEarlierInput,
+                                                      kFollowedInput,
+                                                      "pose_vision",
+                                                      kHalfPoseInput,
+                                                      kPoseMasksInput,
+                                                      kReferenceMasksInput,
+                                                      kSources};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
   const bool is_beside = name == "concat" || name == "vace" || name == "camera" || name == "pose" ||
                          name == kEarlierInput || name == kFollowedInput ||

@@ -10,6 +10,7 @@
 #include "latent_upsampler.h"
 #include "ltx25_decoder.h"
 #include "packed_latents.h"
+#include "plugins/vae/bernini_node.h"
 #include "plugins/vae/hunyuan15_node.h"
 #include "plugins/vae/hunyuan15_upsampler.h"
 #include "plugins/vae/inpaint_node.h"
@@ -32,6 +33,7 @@
 #include "plugins/vae/wan_fun_nodes.h"
 #include "plugins/vae/wan_humo_node.h"
 #include "plugins/vae/wan_nodes.h"
+#include "plugins/vae/wan_scail_node.h"
 #include "plugins/vae/wan_sound_nodes.h"
 #include "plugins/vae/wan_talk_node.h"
 #include "plugins/vae/wan_track_nodes.h"
@@ -68,12 +70,21 @@ HEDDLE_PLUGIN(
     TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
     TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
     InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
+<<<<<<< HEAD
     LTXVAddLatentGuide, LTXVFreezeLatent, LTXVCropGuides, LTXVImgToVideoInplace,
     GetICLoRAParameters, LTXVReferenceAudio, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
     LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
     WanFunInpaintToVideo, WanFunControlToVideo, WanTrackToVideo, WanMoveTrackToVideo,
     WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding,
     WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
+=======
+    LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
+    LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
+    WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
+    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo,
+    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
+    WanAnimateToVideo, WanAnimate2ToVideo, WanSCAILToVideo, BerniniConditioning,
+>>>>>>> 6d3622fa (denoisers, samplers, vae, detection: draw by SCAIL 2 and Bernini)
     WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
     Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
     VaeModules)

@@ -84,7 +84,8 @@ void FrameStrip::put(const Tensor& pictures, const char* name, std::int64_t firs
         blocks::Source::of(floats.data() + (first + i) * step, {1, {shape[1], shape[2]}, channels});
     float* to = pixels_.data<float>() + (at + i) * frame * kColours;
     float* const made = channels == kColours ? to : resized.data();
-    blocks::resample(blocks::centre_cropped(whole, size_), size_, method_, made, memory);
+    blocks::resample(is_cut_ ? blocks::centre_cropped(whole, size_) : whole, size_, method_, made,
+                     memory);
     for (std::int64_t p = 0; made != to && p < frame; ++p)
       std::copy_n(made + p * channels, kColours, to + p * kColours);
   }
@@ -107,6 +108,13 @@ void FrameStrip::keep(const float* shares, bool what_is_left) {
                 kept = what_is_left ? 1.0f - share : share;
     for (std::int64_t c = 0; c < kColours; ++c, ++at) *at = (*at - kGreyFrame) * kept + kGreyFrame;
   }
+}
+
+void FrameStrip::shade(const float* shares, std::int64_t at) {
+  const std::int64_t pixels = size_.height * size_.width;
+  float* to = pixels_.data<float>() + at * pixels * kColours;
+  for (std::int64_t i = 0; i < pixels; ++i)
+    for (std::int64_t c = 0; c < kColours; ++c) *to++ *= shares[i];
 }
 
 Tensor FrameStrip::encoded() const {

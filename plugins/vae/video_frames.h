@@ -39,6 +39,9 @@ class FrameStrip {
   FrameStrip(Context& ctx, const Value& vae, std::int64_t frames, const blocks::GridSize& size,
              blocks::Resampling method = blocks::Resampling::bilinear);
 
+  // From now on pictures are resized as a whole, whatever their aspect.
+  void stretch() { is_cut_ = false; }
+
   // All numbers of all frames.
   void fill(float number);
 
@@ -52,6 +55,8 @@ class FrameStrip {
   // Keeps of each pixel a share, the rest is grey. shares: (frames, height, width), or nullptr,
   // which keeps all; what_is_left: what they leave is kept instead.
   void keep(const float* shares, bool what_is_left);
+  // Each pixel of frame `at` times its share, (height, width).
+  void shade(const float* shares, std::int64_t at);
 
   // (1, C, frames of the latent, h, w) f32 in the autoencoder's units.
   Tensor encoded() const;
@@ -61,6 +66,7 @@ class FrameStrip {
   Value vae_;
   blocks::GridSize size_;
   blocks::Resampling method_;
+  bool is_cut_ = true;
   Tensor pixels_;
 };
 

@@ -5,6 +5,7 @@
 
 #include <heddle/ops.hpp>
 
+#include "plugins/vae/pose_ranges.h"
 #include "plugins/vae/wan_animate_part.h"
 #include "plugins/vae/wan_jobs.h"
 
@@ -21,47 +22,6 @@ void refuse_pose_strength(double strength, const char* name) {
   if (strength != 1)
     throw Error(HEDDLE_UNSUPPORTED, std::string(name) + ": " + std::to_string(strength) +
                                         " is not supported, only 1 is. Set it to 1.");
-}
-
-// A share of the steps, and whether they follow poses.
-struct PoseRange {
-  double begin, end;
-  bool follows;
-};
-std::vector<PoseRange> pose_ranges(double begin, double end, bool has_poses) {
-  if (!has_poses || end <= begin) return {{0, 1, false}};
-  std::vector<PoseRange> ranges;
-  if (begin > 0) ranges.push_back({0, begin, false});
-  ranges.push_back({begin, end, true});
-  if (end < 1) ranges.push_back({end, 1, false});
-  return ranges;
-}
-
-// Calls visit(scope with the steps of both, follows) for each range of an entry's steps.
-template <class Visit>
-void each_pose_range(const Value& scope, const std::vector<PoseRange>& ranges, Visit&& visit) {
-  if (ranges.size() == 1) return visit(scope, ranges[0].follows);
-  for (const PoseRange& range : ranges) {
-    const double begin = std::max(range.begin, scope.get<double>("start_percent", 0)),
-                 end = std::min(range.end, scope.get<double>("end_percent", 1));
-    if (begin >= end) continue;
-    Record record = scope.is(HEDDLE_KIND_RECORD) ? Record(scope) : Record();
-    visit(record.set("start_percent", value_of(begin)).set("end_percent", value_of(end)).value(),
-          range.follows);
-  }
-}
-
-Value in_pose_ranges(const Value& conditioning, const std::vector<PoseRange>& ranges,
-                     const GivenFields& poses) {
-  std::vector<Value> entries;
-  for (std::uint32_t i = 0; i < conditioning.count(); ++i)
-    each_pose_range(conditioning.item(i), ranges, [&](const Value& entry, bool follows) {
-      Record record(entry);
-      if (follows)
-        for (const auto& [name, value] : poses.set) record.set(name, value);
-      entries.push_back(record.value());
-    });
-  return list_of(entries);
 }
 
 Tensor shown_frame(Context& ctx, const WanJob& job) {

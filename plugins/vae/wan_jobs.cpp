@@ -16,7 +16,7 @@ Value with_video_fields(const Value& conditioning, const GivenFields& fields) {
     for (const auto& [name, value] : fields.set) entry.set(name, value);
     for (const auto& [name, value] : fields.appended) {
       std::vector<Value> items;
-      const Value list = from.field(name);
+      const Value list = entry.value().field(name);  // with those that were appended before
       for (std::uint32_t k = 0; k < list.count(); ++k) items.push_back(list.item(k));
       items.push_back(value);
       entry.set(name, list_of(items));

@@ -76,6 +76,7 @@ struct ToldFields {
   std::optional<blocks::VaceShapes> vace = {};
   std::optional<heddle_tensor_info> camera = {}, reference = {}, pose = {}, face = {}, heard = {},
                                     motion = {}, followed = {};
+  std::vector<heddle_tensor_info> sources = {};
 };
 template <class Node>
 std::optional<WanJob> told_job(const Infer& question) {
@@ -103,6 +104,7 @@ void tell_fields(Infer& question, const ToldFields& told) {
       if (told.followed) entry.followed = told.followed;
       if (told.reference) entry.references.push_back(*told.reference);
       if (told.vace) entry.vace.push_back(*told.vace);
+      if (!told.sources.empty()) entry.sources = told.sources;
     }
     blocks::infer_entries(question, out, entries);
   };

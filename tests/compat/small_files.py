@@ -428,6 +428,9 @@ for name in (
     "wan2.1_fun_control_1.3B_bf16",
     "wan2.1_fun_camera_v1.1_1.3B_bf16",
     "wan2.1_fun_camera_v1.1_14B_bf16",
+    "wan2.1_14B_SCAIL_2_fp16",
+    "wan2.2_bernini_r_high_noise_fp8_scaled",
+    "wan2.2_bernini_r_low_noise_fp8_scaled",
     *(
         f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled"
         for kind in ("t2v", "i2v", "fun_inpaint", "fun_control")
@@ -437,6 +440,7 @@ for name in (
     add(f"diffusion_models/{name}", lambda name=name: wan(name))
 for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
     add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
+add("diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot", lambda: in_8_bits(wan("wan2.1_14B_SCAIL_2_fp16")))
 add("diffusion_models/wan2.2_s2v_14B_fp8_scaled", wan_sound)
 add("diffusion_models/humo_17B_fp8_e4m3fn", lambda: wan("humo_17B_fp8_e4m3fn", sizes=HUMO))
 add("audio_encoders/whisper_large_v3_fp16", lambda: small(FILES["audio_encoders/whisper_large_v3_fp16"](), WHISPER))
@@ -456,13 +460,14 @@ for name, of in (
     ("lightx2v_T2V_14B_cfg_step_distill_v2_lora_rank64_bf16", "wan2.1_t2v_14B_fp8_scaled"),
     ("lightx2v_I2V_14B_480p_cfg_step_distill_rank64_bf16", "wan2.1_i2v_480p_14B_fp16"),
     ("wan_alpha_2.1_rgba_lora", "wan2.1_t2v_14B_fp8_scaled"),
+    ("wan2.1_SCAIL_2_DPO_lora_bf16", "wan2.1_14B_SCAIL_2_fp16"),
     ("chronoedit_distill_lora", "wan2.1_i2v_720p_14B_fp16"),
     *((f"wan2.2_{kind}_lightx2v_4steps_lora_{version}_{noise}_noise", f"wan2.2_{kind}_{noise}_noise_14B_fp8_scaled")
       for kind in ("t2v", "i2v") for version in ("v1", "v1.1") for noise in ("high", "low")),
 ):
     add(f"loras/{name}", lambda of=of: lora(wan(of)))
 add("clip_vision/clip_vision_h", lambda: small(FILES["clip_vision/clip_vision_h"](), VISION_H, (("layers", 3),)))
-add("checkpoints/sam3.1_multiplex_fp16", lambda: golden("sam3_nodes", "checkpoint", "F16"))
+add("checkpoints/sam3.1_multiplex_fp16", lambda: golden("sam3_track_nodes", "checkpoint", "F16"))
 SIGLIP_FILE = "clip_vision/sigclip_vision_patch14_384"
 add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 21),)))  # USO reads the 20th from the end
 FLUX_LAYERS = (("double_blocks", 2), ("single_blocks", 2))

@@ -143,6 +143,28 @@ struct Heard {
   }
 };
 
+// SAM3_TRACK_DATA of packed masks (T, N, H, W / 8) u8, of pictures of so many pixels.
+struct Tracks {
+  static constexpr heddle::Info info{"test.tracks", 1, "Tracks", "test"};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Input<std::int64_t> height{"height", {}};
+  static constexpr Input<std::int64_t> width{"width", {}};
+  static constexpr Output<Value> out{"track_data", 0, "", "SAM3_TRACK_DATA"};
+  static constexpr auto ports = heddle::ports(path, name, height, width, out);
+  void execute(Context& ctx) {
+    const heddle::test::TensorFile file(ctx[path]);
+    const auto& entry = file.at(ctx[name]);
+    const auto whole = [](std::int64_t number) { return value_of(number); };
+    ctx[out] =
+        Record()
+            .set("packed_masks", value_of(ctx.upload(entry.shape, HEDDLE_U8, entry.bytes.data())))
+            .set("n_frames", whole(entry.shape[0]))
+            .set("orig_size", heddle::list_of({whole(ctx[height]), whole(ctx[width])}))
+            .value();
+  }
+};
+
 // A list in its first entry's fields: what the facade can read.
 struct First {
   static constexpr heddle::Info info{"test.first", 1, "First", "test"};
@@ -224,6 +246,7 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, FollowRows, Sound, Heard, First, OneOption, Samplers, Schedules)
+              Mask, Picture, FollowRows, Sound, Heard, Tracks, First, OneOption, Samplers,
+              Schedules)
 
 }  // namespace

@@ -50,6 +50,7 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/wan2.1_fun_control_1.3B_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_camera_v1.1_1.3B_bf16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.1_fun_camera_v1.1_14B_bf16", {"diffusion_model"}, ""},
+    {"diffusion_models/wan2.1_14B_SCAIL_2_fp16", {"diffusion_model"}, ""},
     {"diffusion_models/wan2.2_fun_control_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_fun_control_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ", {"diffusion_model"}, kFp8},

@@ -438,6 +438,11 @@ for name in ("wan_animate_2_bf16", "wan_animate_2_int8_convrot", "wan_animate_2_
     FILES[f"diffusion_models/{name}"] = lambda: typed(
         {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
     )
+# SCAIL 2 likewise; and Bernini has the tensors of Wan 2.2 for texts.
+FILES["diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot"] = FILES["diffusion_models/wan2.1_14B_SCAIL_2_fp16"]
+FILES["loras/wan2.1_SCAIL_2_DPO_lora_bf16"] = lambda: lora("diffusion_models/wan2.1_14B_SCAIL_2_fp16", 64)
+for noise in ("high", "low"):
+    FILES[f"diffusion_models/wan2.2_bernini_r_{noise}_noise_fp8_scaled"] = FILES[f"diffusion_models/wan2.2_t2v_{noise}_noise_14B_fp8_scaled"]
 # ATI, Wan-Move and ChronoEdit, too.
 for name, of in (
     ("Wan2_1-I2V-ATI-14B_fp8_e4m3fn", "Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ"),

@@ -296,6 +296,12 @@ def wan_sound(shapes):
     return shapes | {name: shape for name, shape in shapes_of(model).items() if not name.startswith("model.")}
 
 
+def wan_scail(shapes):
+    """SCAIL 2: filters of poses and of coloured masks beside those of Wan for pictures."""
+    made = {f"patch_embedding_{name}.weight": [5120, channels, 1, 2, 2] for name, channels in (("pose", 20), ("mask", 28))}
+    return shapes | made | {f"patch_embedding_{name}.bias": [5120] for name in ("pose", "mask")}
+
+
 def wan_talk():
     """InfiniteTalk, a model patch of Wan 2.1. Made on the meta device."""
     return shapes_of(make_wan_talk_goldens.Patch(layers=40, width=5120, numbers=12 * 768, middle=512, tokens=32, context=768))
@@ -317,6 +323,7 @@ def wan_files():
         "wan2.1_fun_camera_v1.1_1.3B_bf16": typed(wan_fun(wan(12, 30, 8960, 32, True), 1536, camera=1536), "BF16"),
         "wan2.1_fun_camera_v1.1_14B_bf16": typed(wan_fun(wan(40, 40, 13824, 32, True), 5120, camera=1536), "BF16"),
     }
+    files["wan2.1_14B_SCAIL_2_fp16"] = typed(wan_scail(wan(40, 40, 13824, 20, True)), "F16")
     files["wan2.2_animate_14B_bf16"] = typed(wan_animate(), "BF16")
     files["wan2.2_s2v_14B_fp8_scaled"] = scaled(wan_sound(large), ("blocks.", "audio_injector."))
     for noise in ("high", "low"):

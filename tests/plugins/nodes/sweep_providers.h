@@ -46,6 +46,7 @@ inline constexpr SweepProvider kProviders[] = {
     {"STYLE_MODEL", R"(["style", 0])"},
     {"CONTROL_NET", R"(["net", 0])"},
     {"SAM3_TRACK_DATA", R"(["followed", 0])"},
+    {"SAM3_TRACK_DATA,MASK", R"(["followed", 0])"},
     {"UPSCALE_MODEL", R"(["larger", 0])"},
     {"LATENT_UPSCALE_MODEL", R"(["sharper", 0])"},
     {"MODEL_PATCH", R"(["patch", 0])"},

@@ -75,6 +75,10 @@
  *                 "guide_weights" has the logarithms, for each token of guides
  *   ref_audio     record, optional: tokens (B, frames, numbers), of a sound that stands before that
  *                 of the video; the input "voice"
+ *   context_latents  list of latents (1|B, C, T, h, w), in the autoencoder's units, optional:
+ *                 videos and pictures that models with an input "sources" look at
+ *   driving_mask_28ch, ref_mask_28ch, ref_mask_flag  optional: what models with mask_channels read
+ *                 of coloured masks (plugins/samplers/scail_input.h)
  *   clip_start_percent, clip_end_percent  floats, optional: the part of the way for which it was
  *                 encoded, besides start_percent and end_percent
  *   hooks         HOOKS, optional: under which the model sees it
@@ -144,7 +148,10 @@
  *                 a mask of four channels, 1 where a frame is given; concat_masks (int): of so
  *                 many; concat_mask_last (bool): behind them; concat_noised (int): the channel at
  *                 which a latent begins that is mixed with noise; concat_always, lists of floats,
- *                 optional: what they are, whatever is given (plugins/samplers/concat_input.h)
+ *                 optional: what they are, whatever is given (plugins/samplers/concat_input.h);
+ *                 concat_kept (bool): masks alone, 1 where a frame is kept
+ *   mask_channels  int, optional: of coloured masks, which it reads beside poses and pictures;
+ *                 reference_stack (bool): it is shown all reference_latents, as frames of a video
  *   latent_frames  bool, optional: latents have an axis of time behind the channels
  *   vision_width  int, optional: of the input "vision" (1|B, tokens, width), the penultimate states
  *                 of a CLIP_VISION_OUTPUT
