@@ -112,13 +112,9 @@ void add_references(Context& ctx, Record& constants, const std::string& name, co
   constants.set(name, value_of(shown.tokens)).set(kReferencePositions, value_of(shown.positions));
   if (shown.text_start) constants.set(kTextStart, value_of(shown.text_start));
   if (shown.timestep) constants.set(kReferenceTimestep, value_of(shown.timestep));
-  if (!wants_tiles(settings)) return;
-  std::vector<std::int64_t> counts;
-  const Value list = entry.field("reference_latents");
-  for (std::uint32_t i = 0; i < list.count(); ++i)
-    counts.push_back(
-        tokens_of_clip(list.item(i).field("samples").as<Tensor>().shape(), layout.patch));
-  constants.set(kReferencePools, value_of(tile_pools(ctx, counts)));
+  if (wants_tiles(settings))
+    constants.set(kReferencePools,
+                  value_of(clip_pools(ctx, entry.field("reference_latents"), layout.patch)));
 }
 
 // Sounds that the model is shown, with what goes with them.
@@ -126,12 +122,8 @@ void add_sounds(Context& ctx, Record& constants, const std::string& name, const 
                 const Value& settings, const ConcatPlace& place) {
   const ReferenceTokens heard = sound_reference_tokens(ctx, entry, place.parts);
   constants.set(name, value_of(heard.tokens)).set(kHeardPositions, value_of(heard.positions));
-  if (!wants_tiles(settings)) return;
-  std::vector<std::int64_t> counts;
-  const Value list = entry.field(blocks::kMinimaxSounds);
-  for (std::uint32_t i = 0; i < list.count(); ++i)
-    counts.push_back(tokens_of_sound(list.item(i).field("samples").as<Tensor>().shape()));
-  constants.set(kSoundPools, value_of(tile_pools(ctx, counts)));
+  if (wants_tiles(settings))
+    constants.set(kSoundPools, value_of(sound_pools(ctx, entry.field(blocks::kMinimaxSounds))));
 }
 
 // Sources or sounds that the model is shown, with their places.

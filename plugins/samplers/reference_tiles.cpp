@@ -9,6 +9,14 @@ constexpr std::int64_t kTileTokens = 64;
 
 std::int64_t tiles_for(std::int64_t tokens) { return (tokens + kTileTokens - 1) / kTileTokens; }
 
+template <class TokensOf>
+Tensor pools_of(Context& ctx, const Value& latents, TokensOf&& tokens_of) {
+  std::vector<std::int64_t> counts;
+  for (std::uint32_t i = 0; i < latents.count(); ++i)
+    counts.push_back(tokens_of(latents.item(i).field("samples").as<Tensor>().shape()));
+  return tile_pools(ctx, counts);
+}
+
 }  // namespace
 
 bool wants_tiles(const Value& settings) { return settings.get<bool>("reference_tiles", false); }
@@ -44,6 +52,14 @@ Tensor tile_pools(Context& ctx, const std::vector<std::int64_t>& counts) {
       at += tokens;
     }
   return pools;
+}
+
+Tensor clip_pools(Context& ctx, const Value& latents, std::int64_t patch) {
+  return pools_of(ctx, latents, [&](const Shape& shape) { return tokens_of_clip(shape, patch); });
+}
+
+Tensor sound_pools(Context& ctx, const Value& latents) {
+  return pools_of(ctx, latents, tokens_of_sound);
 }
 
 }  // namespace heddle::samplers

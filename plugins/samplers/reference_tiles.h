@@ -24,5 +24,8 @@ std::int64_t tokens_of_sound(const Shape& samples);
 // its tokens, else 0; f32 in host memory.
 Shape tile_shape(const std::vector<std::int64_t>& counts);
 Tensor tile_pools(Context& ctx, const std::vector<std::int64_t>& counts);
+// The same for a list of latents.
+Tensor clip_pools(Context& ctx, const Value& latents, std::int64_t patch);
+Tensor sound_pools(Context& ctx, const Value& latents);
 
 }  // namespace heddle::samplers
