@@ -70,23 +70,14 @@ HEDDLE_PLUGIN(
     TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
     TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
     InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-<<<<<<< HEAD
     LTXVAddLatentGuide, LTXVFreezeLatent, LTXVCropGuides, LTXVImgToVideoInplace,
     GetICLoRAParameters, LTXVReferenceAudio, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
     LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
     WanFunInpaintToVideo, WanFunControlToVideo, WanTrackToVideo, WanMoveTrackToVideo,
     WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding,
     WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
-=======
-    LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters, LTXVReferenceAudio,
-    LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode, LTXVLatentUpsampler,
-    WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo, WanFunControlToVideo,
-    WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo,
-    WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo, Wan22FunControlToVideo,
-    WanAnimateToVideo, WanAnimate2ToVideo, WanSCAILToVideo, BerniniConditioning,
->>>>>>> 6d3622fa (denoisers, samplers, vae, detection: draw by SCAIL 2 and Bernini)
-    WanSoundImageToVideo, WanSoundImageToVideoExtend, WanInfiniteTalkToVideo,
-    Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
-    VaeModules)
+    WanSCAILToVideo, BerniniConditioning, WanSoundImageToVideo, WanSoundImageToVideoExtend,
+    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
+    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
 
 }  // namespace heddle::vae
