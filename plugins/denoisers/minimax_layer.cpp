@@ -143,10 +143,12 @@ Tensor minimax_headed(Context& ctx, const Tensor& rows, const Tensor& weights) {
     throw Error(HEDDLE_INVALID_ARGUMENT, std::to_string(heads) +
                                              " weights of output heads, which " +
                                              std::to_string(rows.size(2)) + " numbers are not of");
-  const Tensor apart = ctx.make({heads, batch, length, width}, HEDDLE_F32);
-  ops::copy_into(ctx, rows.reshape({batch, length, heads, width}).permute({2, 0, 1, 3}), apart);
-  return ops::batched_product(ctx, weights.reshape({1, 1, heads}),
-                              apart.reshape({1, heads, batch * length * width}), HEDDLE_F32)
+  // Token by token, so that the heads' numbers are read where they lie.
+  const std::int64_t tokens = batch * length;
+  const Tensor each = ctx.make({tokens, 1, heads}, HEDDLE_F32);
+  ops::fill(ctx, each, 0);
+  ops::add_into(ctx, each, weights.reshape({1, 1, heads}), each);
+  return ops::batched_product(ctx, each, rows.reshape({tokens, heads, width}), HEDDLE_F32)
       .reshape({batch, length, width});
 }
 

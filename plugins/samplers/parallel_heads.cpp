@@ -16,9 +16,11 @@ std::int64_t head_count(const Value& model) {
 
 HeadRange heads_between(std::int64_t heads, std::span<const float> levels, double sigma,
                         double shift) {
+  // In f32, as ComfyUI has it: where the product falls on a half, the last bit decides.
   const auto place = [&](double level) {
-    const double held = std::clamp(level, 0.0, 1.0), u = held / (shift + (1 - shift) * held);
-    return std::int64_t(std::nearbyint((1 - u) * double(heads)));  // halves to even
+    const float held = std::clamp(float(level), 0.0f, 1.0f), by = float(shift),
+                u = held / (by + (1 - by) * held);
+    return std::int64_t(std::nearbyint(double(1 - u) * double(heads)));  // halves to even
   };
   const auto nearest = std::ranges::min_element(
       levels, {}, [&](float level) { return std::abs(double(level) - sigma); });

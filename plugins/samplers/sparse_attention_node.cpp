@@ -76,8 +76,13 @@ void BlockSparseAttention::execute(Context& ctx) {
         "BlockSparseAttention: attention stays dense, as '" + method.key() + "' (" +
         std::to_string(number) +
         ") is not there yet. The picture is the one that this method comes near to.";
-    ctx[out] =
-        with_settings(given, Record(settings).set(blocks::kSparseNote, value_of(note)).value());
+    Record told(settings);
+    told.set(blocks::kSparseNote, value_of(note));
+    // The last of such nodes counts: what an earlier one has put into the model rests.
+    if (settings.field(blocks::kSparseRange))
+      told.set(blocks::kSparseRange,
+               Record().set("start", value_of(-1.0)).set("end", value_of(0.0)).value());
+    ctx[out] = with_settings(given, told.value());
     return;
   }
   const Value config = settings.field(blocks::kSparseConfig);
@@ -90,9 +95,9 @@ void BlockSparseAttention::execute(Context& ctx) {
   const std::string note =
       settings.get<bool>("sparse_gates", false)
           ? ""
-          : "BlockSparseAttention: the model has no gates of a coarse attention "
-            "(to_gate_compress), so it was hardly trained for vsa; the coarse part is left out. "
-            "Load FastH3.";
+          : "BlockSparseAttention: the model's first layer has no gate of a coarse attention "
+            "(to_gate_compress), so it was hardly trained for vsa; where there is none, the coarse "
+            "part is left out. Load FastH3.";
   const auto count = settings.get<std::int64_t>("sparse_blocks", 0);
   const double share = method.real("keep_percent") / 100.0;
   const Value sparse =

@@ -149,6 +149,11 @@ BOOST_AUTO_TEST_CASE(other_methods_are_dense_and_say_so) {
   BOOST_TEST_REQUIRE(warnings.size() == 1u);
   BOOST_TEST(warnings[0].find("'sla'") != std::string::npos, warnings[0]);
   BOOST_TEST(are_equal(dense, video(R"("selection": "sol-attn", "selection.tau": 1.3)")));
+  // Behind vsa, too, which rests then.
+  const std::string behind = heddle::engine::cat(
+      R"("first": {"class_type": "BlockSparseAttention", "inputs": {"model": ["model", 0], )", kVsa,
+      "}}, ", sparse(R"("selection": "sla", "selection.keep_percent": 10.0)", "first"));
+  BOOST_TEST(are_equal(made(flow(behind)).floats("parts.video_latent", "samples"), dense));
 }
 
 BOOST_AUTO_TEST_CASE(other_models_are_refused) {
