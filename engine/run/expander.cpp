@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMostNodes = 1'000'000;
 constexpr std::uint32_t kMostLevels = 2'000;
 
-[[noreturn]] void refuse(std::string_view text) {
+[[noreturn]] void refuse_expansion(std::string_view text) {
   throw Error(Code::invalid_argument, std::string(text));
 }
 
@@ -62,9 +62,10 @@ Expander::Batch Expander::read(NodeIndex parent, std::span<const NewNodes* const
   std::size_t count = run_.size() - run_.planned_count();
   for (const NewNodes* call : calls) count += call->nodes.size();
   if (origin->level > kMostLevels || count > kMostNodes)
-    refuse(cat("its expansion has no end: ", origin->level, " expansions within each other, and ",
-               count, " nodes that came while the run was under way, where ", kMostLevels, " and ",
-               kMostNodes, " are allowed. Give the loop a condition on which it stops."));
+    refuse_expansion(
+        cat("its expansion has no end: ", origin->level, " expansions within each other, and ",
+            count, " nodes that came while the run was under way, where ", kMostLevels, " and ",
+            kMostNodes, " are allowed. Give the loop a condition on which it stops."));
   for (const NewNodes* call : calls)
     for (const NewNode& asked : call->nodes) {
       read_node(asked, batch);
@@ -86,15 +87,16 @@ std::shared_ptr<const NodeOrigin> Expander::origin_of(
 
 void Expander::read_node(const NewNode& asked, Batch& batch) {
   const auto local = static_cast<NodeIndex>(batch.nodes.size());
-  if (asked.id.empty()) refuse("it expands into a node without an id");
+  if (asked.id.empty()) refuse_expansion("it expands into a node without an id");
   if (by_id_.contains(asked.id) || !here_.emplace(asked.id, local).second)
-    refuse(cat("it expands into ", shown(asked),
-               ", but there is a node of this id already. Begin ids with the prefix of the call."));
+    refuse_expansion(
+        cat("it expands into ", shown(asked),
+            ", but there is a node of this id already. Begin ids with the prefix of the call."));
   Node& node = batch.nodes.emplace_back();
   node.id = asked.id;
   node.type = environment_.catalog->find(asked.class_type);
   if (node.type == nullptr || node.type->has(HEDDLE_NODE_BLOCK))
-    refuse(cat("it expands into ", shown(asked), ", a class that no plugin has"));
+    refuse_expansion(cat("it expands into ", shown(asked), ", a class that no plugin has"));
   node.inputs.resize(node.type->input_count());
   std::vector<bool> given(node.inputs.size(), false);
   for (const auto& [name, value] : asked.inputs) {
@@ -129,7 +131,7 @@ void Expander::set_literal(const NewNode& asked, const std::string& name, const 
   const bool is_optional = (node.type->input(*port).flags & HEDDLE_PORT_OPTIONAL) != 0;
   if (kind_of(*value) == HEDDLE_KIND_NONE && is_optional) return;
   if (const auto fault = node.type->check(*port).fault_of(*value, environment_.catalog.get()))
-    refuse(cat("it expands into ", shown(asked), ", input ", quote(name), ": ", *fault));
+    refuse_expansion(cat("it expands into ", shown(asked), ", input ", quote(name), ": ", *fault));
   node.inputs[*port] = value;
 }
 
@@ -146,10 +148,12 @@ void Expander::resolve(Batch& batch, std::span<const NewNodes* const> calls, con
                        : n < kOuter      ? &batch.nodes[n]
                                          : &run_.node(n - kOuter);
     if (node == nullptr)
-      refuse(cat(where, " is linked to ", quote(link.node), ", but there is no such node"));
+      refuse_expansion(
+          cat(where, " is linked to ", quote(link.node), ", but there is no such node"));
     if (link.output >= node->type->output_count())
-      refuse(cat(where, " is linked to output ", link.output, " of ", quote(link.node), " (",
-                 node->type->name(), "), which has ", node->type->output_count(), " outputs"));
+      refuse_expansion(cat(where, " is linked to output ", link.output, " of ", quote(link.node),
+                           " (", node->type->name(), "), which has ", node->type->output_count(),
+                           " outputs"));
     if (n < kOuter) return Source{n, link.output};
     return resolve_link(batch, {n - kOuter, link.output}, stand);
   };
@@ -233,7 +237,7 @@ void Expander::order(Batch& batch) const {
       std::vector<std::string> ids;
       const std::vector<std::vector<std::uint32_t>> all = cycles(dag);
       for (const std::uint32_t n : all.front()) ids.push_back(quote(batch.nodes[n].id));
-      refuse(cat("Dependency cycle detected: ", join(ids, " -> "), " -> ", ids.front()));
+      refuse_expansion(cat("Dependency cycle detected: ", join(ids, " -> "), " -> ", ids.front()));
     }
     std::vector<Node> nodes;
     for (const std::uint32_t n : order) {
