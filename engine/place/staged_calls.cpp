@@ -39,7 +39,8 @@ std::vector<std::uint64_t> most(std::span<const StagedCall> calls,
   return all;
 }
 
-// What crosses lies on both sides, once for each round that is open.
+// What crosses lies on both sides, once for each round that is open, and where it is made once
+// more: the next one is begun before the copy of the last one has ended.
 std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
                                      const PlacedStages& placed) {
   const std::vector<std::uint64_t> handed = most(calls, &StagedCall::handed_bytes),
@@ -52,9 +53,10 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
   std::vector<std::uint64_t> bytes(last_device + 1);
   std::uint32_t before = placed.devices.back();  // home hands out what the first stage reads
   for (std::size_t s = 0; s < handed.size(); ++s) {
-    bytes[device_of(s)] += kept[s];
+    // What is kept the node has told as its own, on home.
+    if (device_of(s) != placed.devices.back()) bytes[device_of(s)] += kept[s];
     if (device_of(s) != before) {
-      bytes[before] += open * handed[s];
+      bytes[before] += (open + 1) * handed[s];
       bytes[device_of(s)] += open * handed[s];
     }
     before = device_of(s);
@@ -62,6 +64,43 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
   // Results wait there to be read: as they are made, and as the node reads them.
   bytes[before] += 2 * open * (made.back() - std::min(made.back(), kept.back()));
   return bytes;
+}
+
+struct Cut {
+  double slowest = std::numeric_limits<double>::infinity();
+  std::uint64_t handed = 0;
+  std::uint32_t begin = 0;                   // of the last range
+  std::vector<std::uint32_t> of_stage = {};  // of the whole cut
+};
+
+// until: seconds of the first s stages. The cut whose slowest range is fastest, or, with a limit
+// for that, the one that hands on least within it; ties go to what the other one goes by.
+Cut least_cut(const std::vector<double>& until, std::uint32_t devices,
+              const std::vector<std::uint64_t>& handed, std::optional<double> limit) {
+  const std::uint32_t stages = std::uint32_t(until.size()) - 1;
+  const auto is_better = [&](const Cut& a, const Cut& b) {
+    if (a.slowest > limit.value_or(a.slowest)) return false;
+    if (limit && b.slowest <= *limit)
+      return std::pair(a.handed, a.slowest) < std::pair(b.handed, b.slowest);
+    return std::pair(a.slowest, a.handed) < std::pair(b.slowest, b.handed);
+  };
+  // best[k][s]: of the first s stages over k + 1 devices.
+  std::vector<std::vector<Cut>> best(devices, std::vector<Cut>(stages + 1));
+  for (std::uint32_t s = 1; s <= stages; ++s) best[0][s] = {until[s], 0, 0};
+  for (std::uint32_t k = 1; k < devices; ++k)
+    for (std::uint32_t s = k + 1; s <= stages; ++s)
+      for (std::uint32_t begin = k; begin < s; ++begin) {
+        const Cut& before = best[k - 1][begin];
+        const Cut one{std::max(before.slowest, until[s] - until[begin]),
+                      before.handed + handed[begin], begin};
+        if (is_better(one, best[k][s])) best[k][s] = one;
+      }
+  Cut all = best[devices - 1][stages];
+  all.of_stage.resize(stages);
+  std::uint32_t end = stages;
+  for (std::uint32_t k = devices; k-- > 0; end = best[k][end].begin)
+    std::fill(all.of_stage.begin() + best[k][end].begin, all.of_stage.begin() + end, k);
+  return all;
 }
 
 }  // namespace
@@ -107,33 +146,14 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
 }
 
 std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::uint32_t devices) {
-  struct Best {
-    double slowest = std::numeric_limits<double>::infinity();
-    std::uint64_t handed = 0;
-    std::uint32_t begin = 0;  // of the last range
-    auto key() const { return std::pair(slowest, handed); }
-  };
+  constexpr double kAsSlow = 1.02;  // times are estimates: what is this near is as good
   const std::uint32_t stages = stage_count(calls);
   const std::vector<std::uint64_t> handed = most(calls, &StagedCall::handed_bytes);
   std::vector<double> until(stages + 1);
   for (const StagedCall& call : calls) until[call.stage + 1] += call.seconds;
   std::partial_sum(until.begin(), until.end(), until.begin());
-  // best[k][s]: of the first s stages over k + 1 devices.
-  std::vector<std::vector<Best>> best(devices, std::vector<Best>(stages + 1));
-  for (std::uint32_t s = 1; s <= stages; ++s) best[0][s] = {until[s], 0, 0};
-  for (std::uint32_t k = 1; k < devices; ++k)
-    for (std::uint32_t s = k + 1; s <= stages; ++s)
-      for (std::uint32_t begin = k; begin < s; ++begin) {
-        const Best& before = best[k - 1][begin];
-        const Best one{std::max(before.slowest, until[s] - until[begin]),
-                       before.handed + handed[begin], begin};
-        if (one.key() < best[k][s].key()) best[k][s] = one;
-      }
-  std::vector<std::uint32_t> of_stage(stages);
-  std::uint32_t end = stages;
-  for (std::uint32_t k = devices; k-- > 0; end = best[k][end].begin)
-    std::fill(of_stage.begin() + best[k][end].begin, of_stage.begin() + end, k);
-  return of_stage;
+  const double slowest = least_cut(until, devices, handed, {}).slowest;
+  return least_cut(until, devices, handed, kAsSlow * slowest).of_stage;
 }
 
 double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::uint32_t>& of_stage,

@@ -23,8 +23,8 @@ struct PlacedStages {
   std::uint32_t rounds = 0;
   double seconds = 0;        // of all rounds, from the first call's beginning to the last one's end
   double alone_seconds = 0;  // on one device
-  // By device: what stages there keep between their calls, and what is handed on, of all rounds
-  // under way.
+  // By device: what stages there keep between their calls, but on home, whose scratch the node has
+  // told with all of that; and what is handed on, of all rounds under way.
   std::vector<std::uint64_t> under_way_bytes;
 
   // Rounds that are opened beyond the one whose result is read: each device has one to do when it
@@ -53,7 +53,7 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
                                      std::span<const std::shared_ptr<const CallLoad>> loads);
 
 // Where to cut so that the device with the most to do has the least, for each count of devices:
-// by stage, which of them. Ties go to the cut that hands on less.
+// by stage, which of them. Of cuts within 2 % of that the one that hands on least is taken.
 std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::uint32_t devices);
 
 // What all rounds take when each call waits for its device, for what it is handed, and, `ahead`

@@ -48,6 +48,18 @@ BOOST_AUTO_TEST_CASE(of_equal_cuts_one_that_hands_on_less_is_taken) {
              boost::test_tools::per_element());
 }
 
+// Times are estimates: what is within 2 % counts as equal.
+BOOST_AUTO_TEST_CASE(of_nearly_equal_cuts_one_that_hands_on_less_is_taken) {
+  for (const double last : {3.05, 3.2}) {
+    std::vector<StagedCall> calls = rounds_of({3, 1, last}, 2);
+    for (StagedCall& call : calls) call.handed_bytes = call.stage == 1 ? 5 : 100;
+    // Before stage 2 it is 4 and `last`; before stage 1 it is 3 and 1 more than `last`.
+    const std::vector<std::uint32_t> less = {0, 1, 1}, fastest = {0, 0, 1};
+    BOOST_TEST(cut_stages(calls, 2) == (last < 3.1 ? less : fastest),
+               boost::test_tools::per_element());
+  }
+}
+
 BOOST_AUTO_TEST_CASE(many_rounds_take_what_the_slowest_device_does_and_one_round) {
   const Topology topology = test::equal_devices(2, 1e9, 0);
   const Prices prices(topology, {});
@@ -92,16 +104,17 @@ BOOST_AUTO_TEST_CASE(as_many_devices_are_taken_as_gain_something_home_last) {
   BOOST_TEST(!place_stages({}, 0, {0, 1}, prices).has_value());
 }
 
-// Of each open round what crosses lies on both sides; what is kept lies where its stage is.
+// Of each open round what crosses lies on both sides, once more where it is made; what is kept
+// lies where its stage is, and on home is the node's.
 BOOST_AUTO_TEST_CASE(what_is_under_way_is_counted_on_each_device) {
   const Topology topology = test::equal_devices(2, 1e9, 0);
   const Prices prices(topology, {});
   const auto placed = place_stages(rounds_of({1, 1}, 20, 8), 0, {0, 1}, prices);
   BOOST_TEST_REQUIRE(placed.has_value());
   BOOST_TEST(placed->ahead() == 2u);
-  const std::uint64_t open = 3, crossing = open * 8;
-  BOOST_TEST(placed->under_way_bytes.at(1) == 10 + 2 * crossing);                 // in, and out
-  BOOST_TEST(placed->under_way_bytes.at(0) == 10 + 2 * crossing + 2 * crossing);  // and results
+  const std::uint64_t open = 3, there = open * 8, given = (open + 1) * 8;
+  BOOST_TEST(placed->under_way_bytes.at(1) == 10 + there + given);
+  BOOST_TEST(placed->under_way_bytes.at(0) == there + given + 2 * there);  // and results
 }
 
 BOOST_AUTO_TEST_SUITE_END()
