@@ -1,6 +1,7 @@
 #include "engine/facade/passes.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
@@ -147,36 +148,57 @@ void check_prompts(const engine::Graph& graph, const engine::Facts& facts,
   engine::check_known_prompts(graph, known, prompt_limit);
 }
 
-engine::Plan place_nodes(engine::PlaceRequest request, engine::PlaceRequest::Misfits misfits) {
-  request.misfits = misfits;
-  return engine::make_plan(request.graph, engine::place(request), request.inferred,
-                           request.topology);
+bool has_stages(const engine::Plan& plan) {
+  return std::ranges::any_of(plan.assignments, [](const engine::Assignment& assignment) {
+    return assignment.stages.has_value();
+  });
 }
 
-// A plan shows what lacks where.
-engine::Plan place_to_show(const engine::PlaceRequest& request) {
-  return place_nodes(request, engine::PlaceRequest::Misfits::warned);
+// Stages are divided over devices where there is room for that, and are no reason to refuse what
+// one device can do. has_room: throws out_of_memory where there is none; what it says is given,
+// too.
+template <class HasRoom>
+std::pair<engine::Plan, bool> place_nodes(engine::PlaceRequest request,
+                                          engine::PlaceRequest::Misfits misfits,
+                                          const HasRoom& has_room) {
+  request.misfits = misfits;
+  const auto place = [&] {
+    return engine::make_plan(request.graph, engine::place(request), request.inferred,
+                             request.topology);
+  };
+  engine::Plan plan = place();
+  try {
+    const bool is_known = has_room(plan);
+    return {std::move(plan), is_known};
+  } catch (const engine::Error& error) {
+    if (error.code() != engine::Code::out_of_memory || !has_stages(plan)) throw;
+  }
+  request.may_stage = false;
+  plan = place();
+  const bool is_known = has_room(plan);
+  return {std::move(plan), is_known};
 }
 
 // Only what somebody gave is held against the least that a node needs. Placement goes by estimates;
-// whether a budget is enough is counted, where that can be done.
-engine::Plan place_to_run(const engine::PlaceRequest& request, const Budgets& budgets,
-                          const engine::Environment& environment) {
+// whether a budget is enough is counted, where that can be done. A plan shows what lacks where.
+engine::Plan place_by_budgets(const engine::PlaceRequest& request, const Budgets& budgets,
+                              const engine::Environment& environment, bool to_show) {
+  using Misfits = engine::PlaceRequest::Misfits;
   const engine::Topology given = budgets.given_only(request.topology);
   const auto meets_budgets = [&](const engine::Plan& plan) {
+    if (to_show && !has_stages(plan)) return true;
     return engine::meets_budgets(request.graph, plan, request.inferred, given, environment);
   };
+  if (to_show) return place_nodes(request, Misfits::warned, meets_budgets).first;
   try {
-    engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::refused);
-    meets_budgets(plan);
-    return plan;
+    return place_nodes(request, Misfits::refused, meets_budgets).first;
   } catch (const engine::Error& error) {
     const bool has_budgets = std::ranges::any_of(
         given.devices, [](const engine::DeviceFacts& device) { return device.budget != 0; });
     if (error.code() != engine::Code::out_of_memory || !has_budgets) throw;
-    engine::Plan plan = place_nodes(request, engine::PlaceRequest::Misfits::warned);
-    if (!meets_budgets(plan)) throw;
-    return plan;
+    auto [plan, is_known] = place_nodes(request, Misfits::warned, meets_budgets);
+    if (!is_known) throw;
+    return std::move(plan);
   }
 }
 
@@ -277,8 +299,7 @@ Ready prepare(const engine::Workflow& workflow, Asked asked, const EngineOptions
       .fidelity = asked.fidelity.value_or(options.fidelity) == Fidelity::rounding
                       ? engine::Fidelity::rounding
                       : engine::Fidelity::exact};
-  engine::Plan plan =
-      to_show ? place_to_show(request) : place_to_run(request, budgets, environment);
+  engine::Plan plan = place_by_budgets(request, budgets, environment, to_show);
   if (!to_show) expect_planned(plan, environment);
   for (engine::Assignment& assignment : plan.assignments)
     assignment.borrows_memory = topology.lends_memory;

@@ -8,6 +8,7 @@
 #include "engine/place/call_hints.h"
 #include "engine/place/call_ways.h"
 #include "engine/place/device_choice.h"
+#include "engine/place/node_values.h"
 #include "engine/place/place_call.h"
 
 namespace heddle::engine {
@@ -74,10 +75,11 @@ std::vector<std::uint32_t> equally_fast(std::vector<std::uint32_t> devices, std:
   return devices;
 }
 
-// Whether weights of all stages of a device stay beside what is under way and the largest call.
+// Whether weights of all stages of a device stay beside what is under way, the largest call, and on
+// home the node's values.
 bool have_room(const std::vector<PlacedCall>& calls, const std::vector<StagedCall>& staged,
                const std::vector<std::shared_ptr<const CallLoad>>& loads,
-               const PlacedStages& stages, const Topology& topology) {
+               const PlacedStages& stages, std::uint64_t values, const Topology& topology) {
   for (const std::uint32_t d : stages.devices) {
     if (!has_limit(topology.devices[d])) continue;
     std::map<std::uint32_t, std::uint64_t> weights;  // by stage: all rounds share them
@@ -94,6 +96,7 @@ bool have_room(const std::vector<PlacedCall>& calls, const std::vector<StagedCal
                                  std::min(way.needs.front().wanted_bytes, loads[c]->weight_bytes));
     }
     std::uint64_t all = most + stages.under_way_bytes[d];
+    if (d == stages.devices.back()) all += values;
     for (const auto& [stage, bytes] : weights) all += bytes;
     if (all > usable_bytes(topology.devices[d])) return false;
   }
@@ -258,7 +261,7 @@ void Options::place_in_stages(NodeIndex n, std::uint32_t home,
                               const std::vector<std::uint32_t>& candidates,
                               Assignment& assignment) {
   const std::vector<CallSpec>& calls = request_.inferred.nodes[n].calls;
-  if (candidates.size() < 2 || calls.empty() ||
+  if (!request_.may_stage || candidates.size() < 2 || calls.empty() ||
       !std::ranges::all_of(calls, [](const CallSpec& call) {
         return round_stage(*get_model(*call.model)).has_value();
       }))
@@ -287,7 +290,9 @@ void Options::place_in_stages(NodeIndex n, std::uint32_t home,
     alone[c].is_stage = true;
     alone[c].report.reason = cat("stage ", number + 1, " of ", stages->of_stage.size());
   }
-  if (!have_room(alone, staged, loads, *stages, request_.topology)) return;
+  const std::uint64_t values =
+      values_of(request_.graph.nodes[n], request_.inferred.nodes[n], request_.inferred.nodes);
+  if (!have_room(alone, staged, loads, *stages, values, request_.topology)) return;
   assignment.calls = std::move(alone);
   assignment.stages = std::move(stages);
 }

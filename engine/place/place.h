@@ -18,6 +18,7 @@ struct PlaceRequest {
   LoadOf load_of = {};  // empty: call_load() of the model; what that cannot record is unknown
   DeviceLoad device_load = {};
   Fidelity fidelity = Fidelity::exact;
+  bool may_stage = true;  // calls in rounds of stages may be divided over devices
 };
 
 // Hints are met or refused (not_found, invalid_argument, out_of_memory; with the node, the devices

@@ -7,35 +7,16 @@
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
 #include "engine/place/call_steps.h"
+#include "engine/place/node_values.h"
 #include "engine/session/call_needs.h"
 #include "engine/session/staging_reserve.h"
-#include "engine/tensor/shape.h"
 
 namespace heddle::engine {
 
 namespace {
 
-std::uint64_t bytes_of(const ValueSpec& value) {
-  std::uint64_t bytes = 0;
-  for (const auto& [path, info] : value.tensors) bytes += dense_bytes(info);
-  return bytes;
-}
-
 bool is_in_host(std::uint32_t device, const Environment& environment) {
   return environment.devices[device].state->ledger().parent() != nullptr;
-}
-
-// What a node reads and makes.
-std::uint64_t values_of(const Node& node, const NodeSpec& spec, const Inferred& inferred) {
-  std::uint64_t bytes = bytes_of(spec).all();
-  const auto read = [&](const Binding& binding) {
-    if (const auto* link = std::get_if<Source>(&binding))
-      if (link->port < inferred.nodes[link->node].outputs.size())
-        bytes += bytes_of(inferred.nodes[link->node].outputs[link->port]);
-  };
-  for (const Binding& input : node.inputs) read(input);
-  for (const auto& [name, binding] : node.extra) read(binding);
-  return bytes;
 }
 
 std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
@@ -75,12 +56,17 @@ void add_tiled(const NodeSpec& spec, std::uint64_t own, const Topology& topology
   need.tiled_reason = std::move(reason);
 }
 
-// What is on the device beside the calls: the node's values, and what small pieces waste.
-void add_shared(std::uint64_t values, std::uint64_t& bytes, std::string& reason) {
+// What is on the device beside the calls: the node's values, rounds of stages under way, and what
+// small pieces waste.
+void add_shared(std::uint64_t values, std::uint64_t rounds, std::uint64_t& bytes,
+                std::string& reason) {
   const std::uint64_t least = bytes;
   bytes = with_shared_chunks(least);
-  if (values > 0)
-    reason += cat(reason.empty() ? "" : "; ", format_bytes(values), " for the node's values");
+  const auto add = [&](std::uint64_t part, const char* what) {
+    if (part > 0) reason += cat(reason.empty() ? "" : "; ", format_bytes(part), " for ", what);
+  };
+  add(values, "the node's values");
+  add(rounds, "chunks under way");
   reason += cat("; ", format_bytes(bytes - least), " that small pieces share");
 }
 
@@ -95,7 +81,7 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
     if (assignment.on_host) continue;
     const NodeSpec& spec = inferred.nodes[n];
     const std::uint64_t values =
-        values_of(graph.nodes[n], spec, inferred) +
+        values_of(graph.nodes[n], spec, inferred.nodes) +
         (is_in_host(assignment.device, environment) ? spec.host_scratch_bytes : 0);
     std::map<std::uint32_t, MemoryRequirement> by_device;
     if (values > 0)
@@ -139,11 +125,11 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
       }
     }
     for (auto& [d, need] : by_device) {
-      const std::uint64_t own = (d == assignment.device ? values : 0) + under_way(assignment, d);
+      const std::uint64_t own = d == assignment.device ? values : 0;
       need.all_bytes = with_shared_chunks(need.all_bytes);
-      add_shared(own, need.min_bytes, need.reason);
+      add_shared(own, under_way(assignment, d), need.min_bytes, need.reason);
       if (need.tiled_bytes > 0) {
-        add_shared(own, need.tiled_bytes, need.tiled_reason);
+        add_shared(own, 0, need.tiled_bytes, need.tiled_reason);
       } else {
         need.tiled_bytes = need.min_bytes;
         need.tiled_reason = need.reason;
@@ -189,7 +175,7 @@ std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& p
   }
   for (const NodeIndex n : graph.order) {
     if (!plan.assignments[n].on_host) continue;
-    const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred);
+    const std::uint64_t values = values_of(graph.nodes[n], inferred.nodes[n], inferred.nodes);
     by_node[n] = {n, values, values, 0, values};
   }
   std::vector<HostRequirement> all;
