@@ -95,8 +95,11 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
   }
 }
 
-// On the stream of copies, so that it passes by what the main stream has still to do.
+// On the stream of copies, so that it passes by what the main stream has still to do. A copy to
+// pageable memory blocks inside of the driver until it has begun: that the host waits first keeps
+// the stream's lock free for others meanwhile.
 void DeviceState::read_behind(const Event& written, const Tensor& tensor, void* dst) {
+  written.wait();
   const Event copied(*device_);
   try {
     with_copy_stream(CopyStream::out, [&](Stream& stream) {
@@ -109,7 +112,6 @@ void DeviceState::read_behind(const Event& written, const Tensor& tensor, void* 
     settle();  // as in read()
     throw;
   }
-  written.wait();  // what has failed before it the main stream tells
   drop_passed();
   reclaim_inbound();
   if (ledger_->is_pressed()) trim_passed();
