@@ -108,12 +108,13 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
   const std::uint32_t home = caller.assignment.device;
   if (environment.place_call) return environment.place_call(caller.node, home, model, call);
   if (environment.devices.size() == 1) return {ParallelMode::none, {home}, {}, {}, {}};
+  // The node, for want of room, does stages one by one after all.
+  if (caller.assignment.stages) return {ParallelMode::none, {home}, {}, {}, {}};
   if (caller.number < caller.assignment.calls.size()) {
     const PlacedCall& planned = caller.assignment.calls[caller.number];
     // Those of a node that reported none stand by model, and were made without shapes: decided
-    // anew. So are stages that the node, for want of room, does one by one after all.
-    if (planned.known && !planned.is_stage && suits(planned.placement, model, call))
-      return planned.placement;
+    // anew.
+    if (planned.known && suits(planned.placement, model, call)) return planned.placement;
   }
   return decide(environment, caller, model, call);
 }
@@ -122,9 +123,10 @@ CallPlacement placement_of(Environment& environment, const Caller& caller, const
 
 SessionDeviceSlots session_device_slots(Environment& environment, const Caller& caller,
                                         const Model& model, const CallSpec& call) {
-  const PlacedCall* const planned = caller.number < caller.assignment.calls.size()
-                                        ? &caller.assignment.calls[caller.number]
-                                        : nullptr;
+  const std::vector<PlacedCall>& calls = caller.assignment.calls;
+  const PlacedCall* const planned = caller.number < calls.size() ? &calls[caller.number] : nullptr;
+  // Stages that were given up are called once more: the same budgets hold.
+  const PlacedCall* const limited = caller.assignment.stages ? &calls.front() : planned;
   SessionDeviceSlots chosen;
   chosen.host_memory = environment.host_ledger;
   chosen.pinned_bytes = environment.topology.pinned_bytes;
@@ -141,7 +143,7 @@ SessionDeviceSlots session_device_slots(Environment& environment, const Caller& 
   for (const std::uint32_t d : devices) {
     const RunDevice& device = environment.devices[d];
     const std::uint64_t of_workflow =
-        planned == nullptr || d >= planned->budgets.size() ? 0 : planned->budgets[d];
+        limited == nullptr || d >= limited->budgets.size() ? 0 : limited->budgets[d];
     const std::uint64_t planned_bytes =
         of_workflow != 0 ? of_workflow : environment.topology.devices[d].budget;
     const Allowed here = allowed_on(environment, d, model, planned_bytes);

@@ -83,11 +83,11 @@ void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
     const std::string why = blocks::no_room(
         [&] {
           Pass(ctx, rounds, &stages, read).run(sides);
-          stages.join();
           return Tensor();
         },
         nothing);
-    if (why.empty()) return;
+    if (why.empty()) return stages.join();
+    stages.give_up();  // what has failed on a device is no lack of room
     ctx.warn("there is no room for chunks on several devices at a time, so one device goes on. " +
              why);
   }

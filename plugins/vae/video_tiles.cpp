@@ -192,10 +192,16 @@ Infer::Set tile_set(const Value& decoder, const VideoTile& tile, std::int64_t ch
   return set;
 }
 
+// All or nothing: who finds no room for it tries once more.
 void append_frames(Context& ctx, const Tensor& pictures, std::pmr::vector<float>& made) {
   const std::size_t before = made.size();
   made.resize(before + std::size_t(pictures.count()));
-  read_to<float>(ctx, pictures, std::span<float>(made).subspan(before));
+  try {
+    read_to<float>(ctx, pictures, std::span<float>(made).subspan(before));
+  } catch (...) {
+    made.resize(before);
+    throw;
+  }
 }
 
 // What the decoder makes of a tile (1, C, F, h, w) of samples, behind what there is.

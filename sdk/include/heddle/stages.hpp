@@ -2,6 +2,8 @@
 // time (heddle/abi/stages.h). Where the engine cannot do that, one device does all.
 #pragma once
 
+#include <utility>
+
 #include "abi/stages.h"
 #include "node.hpp"
 
@@ -31,6 +33,13 @@ class Stages {
   // Behind the last result. Throws what has failed on any device.
   void join() {
     if (ahead_ > 0) check(stages_->join(ctx_.raw()));
+  }
+  // Where there was no room: waits as join() does, and one device does all that the node still
+  // calls.
+  void give_up() {
+    if (std::exchange(ahead_, 0) == 0) return;
+    stages_->end(ctx_.raw());
+    check(stages_->join(ctx_.raw()));
   }
 
  private:

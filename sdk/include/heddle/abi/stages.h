@@ -18,7 +18,8 @@ extern "C" {
  * A model says by two settings that it is a stage: HEDDLE_ROUND_STAGE, which one of its round, from
  * 0 and one more with each call; HEDDLE_ROUND_INPUT, the name of the input that the stage before
  * has made, or the node for stage 0. All its other inputs it has made itself. Where all calls that
- * infer() tells of are of such models, and each round has all stages, they are placed as rounds. */
+ * infer() tells of are of such models, and each round has all stages, they are placed as rounds.
+ * What is kept between calls infer() tells as scratch, as for one device. */
 #define HEDDLE_ROUND_STAGE "round_stage" /* int    */
 #define HEDDLE_ROUND_INPUT "round_input" /* string */
 
@@ -33,7 +34,8 @@ typedef struct heddle_stages_service {
   heddle_status* (*written)(heddle_ctx*, heddle_tensor*);
   /* Waits for the devices of all stages, and tells what has failed there. [call] */
   heddle_status* (*join)(heddle_ctx*);
-  /* Later sessions are opened as ever, on one device where they can be. [call] */
+  /* Later sessions are opened as ever, on the node's device. join() behind it says that the rounds
+   * are given up, as for want of room: begin() gives 0 until the node's call ends. [call] */
   void (*end)(heddle_ctx*);
 } heddle_stages_service;
 
