@@ -13,8 +13,8 @@
 //   join_facts        Described, DiskCachedNodes              Facts
 //   check_prompts     Graph, Facts                            nothing
 //   infer             Graph, Facts                            Inferred
-//   place_to_show     Graph, Inferred, Topology, Costs        Plan, with warnings; or else
-//   place_to_run      the same, and Budgets                   Plan
+//   place_by_budgets  Graph, Inferred, Topology, Costs,       Plan; to show one, with warnings
+//                     Budgets
 //   check_places      Graph, Plan, Topology, Asked            nothing; of a run that goes on
 //   check_host_nodes  Graph, Plan, Inferred, Sources          nothing; only with Asked::must_fit
 //   find_pending      Graph, Inferred, Described              Plan::pending
@@ -30,8 +30,7 @@
 //   describe_nodes    what these nodes throw; for a run only what the workflow is to blame for
 //   check_prompts     a prompt that is too long
 //   infer             a value that no input takes
-//   place_to_show     hints that cannot be met
-//   place_to_run      hints and budgets that cannot be met
+//   place_by_budgets  hints that cannot be met; for a run budgets, too
 //   check_places      a node that would give other bytes where it is now
 //   check_host_nodes  a node that host memory cannot hold
 //
