@@ -1,5 +1,6 @@
 #include "wan_scail_blocks.h"
 
+#include <algorithm>
 #include <array>
 
 #include <heddle/checked.hpp>
@@ -139,7 +140,7 @@ void WanScailRope::execute(Context& ctx) {
   const std::int64_t rows = tokens_along(latent.size(3)), columns = tokens_along(latent.size(4)),
                      before = ctx.has(reference) ? ctx[reference].size(2) : 0;
   const bool is_apart = ctx.has(apart);
-  const double first = is_apart ? 0 : double(before);
+  const double first = double(is_apart ? std::max<std::int64_t>(before - 1, 0) : before);
   std::array<SteppedGrid, 3> grids{
       SteppedGrid{{latent.size(2), rows, columns}, {first, 0, 0}},
       SteppedGrid{{before, rows, columns}, {0, is_apart ? kApartRows : 0, 0}},

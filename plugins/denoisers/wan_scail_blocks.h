@@ -55,8 +55,9 @@ struct WanScailJoin {
 // The rotary table of the tokens of WanScailJoin at (frame, row, column). The references' frames
 // are before the video's, whose frames the poses have, 120 columns to the right, each of their
 // tokens in the middle of those of the video that it stands for. With `apart`, of which it counts
-// that it is given, the video and the poses begin at frame 0 as the references do, which are 120
-// rows below. cos, sin: (L + R + P, d/2) f32. reference, pose: what those tokens are made of.
+// that it is given, the video and the poses begin at the frame of the last reference, R frames from
+// 0 on that are 120 rows below. cos, sin: (L + R + P, d/2) f32. reference, pose: what those tokens
+// are made of.
 struct WanScailRope {
   static constexpr Info info{"wan.scail_rope", 1,  "Wan rotary table with pictures and poses",
                              "blocks/wan",     "", HEDDLE_NODE_BLOCK};

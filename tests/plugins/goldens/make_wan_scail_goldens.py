@@ -116,7 +116,7 @@ def one_velocity(model, filters, x, level, text, vision=None, kept=None, referen
         hidden = hidden + filters.patch_embedding_mask(even(masks.movedim(1, 2)))
     hidden = hidden.flatten(2).transpose(1, 2)
     count = hidden.shape[1]
-    first = 0 if apart else before
+    first = max(before - 1, 0) if apart else before  # apart: in the frame of the last reference
     at = [places(before, rows, columns, (0, 120 if apart else 0, 0)), places(frames, rows, columns, (first, 0, 0))]
     if pose is not None:
         shown = even(known(pose))
