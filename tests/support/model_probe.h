@@ -20,7 +20,7 @@ struct ModelCall {
   std::string config;             // JSON, or empty
   std::filesystem::path tensors;  // the golden file
   std::string prefix;             // "flux.": inputs are "flux.x", ...
-  std::string without = {};       // an input to leave out
+  std::string without = {};       // inputs to leave out, apart by commas
 };
 
 class ModelProbe {
