@@ -216,8 +216,8 @@ Shape concat_shape(const blocks::EntryShapes& entry, const ConcatLayout& layout,
   };
   const bool has_mask =
       layout.downscale > 0 || layout.kept || (layout.video > 0 && entry.concat_image);
-  const bool is_batch = layout.always.empty() &&
-                        (has_rows(entry.concat_image) || (has_mask && has_rows(entry.concat_mask)));
+  const bool is_batch = layout.always.empty() && ((!layout.kept && has_rows(entry.concat_image)) ||
+                                                  (has_mask && has_rows(entry.concat_mask)));
   const bool is_each = is_batch || layout.mask_first || layout.levels > 0 ||
                        (layout.noised > 0 && entry.concat_image) ||
                        (layout.kept && has_noise_mask(place));
