@@ -20,15 +20,17 @@ struct SoundLatentSize {
   std::int64_t length, channels, batch_size;
 };
 
-// (B, C, T), (B, C, 1|2, T) of one or two channels, or (B, C, T, bands) of spectra.
+// (B, C, T), (B, C, 1|2, T) of one or two channels, or (B, C, T, bands) of spectra. Those of LTX
+// have 8 channels and 16 bands, also where they are as short as one or two cells.
 SoundLatentSize size_of_sound(const Shape& shape) {
-  constexpr std::int64_t kStereo = 2;
+  constexpr std::int64_t kStereo = 2, kSpectra = 8, kBands = 16;
   if (shape.size() == 3) return {shape[2], 1, shape[0]};
   if (shape.size() != 4)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "latent: it has " + std::to_string(shape.size()) +
                     " axes. Link one of sound, which has 3 or 4, or of pictures with their sound.");
-  if (shape[2] <= kStereo) return {shape[3], shape[2], shape[0]};
+  const bool is_spectral = shape[1] == kSpectra && shape[3] == kBands;
+  if (shape[2] <= kStereo && !is_spectral) return {shape[3], shape[2], shape[0]};
   return {shape[2], 1, shape[0]};
 }
 

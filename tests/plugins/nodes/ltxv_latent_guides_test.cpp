@@ -186,7 +186,8 @@ BOOST_AUTO_TEST_CASE(latents_of_sound_have_a_length_and_channels) {
     return all;
   };
   write_safetensors(folder / "sounds.safetensors", {seeded_tensor("waves", {2, 32, 2, 25}),
-                                                    seeded_tensor("spectra", {1, 8, 25, 16})});
+                                                    seeded_tensor("spectra", {1, 8, 25, 16}),
+                                                    seeded_tensor("short", {1, 8, 2, 16})});
   const auto given = [&](const char* name, const char* sound) {
     return node(name, "test.latent",
                 cat(R"("path": ")", (folder / "sounds.safetensors").string(), R"(", "name": ")",
@@ -194,6 +195,7 @@ BOOST_AUTO_TEST_CASE(latents_of_sound_have_a_length_and_channels) {
   };
   BOOST_TEST(numbers(given("made", "waves")) == "25 2 2 ");
   BOOST_TEST(numbers(given("made", "spectra")) == "25 1 1 ");
+  BOOST_TEST(numbers(given("made", "short")) == "2 1 1 ");
   // 44100 samples a second, 2048 of a cell, an even number of cells.
   BOOST_TEST(numbers(node("made", "EmptyLatentAudio", R"("seconds": 2.0, "batch_size": 3)")) ==
              "44 1 3 ");
