@@ -8,7 +8,7 @@ namespace heddle::encoders {
 struct CLIPVisionEncode {
   static constexpr const char* kCrops[] = {"center", "none", nullptr};
 
-  static constexpr Info info{"CLIPVisionEncode", 1, "CLIP Vision Encode", "conditioning",
+  static constexpr Info info{"CLIPVisionEncode", 2, "CLIP Vision Encode", "conditioning",
                              "What a vision tower sees of pictures."};
   static constexpr Input<Value> clip_vision{"clip_vision", 0, "The vision tower.", "CLIP_VISION"};
   static constexpr Input<Tensor> image{"image", HEDDLE_PORT_HOST, "(B, H, W, C) f32, 0 to 1",
