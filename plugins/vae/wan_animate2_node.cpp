@@ -81,12 +81,12 @@ void WanAnimate2ToVideo::execute(Context& ctx) {
                           mask_of_frames(ctx, job.grid, kFramesOfCell,
                                          [&](std::int64_t t, std::int64_t) { return t < known; }));
   const std::int64_t count = part.followed(picture_count(ctx, pose_video, "pose_video"));
-  const std::vector<PoseRange> ranges = pose_ranges(ctx[pose_start], ctx[pose_end], count > 0);
+  const PoseRange range = count > 0 ? PoseRange{ctx[pose_start], ctx[pose_end]} : PoseRange();
   GivenFields poses;
   if (count > 0 && ctx[pose_end] > ctx[pose_start])
     poses = pose_fields(ctx, encoded_poses<Animate2>(ctx, video, part, count));
-  ctx[positive_out] = in_pose_ranges(with_video_fields(ctx[positive], fields), ranges, poses);
-  ctx[negative_out] = in_pose_ranges(with_video_fields(ctx[negative], fields), ranges, poses);
+  ctx[positive_out] = in_pose_range(with_video_fields(ctx[positive], fields), range, poses);
+  ctx[negative_out] = in_pose_range(with_video_fields(ctx[negative], fields), range, poses);
   ctx[latent] = empty_video(ctx, job.grid.shape(ctx[batch_size]));
   ctx[trim_latent] = before;
   ctx[trim_image] = part.trimmed;
@@ -126,11 +126,11 @@ void WanAnimate2ToVideo::infer(Infer& question) {
   auto pose_seen = blocks::seen_shapes(
       [&](const char* field) { return question.tensor(clip_vision_output_pose, field); });
   if (!pose_seen) pose_seen = seen;
-  const std::vector<PoseRange> ranges = pose_ranges(*begin, *end, follows);
+  const PoseRange range = follows ? PoseRange{*begin, *end} : PoseRange();
   const auto change = [&](const auto& in, const auto& out) {
     std::vector<blocks::EntryShapes> entries;
     for (const blocks::EntryShapes& given : blocks::entry_shapes(question, in))
-      each_pose_range(given.scope, ranges, [&](const Value& scope, bool has_poses) {
+      each_pose_range(given.scope, range, [&](const Value& scope, bool has_poses) {
         blocks::EntryShapes entry = given;
         entry.scope = scope;
         entry.concat_image = tensor_info(HEDDLE_F32, whole.grid.shape(1));

@@ -15,7 +15,7 @@ inline constexpr Widget kPoseStrength{.number = 1, .min = 0, .max = 10, .step = 
 struct WanAnimate2ToVideo {
   static constexpr Info info{
       "WanAnimate2ToVideo",
-      1,
+      2,
       "",
       "model/conditioning/wan/animate",
       "A video of what a picture shows, which moves as what a video shows. Its model goes through "

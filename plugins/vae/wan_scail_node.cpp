@@ -124,9 +124,9 @@ void WanSCAILToVideo::execute(Context& ctx) {
                            half_of(job.pixels))));
   const bool follows = part.has_poses && ctx[pose_end] > ctx[pose_start];
   if (follows) poses.set.emplace_back(kPosesOf, value_of(half_poses(ctx, job, part)));
-  const std::vector<PoseRange> ranges = pose_ranges(ctx[pose_start], ctx[pose_end], follows);
-  ctx[positive_out] = in_pose_ranges(with_video_fields(ctx[positive], fields), ranges, poses);
-  ctx[negative_out] = in_pose_ranges(with_video_fields(ctx[negative], fields), ranges, poses);
+  const PoseRange range = follows ? PoseRange{ctx[pose_start], ctx[pose_end]} : PoseRange();
+  ctx[positive_out] = in_pose_range(with_video_fields(ctx[positive], fields), range, poses);
+  ctx[negative_out] = in_pose_range(with_video_fields(ctx[negative], fields), range, poses);
   const std::int64_t items = ctx[batch_size];
   ctx[latent] = part.anchors > 0 ? continued_video(ctx, job, part, items)
                                  : empty_video(ctx, job.grid.shape(items));
@@ -173,11 +173,11 @@ void WanSCAILToVideo::infer(Infer& question) {
   if (references > 0 && reference_masks > 0)
     masks = masks_shape(references + job->grid.frames, job->pixels);
   const auto seen = told_seen<Scail>(question);
-  const std::vector<PoseRange> ranges = pose_ranges(*begin, *end, follows);
+  const PoseRange range = follows ? PoseRange{*begin, *end} : PoseRange();
   const auto change = [&](const auto& in, const auto& out) {
     std::vector<blocks::EntryShapes> entries;
     for (const blocks::EntryShapes& given : blocks::entry_shapes(question, in))
-      each_pose_range(given.scope, ranges, [&](const Value& scope, bool has_poses) {
+      each_pose_range(given.scope, range, [&](const Value& scope, bool has_poses) {
         blocks::EntryShapes entry = given;
         Record record = scope.is(HEDDLE_KIND_RECORD) ? Record(scope) : Record();
         entry.scope = record.set(kInLine, value_of(!replaces.value_or(false))).value();

@@ -12,7 +12,7 @@ struct WanSCAILToVideo {
 
   static constexpr Info info{
       "WanSCAILToVideo",
-      1,
+      2,
       "",
       "model/conditioning/wan/scail",
       "A video of what pictures show, which moves as a video does, by SCAIL 2. A long one is drawn "

@@ -154,6 +154,22 @@ BOOST_AUTO_TEST_CASE(a_video_that_goes_on_equals_pytorch) {
   compare(latent_of(drawn(moving(kOn))), "on.latent");
 }
 
+// Of four steps the third begins at half of the way. It follows poses that end, or begin, there,
+// and is no mean of what follows them and what does not.
+BOOST_AUTO_TEST_CASE(a_step_on_the_boundary_follows_poses_alone) {
+  const auto latent = [&](const char* range) {
+    std::string flow = drawn(moving(cat(kAll, range)));
+    const std::string steps = R"("steps": 3)";
+    return latent_of(flow.replace(flow.find(steps), steps.size(), R"("steps": 4)"));
+  };
+  const std::vector<float> ends = latent(R"(, "pose_end": 0.5)"),
+                           begins = latent(R"(, "pose_start": 0.5)");
+  BOOST_TEST(are_equal(ends, latent(R"(, "pose_end": 0.502)")));
+  BOOST_TEST(are_equal(begins, latent(R"(, "pose_start": 0.498)")));
+  BOOST_TEST(relative_error(ends, latent(R"(, "pose_end": 0.498)")) > kTolerance);
+  BOOST_TEST(relative_error(begins, latent(R"(, "pose_start": 0.502)")) > kTolerance);
+}
+
 BOOST_AUTO_TEST_CASE(parts_begin_behind_each_other) {
   const auto offset = [&](const std::string& more) {
     return run_whole(cat("{", nodes(), moving(more), R"(, "shown": {"class_type": "PreviewAny",
