@@ -90,27 +90,35 @@ void BerniniConditioning::infer(Infer& question) {
   const auto all = question[length], most = question[longest];
   if (!job || !all || !most) return;
   const Value autoencoder = *question[vae];
+  const std::vector<blocks::ToldInput> shown = blocks::told_inputs(question, reference_images);
+  if (!std::ranges::all_of(shown, [](const auto& told) { return told.tensor.has_value(); })) return;
   std::vector<heddle_tensor_info> sources;
-  const auto tell = [&](const Shape& pictures, std::int64_t count, const blocks::GridSize& size) {
+  std::uint64_t bytes = 0;
+  const auto tell = [&](const heddle_tensor_info& pictures, std::int64_t count,
+                        const blocks::GridSize& size) {
     const std::int64_t frames = whole_frames(count, count);
     const VideoGrid grid = video_grid(*usable(autoencoder), size.width, size.height, frames);
-    tell_pixels(question, pictures, {grid, size}, frames);
+    bytes = std::max(bytes, strip_bytes(pictures, size, frames));
     infer_encoded_video(question, autoencoder, grid, frames);
     sources.push_back(tensor_info(HEDDLE_F32, grid.shape(1)));
   };
-  const auto is_known = [](const std::optional<Shape>& shape) {
-    return shape && shape->size() == 4 && count_of(*shape) > 0;
+  const auto is_known = [](const std::optional<heddle_tensor_info>& told) {
+    return told && told->rank == 4 && count_of(blocks::shape_of(*told)) > 0;
   };
-  if (const auto shape = question.shape(source_video); is_known(shape))
-    tell(*shape, std::min((*shape)[0], *all), job->pixels);
-  if (const auto shape = question.shape(reference_video); is_known(shape))
-    tell(*shape, std::min((*shape)[0], *all), size_within(*shape, *most));
-  for (const blocks::ToldInput& told : blocks::told_inputs(question, reference_images)) {
-    if (!told.tensor) continue;
+  if (const auto video = question.tensor(source_video); is_known(video))
+    tell(*video, std::min(video->shape[0], *all), job->pixels);
+  if (const auto video = question.tensor(reference_video); is_known(video))
+    tell(*video, std::min(video->shape[0], *all), size_within(blocks::shape_of(*video), *most));
+  for (const blocks::ToldInput& told : shown) {
+    if (!is_known(told.tensor)) continue;
     const Shape shape = blocks::shape_of(*told.tensor);
-    if (!is_known(shape)) continue;
-    for (std::int64_t i = 0; i < shape[0]; ++i) tell(shape, 1, size_within(shape, *most));
+    // Each is read from a copy in f32.
+    const heddle_tensor_info copy = tensor_info(HEDDLE_F32, shape);
+    for (std::int64_t i = 0; i < shape[0]; ++i) tell(copy, 1, size_within(shape, *most));
+    bytes = std::max(bytes, sizeof(float) * std::uint64_t(count_of(shape)) +
+                                strip_bytes(copy, size_within(shape, *most), 1));
   }
+  if (bytes > 0) question.host_scratch(bytes);
   ToldFields fields;
   fields.sources = sources;
   tell_wan<Bernini>(question, *job, fields);

@@ -82,6 +82,16 @@ blocks::GridSize mask_cells(const blocks::GridSize& pixels) {
   return cells;
 }
 
+std::uint64_t coloured_bytes(const heddle_tensor_info& pictures, const blocks::GridSize& pixels) {
+  const Shape shape(pictures.shape, pictures.shape + pictures.rank);
+  const std::int64_t copied = pictures.dtype == HEDDLE_F32 ? 0 : count_of(shape),
+                     held = checked_product({shape[3] + kMaskColours, pixels.height, pixels.width},
+                                            "the masks");
+  return std::max(blocks::resampling_bytes({1, {shape[1], shape[2]}, shape[3]}, pixels),
+                  blocks::resampling_bytes({kMaskColours, pixels, 1}, mask_cells(pixels))) +
+         sizeof(float) * std::uint64_t(checked_sum({copied, held}, "the masks"));
+}
+
 Tensor masks_of_video(Context& ctx, const MaskPictures& given, const blocks::GridSize& pixels) {
   const blocks::GridSize cells = mask_cells(pixels);
   const Tensor made = make_masks(ctx, latent_frames_of(given.count), cells);

@@ -18,6 +18,10 @@ inline constexpr std::int64_t kMaskColours = 7, kMaskChannels = 4 * kMaskColours
 // Cells of a picture: its sides are halved three times, rounded up.
 blocks::GridSize mask_cells(const blocks::GridSize& pixels);
 
+// Bytes of host memory that the functions below take besides what they give, of such pictures in so
+// many pixels.
+std::uint64_t coloured_bytes(const heddle_tensor_info& pictures, const blocks::GridSize& pixels);
+
 // Of pictures `first` to `first + count` of (B, H, W, 3 or more), resized from the middle to so
 // many pixels by `area`: (1, (count - 1) / 4 + 1, kMaskChannels, h, w) f32; the first picture
 // stands for four. REQUIRES: count is 4 n + 1. name: of the input, for errors.

@@ -106,10 +106,11 @@ void WanAnimate2ToVideo::infer(Infer& question) {
       AnimatePart::of(*all, *from, kContinuedPictures, count_of_pictures(continue_motion));
   const std::int64_t frames = job->grid.pixel_frames(),
                      before = count_of_pictures(reference_image) > 0 ? 1 : 0;
-  for (const auto* port : {&reference_image, &pose_video, &continue_motion}) {
-    const auto shape = question.shape(*port);
-    if (shape && shape->size() == 4) tell_pixels(question, *shape, *job, frames);
-  }
+  std::uint64_t bytes = 0;
+  for (const auto* port : {&reference_image, &pose_video, &continue_motion})
+    if (const auto pictures = question.tensor(*port); pictures && pictures->rank == 4)
+      bytes = std::max(bytes, strip_bytes(*pictures, job->pixels, frames));
+  if (bytes > 0) question.host_scratch(bytes);
   const Value decoder = *question[vae];
   if (before > 0) infer_encoded_video(question, decoder, job->grid, 1);
   infer_encoded_video(question, decoder, job->grid, frames);

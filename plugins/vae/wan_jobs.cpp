@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include <heddle/checked.hpp>
 #include <heddle/ops.hpp>
 
 #include "plugins/blocks/wan_latents.h"
@@ -68,11 +69,20 @@ void tell_encoded_begin(Infer& question, const Value& autoencoder, const Shape& 
   infer_encoded_video(question, autoencoder, job.grid, frames);
 }
 
+std::uint64_t strip_bytes(const heddle_tensor_info& pictures, const blocks::GridSize& pixels,
+                          std::int64_t frames) {
+  const Shape shape = blocks::shape_of(pictures);
+  const std::int64_t copied = pictures.dtype == HEDDLE_F32 ? 0 : count_of(shape);
+  return blocks::resampling_bytes({1, {shape[1], shape[2]}, shape[3]}, pixels) +
+         sizeof(float) *
+             std::uint64_t(checked_sum({copied, checked_product({frames * kColours + shape[3],
+                                                                 pixels.height, pixels.width},
+                                                                "the frames")},
+                                       "the frames"));
+}
+
 void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames) {
-  const blocks::Grids grids{1, {pictures[1], pictures[2]}, pictures[3]};
-  question.host_scratch(blocks::resampling_bytes(grids, job.pixels) +
-                        sizeof(float) * std::uint64_t((frames * kColours + pictures[3]) *
-                                                      job.pixels.height * job.pixels.width));
+  question.host_scratch(strip_bytes(tensor_info(HEDDLE_F32, pictures), job.pixels, frames));
 }
 
 }  // namespace heddle::vae

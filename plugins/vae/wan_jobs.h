@@ -117,7 +117,11 @@ void tell_wan(Infer& question, const WanJob& job, const ToldFields& told) {
   if (const auto items = question[Node::batch_size])
     question.out(Node::latent, "samples", HEDDLE_F32, job.grid.shape(*items));
 }
-// Pictures of the node, and those that it makes of them.
+// Bytes of host memory that a FrameStrip of so many frames takes, with pictures put into it: of
+// another type than f32 they are copied. A node tells the most of all that it makes.
+std::uint64_t strip_bytes(const heddle_tensor_info& pictures, const blocks::GridSize& pixels,
+                          std::int64_t frames);
+// The same of a node that makes one.
 void tell_pixels(Infer& question, const Shape& pictures, const WanJob& job, std::int64_t frames);
 
 // What CLIP's vision tower saw of a picture.

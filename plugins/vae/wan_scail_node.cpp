@@ -20,7 +20,7 @@ using Scail = WanSCAILToVideo;
 constexpr const char *kInLine = "ref_mask_flag", *kPosesOf = "pose_video_latent",
                      *kMasksOfPoses = "driving_mask_28ch", *kMasksOfReferences = "ref_mask_28ch";
 
-// How many pictures each input has; 0: it is not linked.
+// How many pictures each input has; 0: there are none.
 struct ScailCounts {
   std::int64_t poses, masks, previous;
 };
@@ -86,11 +86,16 @@ std::int64_t kept_frames(const WanJob& job, const ScailPart& part) {
   return std::min(latent_frames_of(part.anchors), job.grid.frames);
 }
 
+// Frames of pixels that begin it.
+std::int64_t anchored_frames(const ScailPart& part) {
+  return 1 + (latent_frames_of(part.anchors) - 1) * kFramesOfCell;
+}
+
 // A latent of zeros that begins with the frames before.
 Value continued_video(Context& ctx, const WanJob& job, const ScailPart& part, std::int64_t items) {
   const Tensor pictures = ctx[Scail::previous_frames];
-  FrameStrip strip(ctx, ctx[Scail::vae], 1 + (latent_frames_of(part.anchors) - 1) * kFramesOfCell,
-                   job.pixels, blocks::Resampling::bicubic);
+  FrameStrip strip(ctx, ctx[Scail::vae], anchored_frames(part), job.pixels,
+                   blocks::Resampling::bicubic);
   strip.put(pictures, "previous_frames", pictures.size(0) - part.anchors, part.anchors, 0);
   const Tensor begin = strip.encoded(), samples = ctx.make(job.grid.shape(items), HEDDLE_F32);
   const std::int64_t kept = kept_frames(job, part);
@@ -105,14 +110,57 @@ Value continued_video(Context& ctx, const WanJob& job, const ScailPart& part, st
       .value();
 }
 
+// A batch of no frames is none.
+std::int64_t previous_count(Context& ctx) {
+  if (!ctx.has(Scail::previous_frames)) return 0;
+  const Shape shape = ctx[Scail::previous_frames].shape();
+  return !shape.empty() && shape[0] == 0 ? 0 : pictures_shape(shape, "previous_frames")[0];
+}
+
+// What is known of the pictures.
+struct ScailTold {
+  using Pictures = std::optional<heddle_tensor_info>;
+  Pictures poses, masks, previous, references, reference_masks;
+
+  explicit ScailTold(const Infer& question) {
+    const auto pictures = [&](const Input<Tensor>& port) {
+      const Pictures told = question.tensor(port);
+      return told && told->rank == 4 ? told : Pictures();
+    };
+    poses = pictures(Scail::pose_video);
+    masks = pictures(Scail::pose_video_mask);
+    previous = pictures(Scail::previous_frames);
+    references = pictures(Scail::reference_image);
+    reference_masks = pictures(Scail::reference_image_mask);
+  }
+  static std::int64_t count(const Pictures& told) { return told ? told->shape[0] : 0; }
+
+  // The most that execute() holds at a time in host memory.
+  std::uint64_t bytes(const WanJob& job, const ScailPart& part, bool replaces) const {
+    const blocks::GridSize half = half_of(job.pixels);
+    std::uint64_t most = 0, persons = 0;
+    if (replaces && reference_masks)
+      persons =
+          sizeof(float) * std::uint64_t(count(references) * job.pixels.height * job.pixels.width);
+    if (part.has_poses) most = std::max(most, strip_bytes(*poses, half, part.count));
+    if (part.has_masks) most = std::max(most, coloured_bytes(*masks, half));
+    if (references) most = std::max(most, persons + strip_bytes(*references, job.pixels, 1));
+    if (references && reference_masks)
+      most = std::max(most, persons + coloured_bytes(*reference_masks, job.pixels));
+    if (part.anchors > 0)
+      most = std::max(most, strip_bytes(*previous, job.pixels, anchored_frames(part)));
+    return most;
+  }
+};
+
 }  // namespace
 
 void WanSCAILToVideo::execute(Context& ctx) {
   const WanJob job = wan_job<Scail>(ctx);
-  const ScailPart part = ScailPart::of(ctx[length], ctx[offset], ctx[anchors],
-                                       {picture_count(ctx, pose_video, "pose_video"),
-                                        picture_count(ctx, pose_video_mask, "pose_video_mask"),
-                                        picture_count(ctx, previous_frames, "previous_frames")});
+  const ScailPart part =
+      ScailPart::of(ctx[length], ctx[offset], ctx[anchors],
+                    {picture_count(ctx, pose_video, "pose_video"),
+                     picture_count(ctx, pose_video_mask, "pose_video_mask"), previous_count(ctx)});
   GivenFields fields, poses;
   fields.set.emplace_back(kInLine, value_of(!ctx[replacement_mode]));
   if (ctx.has(reference_image)) add_references(ctx, job, fields);
@@ -140,17 +188,14 @@ void WanSCAILToVideo::infer(Infer& question) {
   const auto begin = question[pose_start], end = question[pose_end];
   const auto replaces = question[replacement_mode];
   if (!job || !all || !from || !items || !most || !begin || !end) return;
-  const auto pictures = [&](const Input<Tensor>& port) {
-    const auto shape = question.shape(port);
-    if (!shape || shape->size() != 4) return std::int64_t{0};
-    tell_pixels(question, *shape, *job, 1);
-    return (*shape)[0];
-  };
-  const ScailPart part =
-      ScailPart::of(*all, *from, *most,
-                    {pictures(pose_video), pictures(pose_video_mask), pictures(previous_frames)});
-  const std::int64_t references = pictures(reference_image),
-                     reference_masks = pictures(reference_image_mask);
+  const ScailTold told(question);
+  const ScailPart part = ScailPart::of(*all, *from, *most,
+                                       {ScailTold::count(told.poses), ScailTold::count(told.masks),
+                                        ScailTold::count(told.previous)});
+  const std::int64_t references = ScailTold::count(told.references),
+                     reference_masks = ScailTold::count(told.reference_masks);
+  if (const std::uint64_t bytes = told.bytes(*job, part, replaces.value_or(true)); bytes > 0)
+    question.host_scratch(bytes);
   const Value decoder = *question[vae];
   for (std::int64_t i = 0; i < references; ++i)
     infer_encoded_video(question, decoder, job->grid, 1);
@@ -162,9 +207,7 @@ void WanSCAILToVideo::infer(Infer& question) {
     infer_encoded_video(question, decoder, grid, part.count);
     pose = tensor_info(HEDDLE_F32, grid.shape(1));
   }
-  if (part.anchors > 0)
-    infer_encoded_video(question, decoder, job->grid,
-                        1 + (latent_frames_of(part.anchors) - 1) * kFramesOfCell);
+  if (part.anchors > 0) infer_encoded_video(question, decoder, job->grid, anchored_frames(part));
   const auto masks_shape = [](std::int64_t frames, const blocks::GridSize& pixels) {
     const blocks::GridSize cells = mask_cells(pixels);
     return tensor_info(HEDDLE_F32, {1, frames, kMaskChannels, cells.height, cells.width});
@@ -201,7 +244,8 @@ void WanSCAILToVideo::infer(Infer& question) {
   Shape mask = job->grid.shape(1);
   mask[1] = 1;
   if (part.anchors > 0) question.out(latent, "noise_mask", HEDDLE_F32, mask);
-  question.known(offset_out, "", value_of(part.first + *all));
+  // Frames before that are not known would move any other offset than 0.
+  if (told.previous || *from == 0) question.known(offset_out, "", value_of(part.first + *all));
 }
 
 }  // namespace heddle::vae

@@ -130,6 +130,16 @@ BOOST_AUTO_TEST_CASE(a_video_with_sources_is_told_before_a_run) {
   }
 }
 
+// And not of the last one.
+BOOST_AUTO_TEST_CASE(the_memory_of_the_largest_source_is_told) {
+  const auto told = [&](const char* more) {
+    heddle::Engine::Data data(options_for({"cpu:0"}));
+    return infer_and_run(data, known(drawn(looking(more)))).inferred.host_scratch.at("node");
+  };
+  BOOST_TEST(told(kAll) >= told(kSource));
+  BOOST_TEST(told(kSource) >= sizeof(float) * 5 * 32 * 64 * 3);
+}
+
 BOOST_AUTO_TEST_CASE(models_that_look_at_nothing_refuse_sources) {
   add("diffusion_models/humo", seeded_model("silent", true, "wan_humo"));
   std::string other = drawn(looking(kSource));

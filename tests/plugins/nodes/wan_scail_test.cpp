@@ -170,6 +170,19 @@ BOOST_AUTO_TEST_CASE(a_step_on_the_boundary_follows_poses_alone) {
   BOOST_TEST(relative_error(begins, latent(R"(, "pose_start": 0.502)")) > kTolerance);
 }
 
+BOOST_AUTO_TEST_CASE(no_frames_before_are_as_none) {
+  const std::filesystem::path file = folder / "none.safetensors";
+  write_safetensors(file, {{"none", "F32", {0, 12, 20, 3}}});
+  const std::string node =
+      moving(R"(, "reference_image": ["first", 0], "previous_frames": ["none", 0])");
+  std::string flow = drawn(node), bare = node;
+  flow.insert(flow.size() - 1, node_of("none", "test.image",
+                                       cat(R"("path": ")", file.string(), R"(", "name": "none")")));
+  const std::string link = R"(, "previous_frames": ["none", 0])";
+  bare.erase(bare.find(link), link.size());
+  BOOST_TEST(are_equal(latent_of(flow), latent_of(drawn(bare))));
+}
+
 BOOST_AUTO_TEST_CASE(parts_begin_behind_each_other) {
   const auto offset = [&](const std::string& more) {
     return run_whole(cat("{", nodes(), moving(more), R"(, "shown": {"class_type": "PreviewAny",
@@ -206,6 +219,18 @@ BOOST_AUTO_TEST_CASE(a_video_of_poses_is_told_before_a_run) {
     heddle::Engine::Data data(options_for({"cpu:0"}));
     check_inference(data, known(drawn(moving(more))));
   }
+}
+
+// And not of what is read last.
+BOOST_AUTO_TEST_CASE(the_memory_of_the_most_frames_of_scail_is_told) {
+  const auto told = [&](const std::string& more, int length) {
+    heddle::Engine::Data data(options_for({"cpu:0"}));
+    return infer_and_run(data, known(drawn(moving(more, length)))).inferred.host_scratch.at("node");
+  };
+  constexpr const char* kPoses = R"(, "pose_video": ["poses", 0])";
+  const std::uint64_t frames = sizeof(float) * 4 * 16 * 32 * 3;  // of a frame of the latent
+  BOOST_TEST(told(kPoses, 9) >= told(kPoses, 5) + frames);
+  BOOST_TEST(told(kAll, 9) >= told(kPoses, 9));
 }
 
 BOOST_AUTO_TEST_CASE(what_scail_cannot_follow_is_refused) {
