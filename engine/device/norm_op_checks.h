@@ -1,4 +1,5 @@
-// The catalogue's checks of the ops of abi/norm_ops.h. Pure; any thread.
+// The catalogue's checks of norms that turn pairs, or take a row of modulation: norm_rope/1 and the
+// ops of abi/norm_ops.h. Pure; any thread.
 #pragma once
 
 #include "engine/device/examined_call.h"
@@ -18,6 +19,23 @@ inline void check_modulated_rms_norm(const Examined& e) {
                     (row->shape[1] == 1 || row->shape[1] == x.shape[1]) &&
                     row->shape[2] == x.shape[2],
                 "a modulation does not broadcast to the input");
+    }
+  e.attrs<heddle_norm_attrs>();
+}
+
+inline void check_norm_rope(const Examined& e) {
+  e.operands(1, 4, 1);
+  const auto& x = *e.in(0);
+  e.rank(x, 4, "input");
+  e.same(x, e.out(), "the input's and the output's shape");
+  e.vector(1, x.shape[3], "weight");
+  e.require((e.in(2) == nullptr) == (e.in(3) == nullptr), "cos and sin go together");
+  for (std::uint32_t i = 2; i < 4; ++i)
+    if (const auto* t = e.in(i)) {
+      e.rank(*t, 2, "table");
+      e.require(
+          t->shape[0] == x.shape[1] && t->shape[1] * 2 == x.shape[3] && t->dtype == HEDDLE_F32,
+          cat("a table is not f32 (", x.shape[1], ", ", x.shape[3] / 2, ")"));
     }
   e.attrs<heddle_norm_attrs>();
 }

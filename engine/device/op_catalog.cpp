@@ -145,23 +145,6 @@ void check_depthwise_conv2d(const Examined& e) {
   e.vector(2, w.shape[2], "bias");
 }
 
-void check_norm_rope(const Examined& e) {
-  e.operands(1, 4, 1);
-  const auto& x = *e.in(0);
-  e.rank(x, 4, "input");
-  e.same(x, e.out(), "the input's and the output's shape");
-  e.vector(1, x.shape[3], "weight");
-  e.require((e.in(2) == nullptr) == (e.in(3) == nullptr), "cos and sin go together");
-  for (std::uint32_t i = 2; i < 4; ++i)
-    if (const auto* t = e.in(i)) {
-      e.rank(*t, 2, "table");
-      e.require(
-          t->shape[0] == x.shape[1] && t->shape[1] * 2 == x.shape[3] && t->dtype == HEDDLE_F32,
-          cat("a table is not f32 (", x.shape[1], ", ", x.shape[3] / 2, ")"));
-    }
-  e.attrs<heddle_norm_attrs>();
-}
-
 void check_rope_table(const Examined& e) {
   e.operands(1, 1, 2);
   const auto& ids = *e.in(0);

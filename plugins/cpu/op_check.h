@@ -8,8 +8,8 @@
 #include "heddle/device.hpp"
 #include "op_check_batch.h"
 #include "op_check_delta.h"
-#include "op_check_norm.h"
 #include "op_check_frames.h"
+#include "op_check_norm.h"
 #include "op_check_rows.h"
 
 namespace heddle::cpu {
