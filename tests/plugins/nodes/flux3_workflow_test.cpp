@@ -176,8 +176,10 @@ BOOST_AUTO_TEST_CASE(pictures_that_are_shown_at_once_begin_a_latent) {
   using Shape = std::vector<std::int64_t>;
   const std::string kept = R"("resolution": "keep resolution")";
   const heddle::Results both = begun(kept, "");
-  BOOST_TEST((both.shape("at_once.empty_latent", "samples") == Shape{1, 16, 2, 3}));
-  BOOST_TEST((both.shape("first_of.value", "reference_latents.1.samples") == Shape{1, 16, 3, 4}));
+  BOOST_TEST(both.shape("at_once.empty_latent", "samples") == (Shape{1, 128, 2, 3}),
+             boost::test_tools::per_element());
+  BOOST_TEST(both.shape("first_of.value", "reference_latents.1.samples") == (Shape{1, 128, 3, 4}),
+             boost::test_tools::per_element());
   const std::vector<float> zeros = both.floats("at_once.empty_latent", "samples");
   BOOST_TEST((zeros == std::vector<float>(zeros.size())));
   // Without a negative conditioning it is the positive one, which has other states.
