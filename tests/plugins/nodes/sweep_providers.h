@@ -74,7 +74,8 @@ inline const char* clip_link(std::string_view type, std::string_view port) {
 // Classes that take nothing but the latent of a video.
 inline bool takes_video_latents(std::string_view type) {
   return type == "NormalizeVideoLatentStart" || type == "ReplaceVideoLatentFrames" ||
-         type == "HunyuanVideo15LatentUpscaleWithModel" || type == "HunyuanVideo15SuperResolution";
+         type == "HunyuanVideo15LatentUpscaleWithModel" ||
+         type == "HunyuanVideo15SuperResolution" || type == "WanSoundImageToVideoExtend";
 }
 inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 
