@@ -60,6 +60,10 @@ class Fakes {
     selection.reference_kernels = true;
     devices_ = engine::open_devices(plugins_, selection);
   }
+  Fakes(const Fakes&) = delete;
+  ~Fakes() {  // as an Environment's: a device may keep events and memory of another
+    for (const engine::RunDevice& device : devices_) device.state->release_all();
+  }
 
   const FakeControl& control() const { return control_; }
   engine::DeviceState& state(std::size_t i = 0) const { return *devices_.at(i).state; }
