@@ -96,8 +96,9 @@ BOOST_AUTO_TEST_CASE(rotated_rows_are_read_as_they_were_before) {
     for (std::int64_t i = 0; i < 31; ++i) {
       const std::int64_t column = i < 28 ? 100 + i : i - 28 + 2;
       const double wanted = meant(row, column);
-      BOOST_TEST(std::abs(*floats++ - wanted) <= 1e-6 * std::abs(wanted) + 1e-9,
-                 row << ", " << column << ": " << floats[-1] << " and not " << wanted);
+      const double is = *floats++;
+      BOOST_TEST(std::abs(is - wanted) <= 1e-6 * std::abs(wanted) + 1e-9,
+                 row << ", " << column << ": " << is << " and not " << wanted);
     }
 }
 
