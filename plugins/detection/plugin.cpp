@@ -1,6 +1,9 @@
-// plugins/detection/plugin.cpp - the plugin of models that find things in pictures: a list of
-// families and their blocks.
+// plugins/detection/plugin.cpp - the plugin of models that find things in pictures, and where
+// these lie: a list of families and their blocks.
 #include "attention_blocks.h"
+#include "dino_blocks.h"
+#include "moge.h"
+#include "moge_stack_blocks.h"
 #include "sam3.h"
 #include "sam3_detector_blocks.h"
 #include "sam3_memory_blocks.h"
@@ -18,6 +21,7 @@ HEDDLE_PLUGIN("org.heddle.detection", "0.1.0", Sam3, Attend, FeedForward, TokenH
               Sam3Points, Sam3Slots, Sam3MaskPixels, Sam3MaskStage, Sam3MaskOnGrid, Sam3Fuse,
               Sam3Memory, Sam3MemoryPlaces, Sam3TurnedAttend, Sam3MemoryAttend, Sam3Normed,
               Sam3Product, Sam3MaskLogits, Sam3Detect, Sam3VideoTrack, Sam3TrackToMask,
-              Scail2ColoredMask)
+              Scail2ColoredMask, Moge, DinoEmbed, DinoLayer, DinoProject, MogeView, MogePoint,
+              MogeResidual, MogeGrow, MogeResize, MogeHead)
 
 }  // namespace heddle::detection

@@ -24,10 +24,9 @@ struct TrueFile {
   std::vector<const char*> roles;
   const char* of_no_use;  // a pattern of names; empty: all are taken
 };
-// lm_head writes texts; tekken_model, spiece_model and tokenizer_json are tokenizers; a projection
-// is built for a text encoder, by a loader; convolutions between frames need several. Filters
-// around activations are the same in all places. A scale goes with its matrix. control_type says of
-// which kind hints are.
+// lm_head writes texts; tekken_model, spiece_model, tokenizer_json: tokenizers; a projection is for
+// a text encoder, by a loader; convolutions between frames need several; filters are the same all
+// over; a scale goes with its matrix; control_type tells hints' kind; mask_token is for training.
 constexpr const char* kBetweenFrames = R"(.*\.time_conv\.(weight|bias))";
 constexpr const char* kFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
@@ -138,6 +137,8 @@ const TrueFile kTrueFiles[] = {
      {"audio_encoder"},
      R"((quantizer|project_q|project_hid)\..*|.*masked_spec_embed)"},
     {"audio_encoders/whisper_large_v3_encoder_fp16", {"audio_encoder"}, ""},
+    {"geometry_estimation/moge_1_vitl_fp16", {"geometry_estimator"}, R"(.*\.mask_token)"},
+    {"geometry_estimation/moge_2_vitl_normal_fp16", {"geometry_estimator"}, R"(.*\.mask_token)"},
 };
 // Patches and ControlNets that begin with layers of their model, and a model that each is joined
 // to.

@@ -45,6 +45,7 @@ import make_wan_sound_goldens
 import make_wan_talk_goldens
 import make_wan_vace_goldens
 import make_workflow_goldens
+import moge_reference
 import original_names
 from name_patterns import compressed
 
@@ -685,6 +686,8 @@ def main():
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         "checkpoints/sam3.1_multiplex_fp16": typed(make_sam3_tracker_goldens.true_file(), "F16"),
+        "geometry_estimation/moge_1_vitl_fp16": typed(moge_reference.true_file(moge_reference.true_first), "F16"),
+        "geometry_estimation/moge_2_vitl_normal_fp16": typed(moge_reference.true_file(moge_reference.true_second), "F16"),
         **h3,
         **hunyuans,
         **ltx25,
