@@ -32,6 +32,7 @@ constexpr RoleNames kRoles[] = {
     {"vocoder", "a vocoder", "LTXVAudioVAELoader, in one file with an autoencoder of sound"},
     {"gligen", "a GLIGEN model", "GLIGENLoader"},
     {"photo_maker", "PhotoMaker", "PhotoMakerLoader"},
+    {"geometry_estimator", "a MoGe", "LoadMoGeModel"},
 };
 
 // Files that are no models: a part of a name tells.

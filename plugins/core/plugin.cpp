@@ -57,7 +57,7 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               QuadrupleCLIPLoader, CLIPVisionLoader, IPAdapterModelLoader, IPAdapterUnifiedLoader,
               StyleModelLoader, ControlNetLoader, DiffControlNetLoader, UpscaleModelLoader,
               LTXVAudioVAELoader, AudioEncoderLoader, LatentUpscaleModelLoader, HypernetworkLoader,
-              GLIGENLoader, PhotoMakerLoader, ModelPatchLoader, TorchCompileModel,
+              GLIGENLoader, PhotoMakerLoader, LoadMoGeModel, ModelPatchLoader, TorchCompileModel,
               ModelAttentionBackend, ModelComputeDtype, wanBlockSwap, MultiGPU_WorkUnits,
               SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora,
               CreateHookLoraModelOnly, CreateHookModelAsLora, CreateHookModelAsLoraModelOnly,

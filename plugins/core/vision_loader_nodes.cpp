@@ -180,6 +180,13 @@ std::uint64_t PhotoMakerLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, photomaker_model_name);
 }
 
+void LoadMoGeModel::execute(Context& ctx) {
+  ctx[model] = loaded(ctx, "geometry_estimator", open_named(ctx, model_name));
+}
+std::uint64_t LoadMoGeModel::fingerprint(Context& ctx) {
+  return fingerprint_of_file(ctx, model_name);
+}
+
 void ModelPatchLoader::execute(Context& ctx) {
   ctx[model_patch] = loaded(ctx, "model_patch", open_named(ctx, name));
 }

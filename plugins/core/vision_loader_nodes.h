@@ -1,5 +1,5 @@
-// Loaders of vision towers, style models, ControlNets, model patches and upscalers, under ComfyUI's
-// names; as loader_nodes.h.
+// Loaders of vision towers, style models, ControlNets, model patches, upscalers and MoGe, under
+// ComfyUI's names; as loader_nodes.h.
 #pragma once
 
 #include "loader_nodes.h"
@@ -120,6 +120,21 @@ struct PhotoMakerLoader {
       "photomaker_model_name", Widget{.source = "photomaker", .type = "COMBO"}};
   static constexpr Output<Value> photomaker{"PHOTOMAKER", 0, "", "PHOTOMAKER"};
   static constexpr auto ports = heddle::ports(photomaker_model_name, photomaker);
+  static void execute(Context& ctx);
+  std::uint64_t fingerprint(Context& ctx);
+};
+
+struct LoadMoGeModel {
+  static constexpr Info info{"LoadMoGeModel",
+                             1,
+                             "Load MoGe Model",
+                             "model/loaders",
+                             "MoGe 1 or 2: depths, points and normals of pictures.",
+                             kLoader};
+  static constexpr Input<std::string> model_name{
+      "model_name", Widget{.source = "geometry_estimation", .type = "COMBO"}};
+  static constexpr Output<Value> model{"MOGE_MODEL", 0, "", "MOGE_MODEL"};
+  static constexpr auto ports = heddle::ports(model_name, model);
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };

@@ -3,6 +3,7 @@
 #include "attention_blocks.h"
 #include "dino_blocks.h"
 #include "moge.h"
+#include "moge_nodes.h"
 #include "moge_stack_blocks.h"
 #include "sam3.h"
 #include "sam3_detector_blocks.h"
@@ -22,6 +23,7 @@ HEDDLE_PLUGIN("org.heddle.detection", "0.1.0", Sam3, Attend, FeedForward, TokenH
               Sam3Memory, Sam3MemoryPlaces, Sam3TurnedAttend, Sam3MemoryAttend, Sam3Normed,
               Sam3Product, Sam3MaskLogits, Sam3Detect, Sam3VideoTrack, Sam3TrackToMask,
               Scail2ColoredMask, Moge, DinoEmbed, DinoLayer, DinoProject, MogeView, MogePoint,
-              MogeResidual, MogeGrow, MogeResize, MogeHead)
+              MogeResidual, MogeGrow, MogeResize, MogeHead, MogeInference, MogeRender,
+              MogeGeometryToFov)
 
 }  // namespace heddle::detection

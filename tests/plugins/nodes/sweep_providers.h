@@ -5,6 +5,7 @@
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/gligen_model.h"
 #include "tests/support/h3_files.h"
+#include "tests/support/moge_model.h"
 #include "tests/support/seeded_weights.h"
 
 namespace heddle::test {
@@ -50,6 +51,8 @@ inline constexpr SweepProvider kProviders[] = {
     {"UPSCALE_MODEL", R"(["larger", 0])"},
     {"LATENT_UPSCALE_MODEL", R"(["sharper", 0])"},
     {"MODEL_PATCH", R"(["patch", 0])"},
+    {"MOGE_MODEL", R"(["moge", 0])"},
+    {"MOGE_GEOMETRY", R"(["where", 0])"},
     {"IPADAPTER", R"(["adapter", 0])"},
     {"EMBEDS", R"(["embeds", 0])"},
     {"GLIGEN", R"(["boxes", 0])"},
@@ -210,6 +213,9 @@ inline std::string provider_nodes() {
     "adapter_xl": {"class_type": "IPAdapterModelLoader", "inputs": {"ipadapter_file": "xl.safetensors"}},
     "embeds": {"class_type": "IPAdapterEncoder", "inputs": {"ipadapter": ["adapter", 0], "image": ["pictures", 0], "clip_vision": ["clip_tower", 0], "weight": 1.0}},
     "patch": {"class_type": "ModelPatchLoader", "inputs": {"name": "patch.safetensors"}},
+    "moge": {"class_type": "LoadMoGeModel", "inputs": {"model_name": "moge.safetensors"}},
+    "where": {"class_type": "MoGeInference", "inputs": {"moge_model": ["moge", 0], "image": ["pictures", 0], "resolution_level": 0,
+      "fov_x_degrees": 0, "batch_size": 1, "force_projection": true, "apply_mask": true}},
     "talking": {"class_type": "UNETLoader", "inputs": {"unet_name": "talking.safetensors", "weight_dtype": "default"}},
     "talk": {"class_type": "ModelPatchLoader", "inputs": {"name": "talk.safetensors"}},
     "ways": {"class_type": "GenerateTracks", "inputs": {"width": 64, "height": 48, "start_x": 0, "start_y": 0, "mid_x": 0, "mid_y": 0,
@@ -275,6 +281,8 @@ inline void write_vision_models(const std::filesystem::path& models) {
                              models / "tokenizers/llama3/tokenizer.json",
                              std::filesystem::copy_options::overwrite_existing);
   write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
+  std::filesystem::create_directories(models / "geometry_estimation");
+  write_safetensors(models / "geometry_estimation/moge.safetensors", moge_tensors("second"));
   std::filesystem::create_directories(models / "gligen");
   write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false, 32));
   std::filesystem::create_directories(models / "hypernetworks");

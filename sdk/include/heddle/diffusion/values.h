@@ -221,6 +221,12 @@
  *               / 8) u8, optional: a bit for each pixel, the first in the lowest, 1 where the thing
  *               is; none where nothing was found; n_frames (int); scores, list of floats, of
  *               things; orig_size, list of two ints: height and width of the video
+ * MOGE_MODEL    record: model (MODEL): "geometry_estimator" (plugins/detection/moge.h)
+ * MOGE_GEOMETRY record: where what pictures show lies, tensors in host memory. points (B, H, W, 3)
+ *               and depth (B, H, W) f32, x to the right, y down, z away, in meters where the model
+ *               knows them, infinite where there is nothing; intrinsics (B, 3, 3) f32, of the
+ *               camera, in widths and heights of a picture; mask (B, H, W) u8, 1 where something
+ *               is; normal (B, H, W, 3) f32, optional, of length 1; image (IMAGE)
  * CONTROL_NET   record: model (MODEL): a denoiser's inputs and "hint" (1|B, C', h, w), "mode" (n)
  *               i32 where it knows several kinds of hints, or also "kinds" (control_modes) f32,
  *               1 for the hint's and 0 for others, "tokens" where it begins with what its denoiser
