@@ -119,6 +119,7 @@ inline std::optional<std::string> small_literal(const std::string& name) {
       {"length", "1"},
       {"max_length", "2"},
       {"channels", "16"},
+      {"resolution_level", "0"},
       {"pooled_width", "8"},
       {"megapixels", "0.01"},
       {"final_width", "64"},
