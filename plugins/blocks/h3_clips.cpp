@@ -11,6 +11,8 @@
 #include <heddle/parts.hpp>
 #include <heddle/session.hpp>
 
+#include "plugins/blocks/clip_wall.h"
+
 namespace heddle::vae {
 namespace {
 
@@ -41,10 +43,6 @@ std::int64_t cells_of_frames(std::int64_t frames) {
 }
 std::int64_t frames_at_once(std::int64_t frames) { return frames == 1 ? 1 : kClipFrames; }
 
-// Tiles of a side, in cells; each shares so many with the one before.
-struct ClipTile {
-  std::int64_t begin = 0, size = 0, shared = 0, shared_behind = 0;
-};
 // As few tiles as cover the side; what they share beyond the least is dealt out among them.
 std::vector<ClipTile> clip_tiles(std::int64_t cells, std::int64_t pixels, std::int64_t overlap,
                                  std::int64_t downscale) {
@@ -70,9 +68,6 @@ std::vector<ClipTile> clip_tiles(std::int64_t cells, std::int64_t pixels, std::i
   }
   return tiles;
 }
-struct ClipTiles {
-  std::vector<ClipTile> rows, columns;
-};
 // Whether a run gets from one tile to the next; cells: the larger side of a frame.
 bool have_steps(const ClipTiling& tiling, std::int64_t cells, std::int64_t downscale) {
   const std::int64_t tile = std::max<std::int64_t>(1, tiling.side / downscale);
@@ -82,97 +77,6 @@ ClipTiles tiles_of_clip(std::int64_t height, std::int64_t width, const ClipTilin
                         std::int64_t downscale) {
   return {clip_tiles(height, tiling.side, tiling.overlap, downscale),
           clip_tiles(width, tiling.side, tiling.overlap, downscale)};
-}
-
-using Floats = std::pmr::vector<float>;
-// Numbers of outer x rows x columns x inner.
-struct ClipShape {
-  std::int64_t outer = 0, rows = 0, columns = 0, inner = 0;
-  std::int64_t count() const { return checked_product({outer, rows, columns, inner}, "a clip"); }
-};
-
-// Puts tiles of one clip together: a tile's rows go over into those of the one above, then its
-// columns into those of the one to the left, each as it was made.
-class TileWall {
- public:
-  // scale: of what is made, for each cell.
-  TileWall(const ClipTiles& tiles, std::int64_t scale, const ClipShape& whole,
-           std::pmr::memory_resource& memory)
-      : tiles_(tiles), scale_(scale), whole_(whole), mixed_(&memory) {
-    for (std::size_t i = 0; i < tiles.columns.size(); ++i) {
-      above_.emplace_back(&memory);
-      here_.emplace_back(&memory);
-    }
-  }
-
-  // make: what is made of a tile, into a buffer.
-  template <class Make>
-  void build(Make&& make, float* to) {
-    for (std::size_t i = 0; i < tiles_.rows.size(); ++i) {
-      for (std::size_t j = 0; j < tiles_.columns.size(); ++j) {
-        make(tiles_.rows[i], tiles_.columns[j], here_[j]);
-        put(i, j, to);
-      }
-      std::swap(above_, here_);
-    }
-  }
-
- private:
-  ClipShape shape(std::size_t i, std::size_t j) const {
-    return {whole_.outer, tiles_.rows[i].size * scale_, tiles_.columns[j].size * scale_,
-            whole_.inner};
-  }
-  void put(std::size_t i, std::size_t j, float* to) {
-    const ClipTile &row = tiles_.rows[i], &column = tiles_.columns[j];
-    const ClipShape size = shape(i, j);
-    mixed_.assign(here_[j].begin(), here_[j].end());
-    if (i > 0) go_over(above_[j], shape(i - 1, j), size, row.shared * scale_, true);
-    if (j > 0) go_over(here_[j - 1], shape(i, j - 1), size, column.shared * scale_, false);
-    const std::int64_t rows = size.rows - row.shared_behind * scale_,
-                       numbers = (size.columns - column.shared_behind * scale_) * size.inner;
-    for (std::int64_t o = 0; o < size.outer; ++o)
-      for (std::int64_t y = 0; y < rows; ++y) {
-        const float* from = mixed_.data() + (o * size.rows + y) * size.columns * size.inner;
-        float* there = to + ((o * whole_.rows + row.begin * scale_ + y) * whole_.columns +
-                             column.begin * scale_) *
-                                size.inner;
-        std::copy(from, from + numbers, there);
-      }
-  }
-  // The first rows or columns of mixed_ with the last ones of what lies before it.
-  void go_over(const Floats& before, const ClipShape& had, const ClipShape& has,
-               std::int64_t shared, bool by_rows) {
-    for (std::int64_t o = 0; o < has.outer; ++o)
-      for (std::int64_t y = 0; y < (by_rows ? shared : has.rows); ++y)
-        for (std::int64_t x = 0; x < (by_rows ? has.columns : shared); ++x) {
-          const float share = float(by_rows ? y : x) / float(shared);
-          const std::int64_t from_y = by_rows ? had.rows - shared + y : y,
-                             from_x = by_rows ? x : had.columns - shared + x;
-          const float* from =
-              before.data() + ((o * had.rows + from_y) * had.columns + from_x) * had.inner;
-          float* to = mixed_.data() + ((o * has.rows + y) * has.columns + x) * has.inner;
-          for (std::int64_t c = 0; c < has.inner; ++c)
-            to[c] = from[c] * (1 - share) + to[c] * share;
-        }
-  }
-
-  const ClipTiles& tiles_;
-  std::int64_t scale_;
-  ClipShape whole_;
-  Floats mixed_;
-  std::vector<Floats> above_, here_;
-};
-
-// Bytes of a clip and of what puts its tiles together: two rows of them, and one more tile.
-std::uint64_t wall_bytes(const ClipTiles& tiles, std::int64_t scale, const ClipShape& whole) {
-  std::int64_t rows = 0, columns = 0, most = 0;
-  for (const ClipTile& row : tiles.rows) rows = std::max(rows, row.size * scale);
-  for (const ClipTile& column : tiles.columns) {
-    columns += column.size * scale;
-    most = std::max(most, column.size * scale);
-  }
-  return sizeof(float) *
-         std::uint64_t(whole.count() + whole.outer * rows * (2 * columns + most) * whole.inner);
 }
 
 void go_on(Context& ctx, double& done, double all) {
@@ -200,7 +104,7 @@ Tensor cells_of_clip(Context& ctx, const Tensor& video, std::int64_t begin, std:
 }
 
 // The frames of clip `number` into those of the video.
-void join_clip(const Floats& clip, std::int64_t number, std::int64_t frames, std::int64_t size,
+void join_clip(const ClipFloats& clip, std::int64_t number, std::int64_t frames, std::int64_t size,
                float* video) {
   const std::int64_t at = number * kClipFrames;
   const auto made = std::int64_t(clip.size()) / size;
@@ -257,7 +161,7 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const 
   const Tensor pictures = ctx.make_host(*shape, HEDDLE_F32);
   PartsOfOutput parts(ctx, output, pictures);
   HostMemory memory(ctx);
-  Floats clip(std::size_t(whole.count()), &memory);
+  ClipFloats clip(std::size_t(whole.count()), &memory);
   TileWall wall(tiles, autoencoder.downscale, whole, memory);
   const double all =
       double(samples.size(0) * clips) * double(tiles.rows.size() * tiles.columns.size());
@@ -265,7 +169,7 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const 
   for (std::int64_t item = 0; item < samples.size(0); ++item) {
     float* const video = pictures.data<float>() + item * frames * size;
     for (std::int64_t number = 0; number < clips; ++number) {
-      const auto make = [&](const ClipTile& rows, const ClipTile& columns, Floats& made) {
+      const auto make = [&](const ClipTile& rows, const ClipTile& columns, ClipFloats& made) {
         const Tensor part = cells_of_clip(ctx, samples.slice(0, item, item + 1),
                                           number * kClipCells, once, rows, columns);
         const Tensor image = decoded(ctx, decoder, raw_of(ctx, part, latent, autoencoder));
@@ -289,16 +193,21 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const 
 
 namespace {
 
-// The calls for all tiles of so many clips. shape: of what a side is given of a tile.
+// What a side is given of all tiles of so many clips. shape: of one of rows and columns.
 template <class ShapeOf>
-void tell_clips(Infer& question, const Value& side, const char* input, const ClipTiles& tiles,
-                std::int64_t clips, ShapeOf&& shape) {
-  if (!side.is(HEDDLE_KIND_MODEL)) return;
+std::vector<Shape> shapes_of_tiles(const ClipTiles& tiles, std::int64_t clips, ShapeOf&& shape) {
+  std::vector<Shape> all;
   for (std::int64_t clip = 0; clip < clips; ++clip)
     for (const ClipTile& rows : tiles.rows)
-      for (const ClipTile& columns : tiles.columns)
-        question.call(side, {{.constants = {{input, HEDDLE_F32, shape(rows.size, columns.size)}},
-                              .steps = {}}});
+      for (const ClipTile& columns : tiles.columns) all.push_back(shape(rows.size, columns.size));
+  return all;
+}
+
+void tell_calls(Infer& question, const Value& side, const char* input,
+                const std::vector<Shape>& shapes) {
+  for (const Shape& shape : shapes)
+    if (side.is(HEDDLE_KIND_MODEL))
+      question.call(side, {{.constants = {{input, HEDDLE_F32, shape}}, .steps = {}}});
 }
 
 }  // namespace
@@ -311,10 +220,11 @@ void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
     return;  // the run says why
   const std::int64_t once = cells_at_once(all[2]), step = autoencoder.downscale;
   const ClipTiles tiles = tiles_of_clip(all[3], all[4], tiling, step);
-  tell_clips(question, vae.field("decoder"), "z", tiles, all[0] * clips_of_cells(all[2]),
-             [&](std::int64_t rows, std::int64_t columns) {
-               return Shape{1, all[1], once, rows, columns};
-             });
+  const auto shape = [&](std::int64_t rows, std::int64_t columns) {
+    return Shape{1, all[1], once, rows, columns};
+  };
+  tell_calls(question, vae.field("decoder"), "z",
+             shapes_of_tiles(tiles, all[0] * clips_of_cells(all[2]), shape));
   const double numbers = double(count_of(*made));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
   const ClipShape whole{once * kStep - kStep + 1, (*made)[1], (*made)[2], autoencoder.colours};
@@ -329,32 +239,42 @@ Shape encoded_clips_shape(const Shape& pictures, const Autoencoder& autoencoder)
 
 Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
                      const Autoencoder& autoencoder, const ClipTiling& tiling) {
-  if (pictures.size(0) < 1)
+  const auto part = [&](std::int64_t begin, std::int64_t count) {
+    return pictures.slice(0, begin, begin + count);
+  };
+  return encoded_clips(ctx, vae, ClipPictures{pictures.shape(), part}, autoencoder, tiling);
+}
+
+Tensor encoded_clips(Context& ctx, const Value& vae, const ClipPictures& pictures,
+                     const Autoencoder& autoencoder, const ClipTiling& tiling) {
+  const std::int64_t given = pictures.shape[0];
+  if (given < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT, "pixels: there are no pictures. Link at least one.");
-  const Shape shape = encoded_clips_shape(pictures.shape(), autoencoder);
+  const Shape shape = encoded_clips_shape(pictures.shape, autoencoder);
   const Value encoder = model_of(vae, "encoder");
-  const std::int64_t given = pictures.size(0), once = frames_at_once(given),
-                     clips = given == 1 ? 1 : clips_of_frames(given),
+  const std::int64_t once = frames_at_once(given), clips = given == 1 ? 1 : clips_of_frames(given),
                      cells = given == 1 ? 1 : kClipCells, step = autoencoder.downscale,
                      area = shape[3] * shape[4];
   const ClipTiles tiles = tiles_of_clip(shape[3], shape[4], tiling, step);
   const ClipShape whole{shape[1] * cells, shape[3], shape[4], 1};
   HostMemory memory(ctx);
-  Floats clip(std::size_t(whole.count()), &memory), means(std::size_t(count_of(shape)), &memory);
+  ClipFloats clip(std::size_t(whole.count()), &memory),
+      means(std::size_t(count_of(shape)), &memory);
   TileWall wall(tiles, 1, whole, memory);
   const double all = double(clips) * double(tiles.rows.size() * tiles.columns.size());
   double done = 0;
   for (std::int64_t number = 0; number < clips; ++number) {
-    const auto make = [&](const ClipTile& rows, const ClipTile& columns, Floats& made) {
+    const std::int64_t begin = number * kClipFrames, there = std::min(once, given - begin);
+    const Tensor shown = pictures.made(begin, there);
+    const auto make = [&](const ClipTile& rows, const ClipTile& columns, ClipFloats& made) {
       const Tensor part =
-          pictures.slice(1, rows.begin * step, (rows.begin + rows.size) * step)
+          shown.slice(1, rows.begin * step, (rows.begin + rows.size) * step)
               .slice(2, columns.begin * step, (columns.begin + columns.size) * step);
       const Tensor frames =
           ctx.make({once, rows.size * step, columns.size * step, autoencoder.colours}, HEDDLE_F32);
-      const std::int64_t begin = number * kClipFrames, there = std::min(once, given - begin);
-      ops::copy_into(ctx, part.slice(0, begin, begin + there), frames.slice(0, 0, there));
+      ops::copy_into(ctx, part, frames.slice(0, 0, there));
       for (std::int64_t t = there; t < once; ++t)
-        ops::copy_into(ctx, part.slice(0, given - 1, given), frames.slice(0, t, t + 1));
+        ops::copy_into(ctx, part.slice(0, there - 1, there), frames.slice(0, t, t + 1));
       const Tensor mean = mean_of(ctx, encoder, frames);
       made.resize(std::size_t(mean.count()));
       read_to<float>(ctx, mean, made);
@@ -369,23 +289,30 @@ Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
   return ctx.upload(shape, HEDDLE_F32, means.data());
 }
 
+EncoderCalls encoder_calls(const Shape& pictures, const Autoencoder& autoencoder,
+                           const ClipTiling& tiling) {
+  const Shape shape = encoded_clips_shape(pictures, autoencoder);
+  const std::int64_t step = autoencoder.downscale, clips = clips_of_frames(pictures[0]),
+                     once = frames_at_once(pictures[0]), cells = once == 1 ? 1 : kClipCells;
+  if (!have_steps(tiling, std::max(shape[3], shape[4]), step)) return {};
+  const ClipTiles tiles = tiles_of_clip(shape[3], shape[4], tiling, step);
+  const auto image = [&](std::int64_t rows, std::int64_t columns) {
+    return Shape{once, rows * step, columns * step, autoencoder.colours};
+  };
+  EncoderCalls calls{shapes_of_tiles(tiles, clips, image)};
+  calls.host_bytes = wall_bytes(tiles, 1, {shape[1] * cells, shape[3], shape[4], 1}) +
+                     sizeof(float) * std::uint64_t(count_of(shape));
+  return calls;
+}
+
 void tell_encoded_clips(Infer& question, const Value& vae, const Shape& pictures,
                         const Autoencoder& autoencoder, const ClipTiling& tiling) {
-  const Shape shape = encoded_clips_shape(pictures, autoencoder);
-  const std::int64_t step = autoencoder.downscale;
-  if (!have_steps(tiling, std::max(shape[3], shape[4]), step)) return;  // the run says why
-  const ClipTiles tiles = tiles_of_clip(shape[3], shape[4], tiling, step);
-  tell_clips(
-      question, vae.field("encoder"), "image", tiles,
-      pictures[0] == 1 ? 1 : clips_of_frames(pictures[0]),
-      [&](std::int64_t rows, std::int64_t columns) {
-        return Shape{frames_at_once(pictures[0]), rows * step, columns * step, autoencoder.colours};
-      });
+  const EncoderCalls calls = encoder_calls(pictures, autoencoder, tiling);
+  if (calls.images.empty()) return;  // the run says why
+  tell_calls(question, vae.field("encoder"), "image", calls.images);
   const double numbers = double(count_of(pictures));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
-  const std::int64_t cells = pictures[0] == 1 ? 1 : kClipCells;
-  question.host_scratch(wall_bytes(tiles, 1, {shape[1] * cells, shape[3], shape[4], 1}) +
-                        sizeof(float) * std::uint64_t(count_of(shape)));
+  question.host_scratch(calls.host_bytes);
 }
 
 }  // namespace heddle::vae

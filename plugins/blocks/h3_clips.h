@@ -8,7 +8,9 @@
 
 #include <heddle/node.hpp>
 
+#include <functional>
 #include <optional>
+#include <vector>
 
 #include "plugins/blocks/autoencoder.h"
 
@@ -42,7 +44,23 @@ void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
 // of time are left out. Of one picture there is one. Throws where there is none.
 Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
                      const Autoencoder& autoencoder, const ClipTiling& tiling);
+// The same of pictures that are made clip by clip.
+struct ClipPictures {
+  Shape shape;  // of all of them
+  // Those from `begin` on, (count, H, W, 3) on the call's device; each once, in order.
+  std::function<Tensor(std::int64_t begin, std::int64_t count)> made;
+};
+Tensor encoded_clips(Context& ctx, const Value& vae, const ClipPictures& pictures,
+                     const Autoencoder& autoencoder, const ClipTiling& tiling);
 Shape encoded_clips_shape(const Shape& pictures, const Autoencoder& autoencoder);
+// The shapes of `image` of all calls of the encoder, and bytes of host memory beside the pictures.
+// None where tiles do not get on.
+struct EncoderCalls {
+  std::vector<Shape> images;
+  std::uint64_t host_bytes = 0;
+};
+EncoderCalls encoder_calls(const Shape& pictures, const Autoencoder& autoencoder,
+                           const ClipTiling& tiling);
 void tell_encoded_clips(Infer& question, const Value& vae, const Shape& pictures,
                         const Autoencoder& autoencoder, const ClipTiling& tiling);
 
