@@ -3,6 +3,7 @@
 #include <heddle/joined_model.hpp>
 
 #include "plugins/blocks/lists.h"
+#include "plugins/blocks/sparse_config.h"
 
 namespace heddle::blocks {
 namespace {
@@ -29,11 +30,12 @@ void check_model_patch(const Value& patch, const Value& model) {
 }
 
 Value with_patch_joined(const Value& model, const Value& patch, double strength, Record given) {
-  const Value settings = model_settings(model), before = settings.field(kModelPatches);
+  const Value settings = model_settings(model), before = settings.field(kModelPatches),
+              settings_of_patch = model_settings(patch);
   const std::string prefix = "model_patch." + std::to_string(before.count()) + ".";
   const Checkpoint file = model_checkpoint(patch);
-  const Value built_of = settings.field("patched_config");
-  const Value told = Record()
+  const Value built_of = settings.field(kPatchedConfig);
+  const Value told = Record(settings_of_patch.field("patch_config"))
                          .set("prefix", value_of(prefix))
                          .set("file", value_of(file.path()))
                          .set("strength", value_of(strength))
@@ -41,11 +43,11 @@ Value with_patch_joined(const Value& model, const Value& patch, double strength,
   const Value config =
       Record(built_of).set(kModelPatches, appended(built_of.field(kModelPatches), told)).value();
   given.set("model", patch);
-  return with_settings(joined_model(model, file, prefix, config),
-                       Record(settings)
-                           .set("patched_config", config)
-                           .set(kModelPatches, appended(before, given.value()))
-                           .value());
+  Record all(settings);
+  all.set(kPatchedConfig, config).set(kModelPatches, appended(before, given.value()));
+  // Who tells of sparse attention builds the model of this one.
+  if (settings.has(kSparseConfig)) all.set(kSparseConfig, config);
+  return with_settings(joined_model(model, file, prefix, config), all.value());
 }
 
 }  // namespace heddle::blocks

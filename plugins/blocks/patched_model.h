@@ -9,6 +9,8 @@ namespace heddle::blocks {
 
 // A model's setting, a list of records: what nodes gave its patches.
 inline constexpr const char* kModelPatches = "model_patches";
+// A setting: the configuration that a model which takes patches was built of.
+inline constexpr const char* kPatchedConfig = "patched_config";
 
 // Throws where `patch`, the model of a MODEL_PATCH, is for models of another family or width, or
 // the model takes none.

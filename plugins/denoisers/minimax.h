@@ -23,6 +23,7 @@
 //                                                        counts (plugins/samplers/parallel_heads.h)
 //          media_start  (1)              loop-invariant  optional: the time, counted from the
 //                                                        text's end, at which the video begins
+//          patch.<n>.hint  loop-invariant  optional: of model patches (minimax_patch.h)
 // Outputs  out (B, C, F, H, W): noise - clean; audio_out (B, C', 2, L): sound_kept times
 //          audio plus sound_gain times the same of the sound
 //

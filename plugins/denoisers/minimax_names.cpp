@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "model_patches.h"
 #include "module_table.h"
 #include "plugins/blocks/slots.h"
 
@@ -83,6 +84,10 @@ std::optional<MinimaxNames> MinimaxNames::find(const Checkpoint& file) {
   return std::nullopt;
 }
 
+MinimaxNames MinimaxNames::of_patch(const Checkpoint& file, const std::string& prefix) {
+  return MinimaxNames(file, file.has(prefix + "control_blocks.0.attn.to_q.weight"), prefix);
+}
+
 std::string MinimaxNames::one(const std::string& original) const {
   return prefix_ + (diffusers_ ? minimax_to_diffusers(original) : original);
 }
@@ -139,6 +144,7 @@ void MinimaxNames::each_original(
     if (!tensor.starts_with(prefix_)) continue;
     const std::string here = tensor.substr(prefix_.size());
     if (minimax_has(here, kMinimaxThirds[1]) || minimax_has(here, kMinimaxThirds[2])) continue;
+    if (is_patch_tensor(here)) continue;
     const std::string original = diffusers_ ? minimax_to_original(here) : here;
     visit(original, parts(original));
   }

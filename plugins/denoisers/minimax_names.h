@@ -14,10 +14,15 @@
 
 namespace heddle::denoisers {
 
+// The rows of times that files with less weights have, in the place of a network.
+inline constexpr const char* kMinimaxTable = "adaln_t_table";
+
 class MinimaxNames {
  public:
   // Nothing when the file has no such model.
   static std::optional<MinimaxNames> find(const Checkpoint& file);
+  // Of a model patch behind `prefix` (minimax_patch.h).
+  static MinimaxNames of_patch(const Checkpoint& file, const std::string& prefix);
 
   // The tensor of a name of single files, or its parts: "blocks.0.attn.qkv_proj.weight".
   std::vector<Part> parts(const std::string& original) const;

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "model_patches.h"
 #include "patches.h"
 #include "plugins/blocks/sparse_config.h"
 
@@ -86,6 +87,7 @@ void add_minimax_settings(const MinimaxSizes& s, const MinimaxNames& names, cons
   graph.setting("sparse_gates", names.has("blocks.0.attn.to_gate_compress.weight"));
   graph.setting("sparse_blocks", std::int64_t(s.layers));
   if (s.output_heads > 1) graph.setting("parallel_heads", s.output_heads);
+  add_patched_settings(config, s.width, graph);
   if (sparse_layers(config)) graph.setting("reference_tiles", true);
 }
 

@@ -10,7 +10,7 @@ std::vector<ModelPatch> model_patches(const Value& config) {
     const Value told = list.item(i);
     const std::string path = "patch." + std::to_string(i);
     patches.push_back({told.get<std::string>("prefix", ""), told.get<std::string>("file", ""),
-                       told.get<double>("strength", 1.0), path, path + ".hint"});
+                       told.get<double>("strength", 1.0), told, path, path + ".hint"});
   }
   return patches;
 }

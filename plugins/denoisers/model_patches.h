@@ -3,7 +3,8 @@
 // prefix, and builds the model anew with its place in the configuration:
 //
 // model_patches   list of records: prefix ("model_patch.0.", of its tensors), file (its path, for
-//                 messages), strength (float)
+//                 messages), strength (float), and what the patch's own setting `patch_config`, a
+//                 record, has besides
 //
 // The model has an input "patch.<n>.hint" for the nth, and its blocks lie under "patch.<n>":
 // without these the model is the one without the patch. Used while a model is built; one call's
@@ -23,6 +24,7 @@ inline constexpr const char* kPatchRole = "model_patch";
 struct ModelPatch {
   std::string prefix, file;
   double strength = 1;
+  Value config;       // the record itself
   std::string path;   // of its blocks: "patch.0"
   std::string input;  // the model's: "patch.0.hint"
 };

@@ -14,6 +14,7 @@
 #include "ltx2_connectors.h"
 #include "ltxv.h"
 #include "minimax.h"
+#include "minimax_patch.h"
 #include "modules.h"
 #include "qwen.h"
 #include "qwen21.h"
@@ -86,8 +87,8 @@ HEDDLE_PLUGIN(
     Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax,
     MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn,
     MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxCubes, MinimaxLayer,
-    MinimaxVideoFinal, MinimaxSoundFinal, Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner,
-    HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules,
-    BenchShapes)
+    MinimaxVideoFinal, MinimaxSoundFinal, MinimaxFun, MinimaxControlBegin, MinimaxControlAdd,
+    Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
+    HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

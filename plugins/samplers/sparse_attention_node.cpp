@@ -8,6 +8,7 @@
 
 #include "model_sampling.h"
 #include "plugins/blocks/dynamic_inputs.h"
+#include "plugins/blocks/patched_model.h"
 #include "plugins/blocks/sparse_config.h"
 
 namespace heddle::samplers {
@@ -111,13 +112,12 @@ void BlockSparseAttention::execute(Context& ctx) {
       range_between(model_sampling(given).levels, ctx[start_percent], ctx[end_percent]);
   const Value between =
       Record().set("start", value_of(range.start)).set("end", value_of(range.end)).value();
-  ctx[out] =
-      with_settings(rebuilt_model(ctx, given, anew), Record(settings)
-                                                         .set(blocks::kSparseConfig, anew)
-                                                         .set(blocks::kSparseRange, between)
-                                                         .set(blocks::kSparseNote, value_of(note))
-                                                         .set("reference_tiles", value_of(true))
-                                                         .value());
+  Record all(settings);
+  all.set(blocks::kSparseConfig, anew).set(blocks::kSparseRange, between);
+  all.set(blocks::kSparseNote, value_of(note)).set("reference_tiles", value_of(true));
+  // Who applies a model patch builds the model of this one.
+  all.set(blocks::kPatchedConfig, anew);
+  ctx[out] = with_settings(rebuilt_model(ctx, given, anew), all.value());
 }
 
 }  // namespace heddle::samplers

@@ -229,11 +229,12 @@ struct QuantisedFilesFixture {
     write_hollow(path_of(wanted.name), tensors);
   }
   std::set<std::string> taken(const heddle::engine::Checkpoint& file,
-                              const std::vector<const char*>& roles) const {
+                              const std::vector<const char*>& roles,
+                              const heddle_value* config = nullptr) const {
     std::set<std::string> names;
     for (const char* role : roles) {
       const heddle::engine::Value model =
-          heddle::engine::build_model(*plugins.catalog, role, file, nullptr, {});
+          heddle::engine::build_model(*plugins.catalog, role, file, config, {});
       for (const auto& node : heddle::engine::get_model(*model)->graph->nodes)
         for (const auto& parts : node.weights)
           for (const auto& part : parts) names.insert(part.tensor);
@@ -293,6 +294,39 @@ BOOST_AUTO_TEST_CASE(families_take_every_matrix_of_quantised_files_and_leave_not
     // Beside those nothing but what tells how they are read.
     BOOST_TEST(file.tensors().size() == tensors, wanted.name);
   }
+}
+
+// Beside a model in 8 bits, too.
+BOOST_AUTO_TEST_CASE(a_model_patch_in_8_bits_joins_its_model_and_leaves_nothing_over) {
+  const QuantisedFile wanted{"model_patches/minimax_h3_fun_controlnet_union_pruned_int8_convrot",
+                             "model_patches/minimax_h3_fun_controlnet_union_pruned_bf16",
+                             Packing::int8_convrot,
+                             {},
+                             ""};
+  const std::string model = "diffusion_models/minimax_h3_fl2va_pruned_int8_convrot",
+                    prefix = "model_patch.0.";
+  write(wanted);
+  write_named(model);
+  const heddle::engine::Value config = heddle::engine::from_json(heddle::engine::parse_json(
+      R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0,
+          "of_table": true, "places": [0, 10, 20, 30, 40]}]})",
+      "config"));
+  const heddle::engine::Checkpoint patch = heddle::engine::open_checkpoint(path_of(wanted.name));
+  const std::set<std::string> names =
+      taken(heddle::engine::open_checkpoint(path_of(model.c_str())).join(patch, prefix),
+            {"diffusion_model"}, config.get());
+  std::size_t packed = 0;
+  for (const FileTensor& tensor : plain_tensors(wanted.base)) {
+    BOOST_TEST(names.count(prefix + tensor.name) == 1u, "nobody takes '" << tensor.name << "'");
+    const auto* found = patch.find(tensor.name);
+    BOOST_TEST_REQUIRE(found != nullptr, tensor.name);
+    BOOST_TEST(found->shape == tensor.shape, tensor.name);
+    packed += found->packed != nullptr ? 1 : 0;
+  }
+  // Five of each layer, and one of the first.
+  BOOST_TEST(packed == 26u);
+  BOOST_CHECK_NO_THROW(load(R"({"class_type": "ModelPatchLoader", "inputs": {"name":
+              "minimax_h3_fun_controlnet_union_pruned_int8_convrot.safetensors"}})"));
 }
 
 BOOST_AUTO_TEST_CASE(loaders_take_quantised_files_by_their_content) {

@@ -34,6 +34,7 @@ import make_ltx2_goldens
 import make_ltxv_goldens
 import make_ltxv_later_vae_goldens
 import make_lumina2_goldens
+import make_minimax_fun_goldens
 import make_minimax_goldens
 import make_patch_goldens
 import make_qwen21_picture_goldens
@@ -538,6 +539,18 @@ def ltx25_files():
     }
 
 
+def minimax_fun(layers, is_pruned):
+    """The Fun ControlNet of MiniMax H3 as ComfyUI's file has it, by the module of the generator of goldens in the published sizes: what reads hints in
+    F32, of pruned ones modulations, too, of 8 numbers."""
+    control = make_minimax_fun_goldens.Control(layers, 49, 2688, width=5376, heads=56, head=128, inner=14336)
+    made = minimax(shapes_of(control), is_pruned)
+    made.pop("adaln_t_table", None)
+    for name in made:
+        if name.startswith("control_proj_in.") or (is_pruned and ".adaln_proj." in name):
+            made[name][0] = "F32"
+    return made
+
+
 def main():
     with torch.device("meta"):
         qwen = QwenImageTransformer2DModel()
@@ -626,6 +639,11 @@ def main():
         qwen3_vl_32b = qwen3_vl(5120, 25600, 27, 1152, 4304, [8, 16, 24], 64, 64)
         ltxv, ltxv_13b = LTXVideoTransformer3DModel(), LTXVideoTransformer3DModel(attention_head_dim=128, cross_attention_dim=4096, num_layers=48)
         minimax_h3 = MiniMaxH3Transformer3DModel()
+        minimax_funs = {
+            "MiniMax-H3-Fun-Controlnet-Union": minimax_fun(5, False),
+            "minimax_h3_fun_controlnet_union_pruned_bf16": minimax_fun(5, True),
+            "minimax_h3_fun_controlnet_union_2.0_pruned_bf16": minimax_fun(10, True),
+        }
         controls = control_nets() | model_patches()
         videos = wan_files()
         h3 = h3_autoencoders()
@@ -683,6 +701,7 @@ def main():
         "diffusion_models/ltxv-13b-0.9.7-dev": typed(shapes_of(ltxv_13b, make_ltxv_goldens.original), "BF16"),
         "diffusion_models/minimax_h3_fl2va_bf16": minimax(shapes_of(minimax_h3), False),
         "diffusion_models/minimax_h3_fl2va_pruned_bf16": minimax(shapes_of(minimax_h3), True),
+        **{f"model_patches/{name}": shapes for name, shapes in minimax_funs.items()},
         "vae/flux2-vae": typed(flux2_vaes[0], "F32"),
         "vae/full_encoder_small_decoder": typed(flux2_vaes[1], "F32"),
         "checkpoints/sam3.1_multiplex_fp16": typed(make_sam3_tracker_goldens.true_file(), "F16"),

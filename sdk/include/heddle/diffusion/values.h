@@ -116,7 +116,8 @@
  *                 a record: what it was built of. model_patches, a list of records, optional: those
  *                 that it has, for its inputs "patch.<n>.hint" (1|B, C', h, w). model (that of a
  *                 MODEL_PATCH), vae (VAE); image, inpaint_image (IMAGEs) and mask (MASK: 1 is drawn
- *                 anew), each optional; start_percent, end_percent (floats). A patch for
+ *                 anew), each optional; start_percent, end_percent (floats). Of a patch for videos
+ *                 these are frames, and the hint is (1, C', F, h, w). A patch for
  *                 sound has no pictures but heard (P, M, N) f32 in host memory: for each of P
  *                 speakers M moments of N numbers, its hint; of two speakers also regions
  *                 (2, S + 1) f32 in host memory, for the input "patch.<n>.regions"; one for a style
@@ -256,6 +257,9 @@
  *               model: patches (text: the family of models that take it); patch_width,
  *               latent_channels, hint_channels (ints): as many as latent_channels: a picture; one
  *               more: with a mask behind it; that and once more so many: with another picture, too.
+ *               hint_video (bool): these are videos, coded clip by clip; hint_holes_mean (bool):
+ *               what is drawn anew of one is the mean of pictures in it, else black. patch_config,
+ *               a record, optional: what else the model is told of the patch when it is built.
  *               A patch for sound has moment_numbers (int) in the place of the last two: the
  *               numbers N of a moment; one for a style seen_tokens and seen_width (ints)
  * CLIP          record
