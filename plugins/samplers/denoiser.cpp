@@ -190,8 +190,9 @@ Value Denoiser::set_constants(std::size_t place) {
   const Value& read = conditionings_.constants(ctx_, model_of(set), set);
   const std::size_t evaluation = run_->stretches[run_->now].begin;
   const auto& [model, levels] = plan_.models()[run_->stretches[run_->now].models[set.list]];
-  const Value all = caches_.patches.added(read, model, levels, run_->sigmas[evaluation],
-                                          point_of(shape_, set.box), set.list == kNegativeOfLists);
+  const Shape point = opened_.parts.empty() ? point_of(shape_, set.box) : opened_.parts.front();
+  const Value all = caches_.patches.added(read, model, levels, run_->sigmas[evaluation], point,
+                                          set.list == kNegativeOfLists);
   if (caches_.references || caches_.frames != nullptr) return with_kept(set, all);
   const ContextWindows& windows = windows_of(evaluation);
   if (windows.empty()) return all;

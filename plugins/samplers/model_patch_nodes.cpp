@@ -60,6 +60,19 @@ void tell(Infer& question) {
     question.known(Node::out, "", with_model_patch(model, told, *strength));
 }
 
+// A video behind the mask is seen by a mask alone.
+AppliedPatch video_patch(const Value& patch, const Value& vae, const Value& video,
+                         const Value& mask, const Value& source, double start, double end) {
+  return {.path = "",
+          .model = patch.field("model"),
+          .image = video,
+          .inpainted = mask ? source : Value(),
+          .mask = mask,
+          .vae = vae,
+          .start_percent = start,
+          .end_percent = end};
+}
+
 }  // namespace
 
 void QwenImageDiffsynthControlnet::execute(Context& ctx) {
@@ -71,5 +84,39 @@ void QwenImageDiffsynthControlnet::infer(Infer& question) {
 
 void ZImageFunControlnet::execute(Context& ctx) { apply<ZImageFunControlnet>(ctx); }
 void ZImageFunControlnet::infer(Infer& question) { tell<ZImageFunControlnet>(question); }
+
+void MiniMaxH3FunControlNetApply::execute(Context& ctx) {
+  const auto given = [&](const Input<Tensor>& input) {
+    return ctx.has(input) ? value_of(ctx[input]) : Value();
+  };
+  const Value from = ctx[model], video = given(control_video), marked = given(mask);
+  const double times = ctx[strength];
+  if (times == 0 || (!video && !marked)) {
+    ctx[out] = from;
+    return;
+  }
+  ctx[out] = with_model_patch(from,
+                              video_patch(ctx[patch], ctx[vae], video, marked, given(source_video),
+                                          ctx[start_percent], ctx[end_percent]),
+                              times);
+}
+
+// As above: nothing is told where nobody can say whether something is given.
+void MiniMaxH3FunControlNetApply::infer(Infer& question) {
+  const Value from = question.part(model, "");
+  const auto file = question[patch];
+  const auto coded = question[vae];
+  const auto times = question[strength], start = question[start_percent],
+             end = question[end_percent];
+  if (!from.is(HEDDLE_KIND_MODEL) || !file || !coded || !times || !start || !end) return;
+  if (*times == 0) return question.known(out, "", from);
+  const auto shown = [&](const Input<Tensor>& input) {
+    const auto info = question.tensor(input);
+    return info ? told_info(*info) : Value();
+  };
+  const AppliedPatch told = video_patch(*file, *coded, shown(control_video), shown(mask),
+                                        shown(source_video), *start, *end);
+  if (told.image || told.mask) question.known(out, "", with_model_patch(from, told, *times));
+}
 
 }  // namespace heddle::samplers

@@ -1,6 +1,7 @@
 #include "model_patches.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <heddle/checked.hpp>
 
@@ -176,11 +177,13 @@ bool tell_patches(Constants& constants, std::vector<ToldCall>& calls, const Valu
     told.push_back({patch, cells});
     const Value encoder = patch.vae.field("encoder");
     if (!encoder.is(HEDDLE_KIND_MODEL)) continue;
+    double held = shapes->on_device;
     for (const Shape& picture : shapes->pictures) {
       ToldCall& call = calls.emplace_back();
       call.model = encoder;
       call.sets.push_back({{{"image", HEDDLE_F32, picture}}, {}});
-      call.shown = 4 * double(vae::count_of(picture));
+      call.shown = std::max(shapes->in_host, 4 * double(vae::count_of(picture)));
+      call.kept = std::exchange(held, 0.0);
     }
   }
   return true;

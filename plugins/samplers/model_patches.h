@@ -63,6 +63,8 @@ void refuse_with_patches(bool has_windows, bool has_pairs);
 struct PatchShapes {
   Shape hint;
   std::vector<Shape> pictures;
+  // Numbers that this takes besides, of a video.
+  double in_host = 0, on_device = 0;
 };
 std::optional<PatchShapes> patch_shapes(const AppliedPatch& patch, const Shape& cells,
                                         std::int64_t items);

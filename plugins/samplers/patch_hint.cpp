@@ -11,6 +11,7 @@
 #include "model_sampling.h"
 #include "plugins/blocks/autoencoder.h"
 #include "sample_shapes.h"
+#include "video_hint.h"
 
 namespace heddle::samplers {
 namespace {
@@ -162,6 +163,7 @@ void check_hint_parts(const AppliedPatch& patch) {
            " channels, which are neither those of a picture nor those of one with a mask and of "
            "what is drawn anew. Load one that reads these.");
   if (!patch.vae) refuse("it reads the latent of its hint. Link the model's VAE to vae.");
+  if (reads_video(patch.model)) return check_video_hint(patch);
   if (patch.image || (more == Behind::kMaskAndPicture && patch.inpainted)) return;
   refuse(std::string("this patch (") + model_family(patch.model) +
          ") is shown nothing. Link an IMAGE to image" +
@@ -170,6 +172,7 @@ void check_hint_parts(const AppliedPatch& patch) {
 
 std::optional<PatchShapes> patch_shapes(const AppliedPatch& patch, const Shape& cells,
                                         std::int64_t items) {
+  if (reads_video(patch.model)) return video_hint_shapes(patch, cells);
   const std::optional<vae::Autoencoder> autoencoder = vae::usable(patch.vae);
   const std::optional<Behind> more = behind(patch.model);
   if (!autoencoder || !more || cells.size() != 2) return {};
@@ -202,6 +205,7 @@ std::optional<PatchShapes> patch_shapes(const AppliedPatch& patch, const Shape& 
 
 Tensor patch_hint(Context& ctx, const AppliedPatch& patch, const Value& denoiser,
                   const Shape& point, std::pmr::memory_resource& memory) {
+  if (reads_video(patch.model)) return video_hint(ctx, patch, point, memory);
   if (point.size() != 4)
     throw Error(HEDDLE_UNSUPPORTED,
                 "a model patch reads the hint of a picture, and the latent is a video's. Give it "

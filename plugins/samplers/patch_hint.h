@@ -1,6 +1,7 @@
 // What a model patch reads: the latent of a picture, and where it can draw a part anew a mask and
 // the latent of what is drawn anew, channel for channel. As ComfyUI makes it: pictures are resized
-// to the latent's pixels from the middle, by areas. One call's thread.
+// to the latent's pixels from the middle, by areas. Of patches that read videos: video_hint.h. One
+// call's thread.
 #pragma once
 
 #include <memory_resource>

@@ -87,6 +87,7 @@ HEDDLE_PLUGIN(
     SetHookKeyframes, CreateHookKeyframe, CreateHookKeyframesInterpolated,
     CreateHookKeyframesFromFloats, ControlNetApply, ControlNetApplyAdvanced, ControlNetApplySD3,
     ControlNetInpaintingAliMamaApply, SetUnionControlNetType, ZImageFunControlnet,
-    QwenImageDiffsynthControlnet, USOStyleReference, Samplers, NoiseSchedules)
+    QwenImageDiffsynthControlnet, USOStyleReference, MiniMaxH3FunControlNetApply, Samplers,
+    NoiseSchedules)
 
 }  // namespace heddle::samplers

@@ -201,8 +201,8 @@ std::optional<std::vector<ToldCall>> calls_in(const JobShapes& job, const EntryL
       std::optional<Constants> made = constants_of(
           entries[set.list][set.item], inputs, model,
           {.items = items, .grid = grid, .box = set.box, .latent = shown, .parts = job.parts});
-      if (!made || !tell_patches(*made, encodings, model, told.levels, sigma,
-                                 point_of(job.latent, set.box), *patches))
+      const Shape point = job.parts.empty() ? point_of(job.latent, set.box) : job.parts.front();
+      if (!made || !tell_patches(*made, encodings, model, told.levels, sigma, point, *patches))
         return {};
       if (has_reference_cache(model) && !looked_at->emplace(set.list, set.item).second) {
         constants[place] = kept_shapes(*made, model, items);
