@@ -167,6 +167,7 @@ struct SweepFixture {
       return kSoundVae;
     if (const char* link = clip_link(type.name(), port.type)) return link;
     if (const char* link = talk_link(type.name(), port.type)) return link;
+    if (const char* link = fun_link(type.name(), port.type)) return link;
     if (const char* link = style_link(type.name(), port.type)) return link;
     if (const char* link = llava_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)

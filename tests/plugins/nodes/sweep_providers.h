@@ -138,6 +138,14 @@ inline const char* talk_link(std::string_view type, std::string_view port) {
   return port == "AUDIO_ENCODER_OUTPUT" ? R"(["talk_heard", 0])" : nullptr;
 }
 
+// What a class takes that applies a ControlNet to MiniMax H3; null: others, and other ports.
+inline const char* fun_link(std::string_view type, std::string_view port) {
+  if (type != "MiniMaxH3FunControlNetApply") return nullptr;
+  if (port == "MODEL") return kMinimaxModel;
+  if (port == "MODEL_PATCH") return R"(["fun", 0])";
+  return port == "VAE" ? R"(["h3_vae", 0])" : nullptr;
+}
+
 // What a class takes that reads a style off a picture; null: others, and other ports.
 inline const char* style_link(std::string_view type, std::string_view port) {
   if (type != "USOStyleReference") return nullptr;
@@ -218,6 +226,8 @@ inline std::string provider_nodes() {
       "fov_x_degrees": 0, "batch_size": 1, "force_projection": true, "apply_mask": true}},
     "talking": {"class_type": "UNETLoader", "inputs": {"unet_name": "talking.safetensors", "weight_dtype": "default"}},
     "talk": {"class_type": "ModelPatchLoader", "inputs": {"name": "talk.safetensors"}},
+    "fun": {"class_type": "ModelPatchLoader", "inputs": {"name": "fun.safetensors"}},
+    "h3_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "h3.safetensors"}},
     "ways": {"class_type": "GenerateTracks", "inputs": {"width": 64, "height": 48, "start_x": 0, "start_y": 0, "mid_x": 0, "mid_y": 0,
       "end_x": 1, "end_y": 1, "num_frames": 5, "num_tracks": 2, "track_spread": 0.1, "bezier": false, "interpolation": "linear"}},
     "any": {"class_type": "GetItemFromList", "inputs": {"list": ["number", 0], "index": 0}},
@@ -283,6 +293,10 @@ inline void write_vision_models(const std::filesystem::path& models) {
   write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
   std::filesystem::create_directories(models / "geometry_estimation");
   write_safetensors(models / "geometry_estimation/moge.safetensors", moge_tensors("second"));
+  write_safetensors(models / "vae/h3.safetensors", h3_video_tensors(false));
+  write_safetensors(models / "model_patches/fun.safetensors",
+                    seeded_model("fun", false, "minimax_fun"),
+                    {{"control_blocks_places", "[0, 1]"}});
   std::filesystem::create_directories(models / "gligen");
   write_safetensors(models / "gligen/boxes.safetensors", gligen_model(false, 32));
   std::filesystem::create_directories(models / "hypernetworks");
