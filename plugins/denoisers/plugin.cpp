@@ -37,6 +37,7 @@
 #include "wan.h"
 #include "wan_animate_blocks.h"
 #include "wan_causal_blocks.h"
+#include "wan_dancer_blocks.h"
 #include "wan_fun_blocks.h"
 #include "wan_humo_blocks.h"
 #include "wan_motion_block.h"
@@ -81,14 +82,16 @@ HEDDLE_PLUGIN(
     WanSoundIn, WanSoundShift, WanSoundAdd, WanSoundTokens, WanSoundMotion, WanSoundJoin,
     WanSoundRope, WanSoundLayer, WanHumoIn, WanHumoReference, WanHumoJoin, WanHumoLayer, WanScailIn,
     WanScailMasks, WanScailJoin, WanScailRope, WanSourcesIn, WanSourcesJoin, WanSourcesRope,
-    WanCausalRope, WanCausalLayer, WanTalkIn, WanTalkRegions, WanTalkLayer, InfiniteTalk, Ltxv,
-    LtxvVector, LtxvModulation, LtxvLatentIn, LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart,
-    Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope, Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross,
-    Ltx2Mlp, Ltx2Connectors, Ltx2Registers, Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax,
-    MinimaxVector, MinimaxModulation, MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn,
-    MinimaxSoundIn, MinimaxShownIn, MinimaxJoin, MinimaxRope, MinimaxCubes, MinimaxLayer,
-    MinimaxVideoFinal, MinimaxSoundFinal, MinimaxFun, MinimaxControlBegin, MinimaxControlAdd,
-    Hunyuan, HunyuanVector, HunyuanTextVector, HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin,
-    HunyuanReferenceIn, HunyuanReferenceJoin, HunyuanRope, Modules, BenchShapes)
+    WanCausalRope, WanCausalLayer, WanTalkIn, WanTalkRegions, WanTalkLayer, WanMusicIn,
+    WanMusicLayer, WanMusicSpread, WanMusicTold, WanMusicAdd, WanVisionJoin, WanDancerLatentIn,
+    WanDancerRope, WanDancerFinal, InfiniteTalk, Ltxv, LtxvVector, LtxvModulation, LtxvLatentIn,
+    LtxvRope, LtxvLayer, LtxvFinal, Ltx2, Ltx2TextPart, Ltx2AudioIn, Ltx2AudioFinal, Ltx2Rope,
+    Ltx2CrossModulation, Ltx2Keys, Ltx2Attend, Ltx2Cross, Ltx2Mlp, Ltx2Connectors, Ltx2Registers,
+    Ltx2TextRope, Ltx2TextLayer, Ltx2TextFinish, Minimax, MinimaxVector, MinimaxModulation,
+    MinimaxTextIn, MinimaxTextLayer, MinimaxVideoIn, MinimaxSoundIn, MinimaxShownIn, MinimaxJoin,
+    MinimaxRope, MinimaxCubes, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, MinimaxFun,
+    MinimaxControlBegin, MinimaxControlAdd, Hunyuan, HunyuanVector, HunyuanTextVector,
+    HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn, HunyuanReferenceJoin,
+    HunyuanRope, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

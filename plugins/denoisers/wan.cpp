@@ -7,6 +7,7 @@
 #include "plugins/blocks/slots.h"
 #include "wan_animate.h"
 #include "wan_causal.h"
+#include "wan_dancer.h"
 #include "wan_fun.h"
 #include "wan_humo.h"
 #include "wan_humo_blocks.h"
@@ -56,7 +57,10 @@ class WanBuilder {
     if (s_.animate.masks > 0) scail.emplace(file_, names_, s_, graph_, x_);
     std::optional<WanSources> sources;
     if (talk == nullptr && s_.takes_sources()) sources.emplace(file_, names_, s_, graph_, x_);
-    if (sound)
+    if (s_.sound.is_music()) dancer_.emplace(file_, names_, s_, eps_, graph_, x_);
+    if (dancer_)
+      std::tie(cos_, sin_) = dancer_->rope();
+    else if (sound)
       std::tie(cos_, sin_) = sound->rope();
     else if (scail)
       std::tie(cos_, sin_) = scail->rope();
@@ -65,9 +69,7 @@ class WanBuilder {
     else
       add_rope(reference);
     const Source text = seen_.text("embed.text", graph_.input("context", kGiven));
-    std::optional<Source> vision;
-    if (s_.sees_pictures())
-      vision = seen_.vision("embed.vision", graph_.input("vision", kGiven | HEDDLE_INPUT_OPTIONAL));
+    const std::optional<Source> vision = add_vision();
     Source hidden = embed_latent();
     if (humo_)
       hidden = humo_->begin(hidden);
@@ -100,8 +102,13 @@ class WanBuilder {
         hidden = add_vace(i / step, *vace, hidden, shared, text);
       if (animate) hidden = animate->behind(i, hidden);
       if (sound) hidden = sound->behind(i, hidden);
+      if (dancer_) hidden = dancer_->behind(i, hidden);
     }
-    graph_.output("out", add_final(hidden, modulate("final", vector, "head.modulation", 2)));
+    const Source mod = modulate("final", vector, "head.modulation", 2);
+    graph_.output("out", dancer_ ? dancer_->final_block(
+                                       hidden, mod,
+                                       modulate("final_apart", vector, "head_global.modulation", 2))
+                                 : add_final(hidden, mod));
   }
 
  private:
@@ -283,7 +290,19 @@ class WanBuilder {
     cos_ = block[B::cos], sin_ = block[B::sin];
   }
 
+  // What is seen of a first frame and, by WanDancer, of the picture that is kept to.
+  std::optional<Source> add_vision() {
+    if (!s_.sees_pictures()) return {};
+    constexpr std::uint32_t kMaybe = kGiven | HEDDLE_INPUT_OPTIONAL;
+    const Source own = seen_.vision("embed.vision", graph_.input("vision", kMaybe));
+    if (!dancer_) return own;
+    const Source kept = seen_.vision("embed.reference_vision",
+                                     graph_.input("reference_vision", kMaybe), "img_emb_refimage");
+    return dancer_->join_vision(kept, own);
+  }
+
   Source embed_latent() {
+    if (dancer_) return dancer_->embed_latent(graph_.input("concat", kGiven));
     using B = WanLatentIn;
     Block block = graph_.add<B>("embed.latent");
     block.link(B::x, x_);
@@ -352,6 +371,7 @@ class WanBuilder {
   std::optional<WanCausal> causal_;
   std::optional<WanTalk> talk_;
   std::optional<WanHumo> humo_;
+  std::optional<WanDancer> dancer_;
 };
 
 }  // namespace

@@ -52,6 +52,8 @@
 //                                       optional: keys and values of layer i for P tokens of the
 //                                       frames before these; P may be 0
 //          patch.0.hint, patch.0.regions  loop-invariant  only with a model patch (wan_talk.h)
+//          music, music_strength, reference_vision, frame_places  loop-invariant  only of
+//                                       WanDancer, optional: wan_dancer.h
 // Output   out       (B, C, F, H, W)    velocity (noise - video), in the latent's element type
 //          kept.<i>  (B, L, 2 D)     only of a causal model: those of its own tokens; none where
 //                                    it is given no kept.<i>

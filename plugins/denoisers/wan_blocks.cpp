@@ -199,9 +199,14 @@ void WanKeys::execute(Context& ctx) {
 }
 
 void WanLatentIn::execute(Context& ctx) {
-  const Tensor latent = ctx[x], filter = ctx[weight];
+  ctx[out] = wan_latent_tokens(ctx, ctx[weight], ctx[bias]);
+}
+
+Tensor wan_latent_tokens(Context& ctx, const Tensor& filter, const Tensor& bias) {
+  using B = WanLatentIn;
+  const Tensor latent = ctx[B::x];
   const std::int64_t batch = latent.size(0), own = latent.size(1), frames = latent.size(2),
-                     more = ctx.has(concat) ? ctx[concat].size(1) : 0, channels = own + more;
+                     more = ctx.has(B::concat) ? ctx[B::concat].size(1) : 0, channels = own + more;
   if (channels != filter.size(1))
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "the model takes " + std::to_string(filter.size(1)) + " channels, got " +
@@ -209,7 +214,7 @@ void WanLatentIn::execute(Context& ctx) {
                     ". What a model reads beside the latent, such as a first picture, comes with "
                     "the conditioning (WanImageToVideo)");
   // Each frame is a picture, channels last.
-  const Tensor even = even_sides(ctx, frames_as_channels(latent), ctx[patch]);
+  const Tensor even = even_sides(ctx, frames_as_channels(latent), ctx[B::patch]);
   const std::int64_t height = even.size(2), width = even.size(3);
   const Tensor pictures = ctx.make({batch * frames, height, width, channels});
   const auto put = [&](const Tensor& from, std::int64_t first, std::int64_t count) {
@@ -224,27 +229,35 @@ void WanLatentIn::execute(Context& ctx) {
     }
   };
   put(even, 0, own);
-  if (more > 0) put(even_sides(ctx, frames_as_channels(ctx[concat]), ctx[patch]), own, more);
-  const auto step = checked_cast<std::int32_t>(ctx[patch], "patch");
-  const Tensor made = blocks::wide_conv2d(ctx, pictures, filter, ctx[bias],
+  if (more > 0) put(even_sides(ctx, frames_as_channels(ctx[B::concat]), ctx[B::patch]), own, more);
+  const auto step = checked_cast<std::int32_t>(ctx[B::patch], "patch");
+  const Tensor made = blocks::wide_conv2d(ctx, pictures, filter, bias,
                                           heddle_conv2d_attrs{{step, step}, {0, 0, 0, 0}});
-  ctx[out] = made.reshape({batch, frames * made.size(1) * made.size(2), made.size(3)});
+  return made.reshape({batch, frames * made.size(1) * made.size(2), made.size(3)});
+}
+
+Tensor wan_grid_places(Context& ctx, const Tensor& latent, std::int64_t frames) {
+  const std::int64_t rows = tokens_along(latent.size(3)), columns = tokens_along(latent.size(4));
+  const Tensor ids = ctx.make({frames * rows * columns, 3}, HEDDLE_F32);
+  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
+  return ids;
+}
+
+std::pair<Tensor, Tensor> wan_rope_table(Context& ctx, const Tensor& places) {
+  using B = WanRope;
+  const heddle_rope_table_attrs attrs{3,
+                                      0,
+                                      {checked_cast<std::int32_t>(ctx[B::axis_0], "axis_0"),
+                                       checked_cast<std::int32_t>(ctx[B::axis_1], "axis_1"),
+                                       checked_cast<std::int32_t>(ctx[B::axis_2], "axis_2"), 0},
+                                      ctx[B::theta]};
+  return ops::rope_table(ctx, places, attrs);
 }
 
 void WanRope::execute(Context& ctx) {
   const Tensor latent = ctx[x];
-  const std::int64_t more = ctx.has(before) && ctx[before].size(1) > 0 ? 1 : 0,
-                     frames = latent.size(2) + more, rows = tokens_along(latent.size(3)),
-                     columns = tokens_along(latent.size(4));
-  const Tensor ids = ctx.make({frames * rows * columns, 3}, HEDDLE_F32);
-  ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{frames, rows, columns}, {0, 0, 0}}, ids);
-  const heddle_rope_table_attrs attrs{3,
-                                      0,
-                                      {checked_cast<std::int32_t>(ctx[axis_0], "axis_0"),
-                                       checked_cast<std::int32_t>(ctx[axis_1], "axis_1"),
-                                       checked_cast<std::int32_t>(ctx[axis_2], "axis_2"), 0},
-                                      ctx[theta]};
-  const auto [c, s] = ops::rope_table(ctx, ids, attrs);
+  const std::int64_t more = ctx.has(before) && ctx[before].size(1) > 0 ? 1 : 0;
+  const auto [c, s] = wan_rope_table(ctx, wan_grid_places(ctx, latent, latent.size(2) + more));
   ctx[cos] = c;
   ctx[sin] = s;
 }
@@ -302,24 +315,32 @@ Tensor run_wan_layer(Context& ctx, const WanKept& besides, std::int64_t lead, co
 }
 
 void WanFinal::execute(Context& ctx) {
-  const Tensor latent = ctx[x], matrix = ctx[weight];
+  const Tensor latent = ctx[x];
   const Tensor told = ctx[leads] ? ctx[mod].slice(1, 0, 1) : ctx[mod];
+  const std::int64_t own = latent.size(2) * tokens_along(latent.size(3)) *
+                           tokens_along(latent.size(4)),
+                     end = ctx[leads] ? own : ctx[hidden].size(1);
+  ctx[out] = wan_velocity(ctx, told, ctx[hidden].slice(1, end - own, end), ctx[weight], ctx[bias]);
+}
+
+Tensor wan_velocity(Context& ctx, const Tensor& mod, const Tensor& hidden, const Tensor& matrix,
+                    const Tensor& bias) {
+  using B = WanFinal;
+  const Tensor latent = ctx[B::x];
   const std::int64_t batch = latent.size(0), frames = latent.size(2), height = latent.size(3),
                      width = latent.size(4), rows = tokens_along(height),
-                     columns = tokens_along(width), channels = matrix.size(0) / kPatchArea,
-                     own = frames * rows * columns, end = ctx[leads] ? own : ctx[hidden].size(1);
-  const Tensor all = ctx[hidden].slice(1, end - own, end);
-  const Tensor normed = ctx.make(all.shape(), HEDDLE_F32);
-  FrameRows::of(told, 0, all.size(1))
-      .modulate_into(ctx, all, piece(told, 0, 2), piece(told, 1, 2), ctx[eps], normed);
-  const Tensor packed = blocks::wide_linear(ctx, normed, matrix, ctx[bias]);
+                     columns = tokens_along(width), channels = matrix.size(0) / kPatchArea;
+  const Tensor normed = ctx.make(hidden.shape(), HEDDLE_F32);
+  FrameRows::of(mod, 0, hidden.size(1))
+      .modulate_into(ctx, hidden, piece(mod, 0, 2), piece(mod, 1, 2), ctx[B::eps], normed);
+  const Tensor packed = blocks::wide_linear(ctx, normed, matrix, bias);
   const Tensor even =
       ctx.make({batch, channels, frames, rows * kPatch, columns * kPatch}, latent.dtype());
   ops::copy_into(ctx, packed.reshape({batch, frames, rows, columns, kPatch, kPatch, channels}),
                  even.reshape({batch, channels, frames, rows, kPatch, columns, kPatch})
                      .permute({0, 2, 3, 5, 4, 6, 1}));
   const bool is_even = even.size(3) == height && even.size(4) == width;
-  ctx[out] = is_even ? even : ops::contiguous(ctx, even.slice(3, 0, height).slice(4, 0, width));
+  return is_even ? even : ops::contiguous(ctx, even.slice(3, 0, height).slice(4, 0, width));
 }
 
 }  // namespace heddle::denoisers

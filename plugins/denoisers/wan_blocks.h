@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <utility>
 
 #include <heddle/node.hpp>
 
@@ -143,6 +144,12 @@ struct WanRope {
   static void execute(Context& ctx);
 };
 
+// What these two do, for a block with their ports: with this filter and its bias; the places
+// (L, 3) f32 of the tokens of so many frames, and the table of any.
+Tensor wan_latent_tokens(Context& ctx, const Tensor& filter, const Tensor& bias);
+Tensor wan_grid_places(Context& ctx, const Tensor& latent, std::int64_t frames);
+std::pair<Tensor, Tensor> wan_rope_table(Context& ctx, const Tensor& places);
+
 // A layer: hidden (B, L, D) -> the same. mod as of WanModulation; text_kv, vision_kv of WanKeys.
 // With a table, mod is what WanSharedModulation makes, and the layer adds its table itself: of many
 // frames the sums of all steps and layers would not fit.
@@ -215,5 +222,8 @@ struct WanFinal {
   static constexpr auto ports = heddle::ports(hidden, mod, x, eps, leads, weight, bias, out);
   static void execute(Context& ctx);
 };
+// What it does, for a block with its x and eps: of tokens (B, L, D) of the video alone.
+Tensor wan_velocity(Context& ctx, const Tensor& mod, const Tensor& hidden, const Tensor& matrix,
+                    const Tensor& bias);
 
 }  // namespace heddle::denoisers

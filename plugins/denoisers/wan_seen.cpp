@@ -25,21 +25,22 @@ Source WanSeen::text(const std::string& path, const Source& context) const {
   return block[B::out];
 }
 
-Source WanSeen::vision(const std::string& path, const Source& vision) const {
+Source WanSeen::vision(const std::string& path, const Source& vision,
+                       const std::string& module) const {
   using B = WanVisionIn;
   Block block = graph_.add<B>(path);
   block.link(B::vision, vision);
   blocks::Slots slots(file_, block, path);
-  vector_of(slots, B::norm1, "img_emb.proj.0.weight", s_.vision.width);
-  vector_of(slots, B::norm1_bias, "img_emb.proj.0.bias", s_.vision.width);
-  linear(slots, B::in, B::in_bias, "img_emb.proj.1", s_.vision.width, s_.vision.width);
-  linear(slots, B::last, B::last_bias, "img_emb.proj.3", s_.width, s_.vision.width);
-  vector_of(slots, B::norm2, "img_emb.proj.4.weight", s_.width);
-  vector_of(slots, B::norm2_bias, "img_emb.proj.4.bias", s_.width);
-  if (s_.vision.has_positions) {
-    const std::string tensor = names_.one("img_emb.emb_pos");
-    slots.fill(B::positions, tensor, {1, file_.size(tensor, 1), s_.vision.width});
-  }
+  const std::string at = module + ".proj.";
+  vector_of(slots, B::norm1, at + "0.weight", s_.vision.width);
+  vector_of(slots, B::norm1_bias, at + "0.bias", s_.vision.width);
+  linear(slots, B::in, B::in_bias, at + "1", s_.vision.width, s_.vision.width);
+  linear(slots, B::last, B::last_bias, at + "3", s_.width, s_.vision.width);
+  vector_of(slots, B::norm2, at + "4.weight", s_.width);
+  vector_of(slots, B::norm2_bias, at + "4.bias", s_.width);
+  const std::string positions = names_.one(module + ".emb_pos");
+  if (file_.has(positions))
+    slots.fill(B::positions, positions, {1, file_.size(positions, 1), s_.vision.width});
   return block[B::out];
 }
 

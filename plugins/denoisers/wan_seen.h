@@ -19,7 +19,9 @@ class WanSeen {
 
   // Their tokens, of the block at this path.
   Source text(const std::string& path, const Source& context) const;
-  Source vision(const std::string& path, const Source& vision) const;
+  // module: of the tensors, with positions where the model has them for its first one.
+  Source vision(const std::string& path, const Source& vision,
+                const std::string& module = "img_emb") const;
   // Keys and values of a layer, whose tensors are `at` "blocks.0.cross_attn."; tail: of the names
   // of a picture's. x: the latent.
   Source keys(const std::string& path, const Source& seen, const std::string& at,

@@ -5,6 +5,7 @@
 #include "rotary_axes.h"
 #include "wan_animate.h"
 #include "wan_causal.h"
+#include "wan_dancer.h"
 #include "wan_humo.h"
 #include "wan_latent_settings.h"
 #include "wan_scail.h"
@@ -36,6 +37,9 @@ WanSizes read_wan_sizes(const Checkpoint& file, const Value& config, const WanNa
   s.animate.masks = read_scail_masks(file, names);
   s.sound = read_wan_sound_sizes(file, names, s.layers);
   s.sound.humo = read_humo_sizes(file, names);
+  s.sound.music = read_music_sizes(file, names, s);
+  // WanDancer's files have a filter for a reference picture, which the publishers do not use.
+  if (s.sound.is_music()) s.fun.reference = 0;
   if (names.has("img_emb.proj.1.weight")) s.vision.width = size("img_emb.proj.1.weight", 1);
   s.vision.has_positions = names.has("img_emb.emb_pos");
   s.traits.has_text_norm = names.has("blocks.0.norm3.weight");
@@ -81,6 +85,7 @@ void add_wan_settings(const WanSizes& s, Blocks& graph) {
     graph.setting("heard_width", s.sound.numbers);
   }
   if (s.sound.humo.parts > 0) add_humo_settings(s, graph);
+  if (s.sound.is_music()) graph.setting("music_numbers", s.sound.music.numbers);
   if (s.animate.adapters > 0) {
     graph.setting("reads_poses", true);
     graph.setting("face_side", s.animate.face_side);

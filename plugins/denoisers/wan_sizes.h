@@ -50,14 +50,23 @@ struct HumoSizes {
   std::int64_t parts, width, numbers;
 };
 
+// Of WanDancer: numbers of a moment of a music (0: another model), width and layers of what reads
+// them, layers of the model that they are added behind.
+struct MusicSizes {
+  std::int64_t numbers, width;
+  int layers, looks;
+};
+
 // Of Wan 2.2 S2V: layers that look at a sound (0: another model); of each moment that is heard, how
 // many states an encoder of sound gives, and their numbers; tokens of it in a frame.
 struct WanSoundSizes {
   int injectors;
   std::int64_t states, numbers, parts;
   HumoSizes humo;
+  MusicSizes music;
 
   bool is_heard() const { return injectors > 0 || humo.parts > 0; }
+  bool is_music() const { return music.numbers > 0; }
 };
 
 // is_causal: it draws a video block by block of its frames.
@@ -81,12 +90,13 @@ struct WanSizes {
   bool may_follow_poses() const {
     return sees_pictures() && !vision.has_positions && in_channels > 2 * channels &&
            in_channels < 3 * channels && vace.layers == 0 && animate.adapters == 0 &&
-           !sound.is_heard() && fun.camera == 0 && fun.reference == 0;
+           !sound.is_heard() && !sound.is_music() && fun.camera == 0 && fun.reference == 0;
   }
   // Its tokens are those of the video alone, in one stream.
   bool takes_patches() const {
     return !traits.is_causal && vace.layers == 0 && animate.adapters == 0 &&
-           !animate.follows_poses && animate.masks == 0 && !sound.is_heard() && fun.reference == 0;
+           !animate.follows_poses && animate.masks == 0 && !sound.is_heard() && !sound.is_music() &&
+           fun.reference == 0;
   }
   // Videos and pictures beside the one that it draws, as Bernini does.
   bool takes_sources() const {
