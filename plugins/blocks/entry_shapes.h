@@ -38,7 +38,9 @@ inline constexpr const char* kScopeFields[] = {"area",
                                                "cross_attn_controlnet",
                                                "noise_augmentation",
                                                "media_start",
-                                               "ref_mask_flag"};
+                                               "ref_mask_flag",
+                                               "fps",
+                                               "audio_inject_scale"};
 
 // A context for VACE, of vace_frames and vace_mask.
 struct VaceShapes {
@@ -79,6 +81,7 @@ struct EntryShapes {
   std::optional<heddle_tensor_info> face = {};             // of face_video_pixels
   std::optional<heddle_tensor_info> pose_text = {};        // of pose_cross_attn
   std::optional<SeenShapes> pose_seen = {};                // of pose_clip_vision_output
+  std::optional<SeenShapes> kept_seen = {};                // of clip_vision_output_ref
   std::optional<heddle_tensor_info> heard = {};            // of audio_embed
   std::optional<heddle_tensor_info> motion = {};           // of reference_motion
   std::optional<heddle_tensor_info> followed = {};         // of control_video
@@ -183,6 +186,9 @@ std::vector<EntryShapes> entry_shapes(const Infer& question, const Input<T>& inp
     entries.back().pose_seen = seen_shapes([&](const std::string& field) {
       return question.tensor(input, at + ".pose_clip_vision_output." + field);
     });
+    entries.back().kept_seen = seen_shapes([&](const std::string& field) {
+      return question.tensor(input, at + ".clip_vision_output_ref." + field);
+    });
     entries.back().heard = question.tensor(input, at + ".audio_embed");
     entries.back().motion = question.tensor(input, at + ".reference_motion");
     entries.back().followed = question.tensor(input, at + ".control_video");
@@ -227,6 +233,8 @@ void infer_entries(Infer& question, const Output<T>& output,
     tell("pose_cross_attn", entry.pose_text);
     if (entry.pose_seen)
       tell(("pose_clip_vision_output." + entry.pose_seen->field).c_str(), entry.pose_seen->states);
+    if (entry.kept_seen)
+      tell(("clip_vision_output_ref." + entry.kept_seen->field).c_str(), entry.kept_seen->states);
     tell("audio_embed", entry.heard);
     tell("reference_motion", entry.motion);
     tell("control_video", entry.followed);

@@ -36,6 +36,7 @@
 #include "text_projection.h"
 #include "tokenizer_kind.h"
 #include "vision_model.h"
+#include "wan_dancer_node.h"
 #include "zero123_nodes.h"
 
 namespace heddle::encoders {
@@ -53,15 +54,16 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               Gemma4VisionPool, Gemma4PixelTokens, DeepVisionModel, DeepVisionEmbed,
               DeepVisionLayer, DeepVisionMerge, Wav2Vec2, Whisper, SoundFilter, SoundProject,
               SoundPlaces, SpectrumFilters, SoundLayer, SoundFinish, AudioEncoderEncode,
-              CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3, CLIPTextEncodeSDXL,
-              CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2, CLIPTextEncodeControlnet,
-              GLIGENTextBoxApply, TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
-              TextEncodeHunyuanVideo_ImageToVideo, TextEncodeQwenImage21, ReferenceMultiLatent,
-              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate,
-              TextGenerateLTX2Prompt, CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
-              StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
-              IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
-              IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,
-              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
+              WanDancerEncodeAudio, CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3,
+              CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2,
+              CLIPTextEncodeControlnet, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
+              TextEncodeQwenImageEditPlus, TextEncodeHunyuanVideo_ImageToVideo,
+              TextEncodeQwenImage21, ReferenceMultiLatent, MiniMaxH3ImageToVideo, MiniMaxH3AddGuide,
+              MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
+              SVD_img2vid_Conditioning, SV3D_Conditioning, StableZero123_Conditioning,
+              StableZero123_Conditioning_Batched, StyleModelApply, IPAdapter, IPAdapterAdvanced,
+              IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds,
+              IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions,
+              SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

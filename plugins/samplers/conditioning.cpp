@@ -10,6 +10,7 @@
 #include "camera_input.h"
 #include "frame_noise.h"
 #include "guide_inputs.h"
+#include "music_input.h"
 #include "noised_picture.h"
 #include "pair_latent.h"
 #include "parallel_heads.h"
@@ -23,6 +24,7 @@
 #include "sources_input.h"
 #include "vace_input.h"
 #include "video_inputs.h"
+#include "vision_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -151,33 +153,6 @@ void check_width(std::int64_t width, const Value& settings, const char* setting,
                   std::to_string(wanted) + ". Encode the text with " + encoder + ".");
 }
 
-// What a vision tower saw of pictures, before its last layer.
-Tensor vision_states(Context& ctx, const Value& seen, const Value& settings, std::int64_t items) {
-  // Of SigLIP the states behind the last norm.
-  const bool is_last = settings.get<std::string>("vision_states", "") == "last_hidden";
-  const char* const states_of = is_last ? "last_hidden" : "penultimate";
-  const char* const tower = is_last ? "sigclip_vision_patch14_384" : "of Wan clip_vision_h";
-  if (is_last && !seen.has(states_of))
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the conditioning's 'clip_vision_output' has no states behind the tower's last "
-                "layer, which the model reads. See the picture with sigclip_vision_patch14_384.");
-  if (!seen.has(states_of))
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                "the conditioning's 'clip_vision_output' has no states before the tower's last "
-                "layer, which the model reads. See the picture with the tower of CLIP that belongs "
-                "to the model: of Wan clip_vision_h.");
-  const Tensor states = seen.field(states_of).as<Tensor>();
-  const auto wanted = settings.get<std::int64_t>("vision_width", 0);
-  if (states.rank() != 3 || states.size(2) != wanted)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "the conditioning's 'clip_vision_output' is " +
-                                             std::to_string(states.size(-1)) +
-                                             " wide, the model reads " + std::to_string(wanted) +
-                                             ". See the picture with the vision tower that "
-                                             "belongs to the model: " +
-                                             tower + ".");
-  return fit_batch(ctx, states, items);
-}
-
 // What a vision tower saw, or byT5 made of what is written.
 Tensor states_beside_text(Context& ctx, const Value& entry, const Value& settings,
                           std::int64_t items, ConditioningInput::Kind kind) {
@@ -292,6 +267,7 @@ bool is_given(ConditioningInput::Kind kind, const Value& entry, const Value& lat
   if (kind == Kind::kPictureRows) return entry.field(kImageSpans).count() > 0;
   if (kind == Kind::kApart) return lies_apart(entry);
   if (kind == Kind::kSources) return entry.field(kContextLatents).count() > 0;
+  if (kind == Kind::kFramePlaces) return frames_lie_apart(entry);
   if (const char* const field = video_field(kind)) return entry.has(field);
   if (kind == Kind::kPoseText) return entry.has(kPoseText);
   if (kind == Kind::kPoseVision) return entry.has(kPoseSeen);

@@ -52,7 +52,11 @@ struct ConditioningInput {
     kPoseMasks,
     kReferenceMasks,
     kApart,
-    kSources
+    kSources,
+    kMusic,
+    kMusicStrength,
+    kKeptVision,
+    kFramePlaces
   } kind;
   std::string name;  // the model's
 };

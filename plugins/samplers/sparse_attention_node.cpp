@@ -14,7 +14,7 @@
 namespace heddle::samplers {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_block_digit(char c) { return c >= '0' && c <= '9'; }
 
 // Reads the numbers below `count` of "0, 1, 47-49"; whatever else stands there is passed over.
 class BlockList {
@@ -24,7 +24,7 @@ class BlockList {
   std::vector<Value> read() {
     std::set<std::int64_t> found;
     while (at_ < text_.size()) {
-      if (!is_digit(text_[at_])) {
+      if (!is_block_digit(text_[at_])) {
         ++at_;
         continue;
       }
@@ -35,7 +35,7 @@ class BlockList {
       if (at_ < text_.size() && text_[at_] == '-') {
         ++at_;
         pass_spaces();
-        if (at_ < text_.size() && is_digit(text_[at_]))
+        if (at_ < text_.size() && is_block_digit(text_[at_]))
           other = number();
         else
           at_ = behind;
@@ -52,7 +52,7 @@ class BlockList {
   // At most `count`, which is none of them.
   std::int64_t number() {
     std::int64_t value = 0;
-    for (; at_ < text_.size() && is_digit(text_[at_]); ++at_)
+    for (; at_ < text_.size() && is_block_digit(text_[at_]); ++at_)
       value = std::min(count_, 10 * value + (text_[at_] - '0'));
     return value;
   }

@@ -6,6 +6,7 @@
 #include "frame_noise.h"
 #include "fun_input.h"
 #include "guide_inputs.h"
+#include "music_input.h"
 #include "picture_embeddings.h"
 #include "reference_tiles.h"
 #include "sample_shapes.h"
@@ -126,6 +127,15 @@ bool tell_sources(Constants& constants, const ConditioningInput& input, const En
   return true;
 }
 
+// False: a run throws.
+bool tell_music(Constants& constants, const ConditioningInput& input, const EntryShapes& entry,
+                const Value& model, const ConcatPlace& place) {
+  if (!entry.heard) return true;
+  const auto shape = music_shape(entry, model_settings(model), place);
+  if (shape) constants.push_back({input.name, HEDDLE_F32, *shape});
+  return shape.has_value();
+}
+
 // What was seen of pictures, and what goes with a video; none: it is another input. False: it is
 // not known yet, or a run throws.
 std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& input,
@@ -151,6 +161,10 @@ std::optional<bool> tell_shown(Constants& constants, const ConditioningInput& in
       return tell_vision(constants, input.name, entry.vision, place.items);
     case Kind::kPoseVision:
       return tell_vision(constants, input.name, entry.pose_seen, place.items);
+    case Kind::kKeptVision:
+      return tell_vision(constants, input.name, entry.kept_seen, place.items);
+    case Kind::kMusic:
+      return tell_music(constants, input, entry, model, place);
     case Kind::kPoseText:
       return tell_states(constants, input.name, entry.pose_text, place.items);
     case Kind::kCamera:
@@ -214,6 +228,11 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
           {name, guide_input_type(kind), guide_input_shape(kind, entry.scope, video_grid(place))});
       continue;
     }
+    if (kind == Kind::kFramePlaces) {
+      const std::int64_t frames = place.box ? place.box->size[0] : place.grid[0];
+      constants.push_back({name, HEDDLE_F32, {frames}});
+      continue;
+    }
     if (kind == Kind::kPictureRows) {
       if (entry.text.rank < 2) return {};
       constants.push_back({name, HEDDLE_F32, {entry.text.shape[1], 1}});
@@ -234,7 +253,7 @@ std::optional<Constants> constants_of(const EntryShapes& entry,
     }
     if (kind == Kind::kGuidance || kind == Kind::kUnguided || kind == Kind::kFrameTime ||
         kind == Kind::kFirstTimestep || kind == Kind::kLevel || kind == Kind::kMediaStart ||
-        kind == Kind::kApart) {
+        kind == Kind::kApart || kind == Kind::kMusicStrength) {
       constants.push_back({name, kind == Kind::kLevel ? HEDDLE_I32 : HEDDLE_F32, {1}});
       continue;
     }

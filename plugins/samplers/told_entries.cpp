@@ -1,6 +1,7 @@
 // Entries by their shapes, in the place of a CONDITIONING that is not made yet, and back.
 #include "conditioning.h"
 #include "frame_noise.h"
+#include "music_input.h"
 #include "plugins/blocks/minimax_latents.h"
 #include "sample_shapes.h"
 #include "scail_input.h"
@@ -31,6 +32,8 @@ std::vector<EntryShapes> entries_told(const Value& list) {
     entries.back().pose_seen = blocks::seen_shapes([&](const char* field) {
       return info_of(entry.field("pose_clip_vision_output").field(field));
     });
+    entries.back().kept_seen = blocks::seen_shapes(
+        [&](const char* field) { return info_of(entry.field(kKeptSeen).field(field)); });
     entries.back().heard = info_of(entry.field(kHeardSound));
     entries.back().motion = info_of(entry.field(kEarlierLatent));
     entries.back().followed = info_of(entry.field(kFollowedLatent));
@@ -89,6 +92,10 @@ Value told_shapes(const std::vector<EntryShapes>& entries) {
       record.set(
           "pose_clip_vision_output",
           Record().set(entry.pose_seen->field.c_str(), told_info(entry.pose_seen->states)).value());
+    if (entry.kept_seen)
+      record.set(
+          kKeptSeen,
+          Record().set(entry.kept_seen->field.c_str(), told_info(entry.kept_seen->states)).value());
     if (entry.heard) record.set(kHeardSound, told_info(*entry.heard));
     if (entry.motion) record.set(kEarlierLatent, told_info(*entry.motion));
     if (entry.followed) record.set(kFollowedLatent, told_info(*entry.followed));

@@ -5,9 +5,11 @@
 
 #include "animate_input.h"
 #include "fun_input.h"
+#include "music_input.h"
 #include "scail_input.h"
 #include "sound_video_input.h"
 #include "sources_input.h"
+#include "vision_input.h"
 
 namespace heddle::samplers {
 namespace {
@@ -32,6 +34,10 @@ constexpr VideoInput kVideoInputs[] = {
     {kPoseMasksInput, kMaskChannels, kPoseMasks, InputKind::kPoseMasks},
     {kReferenceMasksInput, kMaskChannels, kReferenceMasks, InputKind::kReferenceMasks},
     {kApartInput, kMaskChannels, kReferencesInLine, InputKind::kApart},
+    {kMusicInput, kMusicNumbers, kHeardSound, InputKind::kMusic},
+    {kMusicStrength, kMusicNumbers, kMusicScale, InputKind::kMusicStrength},
+    {kKeptVision, kMusicNumbers, kKeptSeen, InputKind::kKeptVision},
+    {kFramePlaces, kMusicNumbers, kFrameRate, InputKind::kFramePlaces},
 };
 constexpr std::string_view kShownInputs[] = {
     "concat",       "vace",       "camera",       "pose",          kEarlierInput,
@@ -79,6 +85,14 @@ Tensor video_input_of(Context& ctx, InputKind kind, const Value& entry, const Va
     case InputKind::kPoseMasks:
     case InputKind::kReferenceMasks:
       return coloured_masks_of(ctx, entry, video_field(kind), settings, place);
+    case InputKind::kMusic:
+      return music_of(ctx, entry, settings, place);
+    case InputKind::kMusicStrength:
+      return music_strength_of(ctx, entry);
+    case InputKind::kKeptVision:
+      return vision_states(ctx, entry.field(kKeptSeen), settings, place.items);
+    case InputKind::kFramePlaces:
+      return frame_places_of(ctx, entry, place);
     default:
       if (settings.get<bool>("reference_stack", false))
         return stacked_references_of(ctx, entry, settings, place);

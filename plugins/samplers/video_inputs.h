@@ -1,6 +1,6 @@
 // What models of videos read besides a text, by the field of a conditioning's entry that it comes
-// from: of Wan Fun (fun_input.h), Wan Animate (animate_input.h) and Wan S2V (sound_video_input.h)
-// and SCAIL 2 (scail_input.h). One call's thread.
+// from: of Wan Fun (fun_input.h), Wan Animate (animate_input.h) and Wan S2V (sound_video_input.h),
+// SCAIL 2 (scail_input.h) and WanDancer (music_input.h). One call's thread.
 #pragma once
 
 #include "conditioning.h"

@@ -11,6 +11,7 @@
 #include "conditioning.h"
 #include "frame_noise.h"
 #include "guide_inputs.h"
+#include "music_input.h"
 #include "sampler_loop.h"
 #include "scail_input.h"
 #include "sound_video_input.h"
@@ -62,12 +63,16 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning has a sound or frames before a video (WanSoundImageToVideo), "
                 "which context windows along the frames would cut. Use one of the two.");
+  if (rule.dim == kFramesAxis && (name == kMusicInput || name == kFramePlaces))
+    throw Error(HEDDLE_UNSUPPORTED,
+                "the conditioning has a music or frames that lie apart (WanDancerVideo), which "
+                "context windows along the frames would cut. Use one of the two.");
   if (rule.dim != 0 && (name == kTokenRows || name == kTokenPlaces || name == kGuideWeights))
     throw Error(HEDDLE_UNSUPPORTED,
                 "the conditioning tells of guides (LTXVAddGuide) of a strength, a mask or "
                 "parameters of their own, which context windows along a side would cut. Use one of "
                 "the two.");
-  constexpr std::array<std::string_view, 20> kRows = {"context",
+  constexpr std::array<std::string_view, 22> kRows = {"context",
                                                       "y",
                                                       "concat",
                                                       "references",
@@ -86,7 +91,9 @@ std::optional<std::size_t> axis_in_window(std::string_view name, const Shape& sh
                                                       kHalfPoseInput,
                                                       kPoseMasksInput,
                                                       kReferenceMasksInput,
-                                                      kSources};
+                                                      kSources,
+                                                      kMusicInput,
+                                                      kKeptVision};
   if (rule.dim == kFramesAxis && name == kFrameNoise) return 0;
   const bool is_beside = name == "concat" || name == "vace" || name == "camera" || name == "pose" ||
                          name == kEarlierInput || name == kFollowedInput ||

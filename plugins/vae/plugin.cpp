@@ -30,6 +30,7 @@
 #include "plugins/vae/wan_animate2_node.h"
 #include "plugins/vae/wan_animate_node.h"
 #include "plugins/vae/wan_causal_node.h"
+#include "plugins/vae/wan_dancer_node.h"
 #include "plugins/vae/wan_fun_nodes.h"
 #include "plugins/vae/wan_humo_node.h"
 #include "plugins/vae/wan_nodes.h"
@@ -77,7 +78,8 @@ HEDDLE_PLUGIN(
     WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding,
     WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
     WanSCAILToVideo, BerniniConditioning, WanSoundImageToVideo, WanSoundImageToVideoExtend,
-    WanInfiniteTalkToVideo, Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo,
-    HunyuanVideo15SuperResolution, VaeBench, VaeModules)
+    WanDancerVideo, WanDancerPadKeyframes, WanDancerPadKeyframesList, WanInfiniteTalkToVideo,
+    Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
+    VaeModules)
 
 }  // namespace heddle::vae

@@ -8,32 +8,12 @@
 
 #include <heddle/model.hpp>
 
+#include "plugins/blocks/fourier.h"
+
 namespace heddle::vae {
 namespace {
 
 constexpr double kLeastLoud = 1e-5;
-
-// A discrete Fourier transform in place; of 2^n numbers. By Cooley and Tukey, 1965.
-void transform(std::vector<std::complex<double>>& x) {
-  const std::size_t count = x.size();
-  for (std::size_t i = 1, j = 0; i < count; ++i) {
-    std::size_t bit = count >> 1;
-    for (; j & bit; bit >>= 1) j ^= bit;
-    j ^= bit;
-    if (i < j) std::swap(x[i], x[j]);
-  }
-  for (std::size_t size = 2; size <= count; size *= 2) {
-    const double angle = -2 * std::numbers::pi / double(size);
-    for (std::size_t k = 0; k < size / 2; ++k) {
-      const std::complex<double> turn = std::polar(1.0, angle * double(k));
-      for (std::size_t at = k; at < count; at += size) {
-        const std::complex<double> odd = x[at + size / 2] * turn;
-        x[at + size / 2] = x[at] - odd;
-        x[at] += odd;
-      }
-    }
-  }
-}
 
 }  // namespace
 
@@ -71,7 +51,7 @@ void SoundSpectrum::log_bands(std::span<const float> sound, std::span<float> out
       if (at >= points) at = 2 * (points - 1) - at;
       x[std::size_t(i)] = double(sound[std::size_t(at)]) * window_[std::size_t(i)];
     }
-    transform(x);
+    blocks::fourier_transform(x);
     for (std::size_t k = 0; k < loud.size(); ++k) loud[k] = std::abs(x[k]);
     for (const blocks::MelBand& band : bands_) {
       double sum = 0;

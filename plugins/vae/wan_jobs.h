@@ -77,6 +77,8 @@ struct ToldFields {
   std::optional<heddle_tensor_info> camera = {}, reference = {}, pose = {}, face = {}, heard = {},
                                     motion = {}, followed = {};
   std::vector<heddle_tensor_info> sources = {};
+  std::optional<blocks::SeenShapes> kept = {};
+  std::vector<std::pair<const char*, Value>> scope = {};  // values of blocks::kScopeFields
 };
 template <class Node>
 std::optional<WanJob> told_job(const Infer& question) {
@@ -96,6 +98,9 @@ void tell_fields(Infer& question, const ToldFields& told) {
       if (told.image) entry.concat_image = tensor_info(HEDDLE_F32, *told.image);
       if (told.mask) entry.concat_mask = tensor_info(HEDDLE_F32, *told.mask);
       if (told.seen) entry.vision = told.seen;
+      if (told.kept) entry.kept_seen = told.kept;
+      for (const auto& [field, value] : told.scope)
+        entry.scope = Record(entry.scope).set(field, value).value();
       if (told.camera) entry.camera = told.camera;
       if (told.pose) entry.pose = told.pose;
       if (told.face) entry.face = told.face;
