@@ -185,6 +185,11 @@ def wan_sound():
     return wan("wan2.2_s2v_14B_fp8_scaled", (("blocks", 5), ("injector", 2), ("injector_adain_layers", 2)), WAN_SOUND)
 
 
+def wan_dancer(name):
+    """It adds a music behind layers 0 and 4."""
+    return wan(f"wan2.2_dancer_14b_{name}_fp8_scaled", (("blocks", 5), ("injector", 2)))
+
+
 def umt5(file):
     rows = golden("umt5", "text")["shared.weight"][1][0]
     plain = small(FILES[f"text_encoders/{file}"](), T5, (("block", 3),))
@@ -442,6 +447,8 @@ for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot")
     add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
 add("diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot", lambda: in_8_bits(wan("wan2.1_14B_SCAIL_2_fp16")))
 add("diffusion_models/wan2.2_s2v_14B_fp8_scaled", wan_sound)
+for name in ("global", "local"):
+    add(f"diffusion_models/wan2.2_dancer_14b_{name}_fp8_scaled", lambda name=name: wan_dancer(name))
 add("diffusion_models/humo_17B_fp8_e4m3fn", lambda: wan("humo_17B_fp8_e4m3fn", sizes=HUMO))
 add("audio_encoders/whisper_large_v3_fp16", lambda: small(FILES["audio_encoders/whisper_large_v3_fp16"](), WHISPER))
 for name in ("single", "multi"):

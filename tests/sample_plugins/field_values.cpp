@@ -143,6 +143,19 @@ struct Heard {
   }
 };
 
+// What a vision tower saw of pictures before its last layer (B, V, U), known when plans are made.
+struct Seen {
+  static constexpr heddle::Info info{"test.seen", 1,  "Seen",
+                                     "test",      "", HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<std::string> path{"path", {}};
+  static constexpr Input<std::string> name{"name", {}};
+  static constexpr Output<Value> out{"seen", 0, "", "CLIP_VISION_OUTPUT"};
+  static constexpr auto ports = heddle::ports(path, name, out);
+  void execute(Context& ctx) {
+    ctx[out] = Record().set("penultimate", value_of(load(ctx, ctx[path], ctx[name]))).value();
+  }
+};
+
 // SAM3_TRACK_DATA of packed masks (T, N, H, W / 8) u8, of pictures of so many pixels.
 struct Tracks {
   static constexpr heddle::Info info{"test.tracks", 1, "Tracks", "test"};
@@ -246,7 +259,7 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, FollowRows, Sound, Heard, Tracks, First, OneOption, Samplers,
+              Mask, Picture, FollowRows, Sound, Heard, Seen, Tracks, First, OneOption, Samplers,
               Schedules)
 
 }  // namespace

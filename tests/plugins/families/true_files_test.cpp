@@ -18,7 +18,6 @@
 using namespace heddle::test;
 
 namespace {
-
 struct TrueFile {
   const char* name;
   std::vector<const char*> roles;
@@ -26,8 +25,10 @@ struct TrueFile {
 };
 // lm_head writes texts; tekken_model, spiece_model, tokenizer_json: tokenizers; a projection is for
 // a text encoder, by a loader; convolutions between frames need several; filters are the same all
-// over; a scale goes with its matrix; control_type tells hints' kind; mask_token is for training.
+// over; a scale goes with its matrix; control_type tells hints' kind; mask_token is for training;
+// WanDancer's looks at a music have one key each, and nobody uses ref_conv.
 constexpr const char* kBetweenFrames = R"(.*\.time_conv\.(weight|bias))";
+constexpr const char* kDance = R"(scaled_fp8|.*scale_weight|ref_conv.*|music_injector.*[qk]\..*)";
 constexpr const char* kFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
@@ -55,6 +56,7 @@ const TrueFile kTrueFiles[] = {
     {"diffusion_models/Wan2_1-I2V-14B-480p_fp8_e4m3fn_scaled_KJ", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_animate_14B_bf16", {"diffusion_model"}, R"(.*\.kernel)"},
     {"diffusion_models/wan2.2_s2v_14B_fp8_scaled", {"diffusion_model"}, kFp8},
+    {"diffusion_models/wan2.2_dancer_14b_global_fp8_scaled", {"diffusion_model"}, kDance},
     {"diffusion_models/wan2.2_t2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_t2v_low_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},
     {"diffusion_models/wan2.2_i2v_high_noise_14B_fp8_scaled", {"diffusion_model"}, kFp8},

@@ -438,6 +438,8 @@ for name in ("wan_animate_2_bf16", "wan_animate_2_int8_convrot", "wan_animate_2_
     FILES[f"diffusion_models/{name}"] = lambda: typed(
         {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
     )
+# WanDancer's two files are alike.
+FILES["diffusion_models/wan2.2_dancer_14b_local_fp8_scaled"] = FILES["diffusion_models/wan2.2_dancer_14b_global_fp8_scaled"]
 # SCAIL 2 likewise; and Bernini has the tensors of Wan 2.2 for texts.
 FILES["diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot"] = FILES["diffusion_models/wan2.1_14B_SCAIL_2_fp16"]
 FILES["loras/wan2.1_SCAIL_2_DPO_lora_bf16"] = lambda: lora("diffusion_models/wan2.1_14B_SCAIL_2_fp16", 64)

@@ -12,6 +12,7 @@ holds the families against it.
 import json
 import os
 import re
+import types
 
 import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
@@ -41,6 +42,7 @@ import make_qwen21_picture_goldens
 import make_sam3_tracker_goldens
 import make_sound_encoder_goldens
 import make_wan_animate_goldens
+import make_wan_dancer_goldens
 import make_wan_goldens
 import make_wan_sound_goldens
 import make_wan_talk_goldens
@@ -298,6 +300,12 @@ def wan_sound(shapes):
     return shapes | {name: shape for name, shape in shapes_of(model).items() if not name.startswith("model.")}
 
 
+def wan_dancer(shapes):
+    """WanDancer: what it has beside the tensors of Wan for pictures. Made on the meta device."""
+    of = types.SimpleNamespace(num_attention_heads=40, attention_head_dim=128, in_channels=36, out_channels=16)
+    return shapes | shapes_of(make_wan_dancer_goldens.Dance(of, numbers=35, width=256, inner=1024, looks=8, seen=1280))
+
+
 def wan_scail(shapes):
     """SCAIL 2: filters of poses and of coloured masks beside those of Wan for pictures."""
     made = {f"patch_embedding_{name}.weight": [5120, channels, 1, 2, 2] for name, channels in (("pose", 20), ("mask", 28))}
@@ -328,6 +336,7 @@ def wan_files():
     files["wan2.1_14B_SCAIL_2_fp16"] = typed(wan_scail(wan(40, 40, 13824, 20, True)), "F16")
     files["wan2.2_animate_14B_bf16"] = typed(wan_animate(), "BF16")
     files["wan2.2_s2v_14B_fp8_scaled"] = scaled(wan_sound(large), ("blocks.", "audio_injector."))
+    files["wan2.2_dancer_14b_global_fp8_scaled"] = scaled(wan_dancer(seeing), ("blocks.", "music_injector."))
     for noise in ("high", "low"):
         files[f"wan2.2_t2v_{noise}_noise_14B_fp8_scaled"] = scaled(large, "blocks.")
         for kind in ("i2v", "fun_inpaint"):

@@ -123,17 +123,16 @@ class ApartHead(torch.nn.Module):
 
 
 class Dance(torch.nn.Module):
-    """What the publishers' files have besides."""
+    """What the publishers' files have besides; of: the configuration of the model."""
 
-    def __init__(self, model, numbers, width, inner, looks, is_fused):
+    def __init__(self, of, numbers, width, inner, looks, is_fused=True, seen=wan.VISION):
         super().__init__()
-        of = model.config
         wide = of.num_attention_heads * of.attention_head_dim
         self.music_projection = torch.nn.Linear(numbers, width)
         self.music_encoder = torch.nn.ModuleList(MusicLayer(width, inner, is_fused) for _ in range(2))
         self.music_injector = Injector(wide, looks)
         self.patch_embedding_global = torch.nn.Conv3d(of.in_channels, wide, (1, 2, 2), (1, 2, 2))
-        self.img_emb_refimage = Seeing(wan.VISION, wide)
+        self.img_emb_refimage = Seeing(seen, wide)
         self.head_global = ApartHead(wide, 4 * of.out_channels)
         self.ref_conv = torch.nn.Conv2d(of.out_channels, wide, 2, 2)
 
@@ -225,7 +224,7 @@ def make_model(heads, head, channels, layers, numbers, width, inner, looks, is_f
     )
     listed = seeded_weights.load(model, wan.original)
     wan.own_processor(model)
-    dance = Dance(model, numbers, width, inner, looks, is_fused)
+    dance = Dance(model.config, numbers, width, inner, looks, is_fused)
     return model, dance, listed | seeded_weights.load(dance)
 
 
@@ -330,7 +329,7 @@ def make_videos(flow, expected):
         print(f"part {index}: {places}")
         for at, picture in places:
             video[at], shown[at] = pictures[picture], 1
-        begin, end = (int(min(i * length / 30, waveform.shape[1] / rate) * rate) for i in (index, index + 1))
+        begin, end = (int(min(i * (length / 30), waveform.shape[1] / rate) * rate) for i in (index, index + 1))
         expected[f"part.{index}.frames"], expected[f"part.{index}.mask"] = video, shown
         expected[f"part.{index}.points"] = torch.tensor([float(begin), float(end)])
         if index != 2:

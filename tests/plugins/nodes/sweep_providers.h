@@ -103,7 +103,7 @@ inline bool takes_wan_autoencoders(std::string_view type) {
   return type == "WanVaceToVideo" || type == "WanAnimateToVideo" ||
          type == "WanInfiniteTalkToVideo" || type == "WanTrackToVideo" ||
          type == "WanMoveTrackToVideo" || type == "WanHuMoImageToVideo" ||
-         type.starts_with("WanSoundImageToVideo");
+         type == "WanDancerVideo" || type.starts_with("WanSoundImageToVideo");
 }
 inline constexpr const char* kWanVae = R"(["wan_vae", 0])";
 // Classes that take nothing but an autoencoder of sound.
@@ -130,8 +130,9 @@ inline constexpr const char *kSam3Model = R"(["sam3", 0])", *kFirstMask = R"(["d
 // Classes that take what a large encoder heard of a sound alone.
 inline bool refuses_small_sounds(std::string_view type) { return type == "WanHuMoImageToVideo"; }
 
-// What a class takes that hears speakers; null: others, and other ports.
+// What a class takes that hears speakers or a music; null: others, and other ports.
 inline const char* talk_link(std::string_view type, std::string_view port) {
+  if (type == "WanDancerVideo" && port == "AUDIO_ENCODER_OUTPUT") return R"(["danced", 0])";
   if (type != "WanInfiniteTalkToVideo") return nullptr;
   if (port == "MODEL") return R"(["talking", 0])";
   if (port == "MODEL_PATCH") return R"(["talk", 0])";
@@ -240,6 +241,7 @@ inline constexpr const char* kVideoNodes =
     R"(, "film": {"class_type": "CreateVideo", "inputs": {"images": ["pictures", 0], "fps": 8}},
     "sound": {"class_type": "EmptyAudio", "inputs": {"duration": 0.1, "sample_rate": 8000, "channels": 2}},
     "hearing": {"class_type": "AudioEncoderLoader", "inputs": {"audio_encoder_name": "ear.safetensors"}},
+    "danced": {"class_type": "WanDancerEncodeAudio", "inputs": {"audio": ["sound", 0], "video_frames": 1, "audio_inject_scale": 1}},
     "heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["hearing", 0], "audio": ["sound", 0]}},
     "talk_ear": {"class_type": "AudioEncoderLoader", "inputs": {"audio_encoder_name": "talk.safetensors"}},
     "talk_heard": {"class_type": "AudioEncoderEncode", "inputs": {"audio_encoder": ["talk_ear", 0], "audio": ["sound", 0]}})";
