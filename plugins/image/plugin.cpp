@@ -21,6 +21,7 @@
 #include "plugins/image/save_dataset_nodes.h"
 #include "plugins/image/save_nodes.h"
 #include "plugins/image/scale_nodes.h"
+#include "plugins/image/seedvr_nodes.h"
 #include "plugins/image/send_nodes.h"
 #include "plugins/image/svg_nodes.h"
 #include "plugins/image/text_overlay.h"
@@ -49,8 +50,8 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               ColorTransfer, Painter, ImageCropToMask, SaveLatent, LoadLatent, LoadImageOutput,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
-              MarigoldV2PostProcess, DrawBBoxes, CreateBoundingBoxes, SaveImageWebsocket,
-              WanMoveTracksFromCoords, GenerateTracks, WanMoveConcatTrack, WanMoveVisualizeTracks,
-              PictureFiles)
+              MarigoldV2PostProcess, SeedVR2Preprocess, SeedVR2PostProcessing, DrawBBoxes,
+              CreateBoundingBoxes, SaveImageWebsocket, WanMoveTracksFromCoords, GenerateTracks,
+              WanMoveConcatTrack, WanMoveVisualizeTracks, PictureFiles)
 
 }  // namespace heddle::image

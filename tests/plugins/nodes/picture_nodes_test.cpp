@@ -1,5 +1,6 @@
 // Nodes of pictures, masks, latents and lists against PyTorch, kornia, Pillow and NumPy
-// (make_picture_goldens.py, make_list_goldens.py, make_composite_goldens.py, make_text_goldens.py).
+// (make_picture_goldens.py, make_list_goldens.py, make_composite_goldens.py, make_text_goldens.py,
+// make_seedvr_goldens.py).
 #include <boost/test/unit_test.hpp>
 #include <filesystem>
 #include <set>
@@ -115,6 +116,10 @@ BOOST_AUTO_TEST_CASE(nodes_make_what_pytorch_kornia_and_pillow_make) {
 
 BOOST_AUTO_TEST_CASE(nodes_of_lists_make_what_pytorch_pillow_and_numpy_make) {
   check_cases("list", 56);
+}
+
+BOOST_AUTO_TEST_CASE(seedvr_nodes_without_a_model_make_what_pytorch_makes) {
+  check_cases("seedvr", 28);
 }
 
 BOOST_AUTO_TEST_CASE(layers_and_boxes_make_what_pillow_numpy_and_pytorch_make) {

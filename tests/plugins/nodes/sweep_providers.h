@@ -78,7 +78,8 @@ inline const char* clip_link(std::string_view type, std::string_view port) {
 inline bool takes_video_latents(std::string_view type) {
   return type == "NormalizeVideoLatentStart" || type == "ReplaceVideoLatentFrames" ||
          type == "HunyuanVideo15LatentUpscaleWithModel" ||
-         type == "HunyuanVideo15SuperResolution" || type == "WanSoundImageToVideoExtend";
+         type == "HunyuanVideo15SuperResolution" || type == "WanSoundImageToVideoExtend" ||
+         type == "SeedVR2TemporalChunk" || type == "SeedVR2TemporalMerge";
 }
 inline constexpr const char* kVideoLatents = R"(["frames", 0])";
 
