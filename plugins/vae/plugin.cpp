@@ -4,6 +4,7 @@
 #include "autoencoder_hunyuan15.h"
 #include "autoencoder_kl.h"
 #include "autoencoder_ltxv.h"
+#include "autoencoder_seedvr.h"
 #include "autoencoder_wan.h"
 #include "h3_sound.h"
 #include "h3_video.h"
@@ -65,20 +66,23 @@ HEDDLE_PLUGIN(
     H3SoundIn, H3SoundFilters, H3SoundConv, H3SoundUp, H3SoundProject, H3SoundOut,
     AutoencoderHunyuan15Decoder, AutoencoderHunyuan15Encoder, Hunyuan15LatentIn, Hunyuan15ImageIn,
     Hunyuan15Resnet, Hunyuan15Attention, Hunyuan15Upsample, Hunyuan15Downsample, Hunyuan15ImageOut,
-    Hunyuan15LatentOut, AutoencoderHunyuanDecoder, AutoencoderHunyuanEncoder, HunyuanVaeLatentIn,
-    HunyuanVaeImageIn, HunyuanVaeResnet, HunyuanVaeAttention, HunyuanVaeUpsample,
-    HunyuanVaeDownsample, HunyuanVaeImageOut, HunyuanVaeLatentOut, TaesdDecoder, TaesdEncoder,
-    TaesdLatentIn, TaesdImageIn, TaesdResidual, TaesdUpsample, TaesdDownsample, TaesdImageOut,
-    TaesdLatentOut, VaeDecode, VaeEncode, VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint,
-    InpaintModelConditioning, InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide,
-    LTXVAddLatentGuide, LTXVFreezeLatent, LTXVCropGuides, LTXVImgToVideoInplace,
-    GetICLoRAParameters, LTXVReferenceAudio, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio,
-    LTXVAudioVAEEncode, LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo,
-    WanFunInpaintToVideo, WanFunControlToVideo, WanTrackToVideo, WanMoveTrackToVideo,
-    WanHuMoImageToVideo, ARVideoI2V, HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding,
-    WanCameraImageToVideo, Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo,
-    WanSCAILToVideo, BerniniConditioning, WanSoundImageToVideo, WanSoundImageToVideoExtend,
-    WanDancerVideo, WanDancerPadKeyframes, WanDancerPadKeyframesList, WanInfiniteTalkToVideo,
+    Hunyuan15LatentOut, AutoencoderSeedvrDecoder, AutoencoderSeedvrEncoder, SeedvrVaeLatentIn,
+    SeedvrVaeImageIn, SeedvrVaeResnet, SeedvrVaeAttention, SeedvrVaeUpsample, SeedvrVaeHalve,
+    SeedvrVaeDownsample, SeedvrVaeImageOut, SeedvrVaeLatentOut, AutoencoderHunyuanDecoder,
+    AutoencoderHunyuanEncoder, HunyuanVaeLatentIn, HunyuanVaeImageIn, HunyuanVaeResnet,
+    HunyuanVaeAttention, HunyuanVaeUpsample, HunyuanVaeDownsample, HunyuanVaeImageOut,
+    HunyuanVaeLatentOut, TaesdDecoder, TaesdEncoder, TaesdLatentIn, TaesdImageIn, TaesdResidual,
+    TaesdUpsample, TaesdDownsample, TaesdImageOut, TaesdLatentOut, VaeDecode, VaeEncode,
+    VaeDecodeTiled, VaeEncodeTiled, VaeEncodeForInpaint, InpaintModelConditioning,
+    InstructPixToPixConditioning, LTXVImgToVideo, LTXVAddGuide, LTXVAddLatentGuide,
+    LTXVFreezeLatent, LTXVCropGuides, LTXVImgToVideoInplace, GetICLoRAParameters,
+    LTXVReferenceAudio, LTXVAudioVAEDecode, VAEDecodeAudio, VAEEncodeAudio, LTXVAudioVAEEncode,
+    LTXVLatentUpsampler, WanImageToVideo, WanFirstLastFrameToVideo, WanFunInpaintToVideo,
+    WanFunControlToVideo, WanTrackToVideo, WanMoveTrackToVideo, WanHuMoImageToVideo, ARVideoI2V,
+    HunyuanImageToVideo, WanVaceToVideo, WanCameraEmbedding, WanCameraImageToVideo,
+    Wan22FunControlToVideo, WanAnimateToVideo, WanAnimate2ToVideo, WanSCAILToVideo,
+    BerniniConditioning, WanSoundImageToVideo, WanSoundImageToVideoExtend, WanDancerVideo,
+    WanDancerPadKeyframes, WanDancerPadKeyframesList, WanInfiniteTalkToVideo,
     Wan22ImageToVideoLatent, HunyuanVideo15ImageToVideo, HunyuanVideo15SuperResolution, VaeBench,
     VaeModules)
 
