@@ -22,6 +22,7 @@
 #include "qwen_patch.h"
 #include "radiance_blocks.h"
 #include "sd3.h"
+#include "seedvr.h"
 #include "unet.h"
 #include "unet_adapter.h"
 #include "unet_adapters.h"
@@ -92,6 +93,7 @@ HEDDLE_PLUGIN(
     MinimaxRope, MinimaxCubes, MinimaxLayer, MinimaxVideoFinal, MinimaxSoundFinal, MinimaxFun,
     MinimaxControlBegin, MinimaxControlAdd, Hunyuan, HunyuanVector, HunyuanTextVector,
     HunyuanRefiner, HunyuanGlyphIn, HunyuanJoin, HunyuanReferenceIn, HunyuanReferenceJoin,
-    HunyuanRope, Modules, BenchShapes)
+    HunyuanRope, Seedvr, SeedvrVector, SeedvrModulation, SeedvrVideoIn, SeedvrTextIn, SeedvrRope,
+    SeedvrLayer, SeedvrVideoOut, SeedvrTexts, Modules, BenchShapes)
 
 }  // namespace heddle::denoisers

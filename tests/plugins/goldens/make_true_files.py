@@ -51,6 +51,8 @@ import make_workflow_goldens
 import moge_reference
 import original_names
 from name_patterns import compressed
+from seedvr_transformer import Transformer as SeedvrTransformer
+from seedvr_vae import Autoencoder as SeedvrAutoencoder
 
 make_workflow_goldens.VAE["num_res_blocks"] = 2
 
@@ -428,6 +430,16 @@ def hunyuan_files():
     }
 
 
+def seedvr_files():
+    """7B is the published kind without shared weights."""
+    seven = SeedvrTransformer(d=3072, layers=36, separate=36, gated=False, hidden=12288, language=False)
+    return {
+        "diffusion_models/seedvr2_3b_fp16": typed(shapes_of(SeedvrTransformer()), "F16"),
+        "diffusion_models/seedvr2_7b_fp16": typed(shapes_of(seven), "F16"),
+        "vae/seedvr2_ema_vae_fp16": typed(shapes_of(SeedvrAutoencoder()), "F16"),
+    }
+
+
 def minimax(shapes, is_pruned):
     """Single files of MiniMax H3: queries, keys and values in one tensor; what reads and makes latents and times in F32. Pruned ones have a
     table of 1025 times, 8 numbers each, in the place of the network that makes 2688."""
@@ -657,6 +669,7 @@ def main():
         videos = wan_files()
         h3 = h3_autoencoders()
         hunyuans = hunyuan_files()
+        seedvrs = seedvr_files()
         ltx25 = ltx25_files()
         heard = sound_encoders()
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
@@ -718,6 +731,7 @@ def main():
         "geometry_estimation/moge_2_vitl_normal_fp16": typed(moge_reference.true_file(moge_reference.true_second), "F16"),
         **h3,
         **hunyuans,
+        **seedvrs,
         **ltx25,
         **heard,
         **controls,
