@@ -181,6 +181,7 @@ std::optional<ConcatLayout> concat_layout(const Value& settings) {
     layout.mask_last = settings.get<bool>("concat_mask_last", false);
     layout.noised = settings.get<std::int64_t>("concat_noised", 0);
     layout.kept = settings.get<bool>("concat_kept", false);
+    layout.node = settings.get<std::string>("concat_node", "");
     const Value always = settings.field("concat_always");
     for (std::uint32_t i = 0; i < always.count(); ++i) {
       std::vector<float> numbers;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "cond_scope.h"
 #include "model_sampling.h"
@@ -27,8 +28,10 @@ struct ConcatLayout {
                                                 // first frame has, the second and all others, in
                                                 // the model's units, behind masks of zeros,
                                                 // whatever an entry says; empty: as it says
-  bool kept = false;  // concat_kept: there are masks alone, 1 where the latent's noise mask or
-                      // the entry's concat_mask keeps frames
+  bool kept = false;      // concat_kept: there are masks alone, 1 where the latent's noise mask or
+                          // the entry's concat_mask keeps frames
+  std::string node = {};  // concat_node: the class that gives it, where nothing is drawn without;
+                          // of models of videos
   std::int64_t levels = 0;  // of noise in a picture of pixels (noised_picture.h), and how that
   Betas betas = {};         // grows; 0: the picture is a latent
 

@@ -31,6 +31,7 @@
 #include "sampler_nodes.h"
 #include "schedule_kind.h"
 #include "schedule_nodes.h"
+#include "seedvr_conditioning.h"
 #include "seedvr_nodes.h"
 #include "sigma_nodes.h"
 #include "skip_layer_nodes.h"
@@ -83,9 +84,9 @@ HEDDLE_PLUGIN(
     CFGOverride, DifferentialDiffusion, EasyCache, LazyCache, QwenImage21Cache,
     ExtendIntermediateSigmas, ManualSigmas, SamplingPercentToSigma, LatentApplyOperation,
     LatentApplyOperationCFG, LatentOperationTonemapReinhard, LatentOperationSharpen,
-    LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, SeedVR2TemporalChunk,
-    SeedVR2TemporalMerge, ImageAddNoise, RandomConditioning, RandomLatent, Discard, CombineHooks2,
-    CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
+    LatentOperationBlend, BatchLatentsNode, RebatchLatents, ResolutionBucket, SeedVR2Conditioning,
+    SeedVR2TemporalChunk, SeedVR2TemporalMerge, ImageAddNoise, RandomConditioning, RandomLatent,
+    Discard, CombineHooks2, CombineHooks4, CombineHooks8, SetHookKeyframes, CreateHookKeyframe,
     CreateHookKeyframesInterpolated, CreateHookKeyframesFromFloats, ControlNetApply,
     ControlNetApplyAdvanced, ControlNetApplySD3, ControlNetInpaintingAliMamaApply,
     SetUnionControlNetType, ZImageFunControlnet, QwenImageDiffsynthControlnet, USOStyleReference,

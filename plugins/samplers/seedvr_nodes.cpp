@@ -34,15 +34,16 @@ std::int64_t chosen_cells(const blocks::ChosenVariant& mode, const Shape& shape)
   return (frames - 1) / kSeedFrames + 1;
 }
 
-// (B, C, T, h, w): frames of a plane lie one after another.
+// (B, C, T, h, w), a picture being a video of one frame: frames of a plane lie one after another.
 struct VideoPlanes {
   std::int64_t planes, frames, cell;
   explicit VideoPlanes(const Shape& shape)
       : planes(shape[0] * shape[1]), frames(shape[2]), cell(shape[3] * shape[4]) {}
 };
+Shape video_shape(const LatentCells& cells) { return with_frames(cells.shape(), true); }
 
 Tensor frames_of(Context& ctx, const LatentCells& cells, std::int64_t begin, std::int64_t end) {
-  Shape shape = cells.shape();
+  Shape shape = video_shape(cells);
   const VideoPlanes from(shape);
   shape[2] = end - begin;
   const Tensor part = ctx.make_host(shape, HEDDLE_F32);
@@ -72,7 +73,7 @@ struct Joining {
   std::int64_t filled = 0;  // frames
 
   void add(const LatentCells& part, std::int64_t begin) {
-    const VideoPlanes from(part.shape());
+    const VideoPlanes from(video_shape(part));
     const std::int64_t shared = std::clamp<std::int64_t>(filled - begin, 0, from.frames);
     const std::vector<float> weights = fading(shared);
     for (std::int64_t p = 0; p < from.planes; ++p)
@@ -101,10 +102,11 @@ Value without_mask(const Value& latent) {
 
 void require_part(const LatentCells& part, const LatentCells& first, std::uint32_t number,
                   bool is_last) {
-  Shape like = part.shape();
-  const bool is_video = like.size() == 5 && first.shape().size() == 5;
-  if (is_video && is_last) like[2] = first.shape()[2];
-  if (is_video && like == first.shape()) return;
+  Shape like = video_shape(part);
+  const Shape wanted = video_shape(first);
+  const bool is_video = like.size() == 5 && wanted.size() == 5;
+  if (is_video && is_last) like[2] = wanted[2];
+  if (is_video && like == wanted) return;
   throw Error(HEDDLE_INVALID_ARGUMENT,
               "latents: number " + std::to_string(number) + " is " + shape_text(part.shape()) +
                   ", the first " + shape_text(first.shape()) +
@@ -117,7 +119,7 @@ void require_part(const LatentCells& part, const LatentCells& first, std::uint32
 void SeedVR2TemporalChunk::execute(Context& ctx) {
   const Value from = ctx[latent];
   const LatentCells cells = LatentCells::of(ctx, from, "latent");
-  const Shape shape = cells.shape();
+  const Shape shape = video_shape(cells);
   if (shape.size() != 5 || shape[1] != kSeedChannels)
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "latent is " + shape_text(shape) + ". Give one of SeedVR2's videos, of " +
@@ -152,15 +154,15 @@ void SeedVR2TemporalMerge::execute(Context& ctx) {
     ctx[out] = whole;
     return;
   }
-  const std::int64_t size = first.shape()[2],
+  const std::int64_t size = video_shape(first)[2],
                      step = size - std::min(std::int64_t(ctx[temporal_overlap]), size - 1);
   std::int64_t last_frames = 0;
   for (std::uint32_t n = 1; n < list.count(); ++n) {
     const LatentCells part = LatentCells::of(ctx, list.item(n), "latents");
     require_part(part, first, n + 1, n + 1 == list.count());
-    last_frames = part.shape()[2];
+    last_frames = video_shape(part)[2];
   }
-  Shape shape = first.shape();
+  Shape shape = video_shape(first);
   shape[2] = step * std::int64_t(list.count() - 1) + last_frames;
   const Tensor samples = ctx.make_host(shape, HEDDLE_F32);
   Joining joining{samples.data<float>(), VideoPlanes(shape)};

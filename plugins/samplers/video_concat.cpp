@@ -219,6 +219,11 @@ Tensor video_concat_of(Context& ctx, const Value& entry, const ConcatLayout& lay
   const ClipPart part = clip_part(place);
   if (!layout.always.empty()) return always_beside(ctx, layout, part);
   if (layout.kept) return kept_beside(ctx, entry, layout, place, part);
+  if (!layout.node.empty() && !entry.has("concat_latent_image"))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "a conditioning has no latent that the model works on. Take both conditionings "
+                "from " +
+                    layout.node + ".");
   Shape shape{1, layout.video, part.size[0], part.size[1], part.size[2]};
   HostMemory memory(ctx);
   std::optional<Clip> video, mask;

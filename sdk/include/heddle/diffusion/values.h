@@ -150,7 +150,11 @@
  *                 many; concat_mask_last (bool): behind them; concat_noised (int): the channel at
  *                 which a latent begins that is mixed with noise; concat_always, lists of floats,
  *                 optional: what they are, whatever is given (plugins/samplers/concat_input.h);
- *                 concat_kept (bool): masks alone, 1 where a frame is kept
+ *                 concat_kept (bool): masks alone, 1 where a frame is kept; concat_node (text): the
+ *                 class that gives it, where nothing is drawn without
+ *   file_texts    list of two ints, optional: tokens of the positive and the negative text that the
+ *                 model's file brings; texts_model, a record: what the model that gives them, as
+ *                 outputs positive and negative (1, T, W), is built of
  *   mask_channels  int, optional: of coloured masks, which it reads beside poses and pictures;
  *                 reference_stack (bool): it is shown all reference_latents, as frames of a video
  *   latent_frames  bool, optional: latents have an axis of time behind the channels
