@@ -10,6 +10,14 @@
 
 namespace heddle::test {
 
+// Names of what no model takes: of autoencoders of videos that code pictures, and scales, which go
+// with their matrices.
+inline constexpr const char *kBetweenFrames = R"(.*\.time_conv\.(weight|bias))",
+                            *kFp8 = R"(scaled_fp8|.*\.scale_weight)";
+// Of WanDancer.
+inline constexpr const char* kDance =
+    R"(scaled_fp8|.*scale_weight|ref_conv.*|music_injector.*[qk]\..*)";
+
 // Names of what no model takes of SeedVR2: its texts, which a node reads by a model of their own,
 // and the waves of tables, which follow from sizes.
 inline constexpr const char* kBesideSeedvr = R"((positive|negative)_conditioning|.*\.rope\.freqs)";

@@ -27,9 +27,6 @@ struct TrueFile {
 // a text encoder, by a loader; convolutions between frames need several; filters are the same all
 // over; a scale goes with its matrix; control_type tells hints' kind; mask_token is for training;
 // WanDancer's looks at a music have one key each, and nobody uses ref_conv.
-constexpr const char* kBetweenFrames = R"(.*\.time_conv\.(weight|bias))";
-constexpr const char* kDance = R"(scaled_fp8|.*scale_weight|ref_conv.*|music_injector.*[qk]\..*)";
-constexpr const char* kFp8 = R"(scaled_fp8|.*\.scale_weight)";
 const TrueFile kTrueFiles[] = {
     {"diffusion_models/qwen_image_fp8_e4m3fn", {"diffusion_model"}, ""},
     {"diffusion_models/qwen_image_2512_fp8_e4m3fn", {"diffusion_model"}, ""},
