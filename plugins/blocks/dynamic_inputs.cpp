@@ -152,6 +152,28 @@ ChosenVariant::ChosenVariant(std::string name, const Value& options, Value chose
   if (!inputs_) refuse(name_, "there is no variant '" + key_ + "'. There: " + known + ".");
 }
 
+std::optional<ChosenVariant> told_variant(const Infer& question, const Input<Variant>& input) {
+  const Value chosen = question.part(input, "");
+  if (!chosen.is(HEDDLE_KIND_STR)) return {};
+  const std::string name = input.port.name;
+  const Value options = options_of(input.port), variants = options.field("options");
+  std::map<std::string, Value> told;
+  for (std::uint32_t i = 0; i < variants.count(); ++i) {
+    if (variants.item(i).get<std::string>("key", "") != chosen.text()) continue;
+    for (const char* section : {"required", "optional"}) {
+      const Value children = variants.item(i).field("inputs").field(section);
+      for (std::uint32_t c = 0; c < children.count(); ++c) {
+        const Value spec = children.item(c).item(1);
+        if (!spec.field("default") && !spec.field("options")) continue;  // a socket
+        const Value value = question.part(input, children.key(c));
+        if (!value) return {};
+        told.emplace(name + "." + children.key(c), value);
+      }
+    }
+  }
+  return ChosenVariant(name, options, chosen, std::move(told));
+}
+
 Value ChosenVariant::spec(const char* child) const {
   for (const char* section : {"required", "optional"})
     if (const Value found = inputs_.field(section).field(child)) return found;

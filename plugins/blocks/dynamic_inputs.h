@@ -43,6 +43,9 @@ std::vector<Value> grouped_rows(Context& ctx, const heddle_port& port);
 class ChosenVariant {
  public:
   ChosenVariant(Context& ctx, const Input<Variant>& input);
+  // chosen: the variant's name; extra: what its inputs are given, by "PORT.CHILD".
+  ChosenVariant(std::string name, const Value& options, Value chosen,
+                std::map<std::string, Value> extra);
 
   const std::string& key() const { return key_; }
   std::int64_t whole(const char* child) const;
@@ -53,8 +56,6 @@ class ChosenVariant {
   ChosenVariant nested(const char* child) const;
 
  private:
-  ChosenVariant(std::string name, const Value& options, Value chosen,
-                std::map<std::string, Value> extra);
   Value spec(const char* child) const;  // its options in /object_info
   double number(const char* child) const;
 
@@ -62,5 +63,9 @@ class ChosenVariant {
   Value inputs_;  // of the variant: "required", "optional"
   std::map<std::string, Value> extra_;
 };
+
+// The same before a run; empty where the variant is not known, or one of its inputs that are given
+// as a widget or in the place of one. Its value() has no sockets then, and no nested variants.
+std::optional<ChosenVariant> told_variant(const Infer& question, const Input<Variant>& input);
 
 }  // namespace heddle::blocks

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "plugins/blocks/dynamic_inputs.h"
 #include "plugins/image/host_pixels.h"
@@ -70,14 +71,15 @@ Resize by_multiple(const GridSize& from, std::int64_t multiple) {
   return resize;
 }
 
-GridSize size_of_match(const Value& match) {
-  const Tensor tensor = match.as<Tensor>();
-  return tensor.rank() == 4 ? image_extent(tensor.shape(), "resize_type.match").size()
-                            : mask_extent(tensor.shape(), "resize_type.match").size();
+constexpr const char* kMatchSize = "match size";
+
+Extent extent_given(const Shape& shape, const char* input) {
+  return shape.size() == 4 ? image_extent(shape, input) : mask_extent(shape, input);
 }
 
-// Nothing: the input is handed on as it is.
-std::optional<Resize> resize_by(const ChosenVariant& rule, const GridSize& from) {
+// Nothing: the input is handed on as it is. match: the shape of what is matched, by that rule.
+std::optional<Resize> resize_by(const ChosenVariant& rule, const GridSize& from,
+                                const std::function<Shape()>& match) {
   const std::string& key = rule.key();
   if (key == "scale by multiplier") {
     const double factor = rule.real("multiplier");
@@ -87,8 +89,9 @@ std::optional<Resize> resize_by(const ChosenVariant& rule, const GridSize& from)
   if (key == "scale shorter dimension") return by_side(from, rule.whole("shorter_size"), false);
   if (key == "scale total pixels")
     return by_pixels(from, rule.real("megapixels"), rule.whole("multiple"));
-  if (key == "match size")
-    return to_size(size_of_match(rule.value("match")), rule.text("crop") == "center");
+  if (key == kMatchSize)
+    return to_size(extent_given(match(), "resize_type.match").size(),
+                   rule.text("crop") == "center");
   if (key == "scale to multiple") {
     const Resize resize = by_multiple(from, rule.whole("multiple"));
     return resize.kept == from ? std::nullopt : std::optional(resize);
@@ -107,9 +110,9 @@ void ResizeImageMaskNode::execute(Context& ctx) {
   const Tensor tensor = given.as<Tensor>();
   const bool is_image = tensor.rank() == 4;
   const ChosenVariant rule(ctx, resize_type);
-  const Extent before =
-      is_image ? image_extent(tensor.shape(), "input") : mask_extent(tensor.shape(), "input");
-  const std::optional<Resize> resize = resize_by(rule, before.size());
+  const Extent before = extent_given(tensor.shape(), "input");
+  const std::optional<Resize> resize =
+      resize_by(rule, before.size(), [&] { return rule.value("match").as<Tensor>().shape(); });
   if (!resize) {
     ctx[resized] = given;
     return;
@@ -126,6 +129,31 @@ void ResizeImageMaskNode::execute(Context& ctx) {
     for (std::int64_t y = 0; y < e.height; ++y)
       std::copy_n(pixels.at(i, top + y, left), e.row(), to.row(i, y));
   ctx[resized] = value_of(to.tensor());
+}
+
+void ResizeImageMaskNode::infer(Infer& question) {
+  const std::optional<Shape> from = question.shape(input);
+  const std::optional<ChosenVariant> rule = blocks::told_variant(question, resize_type);
+  if (!from || from->size() < 2 || from->size() > 4 || !rule) return;
+  const std::optional<Shape> match = question.shape(resize_type, "match");
+  if (rule->key() == kMatchSize && (!match || match->size() < 2 || match->size() > 4)) return;
+  Extent e = extent_given(*from, "input");
+  const std::optional<Resize> resize = resize_by(*rule, e.size(), [&] { return *match; });
+  if (!resize) {
+    question.out(resized, "", HEDDLE_F32, *from);
+    question.shares(resized);
+    return;
+  }
+  const blocks::Grids grids{e.count, e.size(), e.channels};
+  e.height = resize->scaled.height;
+  e.width = resize->scaled.width;
+  question.cost(0, 0, blocks::resampling_bytes(grids, resize->scaled));
+  const std::int64_t numbers =
+      checked_product({e.count, e.height, e.width, e.channels}, "the pixels");
+  question.host_scratch(sizeof(float) * std::uint64_t(numbers));
+  e.height = resize->kept.height;
+  e.width = resize->kept.width;
+  question.out(resized, "", HEDDLE_F32, from->size() == 4 ? image_shape(e) : mask_shape(e));
 }
 
 }  // namespace heddle::image

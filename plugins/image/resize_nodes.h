@@ -54,6 +54,7 @@ struct ResizeImageMaskNode {
   static constexpr Output<Matching> resized{"resized"};
   static constexpr auto ports = heddle::ports(input, resize_type, scale_method, resized);
   static void execute(Context& ctx);
+  static void infer(Infer& question);
 };
 
 }  // namespace heddle::image

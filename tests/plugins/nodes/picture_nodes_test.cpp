@@ -6,6 +6,8 @@
 #include <set>
 
 #include "engine/base/json.h"
+#include "engine/base/text.h"
+#include "tests/plugins/nodes/infer_check.h"
 #include "tests/support/engine_fixture.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/temporary_folder.h"
@@ -163,6 +165,53 @@ BOOST_AUTO_TEST_CASE(boxes_of_the_editor_become_pixels_and_elements) {
       R"(, "bboxes": ["given", 0], "last_incoming": {"__value__": [{"x": 6.0, "y": 6, "width": 44, "height": 30,
           "metadata": {"palette": [], "type": "obj", "text": "", "desc": ""}}]})";
   BOOST_TEST((made(seen) == own));
+}
+
+// By each rule of ResizeImageMaskNode.
+BOOST_AUTO_TEST_CASE(sizes_of_resized_pictures_are_told_before_a_run) {
+  const char* const rules[] = {
+      R"("scale dimensions", "resize_type.width": 24, "resize_type.height": 0, "resize_type.crop": "disabled")",
+      R"("scale dimensions", "resize_type.width": 24, "resize_type.height": 16, "resize_type.crop": "center")",
+      R"("scale dimensions", "resize_type.width": 0, "resize_type.height": 0, "resize_type.crop": "center")",
+      R"("scale by multiplier", "resize_type.multiplier": 1.3)",
+      R"("scale longer dimension", "resize_type.longer_size": 64)",
+      R"("scale shorter dimension", "resize_type.shorter_size": 17)",
+      R"("scale width", "resize_type.width": 33)",
+      R"("scale height", "resize_type.height": 33)",
+      R"("scale total pixels", "resize_type.megapixels": 0.01, "resize_type.multiple": 8)",
+      R"("match size", "resize_type.match": ["mask", 0], "resize_type.crop": "center")",
+      R"("match size", "resize_type.match": ["image", 0], "resize_type.crop": "disabled")",
+      R"("scale to multiple", "resize_type.multiple": 7)",
+      R"("scale to multiple", "resize_type.multiple": 1)"};
+  for (const char* const rule : rules)
+    for (const char* const given : {"image", "mask"}) {
+      const std::string flow = heddle::engine::cat(
+          R"({"image": {"class_type": "EmptyImage", "inputs": {"width": 45, "height": 30, "batch_size": 2,
+            "color": 255}}, "mask": {"class_type": "SolidMask", "inputs": {"value": 0.5, "width": 20,
+            "height": 50}}, "out": {"class_type": "ResizeImageMaskNode", "inputs": {"input": [")",
+          given, R"(", 0], "scale_method": "area", "resize_type": )", rule,
+          R"(}}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+      BOOST_TEST_CONTEXT(given << " by " << rule) {
+        heddle::Engine::Data engine(engine_options());
+        const Checked checked = infer_and_run(engine, flow);
+        BOOST_TEST(!checked.made.outputs.at("out.resized").empty());
+        BOOST_TEST(checked.inferred.outputs.at("out.resized") ==
+                   checked.made.outputs.at("out.resized"));
+      }
+    }
+}
+
+// What is left out has its default in a run, and what is linked comes later.
+BOOST_AUTO_TEST_CASE(sizes_of_resized_pictures_that_are_not_given_are_not_told) {
+  heddle::Engine::Data engine(engine_options());
+  const Checked checked = infer_and_run(
+      engine,
+      R"({"image": {"class_type": "EmptyImage", "inputs": {"width": 45, "height": 30, "batch_size": 1,
+        "color": 255}}, "out": {"class_type": "ResizeImageMaskNode", "inputs": {"input": ["image", 0],
+        "scale_method": "area", "resize_type": "scale width"}},
+        "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  BOOST_TEST(checked.inferred.outputs.at("out.resized") == "{}");
+  BOOST_TEST(checked.made.outputs.at("out.resized") != "{}");
 }
 
 BOOST_AUTO_TEST_SUITE_END()
