@@ -1,5 +1,8 @@
 #include "skip_layer_nodes.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "guide.h"
 
 namespace heddle::samplers {
@@ -25,9 +28,17 @@ void add_layers(std::vector<std::string>& paths, const char* stream, const std::
   flush();
 }
 
-std::vector<std::string> layers_of(const std::string& doubles, const std::string& singles) {
+// ComfyUI counts the layers of models of videos, which have one kind of them, as double ones.
+const char* doubles_of(const Value& model) {
+  constexpr std::string_view kOfOneKind[] = {"wan", "ltxv", "ltx2", "minimax-h3"};
+  return std::ranges::count(kOfOneKind, std::string_view(model_family(model))) > 0 ? "layer"
+                                                                                   : "double";
+}
+
+std::vector<std::string> layers_of(const Value& model, const std::string& doubles,
+                                   const std::string& singles) {
   std::vector<std::string> paths;
-  add_layers(paths, "double", doubles);
+  add_layers(paths, doubles_of(model), doubles);
   add_layers(paths, "single", singles);
   return paths;
 }
@@ -50,12 +61,13 @@ Value skipping(const Value& model, const std::vector<std::string>& blocks, const
 }  // namespace
 
 void SkipLayerGuidanceDiT::execute(Context& ctx) {
-  ctx[out] = skipping(ctx[model], layers_of(ctx[double_layers], ctx[single_layers]),
+  ctx[out] = skipping(ctx[model], layers_of(ctx[model], ctx[double_layers], ctx[single_layers]),
                       {ctx[scale], ctx[start_percent], ctx[end_percent], ctx[rescaling_scale]});
 }
 
 void SkipLayerGuidanceDiTSimple::execute(Context& ctx) {
-  const std::vector<std::string> blocks = layers_of(ctx[double_layers], ctx[single_layers]);
+  const std::vector<std::string> blocks =
+      layers_of(ctx[model], ctx[double_layers], ctx[single_layers]);
   const Value from = ctx[model];
   ctx[out] = blocks.empty()
                  ? from
@@ -63,7 +75,7 @@ void SkipLayerGuidanceDiTSimple::execute(Context& ctx) {
 }
 
 void SkipLayerGuidanceSD3::execute(Context& ctx) {
-  ctx[out] = skipping(ctx[model], layers_of(ctx[layers], ""),
+  ctx[out] = skipping(ctx[model], layers_of(ctx[model], ctx[layers], ""),
                       {ctx[scale], ctx[start_percent], ctx[end_percent], 0.0});
 }
 

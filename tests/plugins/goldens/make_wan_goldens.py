@@ -12,9 +12,11 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             "short", "long" and "odd", which has an odd side; "flow.latent" is the end of 3 steps of
                             Euler's method with guidance 3 by "flow", which has heads of 128 as published models have,
                             of the texts "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7;
-                            "windows.latent" is that of five frames, of which it sees three at a time, and one before them
+                            "windows.latent" is that of five frames, of which it sees three at a time, and one before them,
+                            "skipped.latent" is led away from the model without layer 1, by 2.5
 """
 
+import copy
 import json
 import os
 import sys
@@ -149,16 +151,27 @@ def make_clip(model, kind, clip, seed, frames, height, width, batch=1):
     expected[at + "out"] = torch.stack(out)
 
 
-def draw_flow(x, seen):
-    """seen(x, level, text): the velocity. ComfyUI's `simple` schedule of 3 steps over 1000 levels of shift 8."""
+def draw_flow(x, seen, less=None, scale=0.0):
+    """seen(x, level, text): the velocity; less: that without a layer, from which guidance leads away (SkipLayerGuidanceDiT).
+    ComfyUI's `simple` schedule of 3 steps over 1000 levels of shift 8."""
     context, other = expected["in.one.cross_attn"], expected["in.two.cross_attn"]
     levels = [8 * t / (1 + 7 * t) for t in (i / 1000 for i in range(1, 1001))]
     sigmas = [levels[-(1 + int(i * 1000 / 3))] for i in range(3)] + [0.0]
     for here, there in zip(sigmas, sigmas[1:]):
         level = torch.tensor(here)
         yes, no = seen(x, level, context), seen(x, level, other)
-        x = x + (no + 3 * (yes - no)) * (there - here)
+        guided = no + 3 * (yes - no)
+        if less is not None:
+            guided = guided + scale * (yes - less(x, level, context))
+        x = x + guided * (there - here)
     return x
+
+
+class Passing(torch.nn.Module):
+    """In the place of a layer that is left out."""
+
+    def forward(self, hidden, *_):
+        return hidden
 
 
 def make_flow(model):
@@ -172,6 +185,11 @@ def make_flow(model):
         return window_reference.predict(lambda _, part: velocity(model, part, level, text), x, 2, windows, parts)
 
     expected["windows.latent"] = draw_flow(randn(7, 1, CHANNELS, frames, 4, 6), seen)
+    rest = copy.deepcopy(model)
+    rest.blocks[1] = Passing()
+    expected["skipped.latent"] = draw_flow(
+        randn(7, 1, CHANNELS, 3, 6, 8), lambda *given: velocity(model, *given), lambda *given: velocity(rest, *given), 2.5
+    )
 
 
 def write(out, listed, tensors):

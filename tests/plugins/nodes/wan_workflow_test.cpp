@@ -68,6 +68,23 @@ BOOST_AUTO_TEST_CASE(from_texts_to_the_latent_of_a_video_equals_pytorch) {
   compare(flow(), "flow.latent");
 }
 
+// ComfyUI counts Wan's layers as double ones.
+BOOST_AUTO_TEST_CASE(guidance_away_from_a_model_without_a_layer_equals_pytorch) {
+  const auto skipped = [&](const char* layers) {
+    std::string drawn = flow("less");
+    const std::string_view at = R"("windows":)";
+    drawn.insert(
+        drawn.find(at),
+        heddle::engine::cat(
+            R"("less": {"class_type": "SkipLayerGuidanceDiT", "inputs": {"model": ["model", 0], )",
+            layers,
+            R"(, "scale": 2.5, "start_percent": 0.0, "end_percent": 1.0, "rescaling_scale": 0.0}}, )"));
+    return drawn;
+  };
+  compare(skipped(R"("double_layers": "1", "single_layers": "")"), "skipped.latent");
+  compare(skipped(R"("double_layers": "", "single_layers": "1")"), "flow.latent");
+}
+
 // Five frames, of which the model sees three at a time, and the one before them.
 BOOST_AUTO_TEST_CASE(a_video_in_context_windows_equals_pytorch) {
   compare(flow("windows", R"("width": 48, "height": 32, "length": 17)"), "windows.latent");
