@@ -17,7 +17,7 @@ namespace {
 
 constexpr heddle_timestep_embedding_attrs kSeedvrSines{1, 10000, 0, 0, 0};  // sines first
 constexpr double kSeedvrEps = 1e-5;
-constexpr std::int64_t kModulations = 6;  // of a layer: of attention and MLP three each
+constexpr std::int64_t kSeedvrModulations = 6;  // of a layer: of attention and MLP three each
 
 // Row i of a modulation (1, 1, R D), as (1, 1, D).
 Tensor mod_row(const Tensor& mod, std::int64_t i, std::int64_t width) {
@@ -193,9 +193,9 @@ void SeedvrVector::execute(Context& ctx) {
                    blocks::wide_linear(ctx, first, ctx[middle], ctx[middle_bias], HEDDLE_ACT_SILU),
                made = blocks::wide_linear(ctx, second, ctx[last], ctx[last_bias]);
   // The numbers of one channel lie beside each other.
-  const std::int64_t width = made.size(1) / kModulations;
-  ctx[out] =
-      ops::contiguous(ctx, made.reshape({levels.size(0), width, kModulations}).permute({0, 2, 1}));
+  const std::int64_t width = made.size(1) / kSeedvrModulations;
+  ctx[out] = ops::contiguous(
+      ctx, made.reshape({levels.size(0), width, kSeedvrModulations}).permute({0, 2, 1}));
 }
 
 void SeedvrModulation::execute(Context& ctx) {

@@ -12,7 +12,7 @@ namespace heddle::denoisers {
 namespace {
 
 constexpr double kSeedvrTheta = 10000, kSeedvrWaves = 128;  // the most waves, times pi
-constexpr double kNoBound = std::numeric_limits<double>::infinity();
+constexpr double kNoSeedvrBound = std::numeric_limits<double>::infinity();
 
 // The places of tokens in their windows along an axis, (length) f32.
 Tensor places_along(Context& ctx, const std::vector<SeedvrRun>& runs, bool centred) {
@@ -26,7 +26,8 @@ Tensor places_along(Context& ctx, const std::vector<SeedvrRun>& runs, bool centr
       ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{run.size, 1, 1}, {0, 0, 0}}, rows);
       if (centred)
         ops::scale_clamp_into(
-            ctx, rows, {run.size > 1 ? 2.0 / double(run.size - 1) : 0.0, -1, -kNoBound, kNoBound},
+            ctx, rows,
+            {run.size > 1 ? 2.0 / double(run.size - 1) : 0.0, -1, -kNoSeedvrBound, kNoSeedvrBound},
             rows);
     }
   return ops::contiguous(ctx, all.slice(1, 0, 1)).reshape({length});
@@ -47,8 +48,9 @@ Tensor wave_angles(Context& ctx, const Tensor& places, std::int64_t pairs) {
   const Tensor waves = ctx.make({pairs, 3}, HEDDLE_F32);
   ops::grid_ids_into(ctx, heddle_grid_ids_attrs{{pairs, 1, 1}, {0, 0, 0}}, waves);
   const double step = pairs > 1 ? (kSeedvrWaves - 1) / double(pairs - 1) : 0;
-  ops::scale_clamp_into(ctx, waves,
-                        {step * std::numbers::pi, std::numbers::pi, -kNoBound, kNoBound}, waves);
+  ops::scale_clamp_into(
+      ctx, waves, {step * std::numbers::pi, std::numbers::pi, -kNoSeedvrBound, kNoSeedvrBound},
+      waves);
   const Tensor angles = ctx.make({places.size(0), pairs}, HEDDLE_F32);
   ops::mul_into(ctx, places.reshape({places.size(0), 1}),
                 ops::contiguous(ctx, waves.slice(1, 0, 1)).reshape({1, pairs}), angles);
@@ -72,7 +74,8 @@ std::pair<Tensor, Tensor> language_table(Context& ctx, const Table& t, const Win
   ops::fill(ctx, ids, 0);
   for (std::size_t axis = 0; axis < 3; ++axis) {
     Tensor places = places_along(ctx, windows[axis], false);
-    if (axis == 0) places = ops::scale_clamp(ctx, places, {1, double(t.text), -kNoBound, kNoBound});
+    if (axis == 0)
+      places = ops::scale_clamp(ctx, places, {1, double(t.text), -kNoSeedvrBound, kNoSeedvrBound});
     spread_along(ctx, places, axis,
                  ids.slice(0, 0, t.length())
                      .slice(1, std::int64_t(axis), std::int64_t(axis) + 1)

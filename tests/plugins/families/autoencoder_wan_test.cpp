@@ -14,9 +14,9 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr double kWanTolerance = 5e-6;
+constexpr double kWanVaeTolerance = 5e-6;
 
-struct WanFixture {
+struct WanVaeFixture {
   ModelProbe probe;
   TemporaryFolder temporary;
   const std::filesystem::path golden =
@@ -43,12 +43,12 @@ struct WanFixture {
   void compare(const heddle::Results& results, const char* output, const char* name) const {
     const double error = relative_error(results.floats("model.outputs", std::string(output) + ".0"),
                                         expected.floats(name));
-    BOOST_TEST(error < kWanTolerance, name << ": relative error " << error);
+    BOOST_TEST(error < kWanVaeTolerance, name << ": relative error " << error);
   }
 };
 
 // Of Qwen-Image 2.1: the same by its own files.
-struct Qwen21VaeFixture : WanFixture {
+struct Qwen21VaeFixture : WanVaeFixture {
   const std::filesystem::path pictures =
       tests_folder() / "plugins/goldens/qwen21_pictures/expected.safetensors";
   TensorFile wanted{pictures};
@@ -67,13 +67,13 @@ struct Qwen21VaeFixture : WanFixture {
     const double error = relative_error(results.floats("model.outputs", std::string(output) + ".0"),
                                         wanted.floats(name));
     BOOST_TEST_MESSAGE(name << ": relative error " << error);
-    BOOST_TEST(error < kWanTolerance, name << ": relative error " << error);
+    BOOST_TEST(error < kWanVaeTolerance, name << ": relative error " << error);
   }
 };
 
 }  // namespace
 
-BOOST_FIXTURE_TEST_SUITE(autoencoder_wan, WanFixture)
+BOOST_FIXTURE_TEST_SUITE(autoencoder_wan, WanVaeFixture)
 
 BOOST_AUTO_TEST_CASE(decodes_and_encodes_single_pictures_under_both_names) {
   for (const bool by_diffusers : {false, true}) {

@@ -15,7 +15,7 @@ namespace {
 
 // As in random_models_test.cpp, the sines of a high timestep are short of digits.
 constexpr double kControlTolerance = 1e-4;
-constexpr int kSteps = 3;
+constexpr int kControlSteps = 3;
 
 std::filesystem::path golden() {
   return tests_folder() / "plugins/goldens/control/expected.safetensors";
@@ -38,8 +38,8 @@ struct ControlFixture {
   // Each step of an output against the rows of a golden.
   void compare(const heddle::Results& results, const std::string& name, const std::string& output) {
     const std::vector<float> all = expected.floats(name + "." + output);
-    const auto row = std::ptrdiff_t(all.size() / kSteps);
-    for (int step = 0; step < kSteps; ++step) {
+    const auto row = std::ptrdiff_t(all.size() / kControlSteps);
+    for (int step = 0; step < kControlSteps; ++step) {
       const double error =
           relative_error(results.floats("model.outputs", output + "." + std::to_string(step)),
                          {all.begin() + row * step, all.begin() + row * (step + 1)});
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(qwen_image_spreads_few_residuals_over_its_blocks_as_diffuse
   const std::vector<float> all = expected.floats("qwen_each.out");
   const double moved =
       relative_error(without.floats("model.outputs", "out.0"),
-                     {all.begin(), all.begin() + std::ptrdiff_t(all.size() / kSteps)});
+                     {all.begin(), all.begin() + std::ptrdiff_t(all.size() / kControlSteps)});
   BOOST_TEST(moved > 0.01);
 }
 
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(residuals_of_flux_equal_diffusers) {
       call(seeded_model("flux_union", false, "control"), "control_net", "flux_union", "mode");
   const double moved =
       relative_error(untold.floats("model.outputs", "control.double.1.0"),
-                     {told.begin(), told.begin() + std::ptrdiff_t(told.size() / kSteps)});
+                     {told.begin(), told.begin() + std::ptrdiff_t(told.size() / kControlSteps)});
   BOOST_TEST(moved > 1e-3);
 }
 

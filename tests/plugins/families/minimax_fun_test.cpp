@@ -24,8 +24,8 @@ using heddle::engine::cat;
 
 namespace {
 
-constexpr double kFunTolerance = 1e-4;
-constexpr int kFunSteps = 3;
+constexpr double kH3FunTolerance = 1e-4;
+constexpr int kH3FunSteps = 3;
 
 struct FunFixture {
   struct Applied {
@@ -64,16 +64,17 @@ struct FunFixture {
   }
   std::vector<float> step_of(const std::string& name, int step) const {
     const std::vector<float> all = expected.floats(name);
-    const auto row = std::ptrdiff_t(all.size() / kFunSteps);
+    const auto row = std::ptrdiff_t(all.size() / kH3FunSteps);
     return {all.begin() + row * step, all.begin() + row * (step + 1)};
   }
   void compare(const heddle::Results& results, const std::string& name) {
     for (const std::string out : {"out", "audio_out"})
-      for (int step = 0; step < kFunSteps; ++step) {
+      for (int step = 0; step < kH3FunSteps; ++step) {
         const double error = relative_error(results.floats("model.outputs", cat(out, ".", step)),
                                             step_of(cat(name, ".", out), step));
         BOOST_TEST_MESSAGE(name << "." << out << ", step " << step << ": " << error);
-        BOOST_TEST(error < kFunTolerance, name << "." << out << ", step " << step << ": " << error);
+        BOOST_TEST(error < kH3FunTolerance,
+                   name << "." << out << ", step " << step << ": " << error);
       }
   }
   static void says(const std::string& text, std::initializer_list<const char*> words) {

@@ -12,7 +12,7 @@ using namespace heddle::test;
 namespace {
 
 // Hundreds of f32 roundings in another order than PyTorch's; a wrong term gives 1e-2 or more.
-constexpr double kTolerance = 5e-6;
+constexpr double kRandomTolerance = 5e-6;
 // The timestep embedding takes sines of up to 900 radians, where the last bit of a frequency is
 // 5e-5: PyTorch's exp() and the C library's differ by that bit. Replacing one by the other in
 // PyTorch moves its result by 7e-6.
@@ -38,7 +38,7 @@ struct RandomModelsFixture {
 
   // An output of one step against a golden, or against one row of it.
   void compare(const heddle::Results& results, const std::string& output, const std::string& golden,
-               int step = 0, int steps = 1, double tolerance = kTolerance) const {
+               int step = 0, int steps = 1, double tolerance = kRandomTolerance) const {
     const std::vector<float> all = expected.floats(golden);
     const std::size_t row = all.size() / std::size_t(steps);
     const std::vector<float> wanted(all.begin() + std::ptrdiff_t(row * std::size_t(step)),

@@ -12,8 +12,8 @@ using namespace heddle::test;
 
 namespace {
 
-constexpr double kTolerance = 1e-5;
-constexpr int kSteps = 3;
+constexpr double kAnimate2Tolerance = 1e-5;
+constexpr int kAnimate2Steps = 3;
 constexpr const char* kFollows = R"({"attention_head_dim": 16, "follows_poses": true})";
 
 struct WanAnimate2Fixture {
@@ -41,13 +41,13 @@ struct WanAnimate2Fixture {
   }
   void compare(const heddle::Results& results, const std::string& name) {
     const std::vector<float> all = expected.floats(name + ".out");
-    const auto row = std::ptrdiff_t(all.size() / kSteps);
-    for (int step = 0; step < kSteps; ++step) {
+    const auto row = std::ptrdiff_t(all.size() / kAnimate2Steps);
+    for (int step = 0; step < kAnimate2Steps; ++step) {
       const double error =
           relative_error(results.floats("model.outputs", "out." + std::to_string(step)),
                          {all.begin() + row * step, all.begin() + row * (step + 1)});
       BOOST_TEST_MESSAGE(name << ", step " << step << ": relative error " << error);
-      BOOST_TEST(error < kTolerance, name << ", step " << step << ": " << error);
+      BOOST_TEST(error < kAnimate2Tolerance, name << ", step " << step << ": " << error);
     }
   }
 };
