@@ -54,7 +54,8 @@ Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
       .set("channels", value_of(settings.get<std::int64_t>("latent_channels", 0)))
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)))
       .set("pixel_channels", value_of(settings.get<std::int64_t>("pixel_channels", 3)));
-  for (const char* key : {"latent_means", "latent_deviations", "clips", "preview_factors"})
+  for (const char* key :
+       {"latent_means", "latent_deviations", "clips", "preview_factors", "whole_length"})
     if (settings.has(key)) vae.set(key, settings.field(key));
   return vae.value();
 }

@@ -82,7 +82,9 @@ void SeedVR2Conditioning::infer(Infer& question) {
   if (!drawn || !drawn->is(HEDDLE_KIND_MODEL) || !latent) return;
   const Value settings = model_settings(*drawn), tokens = file_texts(settings);
   const Shape shown = shown_shape(*latent);
-  if (tokens.count() != 2 || shown.size() != 5) return;
+  if (tokens.count() != 2 || shown.size() != 5 ||
+      (*latent)[1] != settings.get<std::int64_t>("latent_channels", 0))
+    return;
   const auto tell = [&](const Output<Value>& output, std::uint32_t text) {
     question.out(
         output, "0.cross_attn", HEDDLE_F32,

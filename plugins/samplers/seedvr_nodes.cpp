@@ -162,6 +162,11 @@ void SeedVR2TemporalMerge::execute(Context& ctx) {
     require_part(part, first, n + 1, n + 1 == list.count());
     last_frames = video_shape(part)[2];
   }
+  if (last_frames < size - step)
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "latents: the last one has " + std::to_string(last_frames) +
+                    " frames, which is less than the overlap of " + std::to_string(size - step) +
+                    ". Link temporal_overlap of the SeedVR2TemporalChunk that made them.");
   Shape shape = video_shape(first);
   shape[2] = step * std::int64_t(list.count() - 1) + last_frames;
   const Tensor samples = ctx.make_host(shape, HEDDLE_F32);

@@ -63,13 +63,15 @@ struct ShownChannels {
 ShownChannels shown_channels(const Clip& clip, const ConcatLayout& layout) {
   const std::int64_t beside_mask = layout.video - layout.video_masks;
   if (clip.channels == layout.video) return {clip.channels, 0};
-  if (clip.channels >= beside_mask && beside_mask > 0) return {beside_mask, layout.video_masks};
+  if (layout.node.empty() && clip.channels >= beside_mask && beside_mask > 0)
+    return {beside_mask, layout.video_masks};
   throw Error(HEDDLE_INVALID_ARGUMENT,
               "the conditioning's video has " + std::to_string(clip.channels) +
                   " latent channels; the model reads " + std::to_string(layout.video) +
                   " beside the point, or " + std::to_string(beside_mask) + " with a mask of " +
                   std::to_string(layout.video_masks) +
-                  ". Take the node and the autoencoder that belong to this model.");
+                  ". Take the node and the autoencoder that belong to this model" +
+                  (layout.node.empty() ? "." : ": " + layout.node + "."));
 }
 
 Clip read_video(Context& ctx, const Value& entry, const ConcatLayout& layout,
@@ -88,6 +90,12 @@ Clip read_video(Context& ctx, const Value& entry, const ConcatLayout& layout,
       return (number - float(units.shift)) * float(units.scale);
     });
   }
+  if (!layout.node.empty() && clip.size != blocks::GridSize{grid[1], grid[2]})
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "the conditioning's video has " + std::to_string(clip.size.height) + " x " +
+                    std::to_string(clip.size.width) + " cells, the latent that is drawn has " +
+                    std::to_string(grid[1]) + " x " + std::to_string(grid[2]) + ". " + layout.node +
+                    " and the sampler have to be given the same latent.");
   resize_clip(clip, {grid[1], grid[2]}, memory);
   return clip;
 }

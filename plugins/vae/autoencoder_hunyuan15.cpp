@@ -77,6 +77,10 @@ class Hunyuan15Builder {
       begun = true;
       add(step);
     }
+    if (!begun)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file_.path() + ": level " + std::to_string(stage) +
+                      " has no blocks. The file is damaged or of another model.");
     if (stage + 1 < stages()) graph_.output("hidden", hidden_);
     Record shapes;
     for (const Shaped& one : shapes_) {

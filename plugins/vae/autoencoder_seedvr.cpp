@@ -63,6 +63,10 @@ class SeedvrVaeBuilder {
       add(step);
       pass(step);
     }
+    if (!begun)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file_.path() + ": level " + std::to_string(stage) +
+                      " has no blocks. The file is damaged or of another model.");
     if (stage + 1 < stages()) graph_.output("hidden", hidden_);
     Record shapes;
     for (const Shaped& one : shapes_)
@@ -82,6 +86,7 @@ class SeedvrVaeBuilder {
     graph_.setting("pixel_channels", is_decoder_ ? out : in);
     graph_.setting("downscale", std::int64_t{1} << resamples_);
     graph_.setting("frame_downscale", frame_downscale());
+    graph_.setting("whole_length", true);  // as ComfyUI's, whose tiles are of all frames
     Record chunks;
     for (const char* chunk : {"first", "next"}) {
       std::vector<Value> stages;

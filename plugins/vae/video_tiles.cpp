@@ -80,8 +80,16 @@ bool have_steps(const TileAxes& axes) {
   return std::ranges::all_of(axes, [](const TileAxis& axis) { return axis.has_steps(); });
 }
 
+// Tiles of autoencoders of videos that are coded in their whole length are not cut along it.
+VideoTiling tiling_for(const Value& vae, VideoTiling asked) {
+  constexpr std::int64_t kNoEnd = std::int64_t{1} << 40;
+  if (vae.get<bool>("whole_length", false)) asked.length = kNoEnd;
+  return asked;
+}
+
 TileAxes decoding_axes(const Shape& samples, const Value& vae, const Autoencoder& autoencoder,
-                       const VideoTiling& asked) {
+                       const VideoTiling& given) {
+  const VideoTiling asked = tiling_for(vae, given);
   const std::int64_t rate = video_length(vae).downscale, factor = autoencoder.downscale;
   const std::int64_t length = std::max<std::int64_t>(2, asked.length / rate);
   const std::int64_t shared =
@@ -95,7 +103,8 @@ TileAxes decoding_axes(const Shape& samples, const Value& vae, const Autoencoder
 }
 
 TileAxes encoding_axes(const Shape& pictures, const Value& vae, const Autoencoder& autoencoder,
-                       const VideoTiling& asked) {
+                       const VideoTiling& given) {
+  const VideoTiling asked = tiling_for(vae, given);
   const VideoLength length = video_length(vae);
   const std::int64_t factor = autoencoder.downscale,
                      tile = std::max<std::int64_t>(2, length.cells_of(asked.length)),

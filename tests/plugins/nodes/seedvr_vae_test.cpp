@@ -25,12 +25,12 @@ struct SeedvrVaeFixture : PlacedFixture {
   SeedvrVaeFixture() { add("vae/seedvr2_ema_vae_fp16", seeded_model("vae", false, "seedvr_vae")); }
 
   std::string flow(const std::string& type, const char* in, const std::string& name,
-                   const char* port) const {
+                   const char* port, const char* more = "") const {
     return cat(R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": )",
                R"("seedvr2_ema_vae_fp16.safetensors"}}, "in": {"class_type": ")", in,
                R"(", "inputs": {"path": ")", golden.string(), R"(", "name": ")", name,
                R"("}}, "out": {"class_type": ")", type, R"(", "inputs": {"vae": ["vae", 0], ")",
-               port, R"(": ["in", 0]}}, )", kLook, "}");
+               port, R"(": ["in", 0])", more, "}}, ", kLook, "}");
   }
   std::vector<float> in_latent_units(const std::string& name, double factor) const {
     std::vector<float> numbers = expected.floats(name);
@@ -85,6 +85,30 @@ BOOST_AUTO_TEST_CASE(the_latent_of_a_video_by_chunks_equals_that_of_pytorch) {
         run_whole(flow("VAEEncode", "test.image", clip + "frames", "pixels"), {"out.LATENT"});
     hold(results.floats("out.LATENT", "samples"), in_latent_units(clip + "mean", 0.9152), clip);
   }
+}
+
+// As in ComfyUI tiles are of all frames, whatever length is asked for.
+BOOST_AUTO_TEST_CASE(tiles_are_not_cut_along_the_frames) {
+  constexpr const char* kShort =
+      R"(, "tile_size": 512, "overlap": 64, "temporal_size": 8, "temporal_overlap": 4)";
+  const heddle::Results decoded = run_whole(
+      flow("VAEDecodeTiled", "test.latent", "13.latent", "samples", kShort), {"out.IMAGE"});
+  std::vector<float> wanted = expected.floats("13.decoded");
+  for (float& number : wanted) number = std::clamp(number, 0.0f, 1.0f);
+  hold(decoded.floats("out.IMAGE"), wanted, "decoded");
+  const heddle::Results encoded = run_whole(
+      flow("VAEEncodeTiled", "test.image", "13.frames", "pixels", kShort), {"out.LATENT"});
+  hold(encoded.floats("out.LATENT", "samples"), in_latent_units("13.mean", 0.9152), "encoded");
+}
+
+// A level that the file's names tell of and that has nothing else.
+BOOST_AUTO_TEST_CASE(a_file_with_an_empty_level_is_refused) {
+  std::vector<FileTensor> damaged = seeded_model("vae", false, "seedvr_vae");
+  damaged.push_back({"decoder.up_blocks.9.some.weight", "F32", {1}, bytes_of_floats({0})});
+  add("vae/seedvr2_ema_vae_fp16", damaged);
+  const std::string said = engine_refusal(
+      [&] { run_whole(flow("VAEDecode", "test.latent", "5.latent", "samples"), {"out.IMAGE"}); });
+  BOOST_TEST(said.find("has no blocks") != std::string::npos, said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

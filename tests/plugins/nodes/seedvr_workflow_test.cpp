@@ -128,6 +128,15 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
       "told": {"class_type": "SeedVR2Conditioning", "inputs": {"model": ["model", 0], "vae_conditioning": ["empty", 0]}},
       "look": {"class_type": "test.look", "inputs": {"value": ["told", 0]}}})";
   says(engine_refusal([&] { results(other, {"told.positive"}); }), {"family 'flux'", "UNETLoader"});
+  const std::string short_part =
+      R"({"empty": {"class_type": "EmptyHunyuanLatentVideo", "inputs": {"width": 32, "height": 32, "length": 21, "batch_size": 1}},
+      "parts": {"class_type": "SeedVR2TemporalChunk", "inputs": {"latent": ["empty", 0], "temporal_overlap": 0,
+        "chunking_mode": "manual", "chunking_mode.frames_per_chunk": 17}},
+      "four": {"class_type": "PrimitiveInt", "inputs": {"value": 4}},
+      "joined": {"class_type": "SeedVR2TemporalMerge", "inputs": {"latents": ["parts", 0], "temporal_overlap": ["four", 0]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["joined", 0]}}})";
+  says(engine_refusal([&] { results(short_part, {"joined.latent"}); }),
+       {"the last one has 1 frames", "overlap of 4", "SeedVR2TemporalChunk"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()
