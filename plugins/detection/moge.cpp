@@ -48,7 +48,9 @@ class MogeFirst {
                           at + "projects.");
     std::int64_t channels = file_.size(at + "projects.0.weight", 0);
     const MogeStackBuilder stack(file_, inputs_.span, graph_);
-    for (int i = 0; i < blocks::layer_count(file_, at + "upsample_blocks."); ++i) {
+    const int levels = blocks::layer_count(file_, at + "upsample_blocks.");
+    check_moge_levels(file_, at + "upsample_blocks", levels);
+    for (int i = 0; i < levels; ++i) {
       const std::string path = "head." + std::to_string(i),
                         level = at + "upsample_blocks." + std::to_string(i) + ".";
       x = stack.grow(path + ".grow", {level + "0.0", level + "0.1", channels, true}, x);
@@ -57,8 +59,7 @@ class MogeFirst {
         x = stack.residual(path + ".residual." + std::to_string(n), level + std::to_string(n) + ".",
                            x, channels);
     }
-    graph_.setting("growth",
-                   std::int64_t{1} << blocks::layer_count(file_, at + "upsample_blocks."));
+    graph_.setting("growth", std::int64_t{1} << levels);
     const Source large = resized(x);
     graph_.output("points", head(large, "points", at + "output_block.0.", channels + 2, 3));
     graph_.output("mask", head(large, "mask", at + "output_block.1.", channels + 2, 1));
@@ -121,10 +122,10 @@ void add_second(const Checkpoint& file, const MogeFile& names, const MogeInputs&
   const MogeStackBuilder stack(file, inputs.span, graph);
   const std::vector<Source> levels =
       stack.neck(root + "neck", dino.cells(made, root + "encoder.output_projections."));
-  graph.output("points", stack.head(root + "points_head", levels));
-  graph.output("mask", stack.head(root + "mask_head", levels));
+  graph.output("points", stack.head(root + "points_head", levels, 3));
+  graph.output("mask", stack.head(root + "mask_head", levels, 1));
   const bool has_normal = file.has(root + "normal_head.input_blocks.0.weight");
-  if (has_normal) graph.output("normal", stack.head(root + "normal_head", levels));
+  if (has_normal) graph.output("normal", stack.head(root + "normal_head", levels, 3));
   graph.output("scale", scale_of(file, root + "scale_head.", dino.norm(), made.back(),
                                  names.dino.width, graph));
   graph.setting("has_normal", has_normal);

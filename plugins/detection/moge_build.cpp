@@ -201,11 +201,19 @@ Source MogeStackBuilder::finish_level(const std::string& name, int level, const 
   return made;
 }
 
+void check_moge_levels(const Checkpoint& file, const std::string& name, int count) {
+  constexpr int kMost = 16;
+  if (count < 1 || count > kMost)
+    refuse_moge(file, "'" + name + "' has " + std::to_string(count) + " levels, expected 1 to " +
+                          std::to_string(kMost) + ".");
+}
+
 std::vector<Source> MogeStackBuilder::neck(const std::string& name, const Source& cells) const {
   using B = MogeView;
   std::vector<Source> levels;
   Source x;
   const int count = blocks::layer_count(file_, name + ".input_blocks.");
+  check_moge_levels(file_, name + ".input_blocks", count);
   for (int i = 0; i < count; ++i) {
     const std::string number = std::to_string(i), path = name + "." + number,
                       module = name + ".input_blocks." + number, weight = module + ".weight";
@@ -230,7 +238,8 @@ std::vector<Source> MogeStackBuilder::neck(const std::string& name, const Source
   return levels;
 }
 
-Source MogeStackBuilder::head(const std::string& name, const std::vector<Source>& levels) const {
+Source MogeStackBuilder::head(const std::string& name, const std::vector<Source>& levels,
+                              std::int64_t made) const {
   Source x;
   for (int i = 0; i < int(levels.size()); ++i) {
     const std::string number = std::to_string(i), path = name + "." + number,
@@ -241,8 +250,11 @@ Source MogeStackBuilder::head(const std::string& name, const std::vector<Source>
       x = grow(path + ".grow",
                {resampler + ".0", resampler + ".1", file_.size(module + ".weight", 0)}, x);
   }
-  const std::string last = std::to_string(levels.size() - 1);
-  return point(name + ".out", name + ".output_blocks." + last, {}, x);
+  const std::string last = name + ".output_blocks." + std::to_string(levels.size() - 1);
+  if (const std::int64_t rows = file_.size(last + ".weight", 0); rows != made)
+    refuse_moge(file_, "tensor '" + last + ".weight' makes " + std::to_string(rows) +
+                           " numbers of a point, expected " + std::to_string(made) + ".");
+  return point(name + ".out", last, {}, x);
 }
 
 }  // namespace heddle::detection

@@ -75,8 +75,8 @@ class MogeStackBuilder {
   // Levels of the stack "<name>.": each doubles the one before. `cells`: of the first, which are
   // seen with their view; other levels see their view alone.
   std::vector<Source> neck(const std::string& name, const Source& cells) const;
-  // What the last level makes of the neck's levels.
-  Source head(const std::string& name, const std::vector<Source>& levels) const;
+  // What the last level makes of the neck's levels: `made` numbers of each point.
+  Source head(const std::string& name, const std::vector<Source>& levels, std::int64_t made) const;
 
   // x and what a residual block called "<at>" adds.
   Source residual(const std::string& path, const std::string& at, const Source& x,
@@ -98,5 +98,9 @@ class MogeStackBuilder {
   const Source span_;
   Blocks& graph_;
 };
+
+// Of a stack of the file: each level makes a picture twice as large. Throws where there are none,
+// or too many.
+void check_moge_levels(const Checkpoint& file, const std::string& name, int count);
 
 }  // namespace heddle::detection

@@ -18,7 +18,8 @@ struct MogeInference {
   static constexpr Info info{"MoGeInference", 1, "Run MoGe Inference", "image/geometry estimation",
                              "Estimates depths, points and normals of pictures."};
   static constexpr Input<Value> model{"moge_model", HEDDLE_PORT_PASS, "", "MOGE_MODEL"};
-  static constexpr Input<Tensor> image{"image", 0, "(B, H, W, C) f32, 0 to 1", "IMAGE"};
+  static constexpr Input<Tensor> image{"image", HEDDLE_PORT_HOST, "(B, H, W, C) f32, 0 to 1",
+                                       "IMAGE"};
   static constexpr Input<std::int64_t> level{
       "resolution_level", Widget{.number = 9, .min = 0, .max = 9}, "9 sees most details."};
   static constexpr Input<double> fov{"fov_x_degrees", kFov,

@@ -175,9 +175,12 @@ void MogeRender::execute(Context& ctx) {
     draw_depths(ctx, from, kind == "depth_colored", to);
   } else {
     HostMemory memory(ctx);
-    std::pmr::vector<std::uint8_t> mask(std::size_t(from.count()), &memory);
-    read_to<std::uint8_t>(ctx, from, mask);
-    for (const std::uint8_t seen : mask) to = std::fill_n(to, 3, seen != 0 ? 1.0f : 0.0f);
+    std::pmr::vector<std::uint8_t> mask(std::size_t(shape[1] * shape[2]), &memory);
+    for (std::int64_t i = 0; i < shape[0]; ++i) {
+      if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+      read_to<std::uint8_t>(ctx, from.slice(0, i, i + 1), mask);
+      for (const std::uint8_t seen : mask) to = std::fill_n(to, 3, seen != 0 ? 1.0f : 0.0f);
+    }
   }
   ctx[out] = all;
 }

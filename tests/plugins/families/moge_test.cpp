@@ -110,4 +110,24 @@ BOOST_AUTO_TEST_CASE(what_a_file_lacks_is_said) {
   says("first", "head.output_block.1.2.bias");
 }
 
+// Parts that are there, but not as what reads them expects.
+BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
+  const auto says = [&](std::vector<FileTensor> tensors, const char* words) {
+    const std::string text = engine_refusal([&] { call(file("second", tensors), "second.3.5."); });
+    BOOST_TEST(text.find(words) != std::string::npos, words << " is not in: " << text);
+  };
+  std::vector<FileTensor> tensors = moge_tensors("second");
+  for (FileTensor& tensor : tensors) {
+    if (!tensor.name.starts_with("points_head.output_blocks.")) continue;
+    tensor.bytes.resize(tensor.bytes.size() / std::size_t(tensor.shape[0]));
+    tensor.shape[0] = 1;
+  }
+  says(tensors, "makes 1 numbers of a point, expected 3");
+  tensors = moge_tensors("second");
+  std::erase_if(tensors, [](const FileTensor& tensor) {
+    return tensor.name.starts_with("neck.input_blocks.");
+  });
+  says(tensors, "'neck.input_blocks' has 0 levels");
+}
+
 BOOST_AUTO_TEST_SUITE_END()
