@@ -55,7 +55,12 @@ class FittedFrames {
     Shape shape{1};
     for (std::int64_t axis = rank - behind; axis < rank; ++axis) shape.push_back(all.size(axis));
     shape[0] = all.count() / vae::count_of(shape);
-    frames_ = ops::contiguous(ctx, all).reshape(shape);
+    if (kind == Kind::kPictures && all.size(rank - 1) < vae::kColours)
+      throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: a video's pictures have " +
+                                               std::to_string(all.size(rank - 1)) + " channels, " +
+                                               std::to_string(vae::kColours) +
+                                               " are needed. Link an IMAGE.");
+    frames_ = rank == behind + 1 ? all : ops::contiguous(ctx, all).reshape(shape);
   }
 
   // Of 0 and 1 where they are marks. Valid until the next call.
@@ -64,7 +69,7 @@ class FittedFrames {
     if (here == at_) return pixels_;
     const Tensor one = frames_.slice(0, here, here + 1);
     if (kind_ == Kind::kPictures) {
-      pixels_ = read_image(ctx_, ops::contiguous(ctx_, one.slice(3, 0, vae::kColours)), memory_);
+      pixels_ = read_image(ctx_, one.slice(3, 0, vae::kColours), memory_);
     } else {
       pixels_ = read_mask(ctx_, one, memory_);
       mark();
@@ -202,7 +207,9 @@ class VideoHint {
   std::pmr::vector<float> values_;
 };
 
-void refuse(const std::string& why) { throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: " + why); }
+void refuse_video_hint(const std::string& why) {
+  throw Error(HEDDLE_INVALID_ARGUMENT, "model_patch: " + why);
+}
 
 }  // namespace
 
@@ -213,14 +220,15 @@ bool reads_video(const Value& patch) {
 void check_video_hint(const AppliedPatch& patch) {
   const std::int64_t latent = latent_channels(patch.model), all = hint_channels(patch.model);
   if (!vae::codes_clips(patch.vae))
-    refuse(
+    refuse_video_hint(
         "its hints are latents of MiniMax H3's own video autoencoder, and this is another one. "
         "Load "
         "minimax_h3_video_vae with VAELoader.");
   if (patch.mask && all != 2 * latent + 1)
-    refuse("this patch (" + model_family(patch.model) + ") reads hints of " + std::to_string(all) +
-           " channels, in which there is no room for a mask. Leave the mask out, or load a patch "
-           "that draws parts anew.");
+    refuse_video_hint(
+        "this patch (" + model_family(patch.model) + ") reads hints of " + std::to_string(all) +
+        " channels, in which there is no room for a mask. Leave the mask out, or load a patch "
+        "that draws parts anew.");
 }
 
 std::optional<PatchShapes> video_hint_shapes(const AppliedPatch& patch, const Shape& cells) {
