@@ -102,10 +102,13 @@ BOOST_AUTO_TEST_CASE(placements_and_budgets_give_the_same_bytes) {
   const std::string given = cat(R"(, "given": {"class_type": "test.latent", "inputs": {"path": ")",
                                 golden.string(), R"(", "name": "flow.latent"}})");
   const auto flow = [&](const std::string& hints) {
-    return cat("{", drawing(R"(["given", 0])", hints), given,
+    std::string drawn = drawing(R"(["given", 0])", hints);
+    const std::string_view alone = R"("cfg": 1.0)";  // the texts have other lengths
+    drawn.replace(drawn.find(alone), alone.size(), R"("cfg": 2.0)");
+    return cat("{", drawn, given,
                R"(, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
   };
-  hold(flow, {"layers"}, {}, 7 << 18, 16 * 2 * 4 * 4);
+  hold(flow, {"layers", "cfg"}, {}, 7 << 18, 16 * 2 * 4 * 4);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_said) {
