@@ -4,20 +4,16 @@
 #include <boost/test/unit_test.hpp>
 
 #include <set>
-#include <tuple>
 
 #include "engine/base/json.h"
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
 #include "engine/graph/model.h"
-#include "engine/plugin/loader.h"
-#include "engine/plugin/model_builder.h"
 #include "tests/support/golden_files.h"
 #include "tests/support/model_probe.h"
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/true_files.h"
 
 using namespace heddle::test;
 using heddle::engine::cat;
@@ -183,42 +179,6 @@ BOOST_AUTO_TEST_CASE(a_file_tells_where_its_layers_are_and_what_its_holes_show) 
   BOOST_TEST(written(spread, "hint_holes_mean") == "false");
   BOOST_TEST(written(spread, "patch_config") == R"({"places":[0,25],"of_table":false})");
   BOOST_TEST(written(settings(fun("alone"), {}, "whole.both.patch.1."), "hint_channels") == "24");
-}
-
-// Files of published sizes, as headers over a hole (../goldens/true_files.json).
-BOOST_AUTO_TEST_CASE(a_model_takes_every_tensor_of_published_control_nets) {
-  const heddle::engine::LoadedPlugins plugins = heddle::engine::load_plugins({HEDDLE_PLUGINS_DIR});
-  const heddle::engine::Json all = heddle::engine::parse_json(
-      read_text(tests_folder() / "plugins/goldens/true_files.json"), "true_files.json");
-  const auto opened = [&](const char* name, const std::string& file) {
-    write_header_only(folder / name, true_tensors(*all.find(file)));
-    return heddle::engine::open_checkpoint(folder / name);
-  };
-  const std::tuple<const char*, const char*, const char*> wanted[] = {
-      {"MiniMax-H3-Fun-Controlnet-Union", "minimax_h3_fl2va_bf16", "0, 10, 20, 30, 40"},
-      {"minimax_h3_fun_controlnet_union_pruned_bf16", "minimax_h3_fl2va_pruned_bf16",
-       "0, 10, 20, 30, 40"},
-      {"minimax_h3_fun_controlnet_union_2.0_pruned_bf16", "minimax_h3_fl2va_pruned_bf16",
-       "0, 5, 10, 15, 20, 25, 30, 35, 40, 45"}};
-  for (const auto& [name, model, places] : wanted) {
-    const std::string file = cat("model_patches/", name);
-    const heddle::engine::Value config = heddle::engine::from_json(heddle::engine::parse_json(
-        cat(R"({"model_patches": [{"prefix": "fun.", "file": "", "strength": 1.0, "places": [)",
-            places, "]}]}"),
-        "config"));
-    const heddle::engine::Value built =
-        heddle::engine::build_model(*plugins.catalog, "diffusion_model",
-                                    opened("model.safetensors", cat("diffusion_models/", model))
-                                        .join(opened("fun.safetensors", file), "fun."),
-                                    config.get(), {});
-    std::set<std::string> names;
-    for (const auto& node : heddle::engine::get_model(*built)->graph->nodes)
-      for (const auto& parts : node.weights)
-        for (const auto& part : parts) names.insert(part.tensor);
-    for (const FileTensor& tensor : true_tensors(*all.find(file)))
-      BOOST_TEST(names.count("fun." + tensor.name) == 1u,
-                 name << ": nobody takes '" << tensor.name << "'");
-  }
 }
 
 BOOST_AUTO_TEST_CASE(what_does_not_fit_is_said) {

@@ -139,6 +139,13 @@ struct TruePatch {
       *config =
           R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0}]})";
 };
+inline constexpr const char
+    *kFivePlaces =
+        R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0,
+        "places": [0, 10, 20, 30, 40]}]})",
+    *kTenPlaces =
+        R"({"model_patches": [{"prefix": "model_patch.0.", "file": "patch", "strength": 1.0,
+        "of_table": true, "places": [0, 5, 10, 15, 20, 25, 30, 35, 40, 45]}]})";
 inline const TruePatch kTruePatches[] = {
     {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union", "diffusion_models/z_image_turbo_bf16"},
     {"model_patches/Z-Image-Turbo-Fun-Controlnet-Union-2.1", "diffusion_models/z_image_bf16"},
@@ -156,6 +163,12 @@ inline const TruePatch kTruePatches[] = {
     {"controlnet/Qwen-Image-2512-Fun-Controlnet-Union-2602",
      "diffusion_models/qwen_image_2512_fp8_e4m3fn", "fun_control.",
      R"({"joined_control": "fun_control."})"},
+    {"model_patches/MiniMax-H3-Fun-Controlnet-Union", "diffusion_models/minimax_h3_fl2va_bf16",
+     "model_patch.0.", kFivePlaces},
+    {"model_patches/minimax_h3_fun_controlnet_union_pruned_bf16",
+     "diffusion_models/minimax_h3_fl2va_pruned_bf16", "model_patch.0.", kFivePlaces},
+    {"model_patches/minimax_h3_fun_controlnet_union_2.0_pruned_bf16",
+     "diffusion_models/minimax_h3_fl2va_pruned_bf16", "model_patch.0.", kTenPlaces},
 };
 
 }  // namespace heddle::test
