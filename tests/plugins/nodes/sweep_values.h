@@ -120,6 +120,7 @@ inline std::optional<std::string> small_literal(const std::string& name) {
       {"max_length", "2"},
       {"channels", "16"},
       {"resolution_level", "0"},
+      {"video_frames", "1"},
       {"pooled_width", "8"},
       {"megapixels", "0.01"},
       {"final_width", "64"},
