@@ -69,7 +69,7 @@ install(DIRECTORY graphs DESTINATION ${HEDDLE_DATA_DIR} COMPONENT library PATTER
 install(FILES sdk/serve/nginx.conf sdk/serve/grafana.json sdk/bundle/heddle.service sdk/bundle/Containerfile
         DESTINATION ${HEDDLE_DATA_DIR}/serve COMPONENT program)
 # Documents, and what they link to.
-foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
+foreach(document README.md graphs/README.md plugins/README.md plugins/cuda/README.md plugins/denoisers/README.md sdk/README.md sdk/install/README.md engine/README.md engine/place/README.md
                  engine/memory/README.md engine/serve/README.md engine/isolate/README.md sdk/abi/README.md sdk/guide/README.md sdk/guide/models/README.md
                  sdk/guide/family/README.md sdk/guide/host/README.md sdk/guide/steps/README.md sdk/guide/python/README.md sdk/python/README.md plugins/cuda/NOTES.md
                  plugins/encoders/vocabularies/README.md graphs/models/diffusers/tiny-scenes/README.md tests/README.md tests/engine/serve/README.md
