@@ -55,7 +55,7 @@ Value joined(Context& ctx, const Value& decoder, const Value& encoder) {
       .set("downscale", value_of(settings.get<std::int64_t>("downscale", 8)))
       .set("pixel_channels", value_of(settings.get<std::int64_t>("pixel_channels", 3)));
   for (const char* key :
-       {"latent_means", "latent_deviations", "clips", "preview_factors", "whole_length"})
+       {"latent_means", "latent_deviations", "clips", "preview_factors", "no_temporal_tiles"})
     if (settings.has(key)) vae.set(key, settings.field(key));
   return vae.value();
 }

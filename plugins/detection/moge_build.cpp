@@ -239,7 +239,7 @@ std::vector<Source> MogeStackBuilder::neck(const std::string& name, const Source
 }
 
 Source MogeStackBuilder::head(const std::string& name, const std::vector<Source>& levels,
-                              std::int64_t made) const {
+                              std::int64_t channels) const {
   Source x;
   for (int i = 0; i < int(levels.size()); ++i) {
     const std::string number = std::to_string(i), path = name + "." + number,
@@ -251,9 +251,9 @@ Source MogeStackBuilder::head(const std::string& name, const std::vector<Source>
                {resampler + ".0", resampler + ".1", file_.size(module + ".weight", 0)}, x);
   }
   const std::string last = name + ".output_blocks." + std::to_string(levels.size() - 1);
-  if (const std::int64_t rows = file_.size(last + ".weight", 0); rows != made)
-    refuse_moge(file_, "tensor '" + last + ".weight' makes " + std::to_string(rows) +
-                           " numbers of a point, expected " + std::to_string(made) + ".");
+  if (const std::int64_t rows = file_.size(last + ".weight", 0); rows != channels)
+    refuse_moge(file_, "tensor '" + last + ".weight' has " + std::to_string(rows) +
+                           " output channels, expected " + std::to_string(channels) + ".");
   return point(name + ".out", last, {}, x);
 }
 

@@ -75,8 +75,9 @@ class MogeStackBuilder {
   // Levels of the stack "<name>.": each doubles the one before. `cells`: of the first, which are
   // seen with their view; other levels see their view alone.
   std::vector<Source> neck(const std::string& name, const Source& cells) const;
-  // What the last level makes of the neck's levels: `made` numbers of each point.
-  Source head(const std::string& name, const std::vector<Source>& levels, std::int64_t made) const;
+  // What the last level makes of the neck's levels, of `channels` channels.
+  Source head(const std::string& name, const std::vector<Source>& levels,
+              std::int64_t channels) const;
 
   // x and what a residual block called "<at>" adds.
   Source residual(const std::string& path, const std::string& at, const Source& x,

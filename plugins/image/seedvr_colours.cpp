@@ -141,7 +141,7 @@ void match_order(std::span<float> from, std::span<float> to, double weight,
                  std::pmr::vector<std::pair<float, std::uint32_t>>& order) {
   order.resize(from.size());
   for (std::size_t i = 0; i < from.size(); ++i) order[i] = {from[i], std::uint32_t(i)};
-  // As PyTorch: what is no number comes last.
+  // As in PyTorch NaN comes last.
   const auto less = [](float a, float b) { return std::isnan(b) ? !std::isnan(a) : a < b; };
   std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
     return less(a.first, b.first) || (!less(b.first, a.first) && a.second < b.second);

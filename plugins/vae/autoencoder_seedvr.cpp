@@ -86,7 +86,7 @@ class SeedvrVaeBuilder {
     graph_.setting("pixel_channels", is_decoder_ ? out : in);
     graph_.setting("downscale", std::int64_t{1} << resamples_);
     graph_.setting("frame_downscale", frame_downscale());
-    graph_.setting("whole_length", true);  // as ComfyUI's, whose tiles are of all frames
+    graph_.setting("no_temporal_tiles", true);  // as in ComfyUI
     Record chunks;
     for (const char* chunk : {"first", "next"}) {
       std::vector<Value> stages;

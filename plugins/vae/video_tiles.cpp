@@ -80,10 +80,10 @@ bool have_steps(const TileAxes& axes) {
   return std::ranges::all_of(axes, [](const TileAxis& axis) { return axis.has_steps(); });
 }
 
-// Tiles of autoencoders of videos that are coded in their whole length are not cut along it.
+// The videos of some autoencoders are tiled in space alone, as in ComfyUI.
 VideoTiling tiling_for(const Value& vae, VideoTiling asked) {
   constexpr std::int64_t kNoEnd = std::int64_t{1} << 40;
-  if (vae.get<bool>("whole_length", false)) asked.length = kNoEnd;
+  if (vae.get<bool>("no_temporal_tiles", false)) asked.length = kNoEnd;
   return asked;
 }
 

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(damaged_files_are_refused) {
     tensor.bytes.resize(tensor.bytes.size() / std::size_t(tensor.shape[0]));
     tensor.shape[0] = 1;
   }
-  says(tensors, "makes 1 numbers of a point, expected 3");
+  says(tensors, "has 1 output channels, expected 3");
   tensors = moge_tensors("second");
   std::erase_if(tensors, [](const FileTensor& tensor) {
     return tensor.name.starts_with("neck.input_blocks.");

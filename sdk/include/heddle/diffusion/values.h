@@ -311,7 +311,7 @@
  *               3: 4 of pictures with alpha; decoder_chunks, encoder_chunks, records, optional: of
  *               autoencoders of videos, first and next, lists of MODELs: the stages that the first
  *               frame and later chunks pass (settings chunk_shapes: plugins/vae), and
- *               frame_downscale (int), frames for each later one of the latent; whole_length
+ *               frame_downscale (int), frames for each later one of the latent; no_temporal_tiles
  *               (bool), optional: tiles are of all frames; decoder_pieces,
  *               encoder_pieces, lists, optional: of other such autoencoders the stages, each a
  *               record of the MODELs that take the first piece of a video, the next ones, the last
