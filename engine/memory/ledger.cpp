@@ -71,19 +71,20 @@ std::uint64_t Ledger::most() {
   return std::uint64_t(std::max<std::int64_t>(0, least));
 }
 
-void Ledger::poll_when_due() {
+void Ledger::poll_after(double seconds) {
   if (!poll_) return;
   {
     const double now = limits_.now ? limits_.now() : system_seconds();
     const auto state = state_.lock();
-    if (state->is_polled && now < state->next_poll) return;
-    state->next_poll = now + limits_.poll_seconds;  // so that one thread asks
+    if (state->is_polled && now < state->polled_at + seconds) return;
+    state->polled_at = now;  // so that one thread asks
   }
   poll_now();
 }
 
-void Ledger::poll_all_when_due() {
-  for (Ledger* each = this; each != nullptr; each = each->parent()) each->poll_when_due();
+void Ledger::poll_all_after(double seconds) {
+  for (Ledger* each = this; each != nullptr; each = each->parent())
+    each->poll_after(std::min(seconds, each->limits_.poll_seconds));
 }
 
 void Ledger::poll_now() {
@@ -98,7 +99,7 @@ void Ledger::poll_now() {
   }
   const auto state = state_.lock();
   state->is_polled = true;
-  state->next_poll = now + limits_.poll_seconds;
+  state->polled_at = now;
   state->driver_free = free;
   // What others of us took or gave back while the driver was asked may be in its answer or not: the
   // worse is taken for true.

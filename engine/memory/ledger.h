@@ -82,7 +82,9 @@ class Ledger {
   // The driver is asked now, by this thread.
   void poll_now();
   // The same where it is time to, of parents, too.
-  void poll_all_when_due();
+  void poll_all_when_due() { poll_all_after(limits_.poll_seconds); }
+  // The same where what is known is so many seconds old.
+  void poll_all_after(double seconds);
 
   // Takes bytes, of a reservation first. Nothing: they are not there; nothing is evicted for them.
   [[nodiscard]] std::optional<TakenBytes> try_take(std::uint64_t bytes,
@@ -157,7 +159,7 @@ class Ledger {
   struct State {
     std::uint64_t taken = 0, claimed = 0, peak = 0;
     bool is_polled = false;
-    double next_poll = 0;
+    double polled_at = 0;                           // or is to be, by a thread that has begun to
     std::uint64_t driver_free = 0, taken_then = 0;  // when the driver was asked last
     std::uint64_t polls = 0;
     std::vector<std::uint64_t> caps;
@@ -179,7 +181,8 @@ class Ledger {
   void give_back_refused(std::uint64_t bytes);
   void tag(MemoryTag tag, std::uint64_t bytes);
   void untag(MemoryTag tag, std::uint64_t bytes);
-  void poll_when_due();
+  void poll_when_due() { poll_after(limits_.poll_seconds); }
+  void poll_after(double seconds);
   // Bytes that are missing, here alone, for so many more.
   std::uint64_t missing(std::uint64_t bytes) const;
   void make_room(std::uint64_t bytes);

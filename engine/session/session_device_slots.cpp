@@ -27,7 +27,10 @@ bool suits(const CallPlacement& placement, const Model& model, const CallSpec& c
 struct Allowed {
   std::uint64_t budget = kNoLimit, spare = 0;  // as in SessionDeviceSlot
 };
-enum class Ask { now, when_due };
+enum class Ask { now, at_a_step };
+// Two seconds, which is often enough for all else, are a dozen steps and more: a run would be at
+// its end before it sees what others have freed. The driver answers in less than a millisecond.
+constexpr double kStepPollSeconds = 0.25;
 Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model,
                    std::uint64_t planned, Ask ask = Ask::now) {
   const RunDevice& device = environment.devices[d];
@@ -38,6 +41,7 @@ Allowed allowed_on(Environment& environment, std::uint32_t d, const Model& model
     return {};
   // Others take and free memory as they like: here it counts what is there now, not two seconds
   // ago.
+  if (ask == Ask::at_a_step) ledger.poll_all_after(kStepPollSeconds);
   for (Ledger* each = &ledger; ask == Ask::now && each != nullptr; each = each->parent())
     each->poll_now();
   std::uint64_t all = ledger.most();
@@ -152,7 +156,7 @@ SessionDeviceSlots session_device_slots(Environment& environment, const Caller& 
     // The session holds the model.
     if (here.budget != kNoLimit)
       chosen.device_slots.back().budget_now = [&environment, d, &model, planned_bytes] {
-        return allowed_on(environment, d, model, planned_bytes, Ask::when_due).budget;
+        return allowed_on(environment, d, model, planned_bytes, Ask::at_a_step).budget;
       };
   }
   const bool streams = std::ranges::any_of(

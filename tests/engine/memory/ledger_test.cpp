@@ -76,6 +76,25 @@ BOOST_AUTO_TEST_CASE(the_driver_is_asked_every_two_seconds_and_what_comes_free_i
   BOOST_TEST(driver.ledger.polls() == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(a_step_asks_again_what_is_older_than_a_part_of_that) {
+  Driver driver;
+  driver.others = 70 * kMiB;
+  BOOST_TEST(driver.ledger.most() == 30 * kMiB);
+  driver.others = 0;
+  driver.seconds = 0.2;
+  driver.ledger.poll_all_after(0.25);
+  BOOST_TEST(driver.ledger.most() == 30 * kMiB);
+  driver.seconds = 0.25;
+  driver.ledger.poll_all_after(0.25);
+  BOOST_TEST(driver.ledger.most() == 100 * kMiB);
+  driver.seconds = 2.2;
+  driver.ledger.available();
+  BOOST_TEST(driver.ledger.polls() == 2u);  // counted from the last question, whoever asked
+  driver.seconds = 4.3;
+  driver.ledger.poll_all_after(9);
+  BOOST_TEST(driver.ledger.polls() == 3u);  // but no less often than all others do
+}
+
 BOOST_AUTO_TEST_CASE(between_two_questions_what_we_take_counts) {
   Driver driver;
   driver.ledger.available();
