@@ -195,13 +195,14 @@ struct GemmAttention {
 
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
     Way way;
+    // It was chosen because the library is there; whether it can be opened, the first work finds.
+    Matmul* const library = stream.device().matmul();
+    if (library == nullptr) return launch_other(kAttention, stream, call);
     if (!plan(stream.device(), call, way))
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(in(call, 0).info));
     for (const void* at : {in(call, 0).data, in(call, 1).data, in(call, 2).data})
       if (!lies_at_16(at)) return launch_other(kAttention, stream, call);
-    Matmul* const library = stream.device().matmul();
-    if (library == nullptr || !has_algorithms(*library, way))
-      return launch_other(kAttention, stream, call);
+    if (!has_algorithms(*library, way)) return launch_other(kAttention, stream, call);
     for (std::int64_t item = 0; item < way.items; ++item)
       for (std::int64_t head = 0; head < way.heads; ++head)
         for (std::int64_t first = 0; first < way.queries; first += way.chunk) {

@@ -113,7 +113,9 @@ struct MatmulLinear {
 
   static void run(Stream& stream, const heddle_op_call& call, void* workspace) {
     Way way;
-    if (stream.device().matmul() == nullptr || !plan(stream.device(), call, way))
+    // It was chosen because the library is there; whether it can be opened, the first work finds.
+    if (stream.device().matmul() == nullptr) return launch_other(kLinear, stream, call);
+    if (!plan(stream.device(), call, way))
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(call.in[1]->info));
     const heddle_view &x = in(call, 0), &weight = in(call, 1), &result = out(call);
     const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
