@@ -52,7 +52,9 @@ constexpr OptionSpec kOptions[] = {
      "a ComfyUI folder: its models, input, output, user and extra_model_paths.yaml are used",
      kAll | kFetch | kRunThere},
     {"plugins", OptionKind::paths, "DIR",
-     "a folder of plugins; its node types replace those of the same name", kAll},
+     "a folder of plugins; they replace those of the same id, and node types those of the same "
+     "name",
+     kAll},
     {"isolate", OptionKind::words, "PLUGIN",
      "run the nodes of this plugin in worker processes, so that a crash ends one run alone; "
      "several "

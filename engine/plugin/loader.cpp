@@ -136,9 +136,8 @@ void tell_of_shared_ops(const KernelTable& table, const std::vector<const heddle
                          ". Of each call that one runs it that says it fits better"));
 }
 
-// All of it or nothing: of a plugin that is refused nothing is used.
-void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
-  const Brought brought(plugin);
+void add_brought(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin,
+                 const Brought& brought) {
   for (const auto& node : brought.nodes) all.catalog->add(node, Catalog::Duplicate::replace);
   for (const heddle_model_desc* model : brought.models)
     all.catalog->add(ModelFamily{model, plugin->id(), plugin});
@@ -146,6 +145,24 @@ void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   tell_of_shared_ops(*all.kernels, brought.kernels, plugin->id());
   for (const heddle_kernel* kernel : brought.kernels)
     all.kernels->add(kernel, plugin->id(), plugin);
+  all.plugins.push_back(plugin);
+}
+
+// All of it or nothing: of a plugin that is refused nothing is used, and of an earlier file of the
+// same plugin neither, since its families and kernels would stand beside those of the later one.
+void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
+  const Brought brought(plugin);
+  const auto same = std::ranges::find(all.plugins, plugin->id(), &Plugin::id);
+  if (same != all.plugins.end()) {
+    log(Level::info, cat("plugin ", quote(plugin->id()), ": ", plugin->path().string(),
+                         " is used instead of ", (*same)->path().string()));
+    LoadedPlugins rest;
+    rest.refused = std::move(all.refused);
+    for (const auto& other : all.plugins)
+      if (other != *same) add_brought(rest, other, Brought(other));
+    all = std::move(rest);
+  }
+  add_brought(all, plugin, brought);
 }
 
 // A default that its own input does not take is no reason to refuse a plugin: a workflow that gives
@@ -357,7 +374,6 @@ LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,
         const auto plugin = open ? open(file, *all.catalog) : load_plugin(file);
         if (std::ranges::find(all.plugins, plugin) != all.plugins.end()) continue;
         add_to(all, plugin);
-        all.plugins.push_back(plugin);
       } catch (const Error& error) {
         all.refused.push_back({file, error.what()});
       }

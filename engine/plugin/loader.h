@@ -76,9 +76,10 @@ struct ProvidedNames {
 std::vector<ProvidedNames> provided_names(const Plugin& plugin, const Catalog& catalog);
 
 // Loads every *.so of the folders, in the order of the folders and of the names in them; a path may
-// also be one file. Node types of a later folder replace those of an earlier one. A folder that
-// does not exist is refused like a plugin. `open` loads a file, and is shown what the plugins
-// before it have brought, without those that were refused; none: load_plugin() does it here.
+// also be one file. A plugin of a later folder replaces one of the same id of an earlier one, and
+// its node types replace those of the same name of others. A folder that does not exist is refused
+// like a plugin. `open` loads a file, and is shown what the plugins before it have brought, without
+// those that were refused; none: load_plugin() does it here.
 using OpenPlugin = std::function<std::shared_ptr<const Plugin>(const std::filesystem::path& file,
                                                                const Catalog& so_far)>;
 LoadedPlugins load_plugins(const std::vector<std::filesystem::path>& folders,

@@ -67,6 +67,33 @@ BOOST_AUTO_TEST_CASE(loading_twice_shares_the_plugin) {
   BOOST_TEST((first.plugins[0] == second.plugins[0]));
 }
 
+BOOST_AUTO_TEST_CASE(a_later_file_of_a_plugin_stands_for_the_earlier_one) {
+  const heddle::test::TemporaryFolder folder;
+  const LoadedPlugins once = load_plugins({kSamples});
+  const auto has_layers = [](const auto& family) {
+    return std::string_view(family.desc->family) == "test.layers";
+  };
+  const auto layers = std::ranges::find_if(once.catalog->families(), has_layers);
+  BOOST_TEST_REQUIRE((layers != once.catalog->families().end()));
+  const auto found = std::ranges::find(once.plugins, layers->plugin, &heddle::engine::Plugin::id);
+  const fs::path earlier = (*found)->path(), later = folder / "again.so";
+  fs::copy_file(earlier, later);
+  std::vector<std::string> said;
+  heddle::engine::set_log_sink(
+      [&](heddle::engine::Level, std::string_view message) { said.emplace_back(message); });
+  const LoadedPlugins loaded = load_plugins({kSamples, later});
+  heddle::engine::set_log_sink({});
+  BOOST_TEST(loaded.plugins.size() == once.plugins.size());
+  BOOST_TEST(loaded.plugins.back()->path() == fs::canonical(later));
+  BOOST_TEST(std::ranges::count_if(loaded.catalog->families(), has_layers) == 1);
+  BOOST_TEST(loaded.catalog->type_names() == once.catalog->type_names(),
+             boost::test_tools::per_element());
+  BOOST_TEST(loaded.kernels->all().size() == once.kernels->all().size());
+  BOOST_TEST(std::ranges::count(said, "plugin '" + layers->plugin +
+                                          "': " + fs::canonical(later).string() +
+                                          " is used instead of " + earlier.string()) == 1);
+}
+
 BOOST_AUTO_TEST_CASE(a_plugin_for_another_abi_is_refused_with_both_versions) {
   const std::string reason = reason_for(kSamples / "bad/bad_other_abi.so");
   BOOST_TEST(contains(reason, "built for version 7.3 of the plugin ABI"), reason);
