@@ -10,7 +10,8 @@
 #   split        one by two GPUs, in layers and set by set, byte by byte against one GPU's; left out where there is but one
 #   idle_card    what a card holds of ours that is open, and, beyond the driver's own, that is drained or has no work: less than 1 MiB
 #   ptx          conformance, pictures and speed with kernels that the driver compiles from PTX of 8.0, as on cards that there is no
-#                machine code for; and with what a card of 8.6 lacks
+#                machine code for; the bundle's ptx/cuda.so, which is compiled where it is missing
+#   lacks        conformance with what a card of 8.6 lacks
 #   speed        the rates of the largest ops beside PyTorch's
 #   memory       compute-sanitizer over the ops: memcheck, and racecheck of our own kernels
 # Each check says PASS or FAIL in a line of its own; what it printed stands in RESULTS. Ends with the number of those that failed.
@@ -20,7 +21,7 @@ root=$PWD
 bundle=$(realpath "$1")
 results=${2:-$bundle/results}
 parts=" ${*:3} "
-[ -n "${parts// /}" ] || parts=' conformance pictures streaming split idle_card ptx speed memory '
+[ -n "${parts// /}" ] || parts=' conformance pictures streaming split idle_card ptx lacks speed memory '
 mkdir -p "$results"
 results=$(realpath "$results")
 export LD_LIBRARY_PATH=$bundle/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -250,7 +251,7 @@ fi
 
 # ---- PTX ----
 if wanted ptx; then
-  LINES_SHOWN=150 part compile_ptx env CODE=0 objects="$bundle/objects_ptx" library="$bundle/ptx/cuda.so" \
+  [ -f "$bundle/ptx/cuda.so" ] || LINES_SHOWN=150 part compile_ptx env CODE=0 objects="$bundle/objects_ptx" library="$bundle/ptx/cuda.so" \
     bash -c "build cuda nvcc -shared -cudart static -Xlinker --no-undefined -Xlinker --version-script=sdk/plugin.map"
   cp "$bundle"/plugins/*.so "$work/" && mkdir -p "$work/plugins_ptx" && mv "$work"/*.so "$work/plugins_ptx/" && cp "$bundle/ptx/cuda.so" "$work/plugins_ptx/cuda.so"
   export CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_PATH=$work/jit CUDA_CACHE_MAXSIZE=4294967296
@@ -268,6 +269,10 @@ if wanted ptx; then
   cat "$results/decibel_ptx.log" "$results/speed_ptx.log"
   (cd "$work" && "$bundle/heddle" devices --plugins "$work/plugins_ptx" --devices cuda:0) | tee "$results/devices_ptx.log"
   unset CUDA_FORCE_PTX_JIT
+fi
+
+# ---- a card that lacks something ----
+if wanted lacks; then
   part as_8.6_bf16 "${check[@]}" --option behave_as=86 -- "--run_test=$promised:$rounded"
   part as_8.6_f32 "${check[@]}" --option behave_as=86 --option compute=f32 -- "--run_test=$promised"
 fi
