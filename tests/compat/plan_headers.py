@@ -73,7 +73,7 @@ def make(folder, name, root):
     if tensors is None or ending not in ("safetensors", "ckpt", "pth"):
         return False
     with contextlib.redirect_stdout(io.StringIO()):
-        flux_headers.write(str(root / "models" / f"{key}.{ending}"), tensors())
+        flux_headers.write(str(root / "models" / f"{key}.{ending}"), tensors(), flux_headers.CONFIGS.get(key))
     return True
 
 

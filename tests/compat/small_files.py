@@ -18,6 +18,7 @@ from pathlib import Path
 GOLDENS = Path(__file__).resolve().parent.parent / "plugins" / "goldens"
 sys.path.insert(0, str(GOLDENS))
 import flux_headers  # noqa: E402
+from packed_forms import in_4_bits, in_8_bits, in_fp8, is_inner, told  # noqa: E402
 from small_numbers import INT8_MOST, bytes_of, power_of  # noqa: E402
 
 TOKENIZERS = GOLDENS.parent / "encoders" / "tokenizer" / "data"
@@ -79,46 +80,6 @@ def golden(folder, model, dtype="BF16", sizes=None, prefix=""):
     return {prefix + name: what for name, what in small(plain, sizes or {}).items()}
 
 
-def is_inner(name, shape):
-    return len(shape) == 2 and re.search(r"\.\d+\..*\.weight$", name) is not None
-
-
-def told(module, text):
-    return {module + ".comfy_quant": ("U8", (len(text),), text.encode())}
-
-
-def in_8_bits(tensors):
-    """Matrices of numbered modules as the published files of the name int8_convrot have them."""
-    out = {}
-    for name, (dtype, shape) in tensors.items():
-        is_packed = is_inner(name, shape) and shape[1] % 256 == 0
-        out[name] = ("I8" if is_packed else dtype, shape)
-        if is_packed:
-            module = name.removesuffix(".weight")
-            out[module + ".weight_scale"] = ("F32", (shape[0], 1))
-            out |= told(module, '{"format": "int8_tensorwise", "convrot": true, "convrot_groupsize": 256}')
-    return out
-
-
-def in_4_bits(tensors):
-    """As fp4_mixed: what goes down is in 8 bits."""
-    out = {}
-    for name, (dtype, shape, *content) in tensors.items():
-        module = name.removesuffix(".weight")
-        if not is_inner(name, shape):
-            out[name] = (dtype, shape, *content)
-        elif name.endswith("down_proj.weight"):
-            out |= {name: ("F8_E4M3", shape), module + ".weight_scale": ("F32", ())}
-            out |= told(module, '{"format": "float8_e4m3fn"}')
-        else:
-            rows, columns = shape
-            out[name] = ("U8", (rows, columns // 2))
-            out[module + ".weight_scale"] = ("F8_E4M3", (-(-rows // 128) * 128, -(-columns // 64) * 4))
-            out[module + ".weight_scale_2"] = ("F32", ())
-            out |= told(module, '{"format": "nvfp4"}')
-    return out
-
-
 # Sixteen levels, as the published files have them (HEDDLE_I4_LEVELS).
 LEVELS = (-0.980602, -0.794529, -0.638165, -0.500986, -0.377321, -0.263187, -0.155210, -0.050720,
           0.052541, 0.156985, 0.265284, 0.379533, 0.502636, 0.638953, 0.794876, 0.980671)  # fmt: skip
@@ -139,17 +100,6 @@ def in_w4a8(tensors):
         out[module + ".weight_s_channel"] = ("F32", (rows,), struct.pack("<f", scale) * rows)
         out[module + ".weight_codebook"] = ("F32", (16,), struct.pack("<16f", *LEVELS))
         out |= told(module, '{"format": "asym_w4a8_int8", "group_size": 16, "convrot_groupsize": 256}')
-    return out
-
-
-def in_fp8(tensors):
-    out = {}
-    for name, (dtype, shape) in tensors.items():
-        is_packed = is_inner(name, shape) and ".transformer_blocks." in name
-        out[name] = ("F8_E4M3" if is_packed else dtype, shape)
-        if is_packed:
-            for scale in ("weight_scale", "input_scale"):
-                out[name.removesuffix("weight") + scale] = ("F32", ())
     return out
 
 

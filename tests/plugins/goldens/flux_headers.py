@@ -17,7 +17,12 @@ import os
 import re
 import struct
 
-BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I64": 8}
+import classic_headers
+import ltx_headers
+import packed_forms
+from name_patterns import expanded
+
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I8": 1, "I64": 8}
 
 
 def linear(out, name, rows, columns):
@@ -190,17 +195,6 @@ FILES = {
     "text_encoders/t5xxl_fp16": lambda: typed(t5xxl(), "F16"),
     "vae/ae": lambda: typed(autoencoder(), "F32"),
 }
-
-
-def expanded(told):
-    """{name: (type, shape)} of an entry of true_files.json, where "{0-27}" stands for each of these numbers."""
-    out = {}
-    for name, (dtype, shape) in told.items():
-        found = re.search(r"\{(\d+)-(\d+)\}", name)
-        numbers = [""] if found is None else range(int(found[1]), int(found[2]) + 1)
-        for number in numbers:
-            out[name if found is None else name.replace(found[0], str(number))] = (dtype, tuple(shape))
-    return out
 
 
 def lora(of, rank=16):
@@ -403,6 +397,9 @@ for file, like, channels in (
     ("svd_xt", "svd_xt", 8),
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
+FILES["diffusion_models/lotus-depth-d-v1-1"] = lambda: {
+    name: ("F16", tuple(shape)) for pattern, shape in CLASSIC["parts"]["lotus"].items() for name in numbered(pattern)
+}
 
 
 
@@ -495,11 +492,17 @@ FILES["diffusion_models/qwen_image_edit_2511_bf16"] = lambda: {
 }
 for name in (
     "Qwen-Image-Lightning-4steps-V1.0",
+    "Qwen-Image-Lightning-8steps-V1.0",
+    "Wuli-Qwen-Image-2512-Turbo-LoRA-2steps-V1.0-bf16",
+    "qwen-360-diffusion-2512-int8-bf16-v2",
+    "illustration-1.0-qwen-image",
+    "qwen_image_union_diffsynth_lora",
     "Qwen-Image-Edit-Lightning-4steps-V1.0-bf16",
     "Qwen-Image-Edit-2509-Lightning-4steps-V1.0-bf16",
     "Qwen_Image_Edit_2511-SYSTMS_INFL8",
 ):
     FILES[f"loras/{name}"] = lambda: typed(edit_lora(), "BF16")
+FILES["loras/Qwen-Image-2512-Lightning-4steps-V1.0-fp32"] = lambda: typed(edit_lora(), "F32")
 
 # Files of 8-bit integers are not read: in their place stand those of 16 bits.
 for folder, name in [("diffusion_models", "qwen_image_2.1"), ("text_encoders", "qwen3vl_8b")]:
@@ -534,12 +537,23 @@ def uso(seen=729, tokens=64, width=1152, hidden=3072):
 
 FILES["model_patches/uso-flux1-projector-v1"] = lambda: typed(uso(), "BF16")
 FILES["loras/uso-flux1-dit-lora-v1"] = lambda: lora("diffusion_models/flux1-dev", 128)
+# OneReward's has the tensors of FLUX.1 Fill, all in 8 bits, and a LoRA of any rank.
+FILES["diffusion_models/flux.1-fill-dev-OneReward-transformer_fp8"] = lambda: typed(flux(True, beside=320), "F8_E4M3")
+FILES["loras/removal_timestep_alpha-2-1740"] = lambda: lora("diffusion_models/flux1-fill-dev", 64)
+FILES["text_encoders/t5xxl_fp8_e4m3fn_scaled"] = lambda: scaled(t5xxl())
+FILES["diffusion_models/z_image_turbo_int8_convrot"] = lambda: packed_forms.in_8_bits(FILES["diffusion_models/z_image_turbo_bf16"]())
+FILES["text_encoders/qwen_3_4b_fp8_mixed"] = lambda: packed_forms.mixed(FILES["text_encoders/qwen_3_4b"]())
+FILES.update(classic_headers.files(FILES))
+LTX, CONFIGS = ltx_headers.files(FILES)
+FILES.update(LTX)
 
 
-def write(path, tensors):
-    """A safetensors file whose data is one hole."""
-    header, offset = {"__metadata__": {"format": "pt"}}, 0
-    for name, (dtype, shape) in tensors.items():
+def write(path, tensors, config=None):
+    """A safetensors file whose data is one hole, but for the tensors that are given with their content."""
+    header, offset, contents = {"__metadata__": {"format": "pt"}}, 0, []
+    if config:
+        header["__metadata__"]["config"] = json.dumps(config)
+    for name, (dtype, shape, *content) in tensors.items():
         size = BYTES[dtype]
         for axis in shape:
             size *= axis
@@ -548,6 +562,7 @@ def write(path, tensors):
             "shape": list(shape),
             "data_offsets": [offset, offset + size],
         }
+        contents += [(offset, one) for one in content]
         offset += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
@@ -555,6 +570,9 @@ def write(path, tensors):
     with open(path, "wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + offset)
+        for begin, content in contents:
+            file.seek(8 + len(text) + begin)
+            file.write(content)
     print(f"{path}: {len(tensors)} tensors, {offset} bytes of data")
 
 
@@ -569,7 +587,7 @@ def main():
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; known: {', '.join(FILES)}")
     for name in args.files or FILES:
-        write(os.path.join(args.out, f"{name}.safetensors"), FILES[name]())
+        write(os.path.join(args.out, f"{name}.safetensors"), FILES[name](), CONFIGS.get(name))
 
 
 if __name__ == "__main__":

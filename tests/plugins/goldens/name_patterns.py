@@ -20,3 +20,14 @@ def compressed(tensors):
             number = "" if first is None else f"{first}" if first == last else f"{{{first}-{last}}}"
             out[pattern.replace("{}", number)] = json.loads(what)
     return out
+
+
+def expanded(told):
+    """The inverse: {name: (type, shape)} of what a JSON file tells."""
+    out = {}
+    for name, (dtype, shape) in told.items():
+        found = re.search(r"\{(\d+)-(\d+)\}", name)
+        numbers = [""] if found is None else range(int(found[1]), int(found[2]) + 1)
+        for number in numbers:
+            out[name if found is None else name.replace(found[0], str(number))] = (dtype, tuple(shape))
+    return out
