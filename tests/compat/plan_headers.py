@@ -30,6 +30,10 @@ PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 DATA = Path(__file__).resolve().parent.parent / "plugins" / "video" / "data"
 MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3", ".wav": DATA / "stereo.mp3"}
 SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
+# What LotusConditioning reads, and no workflow names.
+UNNAMED = ("embeddings", "lotus_conditioning.safetensors")
+# Saved without a link that the workflow needs, so that ComfyUI refuses it as well: the node, its input, and what belongs there.
+UNLINKED = {"video_ltx2_i2v_lora": ("75", "video", ["92:97", 0])}
 
 
 def png_of(width, height, kind, rows):
@@ -82,7 +86,22 @@ def plan(heddle, path, options):
     return done.returncode, done.stdout, done.stderr
 
 
+def linked(heddle, path, root):
+    """A workflow of UNLINKED in API format with its link, or any other as it is."""
+    if path.stem not in UNLINKED:
+        return path
+    done = subprocess.run([heddle, "convert", str(path)], capture_output=True, text=True, check=True)
+    flow = json.loads(done.stdout)
+    node, name, source = UNLINKED[path.stem]
+    flow.get("prompt", flow)[node]["inputs"][name] = source
+    target = root / "linked" / path.name
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps(flow), encoding="utf-8")
+    return target
+
+
 def judge(heddle, path, root, given):
+    path = linked(heddle, path, root)
     options = ["--models", str(root / "models"), "--input", str(root / "input"), *given]
     code, _, report = plan(heddle, path, options)
     if code != 0:
@@ -111,6 +130,7 @@ def main():
         root = Path(temporary)
         for name in ("models", "input"):
             (root / name).mkdir()
+        make(*UNNAMED, root)
         for folder in folders:
             for path in sorted(Path(folder).glob("*.json")):
                 verdict, note = judge(heddle, path, root, given)

@@ -10,31 +10,24 @@ vocabularies OUT/tokenizers/llama3 and qwen3.5. Needs nothing but Python. `SMALL
 import json
 import os
 import random
-import re
 import struct
 import sys
 from pathlib import Path
 
-GOLDENS = Path(__file__).resolve().parent.parent / "plugins" / "goldens"
-sys.path.insert(0, str(GOLDENS))
-import flux_headers  # noqa: E402
-from packed_forms import in_4_bits, in_8_bits, in_fp8, is_inner, told  # noqa: E402
-from small_numbers import INT8_MOST, bytes_of, power_of  # noqa: E402
+from small_numbers import INT8_MOST, bytes_of, power_of
+from small_parts import CLIP_L, FILES, FLUX, FLUX2_VAE, FLUX_LAYERS, GOLDENS, QWEN_IMAGE, T5, TEXT, TOKENIZERS, WAN_VAE, flux_headers, golden, lora, small, with_vocabulary
 
-TOKENIZERS = GOLDENS.parent / "encoders" / "tokenizer" / "data"
-FILES = flux_headers.FILES
+from packed_forms import in_4_bits, in_8_bits, in_fp8, is_inner, told  # small_parts knows its folder
+import small_pictures
 
 # Widths in the published files, and here; the same in files that are called together.
-TEXT, SEEN = 64, 64
+SEEN = 64
 WAN = {5120: 256, 13824: 512, 30720: 1536, 1536: 256, 8960: 320, 9216: 1536, 1280: SEEN, 4096: TEXT}
-T5 = {4096: TEXT, 10240: 96, 64: 4}
-WAN_VAE = {96: 8, 192: 16, 384: 32, 768: 64, 1152: 96}
 VISION_H = {1280: SEEN, 5120: 128, 1024: 32}
 SIGLIP = {1152: 144, 4304: 96}
 HUNYUAN15 = {2048: 256, 6144: 768, 4096: 512, 8192: 512, 12288: 1536, 1472: 64, 3584: 128, 1152: 144}
 HUNYUAN15_VAE = {1024: 64, 512: 32, 256: 16, 128: 8, 8192: 512, 4096: 256}
 BYT5 = {1472: 64, 3584: 96}
-QWEN_IMAGE = {3072: 256, 12288: 512, 18432: 1536, 6144: 512, 3584: 128}
 QWEN25 = {3584: 128, 512: 128, 18944: 256, 1280: 64, 3840: 192, 3420: 96, 5120: 256}
 QWEN21 = {4096: 256, 12288: 512, 16384: 1024, 24576: 1024}
 QWEN3_VL = {4096: 256, 1024: 128, 12288: 512, 1152: 128, 3456: 384, 4304: 96, 4608: 512}
@@ -42,12 +35,9 @@ QWEN3_VL = {4096: 256, 1024: 128, 12288: 512, 1152: 128, 3456: 384, 4304: 96, 46
 QWEN35 = {4096: 512, 8192: 1024, 1024: 256, 12288: 512, 32: 4, 1152: 128, 3456: 384, 4304: 96, 4608: 512, 248320: 320}
 HUNYUAN = {3072: 256, 9216: 768, 12288: 512, 6144: 512, 18432: 1536, 21504: 1280, 15360: 768, 768: 64}
 HUNYUAN_VAE = {128: 32, 256: 64, 512: 128}
-CLIP_L = {768: 64, 3072: 128}
 # Two heads; of its text encoder four, one of keys and values, and eight of its layers in a row.
 FLUX3 = {3072: 256, 9216: 768, 18432: 1536, 6144: 512, 20480: 8 * 256}
 QWEN3_VL_4B = {2560: 256, 4096: 512, 1024: 128, 9728: 512, 3072: 384}
-FLUX2_VAE = {128: 32, 256: 64, 512: 64}
-FLUX = {3072: 256, 9216: 768, 12288: 1024, 15360: 1280, 18432: 1536, 21504: 1792, 6144: 512, 4096: TEXT, 768: 64, 64: 64}
 USO = {3072: 256, 1152: 144}
 GEMMA = {3840: 256, 4096: 512, 2048: 256, 15360: 256}
 LTXV = {2048: 128, 8192: 256, 12288: 768, 4096: TEXT}
@@ -59,25 +49,6 @@ WHISPER = {1280: HEARD, 5120: 160}
 # Eight windows of five states, and 16 tokens.
 HUMO = WAN | {51200: 8 * 5 * HEARD, 24576: 16 * 256, 512: 64}
 TALK = {46080: 5 * HEARD_LAYERS * HEARD, 73728: 8 * HEARD_LAYERS * HEARD, 512: 64, 24576: 1024, 768: 32, 5120: 256, 10240: 512}
-
-
-def small(tensors, sizes, layers=()):
-    """Tensors with other sizes and fewer numbered modules; layers: pairs of what is before the number,
-    and how many stay."""
-    out = {}
-    for name, (dtype, shape) in tensors.items():
-        numbers = [(re.search(rf"(?:^|\.){at}\.(\d+)\.", name), keep) for at, keep in layers]
-        if all(found is None or int(found[1]) < keep for found, keep in numbers):
-            out[name] = (dtype, tuple(sizes.get(size, size) for size in shape))
-    return out
-
-
-def golden(folder, model, dtype="BF16", sizes=None, prefix=""):
-    """A model of shapes.json."""
-    told = json.loads((GOLDENS / folder / "shapes.json").read_text(encoding="utf-8"))[model]
-    shapes = {name: shape[0] if shape and isinstance(shape[0], list) else shape for name, shape in told.items()}
-    plain = flux_headers.expanded({name: (dtype, shape) for name, shape in shapes.items()})
-    return {prefix + name: what for name, what in small(plain, sizes or {}).items()}
 
 
 # Sixteen levels, as the published files have them (HEDDLE_I4_LEVELS).
@@ -100,24 +71,6 @@ def in_w4a8(tensors):
         out[module + ".weight_s_channel"] = ("F32", (rows,), struct.pack("<f", scale) * rows)
         out[module + ".weight_codebook"] = ("F32", (16,), struct.pack("<16f", *LEVELS))
         out |= told(module, '{"format": "asym_w4a8_int8", "group_size": 16, "convrot_groupsize": 256}')
-    return out
-
-
-def with_vocabulary(tensors, file, rows, key):
-    content = file.read_bytes()
-    out = {name: what for name, what in tensors.items() if name != "spiece_model"}
-    out[key] = (out[key][0], (rows, out[key][1][1]))
-    return {**out, "spiece_model": ("U8", (len(content),), content)}
-
-
-def lora(tensors, prefix="diffusion_model.", cut="", rank=4, inside=r"blocks\.\d+\."):
-    """Of a file's blocks, by the names that ComfyUI's own files have."""
-    out = {}
-    for name, (_, shape, *_) in tensors.items():
-        if len(shape) == 2 and name.endswith(".weight") and re.search(inside, name):
-            module = prefix + name.removeprefix(cut).removesuffix(".weight")
-            out[module + ".lora_A.weight"] = ("BF16", (rank, shape[1]))
-            out[module + ".lora_B.weight"] = ("BF16", (shape[0], rank))
     return out
 
 
@@ -186,21 +139,6 @@ def flux2_vae():
     for name, (dtype, shape) in FILES["vae/flux2-vae"]().items():
         is_kept = name.startswith("bn.") or "quant_conv" in name
         out[name] = (dtype, shape if is_kept else tuple(FLUX2_VAE.get(size, size) for size in shape))
-    return out
-
-
-def flux_checkpoint():
-    """Its parts have widths of their own."""
-    parts = (
-        ("model.diffusion_model.", FLUX, FLUX_LAYERS),
-        ("text_encoders.clip_l.", CLIP_L, (("layers", 3),)),
-        ("text_encoders.t5xxl.", T5, (("block", 2),)),
-        ("vae.", FLUX2_VAE, ()),
-    )
-    whole, out = FILES["checkpoints/flux1-dev-fp8"](), {}
-    for prefix, sizes, layers in parts:
-        part = {name.removeprefix(prefix): what for name, what in whole.items() if name.startswith(prefix)}
-        out |= {prefix + name: what for name, what in small(part, sizes, layers).items()}
     return out
 
 
@@ -361,7 +299,7 @@ def ltx2_lora(checkpoint):
     return lora(checkpoint()[0], cut="model.diffusion_model.", inside=r"\.transformer_blocks\.\d+\.")
 
 
-SMALL = {}
+SMALL = dict(small_pictures.PICTURES)  # and those of videos below
 
 
 def add(name, make):
@@ -427,8 +365,6 @@ add("clip_vision/clip_vision_h", lambda: small(FILES["clip_vision/clip_vision_h"
 add("checkpoints/sam3.1_multiplex_fp16", lambda: golden("sam3_track_nodes", "checkpoint", "F16"))
 SIGLIP_FILE = "clip_vision/sigclip_vision_patch14_384"
 add(SIGLIP_FILE, lambda: small(FILES[SIGLIP_FILE](), SIGLIP, (("layers", 21),)))  # USO reads the 20th from the end
-FLUX_LAYERS = (("double_blocks", 2), ("single_blocks", 2))
-add("checkpoints/flux1-dev-fp8", flux_checkpoint)
 add(
     "loras/uso-flux1-dit-lora-v1",
     lambda: lora(small(FILES["diffusion_models/flux1-dev"](), FLUX, FLUX_LAYERS)),
@@ -451,7 +387,6 @@ for at, layers in (
     ("controlnet/Qwen-Image-2512-Fun-Controlnet-Union-2602", ()),
 ):
     add(at, lambda at=at, layers=layers: small(FILES[at](), QWEN_IMAGE, layers))
-add("loras/Qwen-Image-Lightning-4steps-V1.0", lambda: lora(SMALL["diffusion_models/qwen_image_2512_fp8_e4m3fn"]()))
 add("vae/qwen_image_vae", lambda: small(FILES["vae/qwen_image_vae"](), WAN_VAE))
 for name in ("qwen_image_2.1_int8_convrot", "qwen_image_2.1_turbo_int8_convrot"):
     at = f"diffusion_models/{name}"
@@ -504,14 +439,14 @@ add(
     "loras/gemma-3-12b-it-abliterated_lora_rank64_bf16",
     lambda: lora(gemma(), "text_encoders.transformer.", inside=r"layers\.\d+\."),
 )
-for name, scale in (("ltx-2-spatial-upscaler-x2-1.0", None), ("ltx-2.3-spatial-upscaler-x2-1.1", 2.0)):
-    kind = "plain" if scale is None else "rational"
+for name, kind, config in (
+    ("ltx-2-spatial-upscaler-x2-1.0", "rational", {"rational_spatial_scale": 2.0}),
+    ("ltx-2.3-spatial-upscaler-x2-1.1", "plain", {}),
+    ("ltx-2.5-latent-spatial-upscaler-x2-bf16-1.0", "plain", {}),
+):
     add(
         f"latent_upscale_models/{name}",
-        lambda kind=kind, scale=scale: (
-            golden("latent_upsamplers", kind, sizes={8: 128, 288: 128}),
-            {} if scale is None else {"rational_spatial_scale": scale},
-        ),
+        lambda kind=kind, config=config: (golden("latent_upsamplers", kind, sizes={8: 128, 288: 128}), config),
     )
 
 
@@ -521,10 +456,8 @@ add("text_encoders/gemma4-12b-with-proj-ltx-2.5-comfy-int8-convrot", lambda: gem
 add("text_encoders/gemma4_e2b_it_int8_convrot", lambda: gemma4("told"))
 add("vae/ltx-2.5-video-vae-bf16", ltx25_vae)
 add("vae/ltx-2.5-audio-vae-bf16", ltx25_audio_vae)
-add(
-    "latent_upscale_models/ltx-2.5-latent-spatial-upscaler-x2-bf16-1.0",
-    lambda: (golden("latent_upsamplers", "rational", sizes={8: 128, 288: 128}), {"rational_spatial_scale": 2.0}),
-)
+
+SMALL.update({name: SMALL[of] for name, of in flux_headers.OWN.items() if of in SMALL})
 
 
 def write(root, name, ending="safetensors"):

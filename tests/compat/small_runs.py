@@ -64,6 +64,9 @@ TITLES = {
     "duration": 1,
 }
 LITERALS = ("PrimitiveInt", "PrimitiveFloat")
+# Steps are fewer where no class counts them itself.
+STEPS = 4
+COUNTING = ("KSamplerAdvanced", "SplitSigmas", "SplitSigmasDenoise")
 # What is painted where a Painter has nothing: a half of a picture each, in turn.
 PAINTED = ("painted_left.png", "painted_right.png")
 
@@ -75,6 +78,8 @@ def small_values(nodes):
     """What is to be set: {(node, input): value}."""
     # LTX's models draw half a picture first, in cells of 32 pixels.
     large = any("LTXV" in node["class_type"] for node in nodes.values())
+    counts = any(node["class_type"] in COUNTING for node in nodes.values())
+    limits = SMALL if counts else SMALL | {"steps": STEPS}
     made, painted = {}, itertools.cycle(PAINTED)
     for key, node in nodes.items():
         if node["class_type"] == "Painter" and node.get("inputs", {}).get("mask") == "":
@@ -88,7 +93,7 @@ def small_values(nodes):
                 made[key, "value"] = value
             continue
         for name, value in inputs.items():
-            if name not in SMALL:
+            if name not in limits:
                 continue
             source = key, name
             if isinstance(value, list):  # a link, whose literal is set
@@ -96,8 +101,8 @@ def small_values(nodes):
                 if other.get("class_type") not in LITERALS:
                     continue
                 source, value = (str(value[0]), "value"), other["inputs"].get("value")
-            if isinstance(value, (int, float)) and value > SMALL[name]:
-                made[source] = SMALL[name]
+            if isinstance(value, (int, float)) and value > limits[name]:
+                made[source] = limits[name]
     for (key, name), value in made.items():
         if isinstance(value, str):
             continue
@@ -219,6 +224,7 @@ class Runner:
 
     def judge(self, path):
         """(form, verdict, note) of each form."""
+        path = plan_headers.linked(self.heddle, path, self.root)
         lack = self.prepare(path)
         if lack is not None:
             yield "both", *lack
@@ -265,6 +271,7 @@ def main():
         for name in ("models", "input"):
             (root / name).mkdir(parents=True, exist_ok=True)
         small_files.write_tokenizers(root / "models")
+        add_file(root, *reversed(plan_headers.UNNAMED))
         add_paintings(root)
         runner = Runner(heddle, root, given)
         for path in paths:

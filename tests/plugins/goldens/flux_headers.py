@@ -400,6 +400,8 @@ for file, like, channels in (
 FILES["diffusion_models/lotus-depth-d-v1-1"] = lambda: {
     name: ("F16", tuple(shape)) for pattern, shape in CLASSIC["parts"]["lotus"].items() for name in numbered(pattern)
 }
+# What SaveConditioning writes of an empty text.
+FILES["embeddings/lotus_conditioning"] = lambda: {"conditioning": ("F32", (1, 77, 1024))}
 
 
 
@@ -544,6 +546,17 @@ FILES["text_encoders/t5xxl_fp8_e4m3fn_scaled"] = lambda: scaled(t5xxl())
 FILES["diffusion_models/z_image_turbo_int8_convrot"] = lambda: packed_forms.in_8_bits(FILES["diffusion_models/z_image_turbo_bf16"]())
 FILES["text_encoders/qwen_3_4b_fp8_mixed"] = lambda: packed_forms.mixed(FILES["text_encoders/qwen_3_4b"]())
 FILES.update(classic_headers.files(FILES))
+# What the workflows of tests/golden/saved_form ask for.
+OWN = {
+    "checkpoints/sd15": "checkpoints/v1-5-pruned-emaonly-fp16",
+    "checkpoints/sdxl_base": "checkpoints/sd_xl_base_1.0",
+    "checkpoints/sdxl_refiner": "checkpoints/sd_xl_refiner_1.0",
+    "loras/a": "loras/epiNoiseoffset_v2",
+    "loras/sub/c": "loras/epiNoiseoffset_v2",
+    "loras/chalk": "loras/uso-flux1-dit-lora-v1",
+    "loras/lightning": "loras/Qwen-Image-Lightning-4steps-V1.0",
+}
+FILES.update({name: FILES[of] for name, of in OWN.items()})
 LTX, CONFIGS = ltx_headers.files(FILES)
 FILES.update(LTX)
 
