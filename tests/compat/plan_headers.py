@@ -1,14 +1,14 @@
 """Plans workflows over model files of true size that hold nothing: names, shapes and types of the
 published files of FLUX.1, FLUX.2, Qwen-Image (2.1, too), Z-Image, Lumina 2, Krea 2, Chroma, Stable
-Diffusion (3, too), SDXL, Wan and ControlNets before one hole, so that 24 GB take some kB of disk.
+Diffusion (3, too), SDXL, Wan, LTX, upscalers, LoRAs and ControlNets before one hole, so that 24 GB take some kB of disk.
 
-    plan_headers.py HEDDLE FOLDER ... [-- HEDDLE'S OPTIONS ...]
+    plan_headers.py HEDDLE [--all] FOLDER ... [-- HEDDLE'S OPTIONS ...]
 
 HEDDLE is the program. Each FOLDER holds workflows (*.json, of either form). Of a workflow that
 lacks files alone, those that ../plugins/goldens/flux_headers.py can make are made, pictures are
 drawn, and a video and a sound of the tests are taken, all in a temporary folder, and it is planned: "plans" with its number of nodes, "does not
 plan" with what is said, or "no such model" with the files that nobody can make.
-Exit code 1 where one does not plan. Only the standard library is needed.
+Exit code 1 where one does not plan; with --all also where one lacks classes or files, or where there is none. Only the standard library is needed.
 """
 
 import contextlib
@@ -124,7 +124,8 @@ def main():
     if "--" in arguments:
         at = arguments.index("--")
         arguments, given = arguments[:at], arguments[at + 1 :]
-    heddle, *folders = arguments
+    is_strict = "--all" in arguments
+    heddle, *folders = (argument for argument in arguments if argument != "--all")
     counts = {}
     with tempfile.TemporaryDirectory() as temporary:
         root = Path(temporary)
@@ -135,12 +136,13 @@ def main():
             for path in sorted(Path(folder).glob("*.json")):
                 verdict, note = judge(heddle, path, root, given)
                 counts[verdict] = counts.get(verdict, 0) + 1
-                if verdict != "lacks classes":
+                if is_strict or verdict != "lacks classes":
                     print(f"{path.parent.name}/{path.stem}: {verdict}; {note}", flush=True)
     print()
     for verdict, count in sorted(counts.items()):
         print(f"{count:4} {verdict}")
-    sys.exit(1 if counts.get("does not plan") else 0)
+    failed = set(counts) != {"plans"} if is_strict else counts.get("does not plan")
+    sys.exit(1 if failed else 0)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Small model files with random weights, under the names that workflows ask for, those of videos and some of pictures: tensors
+"""Small model files with random weights, under the names that workflows ask for, those of pictures by small_pictures.py: tensors
 named, typed and packed as in the published files, with fewer layers and narrower.
 
     small_files.py OUT [FILE ...]

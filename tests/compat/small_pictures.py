@@ -5,8 +5,9 @@ import base64
 import json
 import re
 
-from packed_forms import in_8_bits, mixed
 from small_parts import CLIP_L, FILES, FLUX, FLUX2_VAE, FLUX_LAYERS, QWEN_IMAGE, T5, TEXT, TOKENIZERS, flux_headers, lora, small, with_vocabulary
+
+from packed_forms import in_8_bits, mixed  # small_parts knows its folder
 
 # Widths in the published files, and here. Two heads of each transformer.
 RADIANCE = {3072: 256, 9216: 768, 12288: 1024, 15360: 1280, 21504: 1792, 5120: 256, 4096: TEXT}
