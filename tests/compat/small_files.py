@@ -332,7 +332,7 @@ for name in (
 ):
     add(f"diffusion_models/{name}", lambda name=name: wan(name))
 for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
-    add(f"diffusion_models/{name}", lambda name=name: in_8_bits(wan(name)))
+    add(f"diffusion_models/{name}", lambda: in_8_bits(wan("wan_animate_2_bf16")))
 add("diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot", lambda: in_8_bits(wan("wan2.1_14B_SCAIL_2_fp16")))
 add("diffusion_models/wan2.2_s2v_14B_fp8_scaled", wan_sound)
 for name in ("global", "local"):
@@ -408,10 +408,18 @@ for kind in ("klein", "klein-base"):
 add("text_encoders/qwen3vl_4b_int8_convrot", lambda: in_8_bits(plain_qwen3_vl_4b()))
 add("text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8", lambda: qwen35(in_w4a8))
 add("vae/flux2-vae", flux2_vae)
-EDIT = "diffusion_models/qwen_image_edit_2509_int8_convrot"
-add(EDIT, lambda: in_8_bits(small(FILES[EDIT](), QWEN_IMAGE, (("transformer_blocks", 4),))))
+EDIT = "diffusion_models/qwen_image_edit_2509"
+
+
+def edit():
+    """In 16 bits."""
+    plain = small(FILES[f"{EDIT}_fp8_e4m3fn"](), QWEN_IMAGE, (("transformer_blocks", 4),))
+    return {name: ("BF16", shape) for name, (_, shape) in plain.items()}
+
+
+add(f"{EDIT}_int8_convrot", lambda: in_8_bits(edit()))
 for name in ("depth_log_stage2", "albedo", "normals"):
-    add(f"loras/marigold_v2_{name}", lambda: lora(small(FILES[EDIT](), QWEN_IMAGE, (("transformer_blocks", 4),))))
+    add(f"loras/marigold_v2_{name}", lambda: lora(edit()))
     add(f"vae/marigold_v2_{name}_vae", lambda: small(FILES["vae/qwen_image_vae"](), WAN_VAE))
 for name in ("depth", "albedo", "normals"):
     at = f"embeddings/marigold_v2_{name}_conditioning"

@@ -8,7 +8,7 @@ OUT/diffusion_models/{flux1-dev,flux1-schnell,flux1-dev-fp8,flux1-krea-dev_fp8_s
 flux1-fill-dev,flux1-canny-dev}.safetensors,
 OUT/checkpoints/{flux1-dev-fp8,flux1-schnell-fp8}.safetensors,
 OUT/text_encoders/{clip_l,t5xxl_fp16}.safetensors, OUT/vae/ae.safetensors, what FLUX.1 Redux needs, those of Stable
-Diffusion 3 and 3.5 and the models and LoRAs of Qwen-Image Edit, or only the files named (such as vae/ae). Needs nothing but Python.
+Diffusion 3 and 3.5, the models and LoRAs of Qwen-Image Edit, LTX's files (ltx_headers.py), LoRAs of UNets and upscalers (classic_headers.py), or only the files named (such as vae/ae). Needs nothing but Python.
 """
 
 import argparse
@@ -432,15 +432,23 @@ for name, of, rank in (
     FILES[f"loras/{name}"] = lambda of=of, rank=rank: lora(f"diffusion_models/{of}", rank)
 for name in ("wan_alpha_2.1_vae_rgb_channel", "wan_alpha_2.1_vae_alpha_channel", "Wan2_1_VAE_bf16"):
     FILES[f"vae/{name}"] = FILES["vae/wan_2.1_vae"]
-# Wan Animate 2 has the tensors of Wan 2.1 for pictures. Files of 8-bit integers stand as those of 16 bits.
-for name in ("wan_animate_2_bf16", "wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
-    FILES[f"diffusion_models/{name}"] = lambda: typed(
-        {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
-    )
+# Wan Animate 2 has the tensors of Wan 2.1 for pictures.
+FILES["diffusion_models/wan_animate_2_bf16"] = lambda: typed(
+    {key: shape for key, (_, shape) in FILES["diffusion_models/wan2.1_i2v_480p_14B_fp16"]().items()}, "BF16"
+)
+
+
+def in_8_bits(file):
+    """As the file of the name int8_convrot, of one in 16 bits."""
+    return lambda: packed_forms.in_8_bits(FILES[file]())
+
+
+for name in ("wan_animate_2_int8_convrot", "wan_animate_2_distill_int8_convrot"):
+    FILES[f"diffusion_models/{name}"] = in_8_bits("diffusion_models/wan_animate_2_bf16")
 # WanDancer's two files are alike.
 FILES["diffusion_models/wan2.2_dancer_14b_local_fp8_scaled"] = FILES["diffusion_models/wan2.2_dancer_14b_global_fp8_scaled"]
 # SCAIL 2 likewise; and Bernini has the tensors of Wan 2.2 for texts.
-FILES["diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot"] = FILES["diffusion_models/wan2.1_14B_SCAIL_2_fp16"]
+FILES["diffusion_models/wan2.1_14B_SCAIL_2_int8_convrot"] = in_8_bits("diffusion_models/wan2.1_14B_SCAIL_2_fp16")
 FILES["loras/wan2.1_SCAIL_2_DPO_lora_bf16"] = lambda: lora("diffusion_models/wan2.1_14B_SCAIL_2_fp16", 64)
 for noise in ("high", "low"):
     FILES[f"diffusion_models/wan2.2_bernini_r_{noise}_noise_fp8_scaled"] = FILES[f"diffusion_models/wan2.2_t2v_{noise}_noise_14B_fp8_scaled"]
@@ -506,19 +514,24 @@ for name in (
     FILES[f"loras/{name}"] = lambda: typed(edit_lora(), "BF16")
 FILES["loras/Qwen-Image-2512-Lightning-4steps-V1.0-fp32"] = lambda: typed(edit_lora(), "F32")
 
-# Files of 8-bit integers are not read: in their place stand those of 16 bits.
 for folder, name in [("diffusion_models", "qwen_image_2.1"), ("text_encoders", "qwen3vl_8b")]:
-    FILES[f"{folder}/{name}_int8_convrot"] = FILES[f"{folder}/{name}_bf16"]
+    FILES[f"{folder}/{name}_int8_convrot"] = in_8_bits(f"{folder}/{name}_bf16")
 for kind in ("t2i", "i2i"):
-    FILES[f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot"] = FILES["text_encoders/qwen3.5_9b_bf16"]
-# Of the templates of FLUX 3 klein and Marigold v2, too; w4a8 likewise.
+    FILES[f"text_encoders/qwen3.5_9b_qwen_image_2.1_pe_{kind}.int8_convrot"] = in_8_bits("text_encoders/qwen3.5_9b_bf16")
+# Of the templates of FLUX 3 klein and Marigold v2, too; a file of the name w4a8 stands as that of 16 bits.
 for kind in ("klein", "klein-base"):
-    FILES[f"diffusion_models/flux3-image-{kind}-int8-convrot"] = FILES[f"diffusion_models/flux3-image-{kind}"]
-FILES["text_encoders/qwen3vl_4b_int8_convrot"] = FILES["text_encoders/qwen3vl_4b_fp8_scaled"]
+    FILES[f"diffusion_models/flux3-image-{kind}-int8-convrot"] = in_8_bits(f"diffusion_models/flux3-image-{kind}")
+FILES["text_encoders/qwen3vl_4b_int8_convrot"] = lambda: packed_forms.in_8_bits(
+    {
+        name: ("BF16", shape)
+        for name, (_, shape) in FILES["text_encoders/qwen3vl_4b_fp8_scaled"]().items()
+        if not name.endswith("_scale")
+    }
+)
 FILES["text_encoders/qwen3.5_9b_flux3_prompt_upsampler_w4a8"] = FILES["text_encoders/qwen3.5_9b_bf16"]
-FILES["diffusion_models/qwen_image_edit_2509_int8_convrot"] = lambda: {
-    name: ("BF16", shape) for name, (_, shape) in DRAWS().items()
-}
+FILES["diffusion_models/qwen_image_edit_2509_int8_convrot"] = lambda: packed_forms.in_8_bits(
+    {name: ("BF16", shape) for name, (_, shape) in DRAWS().items()}
+)
 for name in ("depth_log_stage2", "albedo", "normals"):
     FILES[f"loras/marigold_v2_{name}"] = lambda: typed(edit_lora(), "BF16")
     FILES[f"vae/marigold_v2_{name}_vae"] = FILES["vae/qwen_image_vae"]
