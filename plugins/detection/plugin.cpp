@@ -5,6 +5,10 @@
 #include "moge.h"
 #include "moge_nodes.h"
 #include "moge_stack_blocks.h"
+#include "rtdetr.h"
+#include "rtdetr_blocks.h"
+#include "rtdetr_decoder_blocks.h"
+#include "rtdetr_nodes.h"
 #include "sam3.h"
 #include "sam3_detector_blocks.h"
 #include "sam3_memory_blocks.h"
@@ -24,6 +28,8 @@ HEDDLE_PLUGIN("org.heddle.detection", "0.1.0", Sam3, Attend, FeedForward, TokenH
               Sam3Product, Sam3MaskLogits, Sam3Detect, Sam3VideoTrack, Sam3TrackToMask,
               Scail2ColoredMask, Moge, DinoEmbed, DinoLayer, DinoProject, MogeView, MogePoint,
               MogeResidual, MogeGrow, MogeResize, MogeHead, MogeInference, MogeRender,
-              MogeGeometryToFov)
+              MogeGeometryToFov, Rtdetr, RtdetrConv, RtdetrPool, RtdetrJoin, RtdetrCells,
+              RtdetrGrid, RtdetrBorder, RtdetrQueries, RtdetrPlaces, RtdetrSample, RtdetrGate,
+              RtdetrFirstBoxes, RtdetrBoxes, RtdetrScores, RtdetrDetect)
 
 }  // namespace heddle::detection

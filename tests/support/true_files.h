@@ -22,6 +22,12 @@ inline constexpr const char* kDance =
 // and the waves of tables, which follow from sizes.
 inline constexpr const char* kBesideSeedvr = R"((positive|negative)_conditioning|.*\.rope\.freqs)";
 
+// Names of what no model takes of RT-DETR 4: heads of all layers but the last, and what follows
+// from the architecture.
+inline constexpr const char* kBesideRtdetr =
+    R"(.*\.(num_batches_tracked|num_points_scale|valid_mask|up)|decoder\.decoder\.reg_scale|)"
+    R"(decoder\.(decoder\.lqe_layers|dec_score_head)\.[0-4]\..*)";
+
 // Names of what no model takes of Gemma 4 E2B: limits are read as one is built, layers from 15 on
 // have the keys and values of others, and sound is not heard.
 inline constexpr const char* kBesideGemma4 =

@@ -129,6 +129,7 @@ inline const TrueFile kTrueFiles[] = {
     {"audio_encoders/whisper_large_v3_encoder_fp16", {"audio_encoder"}, ""},
     {"geometry_estimation/moge_1_vitl_fp16", {"geometry_estimator"}, R"(.*\.mask_token)"},
     {"geometry_estimation/moge_2_vitl_normal_fp16", {"geometry_estimator"}, R"(.*\.mask_token)"},
+    {"diffusion_models/rt_detr_v4-x-hgnet_fp16", {"diffusion_model"}, kBesideRtdetr},
 };
 // Patches and ControlNets that begin with layers of their model, and a model that each is joined
 // to.

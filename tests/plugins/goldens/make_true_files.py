@@ -50,6 +50,7 @@ import make_wan_vace_goldens
 import make_workflow_goldens
 import moge_reference
 import original_names
+import rtdetr_reference
 from name_patterns import compressed
 from seedvr_transformer import Transformer as SeedvrTransformer
 from seedvr_vae import Autoencoder as SeedvrAutoencoder
@@ -729,6 +730,7 @@ def main():
         "checkpoints/sam3.1_multiplex_fp16": typed(make_sam3_tracker_goldens.true_file(), "F16"),
         "geometry_estimation/moge_1_vitl_fp16": typed(moge_reference.true_file(moge_reference.true_first), "F16"),
         "geometry_estimation/moge_2_vitl_normal_fp16": typed(moge_reference.true_file(moge_reference.true_second), "F16"),
+        "diffusion_models/rt_detr_v4-x-hgnet_fp16": rtdetr_reference.true_file(),
         **h3,
         **hunyuans,
         **seedvrs,

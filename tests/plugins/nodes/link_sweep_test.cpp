@@ -158,6 +158,7 @@ struct SweepFixture {
     if (port.type == std::string_view("MODEL") && takes_unets(type.name())) return kUnetModel;
     if (port.type == std::string_view("MODEL") && takes_minimax(type.name())) return kMinimaxModel;
     if (port.type == std::string_view("MODEL") && takes_sam3(type.name())) return kSam3Model;
+    if (port.type == std::string_view("MODEL") && takes_rtdetr(type.name())) return kRtdetrModel;
     if (port.type == std::string_view("VAE") && takes_patched_models(type.name()))
       return kPatchedVae;
     if (port.type == std::string_view("VAE") && takes_video_autoencoders(type.name()))

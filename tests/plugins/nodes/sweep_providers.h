@@ -6,6 +6,7 @@
 #include "tests/support/gligen_model.h"
 #include "tests/support/h3_files.h"
 #include "tests/support/moge_model.h"
+#include "tests/support/rtdetr_model.h"
 #include "tests/support/seeded_weights.h"
 
 namespace heddle::test {
@@ -128,6 +129,10 @@ inline bool takes_sam3(std::string_view type) {
 }
 inline constexpr const char *kSam3Model = R"(["sam3", 0])", *kFirstMask = R"(["drawn", 0])";
 
+// Classes that ask nothing but RT-DETR.
+inline bool takes_rtdetr(std::string_view type) { return type == "RTDETR_detect"; }
+inline constexpr const char* kRtdetrModel = R"(["rtdetr", 0])";
+
 // Classes that take what a large encoder heard of a sound alone.
 inline bool refuses_small_sounds(std::string_view type) { return type == "WanHuMoImageToVideo"; }
 
@@ -176,6 +181,7 @@ inline std::string provider_nodes() {
     "unet": {"class_type": "UNETLoader", "inputs": {"unet_name": "plain.safetensors", "weight_dtype": "default"}},
     "minimax": {"class_type": "UNETLoader", "inputs": {"unet_name": "minimax.safetensors", "weight_dtype": "default"}},
     "sam3": {"class_type": "UNETLoader", "inputs": {"unet_name": "sam3.safetensors", "weight_dtype": "default"}},
+    "rtdetr": {"class_type": "UNETLoader", "inputs": {"unet_name": "rtdetr.safetensors", "weight_dtype": "default"}},
     "followed": {"class_type": "SAM3_VideoTrack", "inputs": {"images": ["pictures", 0], "model": ["sam3", 0], "initial_mask": ["drawn", 0],
       "detection_threshold": 0.5, "max_objects": 1, "detect_interval": 1}},
     "patched": {"class_type": "UNETLoader", "inputs": {"unet_name": "patched.safetensors", "weight_dtype": "default"}},
@@ -293,6 +299,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
   std::filesystem::copy_file(tests_folder() / "plugins/goldens/hunyuan_first/tokenizer.json",
                              models / "tokenizers/llama3/tokenizer.json",
                              std::filesystem::copy_options::overwrite_existing);
+  write_safetensors(models / "diffusion_models/rtdetr.safetensors", rtdetr_tensors());
   write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
   std::filesystem::create_directories(models / "geometry_estimation");
   write_safetensors(models / "geometry_estimation/moge.safetensors", moge_tensors("second"));
