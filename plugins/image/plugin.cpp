@@ -16,6 +16,7 @@
 #include "plugins/image/painter_nodes.h"
 #include "plugins/image/picture_files.h"
 #include "plugins/image/picture_nodes.h"
+#include "plugins/image/pose_nodes.h"
 #include "plugins/image/quantize_nodes.h"
 #include "plugins/image/resize_nodes.h"
 #include "plugins/image/save_dataset_nodes.h"
@@ -51,7 +52,7 @@ HEDDLE_PLUGIN("org.heddle.image", "0.1.0", SaveImage, PreviewImage, MaskPreview,
               WebcamCapture, SaveImageDataSetToFolder, SaveImageTextDataSetToFolder, CropByBBoxes,
               AddLayer, LayersFromBoundingBoxes, ImageCompositor, ImageQuantize, TextOverlay,
               MarigoldV2PostProcess, SeedVR2Preprocess, SeedVR2PostProcessing, DrawBBoxes,
-              CreateBoundingBoxes, SaveImageWebsocket, WanMoveTracksFromCoords, GenerateTracks,
-              WanMoveConcatTrack, WanMoveVisualizeTracks, PictureFiles)
+              SdPoseDrawKeypoints, CreateBoundingBoxes, SaveImageWebsocket, WanMoveTracksFromCoords,
+              GenerateTracks, WanMoveConcatTrack, WanMoveVisualizeTracks, PictureFiles)
 
 }  // namespace heddle::image

@@ -178,6 +178,21 @@ struct Tracks {
   }
 };
 
+// POSE_KEYPOINT of a JSON text.
+struct Keypoints {
+  static constexpr heddle::Info info{"test.keypoints", 1, "Keypoints", "test"};
+  static constexpr Input<std::string> json{"json", {}};
+  static constexpr Output<Value> out{"keypoints", 0, "", "POSE_KEYPOINT"};
+  static constexpr auto ports = heddle::ports(json, out);
+  void execute(Context& ctx) {
+    const std::string text = ctx[json];
+    heddle_value* raw = nullptr;
+    heddle::check(heddle::service<heddle_json_service>().parse(
+        heddle::services.host, {text.data(), text.size()}, "json", &raw));
+    ctx[out] = Value::adopt(raw);
+  }
+};
+
 // A list in its first entry's fields: what the facade can read.
 struct First {
   static constexpr heddle::Info info{"test.first", 1, "First", "test"};
@@ -259,7 +274,7 @@ struct Schedules {
 };
 
 HEDDLE_PLUGIN("org.heddle.test.field_values", "1.0.0", Conditioning, GivenConditioning, Latent,
-              Mask, Picture, FollowRows, Sound, Heard, Seen, Tracks, First, OneOption, Samplers,
-              Schedules)
+              Mask, Picture, FollowRows, Sound, Heard, Seen, Tracks, Keypoints, First, OneOption,
+              Samplers, Schedules)
 
 }  // namespace
