@@ -32,7 +32,8 @@ std::uint64_t ConditioningLoader::fingerprint(Context& ctx) {
   return fingerprint_of_file(ctx, conditioning_name);
 }
 
-void LotusConditioning::execute(Context& ctx) {
+Tensor lotus_text(Context& ctx) {
+  constexpr const char* kFile = LotusConditioning::kFile;
   const auto path = try_find(ctx, "embeddings", kFile);
   if (!path)
     throw Error(HEDDLE_NOT_FOUND,
@@ -48,12 +49,18 @@ void LotusConditioning::execute(Context& ctx) {
                 path->string() +
                     ": this is not one text of two or more tokens. Write it by "
                     "SaveConditioning, of an empty CLIPTextEncode.");
-  ctx[out] =
-      list_of({Record().set("cross_attn", value_of(text.slice(1, 0, kLotusTokens))).value()});
+  return text.slice(1, 0, kLotusTokens);
+}
+std::uint64_t fingerprint_of_lotus_text(Context& ctx) {
+  const auto path = try_find(ctx, "embeddings", LotusConditioning::kFile);
+  return path ? fingerprint_of(ctx, {*path}) : 0;
+}
+
+void LotusConditioning::execute(Context& ctx) {
+  ctx[out] = list_of({Record().set("cross_attn", value_of(lotus_text(ctx))).value()});
 }
 std::uint64_t LotusConditioning::fingerprint(Context& ctx) {
-  const auto path = try_find(ctx, "embeddings", kFile);
-  return path ? fingerprint_of(ctx, {*path}) : 0;
+  return fingerprint_of_lotus_text(ctx);
 }
 
 }  // namespace heddle::loaders

@@ -57,5 +57,9 @@ struct LotusConditioning {
   static void execute(Context& ctx);
   std::uint64_t fingerprint(Context& ctx);
 };
+// The states (1, 2, W) of that text. Throws where there is no such file, saying how it is made.
+Tensor lotus_text(Context& ctx);
+// Changes with that file.
+std::uint64_t fingerprint_of_lotus_text(Context& ctx);
 
 }  // namespace heddle::loaders

@@ -15,6 +15,7 @@
 #include "lora_save_nodes.h"
 #include "merge_nodes.h"
 #include "model_option_nodes.h"
+#include "pose_nodes.h"
 #include "preview_nodes.h"
 #include "prompt_nodes.h"
 #include "regex_nodes.h"
@@ -62,6 +63,7 @@ HEDDLE_PLUGIN("org.heddle.core", "0.1.0", DiffusersLoader, CheckpointLoaderSimpl
               SelectModelDevice, SelectCLIPDevice, SelectVAEDevice, CreateHookLora,
               CreateHookLoraModelOnly, CreateHookModelAsLora, CreateHookModelAsLoraModelOnly,
               LoadLoraModel, LoadLoraTextEncoder, SaveConditioning, ConditioningLoader,
-              LotusConditioning, MakeTrainingDataset, LoraSave, WeightHookKinds)
+              LotusConditioning, SdPoseKeypointExtractor, MakeTrainingDataset, LoraSave,
+              WeightHookKinds)
 
 }  // namespace heddle::loaders

@@ -29,6 +29,7 @@
 #include "unet_fit.h"
 #include "unet_free.h"
 #include "unet_gligen.h"
+#include "unet_heatmaps.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_self.h"
@@ -72,9 +73,9 @@ HEDDLE_PLUGIN(
     Unet, UnetVector, UnetIn, UnetResnet, UnetTokensIn, UnetTokensOut, UnetContext, UnetSelf,
     UnetSelfIn, UnetFree, UnetShrink, UnetFit, UnetSelfAttended, UnetHyperLayer, UnetHyperAdd,
     UnetSelfNorm, UnetSelfPart, UnetTextPart, UnetAdapterKv, UnetAdapterAttention, UnetTransformer,
-    UnetDown, UnetUp, UnetOut, UnetControl, UnetControlled, UnetHinted, UnetResidual, UnetAdapter,
-    UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet, UnetAdapterOut,
-    UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
+    UnetDown, UnetUp, UnetOut, UnetHeatmaps, UnetControl, UnetControlled, UnetHinted, UnetResidual,
+    UnetAdapter, UnetAdapterIn, UnetAdapterFilter, UnetAdapterHalve, UnetAdapterResnet,
+    UnetAdapterOut, UnetLoraControl, UnetGligenFile, UnetGligenObjects, UnetGligen, UnetUnionKinds,
     UnetUnionFeature, UnetUnionLayer, UnetUnionHint, UnetView, UnetVideo, VideoResnet, VideoPlaces,
     VideoContext, VideoTransformer, Wan, WanVector, WanSharedModulation, WanModulation, WanTextIn,
     WanVisionIn, WanKeys, WanLatentIn, WanRope, WanLayer, WanFinal, WanCameraIn, WanReferenceIn,

@@ -11,6 +11,7 @@
 #include "unet_filler.h"
 #include "unet_fit.h"
 #include "unet_gligen.h"
+#include "unet_heatmaps.h"
 #include "unet_hyper.h"
 #include "unet_lora_control.h"
 #include "unet_names.h"
@@ -38,7 +39,7 @@ class UnetBuilder {
         adapters_(file, names, config, graph),
         gligens_(file, config, graph) {}
 
-  void run() {
+  void run(const UnetHeatmapHead* head) {
     begin();
     Source hidden = embed_latent();
     UnetGrid grid{d_.channels, 0};
@@ -51,6 +52,8 @@ class UnetBuilder {
     });
     hidden = controlled("middle", "control.middle", -1, hidden, grid);
     for (std::size_t i = 0; i < names_.outputs().size(); ++i) {
+      if (head != nullptr && i == head->stage())
+        return graph_.output("heatmaps", head->add(hidden, graph_));
       if (skips.empty())
         throw Error(HEDDLE_INVALID_ARGUMENT,
                     file_.path() +
@@ -363,7 +366,12 @@ void Unet::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const UnetSizes sizes = unet_sizes(file, *names);
   if (!config.get<std::string>("joined_control", "").empty())
     return build_lora_control(file, config, *names, sizes, graph);
-  UnetBuilder(file, *names, sizes, graph, config, UnetPatches::of(config)).run();
+  const auto head = UnetHeatmapHead::find(file, *names);
+  const bool is_part = head && config.get<bool>("heatmaps", false);
+  UnetBuilder(file, *names, sizes, graph, config, UnetPatches::of(config))
+      .run(is_part ? &*head : nullptr);
+  if (is_part) return;
+  if (head && sizes.is_lotus) head->tell(config, graph);
   graph.setting("patched_config", config.is(HEDDLE_KIND_RECORD) ? Value(config) : Record().value());
   UnetAdapters::add_settings(*names, sizes.context, graph);
   add_unet_settings(file, config, *names, sizes, graph);

@@ -22,6 +22,8 @@
 //                                      models beside it (unet_control.h)
 // Output   out       (B, 4, H, W)      noise, velocity, or (Lotus) the latent that it shows, in the
 //                                      latent's element type
+//          heatmaps  (B, 2 H, 2 W, K)  instead, of the part "heatmaps" of SDPose (unet_heatmaps.h);
+//                                      setting keypoints (K)
 //
 // Blocks   embed.vector, input.0.conv, then of each number of the original names
 //          input.<i>.{modulation,resnet}, input.<i>.tokens.in,
@@ -50,7 +52,8 @@ struct Unet {
   // config, where a checkpoint has such marks beside the model: v_pred, ztsnr, edm_mean (bools),
   // edm_vpred.sigma_max, edm_vpred.sigma_min (floats). joined_control, a text: the file of such a
   // ControlNet (unet_lora_control.h) is joined to the model's under this prefix, and its graph is
-  // made; control_difference, a bool. unet_patches, a list (unet_patches.h).
+  // made; control_difference, a bool. unet_patches, a list (unet_patches.h). heatmaps, a bool: that
+  // part.
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };
 
