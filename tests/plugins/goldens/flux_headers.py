@@ -22,7 +22,7 @@ import ltx_headers
 import packed_forms
 from name_patterns import expanded
 
-BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I8": 1, "I64": 8}
+BYTES = {"F32": 4, "BF16": 2, "F16": 2, "F8_E4M3": 1, "U8": 1, "I8": 1, "BOOL": 1, "I64": 8}
 
 
 def linear(out, name, rows, columns):
@@ -403,6 +403,32 @@ FILES["diffusion_models/lotus-depth-d-v1-1"] = lambda: {
 # What SaveConditioning writes of an empty text.
 FILES["embeddings/lotus_conditioning"] = lambda: {"conditioning": ("F32", (1, 77, 1024))}
 
+
+def sdpose():
+    """A UNet of Lotus with a head of heatmaps, and Stable Diffusion's autoencoder, by the names of ComfyUI's modules."""
+    at, out = "model.diffusion_model.", {}
+    for prefix, part in ((at, "sd2"), ("first_stage_model.", "vae")):
+        for pattern, shape in CLASSIC["parts"][part].items():
+            for name in numbered(pattern):
+                out[prefix + name] = ("F16", tuple(shape))
+    head = {"deconv_layers.0.weight": (640, 640, 4, 4), "conv_layers.0.weight": (640, 640, 1, 1), "conv_layers.0.bias": (640,)}
+    head |= {"final_layer.weight": (133, 640, 1, 1), "final_layer.bias": (133,)}
+    label = {"0.0.weight": (1280, 4), "0.0.bias": (1280,), "0.2.weight": (1280, 1280), "0.2.bias": (1280,)}
+    for module, tensors in (("heatmap_head.", head), ("label_emb.", label)):
+        out |= {at + module + name: ("F16", shape) for name, shape in tensors.items()}
+    return out
+
+
+FILES["checkpoints/sdpose_wholebody_fp16"] = sdpose
+for file, like in (
+    ("diffusion_models/minimax_h3_ref2va_pruned_int8_convrot", "diffusion_models/minimax_h3_fl2va_pruned_bf16"),
+    ("vae/minimax_h3_video_vae_int8_convrot", "vae/minimax_h3_video_vae_fp16"),
+    ("model_patches/minimax_h3_fun_controlnet_union_pruned_int8_convrot", "model_patches/minimax_h3_fun_controlnet_union_pruned_bf16"),
+):
+    FILES[file] = lambda like=like: packed_forms.in_8_bits(FILES[like]())
+# In the place of 4 bits stand those of 16.
+FILES["text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq"] = FILES["text_encoders/qwen3vl_32b_bf16"]
+FILES["loras/minimax_h3_ref2v_turbo_4step_v0.1_comfyui_bf16"] = lambda: lora("diffusion_models/minimax_h3_fl2va_pruned_bf16")
 
 
 def control(file):
