@@ -88,6 +88,7 @@ constexpr Prefix kPrefixes[] = {
     {"lora_te1_", LoraPlace::first_encoder},
     {"lora_te2_", LoraPlace::second_encoder},
     {"lora_te3_", LoraPlace::second_encoder},
+    {"lora_unet__", LoraPlace::denoiser},  // those for Wan 2.1 Fun
     {"lora_unet_", LoraPlace::denoiser},
     {"lora_transformer_", LoraPlace::denoiser},
     {"lycoris_", LoraPlace::denoiser},

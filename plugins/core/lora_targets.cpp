@@ -34,6 +34,7 @@ LoraTargets::LoraTargets(const Value& model) {
   }
   for (std::uint32_t i = 0; i < file.size(); ++i) {
     const std::string name = file.name(i);
+    if (!name.ends_with(".weight") && !name.ends_with(".bias")) add(name, "weight", {{name}});
     for (const char* kind : {"weight", "bias"}) {
       const std::string tail = std::string(".") + kind;
       if (!name.ends_with(tail)) continue;

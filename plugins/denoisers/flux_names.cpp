@@ -226,6 +226,7 @@ void FluxNames::each_module(const Visit& visit) const {
         const std::string name = original + std::string(module.original);
         if (!module.original.starts_with("linear1.") && name != diffusers + module.parts[0])
           visit(name, kind, parts);
+        if (is_norm) visit(name + ".scale", kind, parts);
         if (module.fused != nullptr) visit(diffusers + module.fused, kind, parts);
         const std::int64_t names = module.parts[1] == nullptr ? 1 : 3, all = row_count(parts);
         for (std::int64_t i = 0; i < names; ++i) {

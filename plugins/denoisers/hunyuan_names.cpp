@@ -182,8 +182,9 @@ std::vector<Part> HunyuanNames::in_single(int index, std::string_view module,
 // 1.5 has no text in the embedding of the timestep, and another name for it.
 std::string HunyuanNames::in_diffusers(const Scope& scope, const char* part) const {
   std::string name = part;
-  if (name.starts_with(kTimeText) &&
-      file_.has(prefix_ + std::string(kTime) + "timestep_embedder.linear_1.weight"))
+  const std::string mark = diffusers_ ? std::string(kTime) + "timestep_embedder.linear_1.weight"
+                                      : "cond_type_embedding.weight";
+  if (name.starts_with(kTimeText) && file_.has(prefix_ + mark))
     name.replace(0, kTimeText.size(), kTime);
   return scope.diffusers + name;
 }

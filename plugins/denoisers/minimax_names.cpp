@@ -5,6 +5,7 @@
 #include "model_patches.h"
 #include "module_table.h"
 #include "plugins/blocks/slots.h"
+#include "renamed_modules.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -114,25 +115,24 @@ void MinimaxNames::each_module(const Visit& visit) const {
   for (std::uint32_t i = 0; i < file_.size(); ++i) {
     const std::string tensor = file_.name(i);
     if (!tensor.starts_with(prefix_)) continue;
-    for (const char* kind : {"weight", "bias"}) {
-      const std::string tail = std::string(".") + kind;
-      if (!tensor.ends_with(tail)) continue;
-      const auto tell = [&](const std::string& name, const std::vector<Part>& parts) {
-        visit(name.substr(0, name.size() - tail.size()), kind, parts);
-      };
-      const std::string here = tensor.substr(prefix_.size());
-      tell(here, {{tensor}});
-      const std::string other = diffusers_ ? minimax_to_original(here) : minimax_to_diffusers(here);
-      if (minimax_has(here, kMinimaxFused)) {
-        const std::int64_t rows = file_.size(tensor, 0) / 3;
-        for (int third = 0; third < 3; ++third)
-          tell(minimax_replaced(other, kMinimaxThirds[0], kMinimaxThirds[third]),
-               {{tensor, third * rows, (third + 1) * rows}});
-      } else if (minimax_has(here, kMinimaxGated) || minimax_has(here, kMinimaxSwapped)) {
-        tell(other, halves_swapped(tensor, file_.size(tensor, 0) / 2));
-      } else if (other != here) {
-        tell(other, diffusers_ ? parts(other) : std::vector<Part>{{tensor}});
-      }
+    const auto tell = [&](const std::string& name, const std::vector<Part>& parts) {
+      const auto [module, kind] = named_module(name);
+      visit(module, kind, parts);
+    };
+    const std::string here = tensor.substr(prefix_.size());
+    tell(here, {{tensor}});
+    const std::string other = diffusers_ ? minimax_to_original(here) : minimax_to_diffusers(here);
+    const bool has_rows = here.ends_with(".weight") || here.ends_with(".bias");
+    if (has_rows && minimax_has(here, kMinimaxFused)) {
+      const std::int64_t rows = file_.size(tensor, 0) / 3;
+      for (int third = 0; third < 3; ++third)
+        tell(minimax_replaced(other, kMinimaxThirds[0], kMinimaxThirds[third]),
+             {{tensor, third * rows, (third + 1) * rows}});
+    } else if (has_rows &&
+               (minimax_has(here, kMinimaxGated) || minimax_has(here, kMinimaxSwapped))) {
+      tell(other, halves_swapped(tensor, file_.size(tensor, 0) / 2));
+    } else if (other != here) {
+      tell(other, diffusers_ ? parts(other) : std::vector<Part>{{tensor}});
     }
   }
 }

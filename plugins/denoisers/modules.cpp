@@ -71,9 +71,9 @@ constexpr heddle_module_names_desc kZImage{
     sizeof(heddle_module_names_desc), "z-image", "by the original names and by those of diffusers",
     &list_modules<ZImageNames>, &list_originals<ZImageNames>};
 
-constexpr heddle_module_names_desc kLumina2{sizeof(heddle_module_names_desc), "lumina2",
-                                            "by the names of its file", &list_modules<ZImageNames>,
-                                            &list_originals<ZImageNames>};
+constexpr heddle_module_names_desc kLumina2{
+    sizeof(heddle_module_names_desc), "lumina2", "by the original names and by those of diffusers",
+    &list_modules<ZImageNames>, &list_originals<ZImageNames>};
 
 constexpr heddle_module_names_desc kSd3{sizeof(heddle_module_names_desc), "sd3",
                                         "by the original names and by those of diffusers",

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "plugins/blocks/slots.h"
+#include "renamed_modules.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -31,19 +32,22 @@ std::int64_t Qwen21Names::mlp_width() const {
 }
 
 void Qwen21Names::each_module(const Visit& visit) const {
-  constexpr std::string_view kTail = ".weight", kJoined = ".gate_up.weight";
+  constexpr std::string_view kGated = ".gate_layer.weight", kJoined = ".gate_up.weight";
   for (std::uint32_t i = 0; i < file_.size(); ++i) {
     const std::string name = file_.name(i);
     if (!name.starts_with(prefix_)) continue;
-    if (name.ends_with(kJoined)) {
-      const std::string at =
-          name.substr(prefix_.size(), name.size() - prefix_.size() - kJoined.size());
+    const std::string here = name.substr(prefix_.size());
+    const auto [module, kind] = named_module(here);
+    visit(module, kind, {{name}});
+    // ComfyUI has the gate and what is gated as one matrix.
+    if (here.ends_with(kJoined)) {
+      const std::string at = here.substr(0, here.size() - kJoined.size());
       const std::int64_t width = mlp_width();
       visit(at + ".gate_layer", "weight", {{name, 0, width}});
       visit(at + ".proj", "weight", {{name, width, 2 * width}});
-    } else if (name.ends_with(kTail)) {
-      visit(name.substr(prefix_.size(), name.size() - prefix_.size() - kTail.size()), "weight",
-            {{name}});
+    } else if (here.ends_with(kGated)) {
+      const std::string at = here.substr(0, here.size() - kGated.size());
+      visit(at + ".gate_up", "weight", {{name}, {prefix_ + at + ".proj.weight"}});
     }
   }
 }

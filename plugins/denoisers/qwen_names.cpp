@@ -2,6 +2,7 @@
 
 #include "module_table.h"
 #include "plugins/blocks/slots.h"
+#include "renamed_modules.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -72,10 +73,8 @@ void QwenNames::each_module(const Visit& visit) const {
   for (std::uint32_t i = 0; i < file_.size(); ++i) {
     const std::string name = file_.name(i);
     if (!name.starts_with(prefix_)) continue;
-    for (const char* kind : {"weight", "bias"})
-      if (const std::string tail = std::string(".") + kind; name.ends_with(tail))
-        visit(name.substr(prefix_.size(), name.size() - prefix_.size() - tail.size()), kind,
-              {{name}});
+    const auto [module, kind] = named_module(name.substr(prefix_.size()));
+    visit(module, kind, {{name}});
   }
 }
 

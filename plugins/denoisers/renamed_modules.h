@@ -13,6 +13,19 @@ namespace heddle::denoisers {
 // A name without the prefix -> that of the same tensor under the other scheme.
 using Rename = std::string (*)(const std::string& name);
 
+// The module that a tensor is of; kind: "weight" or "bias". A parameter that is neither
+// ("blocks.0.modulation") is the weight of a module of its own name, as in ComfyUI.
+struct NamedModule {
+  std::string module;
+  const char* kind;
+};
+inline NamedModule named_module(const std::string& tensor) {
+  for (const char* kind : {"weight", "bias"})
+    if (const std::string tail = std::string(".") + kind; tensor.ends_with(tail))
+      return {tensor.substr(0, tensor.size() - tail.size()), kind};
+  return {tensor, "weight"};
+}
+
 // Every module by its name in the file and by the other one; `kind` is "weight" or "bias".
 inline void each_renamed_module(
     const Checkpoint& file, const std::string& prefix, Rename other,
@@ -22,14 +35,9 @@ inline void each_renamed_module(
     const std::string tensor = file.name(i);
     if (!tensor.starts_with(prefix)) continue;
     const std::string here = tensor.substr(prefix.size()), there = other(here);
-    for (const char* kind : {"weight", "bias"}) {
-      const std::string tail = std::string(".") + kind;
-      const auto module = [&](const std::string& name) {
-        return name.substr(0, name.size() - tail.size());
-      };
-      if (here.ends_with(tail)) visit(module(here), kind, {{tensor}});
-      if (here != there && there.ends_with(tail)) visit(module(there), kind, {{tensor}});
-    }
+    const NamedModule by_file = named_module(here), by_other = named_module(there);
+    visit(by_file.module, by_file.kind, {{tensor}});
+    if (here != there) visit(by_other.module, by_other.kind, {{tensor}});
   }
 }
 

@@ -137,6 +137,9 @@ std::vector<Part> Sd3Names::rows(const std::vector<Part>& parts, std::int64_t pa
 }
 
 void Sd3Names::each_module(const Visit& visit) const {
+  const Part table{positions()};
+  if (file_.has(table.tensor))
+    for (const char* name : {"pos_embed", "pos_embed.pos_embed"}) visit(name, "weight", {table});
   for (const char* kind : {"weight", "bias"}) {
     for (const Module& module : kSd3Top) {
       const std::vector<Part> stored = as_stored(module.original, kind);

@@ -322,6 +322,10 @@ void UnetNames::each_module(const Visit& visit) const {
       visit(original, kind, {{tensor}});
       if (diffusers != original) visit(diffusers, kind, {{tensor}});
     }
+    constexpr const char* kMix = ".mix_factor";
+    const std::string mix = stored(original, diffusers) + kMix;
+    if (!file_.has(mix)) return;
+    for (const std::string& name : {original, diffusers}) visit(name + kMix, "weight", {{mix}});
   });
 }
 

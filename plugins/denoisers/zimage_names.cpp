@@ -4,6 +4,7 @@
 
 #include "model_patches.h"
 #include "plugins/blocks/slots.h"
+#include "renamed_modules.h"
 
 namespace heddle::denoisers {
 namespace {
@@ -104,33 +105,40 @@ int ZImageNames::count(const std::string& list) const {
 }
 
 void ZImageNames::each_module(const Visit& visit) const {
+  const auto tell = [&](const std::string& name, const std::vector<Part>& parts) {
+    const auto [module, kind] = named_module(name);
+    visit(module, kind, parts);
+  };
+  const bool lumina = is_lumina();
+  const auto& thirds = lumina ? kLuminaThirds : kThirds;
   for (std::uint32_t i = 0; i < file_.size(); ++i) {
     const std::string tensor = file_.name(i);
     if (!tensor.starts_with(prefix_)) continue;
-    for (const char* kind : {"weight", "bias"}) {
-      const std::string tail = std::string(".") + kind;
-      if (!tensor.ends_with(tail)) continue;
-      const std::string module =
-          tensor.substr(prefix_.size(), tensor.size() - prefix_.size() - tail.size());
-      visit(module, kind, {{tensor}});
-      // Lumina 2's are known by the file's own names alone.
-      const std::string other = is_lumina()  ? module
-                                : diffusers_ ? to_original(module, false)
-                                             : to_diffusers(module, false);
-      if (other != module) visit(other, kind, {{tensor}});
-      // A third of it by its name in diffusers; of three the first stands for all.
-      if (is_lumina()) continue;
-      if (module.ends_with(kFused)) {
-        const std::int64_t rows = file_.size(tensor, 0) / 3;
-        for (int third = 0; third < 3; ++third)
-          visit(replaced(module, kFused, kThirds[third]), kind,
-                {{tensor, third * rows, (third + 1) * rows}});
-      } else if (module.ends_with(kThirds[0])) {
-        const std::string fused = replaced(module, kThirds[0], kFused);
-        visit(fused, kind, parts(fused + tail));
-      }
+    const std::string here = tensor.substr(prefix_.size());
+    tell(here, {{tensor}});
+    const bool is_fused = here.ends_with(std::string(kFused) + ".weight");
+    if (is_fused) {
+      const std::vector<std::int64_t> ends = ends_of_thirds(tensor);
+      for (std::size_t third = 0; third < ends.size(); ++third)
+        tell(replaced(here, kFused, thirds[third]),
+             {{tensor, third == 0 ? 0 : ends[third - 1], ends[third]}});
+    } else if (here.find(thirds[0]) != here.npos) {  // of three the first stands for all
+      const std::string fused = replaced(here, thirds[0], kFused);
+      tell(fused, parts(fused));
+    } else {
+      const std::string other = diffusers_ ? to_original(here, lumina) : to_diffusers(here, lumina);
+      if (other != here) tell(other, {{tensor}});
     }
   }
+}
+
+// Where queries, keys and values end in the rows of a fused matrix.
+std::vector<std::int64_t> ZImageNames::ends_of_thirds(const std::string& tensor) const {
+  const std::int64_t rows = file_.size(tensor, 0);
+  const std::string out = replaced(tensor, kFused, "attention.out");
+  // Lumina 2 has fewer keys and values than queries.
+  const std::int64_t queries = is_lumina() && file_.has(out) ? file_.size(out, 1) : rows / 3;
+  return {queries, queries + (rows - queries) / 2, rows};
 }
 
 void ZImageNames::each_original(

@@ -41,6 +41,8 @@ class ZImageNames {
   ZImageNames(const Checkpoint& file, bool diffusers, std::string prefix)
       : file_(file), diffusers_(diffusers), prefix_(std::move(prefix)) {}
 
+  std::vector<std::int64_t> ends_of_thirds(const std::string& tensor) const;
+
   Checkpoint file_;
   bool diffusers_;
   std::string prefix_;
