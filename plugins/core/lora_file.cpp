@@ -33,6 +33,9 @@ constexpr Suffix kSuffixes[] = {
     {".set_weight", &LoraModule::replacement},
 };
 
+constexpr Suffix kProcessorSuffixes[] = {{".up.weight", &LoraModule::up},
+                                         {".down.weight", &LoraModule::down}};
+
 // PEFT writes an adapter's name between this and ".weight", or nothing.
 struct Marker {
   std::string_view text, end;
@@ -124,6 +127,12 @@ std::optional<Key> parse(const std::string& key) {
   for (const Suffix& suffix : kSuffixes)
     if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
       return Key{key.substr(0, key.size() - suffix.text.size()), suffix.slot};
+  // Of attentions' processors, as USO's and XLabs' files have them: "qkv_lora1.down.weight".
+  for (const Suffix& suffix : kProcessorSuffixes) {
+    const std::string module = key.substr(0, key.size() - std::min(key.size(), suffix.text.size()));
+    if (key.ends_with(suffix.text) && (module.ends_with("_lora1") || module.ends_with("_lora2")))
+      return Key{module, suffix.slot};
+  }
   for (const FactorSuffix& suffix : kFactors)
     if (key.ends_with(suffix.text) && key.size() > suffix.text.size())
       return Key{key.substr(0, key.size() - suffix.text.size()), nullptr,

@@ -213,6 +213,18 @@ bool FluxNames::is_there(const std::vector<Part>& parts) const {
                      [&](const Part& part) { return file_.has(part.tensor); });
 }
 
+struct ProcessorModule {
+  const char *module, *name;
+};
+// How files call modules that replace an attention's processor, as USO's and XLabs' do; ComfyUI's
+// names of their conversions are among them.
+constexpr ProcessorModule kInProcessors[] = {{"img_attn.qkv", "qkv_lora1"},
+                                             {"img_attn.proj", "proj_lora1"},
+                                             {"txt_attn.qkv", "qkv_lora2"},
+                                             {"txt_attn.proj", "proj_lora2"}};
+constexpr ProcessorModule kInSingleProcessors[] = {
+    {"linear1.qkv", "qkv"}, {"linear1.qkv", "linear1_qkv"}, {"linear2", "proj"}};
+
 void FluxNames::each_module(const Visit& visit) const {
   using Find = std::function<std::vector<Part>(std::string_view module, const char* kind)>;
   const auto each_of = [&](std::span<const Module> table, const std::string& original,
@@ -239,15 +251,22 @@ void FluxNames::each_module(const Visit& visit) const {
       }
   };
   each_of(modules_->top, "", "", [&](auto module, auto kind) { return top(module, kind); });
-  for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i)
-    each_of(modules_->in_double, "double_blocks." + std::to_string(i) + ".",
-            "transformer_blocks." + std::to_string(i) + ".",
+  for (int i = 0; i < blocks::layer_count(file_, double_prefix()); ++i) {
+    const std::string original = "double_blocks." + std::to_string(i) + ".";
+    each_of(modules_->in_double, original, "transformer_blocks." + std::to_string(i) + ".",
             [&](auto module, auto kind) { return in_double(i, module, kind); });
+    for (const ProcessorModule& one : kInProcessors)
+      if (const std::vector<Part> parts = in_double(i, one.module, "weight"); is_there(parts))
+        visit(original + one.name, "weight", parts);
+  }
   for (int i = 0; i < blocks::layer_count(file_, single_prefix()); ++i) {
     const std::string original = "single_blocks." + std::to_string(i) + ".";
     each_of(modules_->in_single, original, "single_transformer_blocks." + std::to_string(i) + ".",
             [&](auto module, auto kind) { return in_single(i, module, kind); });
     if (modules_->fused_in_diffusers != nullptr) continue;  // linear1 is in the table
+    for (const ProcessorModule& one : kInSingleProcessors)
+      if (const std::vector<Part> parts = in_single(i, one.module, "weight"); is_there(parts))
+        visit(original + one.name, "weight", parts);
     for (const char* kind : {"weight", "bias"}) {
       const std::vector<Part> fused =
           joined(in_single(i, "linear1.qkv", kind), in_single(i, "linear1.mlp", kind));

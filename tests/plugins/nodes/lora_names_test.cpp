@@ -291,6 +291,35 @@ BOOST_DATA_TEST_CASE_F(LoraNames, every_tensor_takes_a_difference_and_what_fits_
   compare("differences", plain, wanted);
 }
 
+// FLUX.1 by the names of the processors that USO's file has instead of its attentions, and by those
+// that ComfyUI gives them.
+BOOST_AUTO_TEST_CASE(processors_of_attentions_are_what_they_replace) {
+  std::vector<FileTensor> tensors;
+  const TensorFile small(random() / "flux_original.safetensors");
+  for (const auto& [tensor, entry] : small.entries())
+    tensors.push_back(seeded_tensor(tensor, entry.shape));
+  write_model(tensors);
+  const Model plain = model_of(tensors);
+  const std::int64_t qkv = 3 * plain.at("single_blocks.0.linear2.weight").shape[0];
+  const NamedModules by_processor{
+      {"double_blocks.0.processor.qkv_lora1", {{"double_blocks.0.img_attn.qkv.weight"}}},
+      {"double_blocks.1.processor.proj_lora1", {{"double_blocks.1.img_attn.proj.weight"}}},
+      {"double_blocks.0.processor.qkv_lora2", {{"double_blocks.0.txt_attn.qkv.weight"}}},
+      {"double_blocks.1.processor.proj_lora2", {{"double_blocks.1.txt_attn.proj.weight"}}},
+      {"single_blocks.1.processor.qkv_lora", {{"single_blocks.1.linear1.weight", 0, qkv}}},
+      {"single_blocks.0.processor.proj_lora", {{"single_blocks.0.linear2.weight"}}}},
+      by_comfyui{{"single_blocks.0.linear1_qkv", {{"single_blocks.0.linear1.weight", 0, qkv}}}};
+  Model wanted = plain;
+  const LoraStyle uso{"uso", "", false, false, ".up.weight", ".down.weight", false};
+  std::vector<FileTensor> lora = factors_of(by_processor, uso, wanted);
+  std::ranges::move(factors_of(by_comfyui, kLoraStyles[0], wanted), std::back_inserter(lora));
+  write_lora("uso", lora);
+  save_with({"uso"});
+  for (const std::string& message : logged)
+    BOOST_TEST(message.find("left out") == std::string::npos, message);
+  compare("uso", plain, wanted);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace heddle::test
