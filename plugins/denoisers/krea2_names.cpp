@@ -85,6 +85,20 @@ int Krea2Names::count(const std::string& list) const {
 
 void Krea2Names::each_module(const Visit& visit) const {
   each_renamed_module(file_, prefix_, diffusers_ ? to_original : to_diffusers, visit);
+  // SimpleTuner's files have one product for queries, keys and values.
+  constexpr std::string_view kQueries = ".attn.to_q.weight";
+  for (std::uint32_t i = 0; i < file_.size(); ++i) {
+    const std::string tensor = file_.name(i);
+    if (!tensor.starts_with(prefix_)) continue;
+    const std::string here = tensor.substr(prefix_.size()),
+                      name = diffusers_ ? here : to_diffusers(here);
+    if (!name.ends_with(kQueries)) continue;
+    const std::string at = name.substr(0, name.size() - kQueries.size());
+    std::vector<Part> thirds;
+    for (const char* third : {".attn.to_q.weight", ".attn.to_k.weight", ".attn.to_v.weight"})
+      thirds.push_back({prefix_ + (diffusers_ ? at + third : to_original(at + third))});
+    visit(at + ".attn.to_qkv", "weight", thirds);
+  }
 }
 
 void Krea2Names::each_original(

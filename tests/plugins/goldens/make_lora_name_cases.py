@@ -7,7 +7,9 @@ file), by the names of the model's publisher, goes through diffusers' converter:
 the result is of, factors B which of its rows. Some converters know the published width alone, and are given its rows.
 The result, for each family:
 
-    {"goldens": folder, "model": of its shapes.json, "diffusers": {module: tensor, or [[tensor, begin, end], ...]}}
+    {"goldens": folder, "model": of its shapes.json, "others": {module: tensor, or [[tensor, begin, end], ...]}}
+
+Besides those of diffusers, "others" has the names of the publisher of HunyuanVideo, and of joined matrices.
 
 BY_FILE are models that are tried by the names of their files alone.
 """
@@ -72,7 +74,7 @@ def case(folder, model, converter, leave="$^", factors="lora_A lora_B", rows=Non
         # A row of the small one may stand for several of the published one.
         named[module.removeprefix("transformer.")] = parts_of(weights[i], shapes[weights[i]], list(dict.fromkeys(found)))
     assert {p if isinstance(p, str) else p[0][0] for p in named.values()} == set(weights), (folder, model)
-    return {"goldens": folder, "model": model, "diffusers": named}
+    return {"goldens": folder, "model": model, "others": named}
 
 
 def hunyuan_rows(name, count):
@@ -107,14 +109,15 @@ PUBLISHER = {
 }
 
 
+def by_publisher(name):
+    for here, there in PUBLISHER.items():
+        name = name.replace(here, there)
+    return name
+
+
 def hunyuan(lora):
     """Names of ComfyUI's files -> those of the publisher's -> those of diffusers."""
-    named = {}
-    for key, value in lora.items():
-        for here, there in PUBLISHER.items():
-            key = key.replace(here, there)
-        named[key] = value
-    return convert._convert_hunyuan_video_lora_to_diffusers(named)
+    return convert._convert_hunyuan_video_lora_to_diffusers({by_publisher(key): value for key, value in lora.items()})
 
 
 HUNYUAN_LEFT = r"^(byt5_in|cond_type_embedding|vision_in|time_in|final_layer.adaLN)"
@@ -143,25 +146,41 @@ cases = {
         r"^(emb_in|txt_in|time_in|ref_time_in|final_layer)|\.lin\.|modulation"),
 }
 # What no converter knows: as HunyuanVideo15Transformer3DModel and ZImageTransformer2DModel call it.
-cases["HunyuanVideo 1.5"]["diffusers"] |= {
+cases["HunyuanVideo 1.5"]["others"] |= {
     "time_embed.timestep_embedder.linear_1": "time_in.in_layer.weight",
     "time_embed.timestep_embedder.linear_2": "time_in.out_layer.weight",
     "context_embedder_2.linear_2": "byt5_in.fc2.weight",
     "image_embedder.linear_1": "vision_in.proj.1.weight",
     "cond_type_embed": "cond_type_embedding.weight",
 }
-cases["Z-Image"]["diffusers"] |= {
+cases["Z-Image"]["others"] |= {
     "all_x_embedder.2-1": "x_embedder.weight",
     "all_final_layer.2-1.linear": "final_layer.linear.weight",
     "all_final_layer.2-1.adaLN_modulation.1": "final_layer.adaLN_modulation.1.weight",
 }
 for name, (folder, model) in BY_FILE.items():
-    cases[name] = {"goldens": folder, "model": model, "diffusers": {}}
+    cases[name] = {"goldens": folder, "model": model, "others": {}}
+for name in ("HunyuanVideo 1.0", "HunyuanVideo 1.5"):
+    shapes = shapes_of(cases[name]["goldens"], cases[name]["model"])
+    for tensor, shape in shapes.items():
+        module = by_publisher(tensor).removesuffix(".weight")
+        if tensor.endswith(".weight") and len(shape) > 1 and module + ".weight" != tensor:
+            cases[name]["others"][module] = tensor
+
+
+def joined(family, at, parts, name):
+    shapes = shapes_of(cases[family]["goldens"], cases[family]["model"])
+    tensors = [f"{at[0]}.{part}.weight" for part in parts]
+    cases[family]["others"][f"{at[1]}.{name}"] = [[tensor, 0, shapes[tensor][0]] for tensor in tensors]
+
+
+joined("Krea 2", ("blocks.0.attn", "transformer_blocks.0.attn"), ("wq", "wk", "wv"), "to_qkv")
+joined("Qwen-Image 2.1", ("transformer_blocks.1.img_mlp",) * 2, ("gate_layer", "proj"), "gate_up")
 
 out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "nodes/lora_names.json"
 lines = []
 for name, told in cases.items():
-    modules = ",\n".join(f"    {json.dumps(m)}: {json.dumps(parts)}" for m, parts in told["diffusers"].items())
-    head = f'  {json.dumps(name)}: {{"goldens": {json.dumps(told["goldens"])}, "model": {json.dumps(told["model"])}, "diffusers": '
+    modules = ",\n".join(f"    {json.dumps(m)}: {json.dumps(parts)}" for m, parts in told["others"].items())
+    head = f'  {json.dumps(name)}: {{"goldens": {json.dumps(told["goldens"])}, "model": {json.dumps(told["model"])}, "others": '
     lines.append(head + ("{\n" + modules + "\n  }}" if modules else "{}}"))
 out.write_text("{\n" + ",\n".join(lines) + "\n}\n")

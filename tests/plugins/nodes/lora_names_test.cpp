@@ -24,7 +24,7 @@ constexpr std::int64_t kNamedRank = 2;
 
 struct LoraStyle {
   const char *name, *before;
-  bool is_flat, by_diffusers;
+  bool is_flat, by_others;
   const char *up, *down;
   bool has_alpha;
   bool is_for_all = false;  // the others differ in what no family is asked for: small models do
@@ -51,10 +51,10 @@ struct RowsOf {
 };
 using NamedModules = std::map<std::string, std::vector<RowsOf>>;
 
-// A family's small model, and its modules by their names in diffusers.
+// A family's small model, and its modules by the names that other programs have for them.
 struct NamedFamily {
   std::vector<FileTensor> tensors;
-  NamedModules diffusers;
+  NamedModules others;
 };
 
 engine::Json lora_name_cases() {
@@ -82,7 +82,7 @@ NamedFamily svd_family() {
   name_svd_as_original(family.tensors);
   for (std::size_t i = 0; i < by_diffusers.size(); ++i)
     if (is_matrix(by_diffusers[i]))
-      family.diffusers[without_kind(by_diffusers[i].name)] = {{family.tensors[i].name}};
+      family.others[without_kind(by_diffusers[i].name)] = {{family.tensors[i].name}};
   return family;
 }
 
@@ -94,8 +94,8 @@ NamedFamily named_family(const std::string& name) {
   NamedFamily family{seeded_model(model, false, std::string(told.at("goldens").as_string())), {}};
   for (FileTensor& tensor : family.tensors)  // some files hold several models
     if (tensor.name.starts_with(model + ".")) tensor.name.erase(0, model.size() + 1);
-  for (const auto& member : told.at("diffusers").members()) {
-    std::vector<RowsOf>& rows = family.diffusers[std::string(member.key)];
+  for (const auto& member : told.at("others").members()) {
+    std::vector<RowsOf>& rows = family.others[std::string(member.key)];
     if (!member.value.is_array()) {
       rows.push_back({std::string(member.value.as_string())});
       continue;
@@ -246,7 +246,7 @@ BOOST_DATA_TEST_CASE_F(LoraNames, every_style_of_names_means_the_same_weights, n
   std::map<std::string, Model> wanted;
   std::vector<std::string> loras;
   for (const LoraStyle& style : kLoraStyles) {
-    const NamedModules& modules = style.by_diffusers ? family.diffusers : own;
+    const NamedModules& modules = style.by_others ? family.others : own;
     if (modules.empty() || (!style.is_for_all && numbers > kSmallModel)) continue;
     Model& model = wanted[style.name] = plain;
     write_lora(style.name, factors_of(modules, style, model));
