@@ -101,6 +101,13 @@ void Krea2Names::each_module(const Visit& visit) const {
   }
 }
 
+std::vector<std::int64_t> Krea2Names::original_shape(const std::string& original,
+                                                     const std::vector<Part>& parts) const {
+  if (!diffusers_ || !original.ends_with(".mod.lin")) return {};
+  const std::string& tensor = parts.front().tensor;
+  return {file_.size(tensor, 0) * file_.size(tensor, 1)};
+}
+
 void Krea2Names::each_original(
     const std::function<void(const std::string&, const std::vector<Part>&)>& visit) const {
   const auto as_it_is = [](const std::string& name) { return name; };

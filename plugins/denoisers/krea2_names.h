@@ -31,6 +31,10 @@ class Krea2Names {
   // Every tensor by its original name.
   void each_original(const std::function<void(const std::string& tensor,
                                               const std::vector<Part>& parts)>& visit) const;
+  // How the original files shape it where that is not as its rows are here: a layer's modulation is
+  // a row there, (6 width), and six of them in diffusers' files. Else empty.
+  std::vector<std::int64_t> original_shape(const std::string& original,
+                                           const std::vector<Part>& parts) const;
 
  private:
   Krea2Names(const Checkpoint& file, bool diffusers, std::string prefix)

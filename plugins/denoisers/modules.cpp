@@ -42,7 +42,11 @@ heddle_status* list_originals(const heddle_host*, const heddle_checkpoint* raw,
       throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no model of the family");
     names->each_original([&](const std::string& tensor, const std::vector<Part>& parts) {
       const RawParts raw_parts(parts);
-      found(to, tensor.c_str(), raw_parts.size(), raw_parts.data(), 0, nullptr);
+      std::vector<std::int64_t> shape;  // empty: as the rows are
+      if constexpr (requires { names->original_shape(tensor, parts); })
+        shape = names->original_shape(tensor, parts);
+      found(to, tensor.c_str(), raw_parts.size(), raw_parts.data(), std::uint32_t(shape.size()),
+            shape.empty() ? nullptr : shape.data());
     });
   });
 }
