@@ -11,8 +11,10 @@
 #include "engine/base/text.h"
 #include "engine/files/checkpoint.h"
 #include "tests/plugins/nodes/node_fixture.h"
+#include "tests/support/krea2_names.h"
 #include "tests/support/merged_lora.h"
 #include "tests/support/svd_models.h"
+#include "tests/support/wan_names.h"
 
 namespace heddle::test {
 namespace {
@@ -206,6 +208,29 @@ struct LoraNames : NodeFixture {
   void write_lora(const std::string& name, const std::vector<FileTensor>& tensors) const {
     write_safetensors(folder / ("models/loras/names/" + name + ".safetensors"), tensors);
   }
+  // The file's model with a LoRA of each style.
+  void check_styles(const NamedFamily& family) {
+    const Model plain = model_of(family.tensors);
+    NamedModules own;
+    for (const FileTensor& tensor : family.tensors)
+      if (is_matrix(tensor)) own[without_kind(tensor.name)] = {{tensor.name}};
+    std::size_t numbers = 0;
+    for (const auto& [tensor, values] : plain) numbers += values.floats.size();
+    std::map<std::string, Model> wanted;
+    std::vector<std::string> loras;
+    for (const LoraStyle& style : kLoraStyles) {
+      const NamedModules& modules = style.by_others ? family.others : own;
+      if (modules.empty() || (!style.is_for_all && numbers > kSmallModel)) continue;
+      Model& model = wanted[style.name] = plain;
+      write_lora(style.name, factors_of(modules, style, model));
+      loras.emplace_back(style.name);
+    }
+    std::filesystem::remove_all(out);
+    save_with(loras);
+    for (const std::string& message : logged)
+      BOOST_TEST(message.find("left out") == std::string::npos, message);
+    for (const auto& [lora, model] : wanted) compare(lora, plain, model);
+  }
   // What was saved with a LoRA, name for name.
   void compare(const std::string& lora, const Model& before, const Model& wanted) const {
     const engine::Checkpoint saved = engine::open_checkpoint(out / (lora + "_00001_.safetensors"));
@@ -237,25 +262,21 @@ BOOST_DATA_TEST_CASE_F(LoraNames, every_style_of_names_means_the_same_weights, n
   BOOST_TEST_MESSAGE(name);
   const NamedFamily family = named_family(name);
   write_model(family.tensors);
-  const Model plain = model_of(family.tensors);
-  NamedModules own;
-  for (const FileTensor& tensor : family.tensors)
-    if (is_matrix(tensor)) own[without_kind(tensor.name)] = {{tensor.name}};
-  std::size_t numbers = 0;
-  for (const auto& [tensor, values] : plain) numbers += values.floats.size();
-  std::map<std::string, Model> wanted;
-  std::vector<std::string> loras;
-  for (const LoraStyle& style : kLoraStyles) {
-    const NamedModules& modules = style.by_others ? family.others : own;
-    if (modules.empty() || (!style.is_for_all && numbers > kSmallModel)) continue;
-    Model& model = wanted[style.name] = plain;
-    write_lora(style.name, factors_of(modules, style, model));
-    loras.emplace_back(style.name);
+  check_styles(family);
+}
+
+BOOST_AUTO_TEST_CASE(files_with_the_names_of_diffusers_take_the_same) {
+  write_model(svd_model("unet"));
+  check_styles(named_family(kSvd));
+  for (const auto& [name, rename] :
+       {std::pair("Krea 2", &name_krea2_as_diffusers), {"Wan 2.1", &name_wan_as_diffusers}}) {
+    BOOST_TEST_MESSAGE(name);
+    const NamedFamily family = named_family(name);
+    std::vector<FileTensor> renamed = family.tensors;
+    rename(renamed);
+    write_model(renamed);
+    check_styles(family);
   }
-  save_with(loras);
-  for (const std::string& message : logged)
-    BOOST_TEST(message.find("left out") == std::string::npos, message);
-  for (const auto& [lora, model] : wanted) compare(lora, plain, model);
 }
 
 // ".diff_m", which older files of lightx2v have of each block, is nothing that ComfyUI applies.
