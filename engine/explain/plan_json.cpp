@@ -149,6 +149,8 @@ Json step_json(const Graph& graph, const Plan& plan, const Step& step,
           .set("reason", plan.assignments[step.node].reason);
       if (const auto& stages = plan.assignments[step.node].stages)
         one.set("pipeline", stages_json(*stages, topology));
+      else if (!plan.assignments[step.node].undivided.empty())
+        one.set("no_pipeline", plan.assignments[step.node].undivided);
       if (!plan.assignments[step.node].calls.empty()) {
         Json calls = Json::array();
         for (const PlacedCall& call : plan.assignments[step.node].calls)

@@ -194,7 +194,11 @@ std::string plan_text(const Graph& graph, const Plan& plan, const Topology& topo
     text += line_of(line);
     if (step.kind != Step::Kind::run) continue;
     const Assignment& assignment = plan.assignments[step.node];
-    if (assignment.stages) text += stages_text(*assignment.stages, topology);
+    if (assignment.stages)
+      text += stages_text(*assignment.stages, topology);
+    else if (!assignment.undivided.empty())
+      text += line_of("    chunks one after another on ", device_name(assignment.device, topology),
+                      ": ", assignment.undivided);
     for (const PlacedCall& call : assignment.calls) text += call_text(call, topology);
   }
   for (const std::string& pending : plan.pending) text += line_of("pending: ", pending);

@@ -25,6 +25,8 @@ struct Assignment {
   std::vector<PlacedCall> calls;  // as in NodeSpec::calls; of a node that reports none, by model
   bool borrows_memory = true;     // what its calls stream may lie on devices that take no part
   std::optional<PlacedStages> stages = {};  // nothing: one call after another
+  std::string undivided =
+      {};  // why calls that are rounds of stages have none; empty: nothing to say
 };
 
 // The device that a call of a node is made from.

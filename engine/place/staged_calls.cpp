@@ -31,6 +31,11 @@ std::uint32_t stage_count(std::span<const StagedCall> calls) {
   return last + 1;
 }
 
+std::uint32_t rounds_of(std::span<const StagedCall> calls) {
+  const std::uint32_t last = stage_count(calls) - 1;
+  return std::uint32_t(std::ranges::count(calls, last, &StagedCall::stage));
+}
+
 // The most of all rounds, by stage.
 std::vector<std::uint64_t> most(std::span<const StagedCall> calls,
                                 std::uint64_t StagedCall::*bytes) {
@@ -39,13 +44,27 @@ std::vector<std::uint64_t> most(std::span<const StagedCall> calls,
   return all;
 }
 
+// The most that calls of a stage take of what one call of the stage before has made, by stage.
+std::vector<std::uint64_t> most_given(std::span<const StagedCall> calls) {
+  std::vector<std::uint64_t> given(stage_count(calls)), taken(given.size());
+  for (const StagedCall& call : calls) {
+    taken[call.stage] += call.handed_bytes;
+    given[call.stage] = std::max(given[call.stage], taken[call.stage]);
+    if (call.stage + 1 < taken.size()) taken[call.stage + 1] = 0;
+    if (call.stage == 0) taken[0] = 0;  // the node gives each by itself
+  }
+  return given;
+}
+
 // What crosses lies on both sides, once for each round that is open, and where it is made once
-// more: the next one is begun before the copy of the last one has ended.
+// more: the next one is begun before the copy of the last one has ended. What several calls take
+// lies there until the last of them.
 std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
                                      const PlacedStages& placed) {
   const std::vector<std::uint64_t> handed = most(calls, &StagedCall::handed_bytes),
                                    kept = most(calls, &StagedCall::kept_bytes),
-                                   made = most(calls, &StagedCall::made_bytes);
+                                   made = most(calls, &StagedCall::made_bytes),
+                                   given = most_given(calls);
   const std::uint64_t open = placed.ahead() + 1;
   const auto device_of = [&](std::size_t stage) { return placed.devices[placed.of_stage[stage]]; };
   std::uint32_t last_device = 0;
@@ -56,8 +75,10 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
     // What is kept the node has told as its own, on home.
     if (device_of(s) != placed.devices.back()) bytes[device_of(s)] += kept[s];
     if (device_of(s) != before) {
-      bytes[before] += (open + 1) * handed[s];
+      bytes[before] += open * handed[s] + given[s];
       bytes[device_of(s)] += open * handed[s];
+    } else if (before != placed.devices.back()) {
+      bytes[before] += given[s] - handed[s];
     }
     before = device_of(s);
   }
@@ -126,10 +147,8 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
     const CallSpec& call = calls[c];
     const Model& model = *get_model(*call.model);
     const std::optional<RoundStage> stage = round_stage(model);
-    const bool follows = stage && (stage->number == 0 ||
-                                   (!staged.empty() && stage->number == staged.back().stage + 1));
-    if (!follows || alone[c].streamed || !alone[c].fits || loads[c] == nullptr ||
-        call.sets.size() != 1)
+    if (!stage || (staged.empty() && stage->number != 0) || alone[c].streamed || !alone[c].fits ||
+        loads[c] == nullptr || call.sets.size() != 1)
       return {};
     StagedCall one{stage->number, alone[c].seconds, 0, 0, 0};
     for (const auto& [name, info] : call.sets.front().constants)
@@ -137,10 +156,12 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
     one.made_bytes = made_by(model, *loads[c]);
     staged.push_back(one);
   }
-  // Rounds are of all stages.
+  // The first round has all stages, and each goes on to the last one.
+  const std::uint32_t last = stage_count(staged) - 1;
   for (std::size_t c = 0; c < staged.size(); ++c) {
-    const bool ends = c + 1 == staged.size() || staged[c + 1].stage == 0;
-    if (ends && staged[c].stage + 1 != stage_count(staged)) return {};
+    const std::uint32_t stage = staged[c].stage;
+    const bool ends = c + 1 == staged.size(), goes_on = !ends && staged[c + 1].stage == stage + 1;
+    if (stage == last ? goes_on : !goes_on) return {};
   }
   return staged;
 }
@@ -158,20 +179,22 @@ std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::ui
 
 double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::uint32_t>& of_stage,
                       const std::vector<std::uint32_t>& devices, const Prices& prices) {
+  const std::uint32_t home = std::uint32_t(devices.size()) - 1, last = stage_count(calls) - 1;
   std::vector<double> free(devices.size());
-  std::vector<double> read;  // by round: when its result is there
-  double made = 0;
-  std::uint32_t at = std::uint32_t(devices.size()) - 1;  // home
+  std::vector<double> made(last + 1);  // by stage: when its latest result is there
+  std::vector<double> read;            // by round: when its result is there
+  bool begins = true;                  // a round
   for (const StagedCall& call : calls) {
-    const std::uint32_t next = of_stage[call.stage];
-    if (call.stage == 0) {
-      if (!read.empty() || made > 0) read.push_back(made);
-      at = std::uint32_t(devices.size()) - 1;
-      made = read.size() > devices.size() ? read[read.size() - devices.size() - 1] : 0;
-    }
-    if (next != at) made += prices.transfer_seconds(devices[at], devices[next], call.handed_bytes);
-    at = next;
-    made = free[at] = std::max(made, free[at]) + call.seconds;
+    const std::uint32_t from = call.stage == 0 ? home : of_stage[call.stage - 1],
+                        at = of_stage[call.stage];
+    double ready = call.stage == 0 ? 0 : made[call.stage - 1];
+    // The node does not go on before the result of a round is read that lies so far behind.
+    if (begins && read.size() > devices.size())
+      ready = std::max(ready, read[read.size() - devices.size() - 1]);
+    if (at != from) ready += prices.transfer_seconds(devices[from], devices[at], call.handed_bytes);
+    made[call.stage] = free[at] = std::max(ready, free[at]) + call.seconds;
+    begins = call.stage == last;
+    if (begins) read.push_back(made[last]);
   }
   return *std::ranges::max_element(free);
 }
@@ -191,7 +214,7 @@ std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std:
     if (count > stages) break;
     PlacedStages one{{others.begin(), others.begin() + std::ptrdiff_t(count - 1)},
                      cut_stages(calls, std::uint32_t(count)),
-                     std::uint32_t(calls.size() / stages),
+                     rounds_of(calls),
                      0,
                      best.alone_seconds,
                      {}};

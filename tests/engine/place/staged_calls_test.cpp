@@ -104,6 +104,29 @@ BOOST_AUTO_TEST_CASE(as_many_devices_are_taken_as_gain_something_home_last) {
   BOOST_TEST(!place_stages({}, 0, {0, 1}, prices).has_value());
 }
 
+// The end of a clip whose first stage has made more than the second one takes at a time.
+BOOST_AUTO_TEST_CASE(a_round_that_begins_behind_waits_for_what_it_takes) {
+  const Topology topology = test::equal_devices(2, 1e9, 0);
+  const Prices prices(topology, {});
+  std::vector<StagedCall> calls = rounds_of({5, 1}, 1, 8);
+  for (int i = 0; i < 9; ++i) calls.push_back({1, 1, 8, 10, 18});
+  const std::vector<std::uint32_t> devices{1, 0};
+  const double crossing = prices.transfer_seconds(0, 1, 8);
+  BOOST_TEST(staged_seconds(calls, {0, 1}, devices, prices) == 5 + 10 + 2 * crossing,
+             boost::test_tools::tolerance(1e-6));
+  // Another clip: its first stage goes on beside what is left of this one.
+  for (const StagedCall& call : std::vector<StagedCall>(calls)) calls.push_back(call);
+  const double both = staged_seconds(calls, {0, 1}, devices, prices);
+  BOOST_TEST(both > 5 + 20);
+  BOOST_TEST(both < 2 * 15 - 1);
+  const auto placed = place_stages(calls, 0, {0, 1}, prices);
+  BOOST_TEST_REQUIRE(placed.has_value());
+  BOOST_TEST(placed->rounds == 20u);
+  // What ten calls take of the first stage lies there, and what of these rounds crosses.
+  const std::uint64_t open = 3;
+  BOOST_TEST(placed->under_way_bytes.at(1) == 10 + open * 8 + open * 8 + 10 * 8);
+}
+
 // Of each open round what crosses lies on both sides, once more where it is made; what is kept
 // lies where its stage is, and on home is the node's.
 BOOST_AUTO_TEST_CASE(what_is_under_way_is_counted_on_each_device) {

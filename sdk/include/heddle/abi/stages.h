@@ -17,8 +17,11 @@ extern "C" {
  *
  * A model says by two settings that it is a stage: HEDDLE_ROUND_STAGE, which one of its round, from
  * 0 and one more with each call; HEDDLE_ROUND_INPUT, the name of the input that the stage before
- * has made, or the node for stage 0. All its other inputs it has made itself. Where all calls that
- * infer() tells of are of such models, and each round has all stages, they are placed as rounds.
+ * has made, or the node for stage 0. All its other inputs it has made itself, or the node gives all
+ * rounds alike. Where all calls that infer() tells of are of such models, and each round goes on to
+ * the last stage, they are placed as rounds. The first round has all stages. A later one may begin
+ * at any: where a stage has made more than the next one takes at a time, this one reads the rest of
+ * it then.
  * What is kept between calls infer() tells as scratch, as for one device. */
 #define HEDDLE_ROUND_STAGE "round_stage" /* int    */
 #define HEDDLE_ROUND_INPUT "round_input" /* string */
