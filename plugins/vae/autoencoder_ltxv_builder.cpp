@@ -1,14 +1,9 @@
 #include "autoencoder_ltxv_builder.h"
 
-#include <algorithm>
-
-#include "halvings.h"
-
 namespace heddle::vae {
 namespace {
 
 constexpr std::int64_t kCellSide = 4, kCellNumbers = 3 * kCellSide * kCellSide;
-constexpr std::int64_t kFramesOfZ = 2, kFramesOfHidden = 1, kFramesOfImage = 0;
 
 }  // namespace
 
@@ -34,74 +29,13 @@ std::int64_t LtxvVaeBuilder::encode() {
   return size_of("conv_out", 0) - 1;
 }
 
-void LtxvVaeBuilder::add_piece_settings() {
-  if (piece_->stage > stage_)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file_.path() + ": there is no stage " + std::to_string(piece_->stage) +
-                    " of this autoencoder, it has " + std::to_string(stages()));
-  // Sides of what an encoder reads are told by what it divides them by until there.
-  const std::int64_t whole = is_decoder_ ? 1 : sides_;
-  Record shapes;
-  for (const Shaped& one : shapes_) {
-    const bool is_pixels = one.side == 0;
-    const std::int64_t side = is_pixels ? downscale() : is_decoder_ ? one.side : whole / one.side;
-    shapes.set(one.name, list_of({value_of(one.frames), value_of(side), value_of(one.channels)}));
-  }
-  const std::int64_t axis = piece_->stage > 0 ? kFramesOfHidden
-                            : is_decoder_     ? kFramesOfZ
-                                              : kFramesOfImage;
-  graph_.setting("piece", Record()
-                              .set("lag", value_of(lag_))
-                              .set("more", value_of(more_))
-                              .set("fewer", value_of(fewer_))
-                              .set("axis", value_of(axis))
-                              .set("shapes", shapes.value())
-                              .value());
-  graph_.setting("noise_inputs", list_of(drawn_));
-}
-
-Source LtxvVaeBuilder::noise_input(const std::string& name) {
-  drawn_.push_back(value_of(name));
-  return graph_.input(input_names_.emplace_back(name).c_str(),
-                      HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_OPTIONAL);
-}
-
-// Pictures have another side than cells: 0 stands for theirs.
-Source LtxvVaeBuilder::input(const std::string& name, std::int64_t axis, std::int64_t frames) {
-  const bool is_pixels = axis == kFramesOfImage;
-  shapes_.push_back({name, frames, is_pixels ? 0 : sides_, channels_});
-  return graph_.input(input_names_.emplace_back(name).c_str(), HEDDLE_INPUT_LOOP_INVARIANT);
-}
-
-void LtxvVaeBuilder::begin_stage() { hidden_ = input("hidden", kFramesOfHidden); }
-
-// What a convolution reads of the running output. more: copies of the first frame of a video
-// besides those that it reads; keep: frames that the next piece reads.
-Source LtxvVaeBuilder::framed(const Source& of, std::int64_t axis, std::int64_t more,
-                              std::int64_t keep) {
-  if (!piece_) return of;
-  using B = LtxvVaeFrames;
-  const std::string name = "kept." + std::to_string(kept_++);
-  Block block = graph_.add<B>("frames." + std::to_string(kept_));
-  block.link(B::piece, of).set(B::axis, axis).set(B::keep, keep);
-  block.set(B::before, more + (is_causal_ ? 2 : 1));
-  block.set(B::behind, std::int64_t{piece_->ends && !is_causal_ ? 1 : 0});
-  if (continues()) block.link(B::kept, input(name, axis, keep));
-  graph_.output(input_names_.emplace_back(name).c_str(), block[B::keeps]);
-  if (!is_causal_) ++lag_;
-  return block[B::out];
-}
-
-// Of a residual block: the frame of its framed input that the first one it makes belongs to. Two
-// convolutions are between them.
-std::int64_t LtxvVaeBuilder::own_from() const { return is_causal_ ? 2 : continues() ? 0 : 1; }
-
 void LtxvVaeBuilder::add_latent_in(std::int64_t latent) {
   using B = LtxvVaeLatentIn;
   channels_ = latent;
   // No HEDDLE_INPUT_BATCH: what is made has a row for each frame, not for each video.
-  const Source z = piece_ ? input("z", kFramesOfZ) : graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT);
-  const Source seen = framed(z, kFramesOfZ);
+  const Source z =
+      piece_ ? input("z", kLtxvFramesOfZ) : graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT);
+  const Source seen = framed(z, kLtxvFramesOfZ);
   Block in = graph_.add<B>("in");
   in.link(B::z, seen).set(B::causal, is_causal_).set(B::mirrors, o_.mirrors);
   in.set(B::framed, piece_.has_value());
@@ -117,9 +51,9 @@ void LtxvVaeBuilder::add_latent_in(std::int64_t latent) {
 void LtxvVaeBuilder::add_image_in() {
   using B = LtxvVaeImageIn;
   channels_ = kCellNumbers / (kCellSide * kCellSide);
-  const Source image =
-      piece_ ? input("image", kFramesOfImage) : graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT);
-  const Source seen = framed(image, kFramesOfImage);
+  const Source image = piece_ ? input("image", kLtxvFramesOfImage)
+                              : graph_.input("image", HEDDLE_INPUT_LOOP_INVARIANT);
+  const Source seen = framed(image, kLtxvFramesOfImage);
   Block in = graph_.add<B>("in");
   in.link(B::image, seen).set(B::mirrors, o_.mirrors).set(B::framed, piece_.has_value());
   blocks::Slots slots(file_, in, "in");
@@ -163,11 +97,17 @@ bool LtxvVaeBuilder::add_step(const std::string& side, int number, const std::st
   if (has(first + ".conv1.conv.weight")) {
     Source embedding;
     const bool is_told = has(module + ".time_embedder.timestep_embedder.linear_1.weight");
-    if (is_told && is_here())
-      embedding = embed_level(module + ".level", module + ".time_embedder", 4 * channels_);
-    for (int k = 0; has(module + ".res_blocks." + std::to_string(k) + ".conv1.conv.weight"); ++k)
+    std::int64_t told = -1;  // the stage that has it
+    for (int k = 0; has(module + ".res_blocks." + std::to_string(k) + ".conv1.conv.weight"); ++k) {
+      split();
+      if (is_told && is_here() && (told < 0 || (piece_ && told != stage_))) {
+        embedding = embed_level(module + ".level", module + ".time_embedder", 4 * channels_);
+        told = stage_;
+      }
       add_resnet(module + ".res_blocks." + std::to_string(k), is_told ? &embedding : nullptr);
+    }
   } else if (has(module + ".conv1.conv.weight")) {
+    split();
     add_resnet(module, nullptr);
   } else if (has(module + ".conv.conv.weight")) {
     const LtxvResample change = resample_of(side, number, behind);
@@ -341,7 +281,7 @@ void LtxvVaeBuilder::add_upsample(const std::string& module, std::size_t number,
 void LtxvVaeBuilder::add_gather(const std::string& module, const LtxvResample& change) {
   using B = LtxvVaeGather;
   if (!is_here()) return finish(change);
-  const Source seen = framed(hidden_, kFramesOfHidden, change.frames - 1);
+  const Source seen = framed(hidden_, kLtxvFramesOfHidden, change.frames - 1);
   Block block = graph_.add<B>(module);
   block.link(B::hidden, seen).set(B::mirrors, o_.mirrors);
   block.set(B::frames, change.frames).set(B::side, change.side);
@@ -357,30 +297,13 @@ void LtxvVaeBuilder::add_downsample(const std::string& module) {
   using B = LtxvVaeDownsample;
   const LtxvResample change{2, 2, channels_};
   if (!is_here()) return finish(change);
-  const Source seen = framed(hidden_, kFramesOfHidden, 0, 1);
+  const Source seen = framed(hidden_, kLtxvFramesOfHidden, 0, 1);
   Block block = graph_.add<B>(module);
   block.link(B::hidden, seen).set(B::mirrors, o_.mirrors).set(B::framed, piece_.has_value());
   blocks::Slots slots(file_, block, module);
   conv<B>(slots, module, channels_, channels_);
   hidden_ = block[B::out];
   finish(change);
-}
-
-void LtxvVaeBuilder::finish(const LtxvResample& change) {
-  if (is_here()) (is_decoder_ ? more_ : fewer_) *= change.frames;
-  if (piece_ && is_here()) graph_.output("hidden", hidden_);
-  channels_ = change.channels;
-  frames_ *= change.frames;
-  sides_ *= change.side;
-  ++stage_;
-  // Names alone say how many of these there are.
-  if (std::max(frames_, sides_) > std::int64_t{1} << kMostHalvings || stage_ > 2 * kMostHalvings)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file_.path() + ": an autoencoder that changes the size of videos " +
-                    std::to_string(stage_) + " times, of at most " + std::to_string(kMostHalvings) +
-                    " along an axis. The file is damaged or of another model.");
-  has_noise_ = has_noise_ && !piece_ && change.side == 1;
-  if (piece_ && is_here()) begin_stage();
 }
 
 }  // namespace heddle::vae

@@ -1,12 +1,13 @@
 // plugins/vae/autoencoder_ltxv_builder.h - the graph of one side of LTX-Video's autoencoder, of
 // whole videos or of one stage of pieces of them.
 //
-// Pieces: a side is cut into stages, behind each block that changes a size. A stage is a model of
-// its own over the same weights. A convolution of a decoder that is not causal looks one frame
-// ahead, so a stage makes its frames `lag` frames of its input late: of the first piece of T frames
-// it makes those of T - lag, of the last one those of T + lag. What its convolutions read of
-// earlier pieces goes from the outputs of one call to the inputs of the next, so memory does not
-// grow with the number of frames.
+// Pieces: a side is cut into stages, behind each block that changes a size, and where pictures are
+// large behind each residual block, so that devices may share them (heddle/abi/stages.h). A stage
+// is a model of its own over the same weights. A convolution of a decoder that is not causal looks
+// one frame ahead, so a stage makes its frames `lag` frames of its input late: of the first piece
+// of T frames it makes those of T - lag, of the last one those of T + lag. What its convolutions
+// read of earlier pieces goes from the outputs of one call to the inputs of the next, so memory
+// does not grow with the number of frames.
 //
 // Configuration of a stage: piece ("first", "next", "last", "only": of a video of one piece),
 // stage (int).
@@ -34,6 +35,9 @@
 #include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
+
+// The axes of frames.
+inline constexpr std::int64_t kLtxvFramesOfZ = 2, kLtxvFramesOfHidden = 1, kLtxvFramesOfImage = 0;
 
 // A stage, and whether its piece is the first one of a video, and the last one.
 struct LtxvVaePiece {
@@ -122,16 +126,19 @@ class LtxvVaeBuilder {
   void add_gather(const std::string& module, const LtxvResample& change);
   void add_downsample(const std::string& module);
   void finish(const LtxvResample& change);
+  void split();
+  void end_stage();
 
   const Checkpoint& file_;
   const LtxvVaeNames& names_;
   const LtxvVaeOptions& o_;
   const std::optional<LtxvVaePiece> piece_;
   Blocks& graph_;
-  std::int64_t channels_ = 0, frames_ = 1, sides_ = 1, stage_ = 0;
+  std::int64_t channels_ = 0, frames_ = 1, sides_ = 1, stage_ = 0, changes_ = 0;
   bool is_causal_ = false, is_decoder_ = false;
   Source hidden_, noise_;
   std::vector<std::int64_t> planes_;
+  bool has_resnet_ = false;              // the stage, so far
   bool has_noise_ = false;               // of the running size, and the stage
   std::deque<std::string> input_names_;  // which links point into
   // Of the stage.

@@ -1,7 +1,7 @@
 #include "plugins/vae/chunk_rounds.h"
 
 #include <deque>
-#include <optional>
+#include <memory>
 
 #include <heddle/stages.hpp>
 
@@ -23,11 +23,13 @@ class Pass {
         next_given_(read / rounds.chunks * rounds.chunks),
         next_read_(next_given_) {}
 
-  void run(const Value& sides) {
+  void run(const BeginSide& begin) {
     const std::int64_t count = rounds_.videos * rounds_.chunks;
-    std::optional<VideoSide> side;
+    if (stages_ != nullptr)
+      for (const Tensor& one : rounds_.given) stages_->written(one);
+    std::unique_ptr<ChunkSide> side;
     for (std::int64_t i = next_given_; i < count; ++i) {
-      if (i % rounds_.chunks == 0) side.emplace(sides);
+      if (i % rounds_.chunks == 0) side = begin();
       stop_if_cancelled();
       // Before what the last stage has still to do stands in the way.
       while (next_given_ < count && next_given_ <= i + ahead_) give();
@@ -47,7 +49,7 @@ class Pass {
     ++next_given_;
   }
   void push(std::deque<Tensor>& to, Tensor tensor) {
-    if (stages_ != nullptr) stages_->written(tensor);
+    if (stages_ != nullptr && tensor) stages_->written(tensor);
     to.push_back(std::move(tensor));
   }
   void read_next() {
@@ -74,15 +76,15 @@ class Pass {
 
 }  // namespace
 
-void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
+void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds) {
   std::int64_t read = 0;
   {
     Stages stages(ctx);
-    if (stages.ahead() == 0) return Pass(ctx, rounds, nullptr, read).run(sides);
+    if (stages.ahead() == 0) return Pass(ctx, rounds, nullptr, read).run(begin);
     Tensor nothing;
     const std::string why = blocks::no_room(
         [&] {
-          Pass(ctx, rounds, &stages, read).run(sides);
+          Pass(ctx, rounds, &stages, read).run(begin);
           return Tensor();
         },
         nothing);
@@ -91,7 +93,12 @@ void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
     ctx.warn("there is no room for chunks on several devices at a time, so one device goes on. " +
              why);
   }
-  Pass(ctx, rounds, nullptr, read).run(sides);
+  Pass(ctx, rounds, nullptr, read).run(begin);
+}
+
+void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
+  code_chunks(
+      ctx, [&] { return std::make_unique<VideoSide>(sides); }, rounds);
 }
 
 }  // namespace heddle::vae

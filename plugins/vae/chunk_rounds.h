@@ -4,6 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <vector>
 
 #include "plugins/vae/video_chunks.h"
 
@@ -11,19 +13,27 @@ namespace heddle::vae {
 
 struct ChunkRounds {
   std::int64_t videos = 1, chunks = 1;  // of each
-  // Of chunk `chunk` of a video: what the first stage takes. In order, some chunks ahead; once more
-  // for those of a video that is begun again.
+  // Of chunk `chunk` of a video: what the first stage takes; empty where it takes nothing more, as
+  // at the end of a video whose later stages have still to do. In order, some chunks ahead; once
+  // more for those of a video that is begun again.
   std::function<Tensor(std::int64_t video, std::int64_t chunk)> give = {};
   // What is read of what the last stage has made. Only enqueues; empty: that itself.
   std::function<Tensor(const Tensor& made)> finish = {};
   // Each chunk once, in order. Has to wait for the tensor where `waits`: the others are under way.
   std::function<void(std::int64_t video, std::int64_t chunk, const Tensor& made, bool waits)> read =
       {};
+  // What stages are given besides, of the node's device.
+  std::vector<Tensor> given = {};
 };
 
-// sides: decoder_chunks or encoder_chunks of a VAE. Where memory lacks for several devices at a
+// Begins a video.
+using BeginSide = std::function<std::unique_ptr<ChunkSide>()>;
+
+// Where memory lacks for several devices at a
 // time, a warning says so, and one device goes on from the first chunk of the video under way.
 // Throws what the models and the functions throw, and HEDDLE_CANCELLED.
+void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds);
+// sides: decoder_chunks or encoder_chunks of a VAE.
 void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds);
 
 }  // namespace heddle::vae

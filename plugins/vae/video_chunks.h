@@ -24,12 +24,19 @@ struct VideoLength {
 };
 VideoLength video_length(const Value& vae);
 
-// One side at work on one video.
-class VideoSide {
+// One side of an autoencoder at work on one video.
+class ChunkSide {
+ public:
+  virtual ~ChunkSide() = default;
+  // The next chunk, what the first stage takes -> what the last one makes.
+  virtual Tensor next(Context& ctx, Tensor chunk) = 0;
+};
+
+// A side whose chunks all pass all stages.
+class VideoSide final : public ChunkSide {
  public:
   explicit VideoSide(const Value& chunks);
-  // The next chunk, what the first stage takes -> what the last one makes.
-  Tensor next(Context& ctx, Tensor chunk);
+  Tensor next(Context& ctx, Tensor chunk) override;
 
  private:
   struct Stage {

@@ -1,10 +1,12 @@
 #include "plugins/vae/video_pieces.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
@@ -14,113 +16,88 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
+#include "plugins/vae/chunk_rounds.h"
+#include "plugins/vae/piece_turns.h"
 #include "plugins/vae/video_chunks.h"
 
 namespace heddle::vae {
 namespace {
 
+constexpr int kFramesOfHidden = 1;  // the axis
 constexpr double kPieceUnbound = std::numeric_limits<double>::infinity();
 
 Value piece_settings(const Value& model) { return model_settings(model).field("piece"); }
 
-const char* kind_of(const PieceTurn& turn) {
-  return turn.begins ? (turn.ends ? "only" : "first") : turn.ends ? "last" : "next";
-}
-
 bool is_kept_frame(const std::string& name) { return name.starts_with("kept."); }
 
 // One side at work on one video.
-class PieceSide {
+class PieceSide final : public ChunkSide {
  public:
-  using Sink = std::function<void(const Tensor&)>;
-
   // given: what every call is given besides, of the inputs that a stage has.
-  PieceSide(Context& ctx, const Value& pieces, std::int64_t cell, Record given, Sink sink)
-      : ctx_(ctx), given_(given.value()), sink_(std::move(sink)) {
-    const std::vector<PieceStage> sizes = piece_stages(pieces, cell);
-    for (std::uint32_t s = 0; s < pieces.count(); ++s)
-      stages_.push_back({pieces.item(s), sizes[s], PieceQueue(sizes[s])});
+  PieceSide(const Value& pieces, const std::vector<PieceRound>& rounds, Value given)
+      : rounds_(rounds), given_(std::move(given)) {
+    for (std::uint32_t s = 0; s < pieces.count(); ++s) stages_.push_back({pieces.item(s)});
   }
 
-  void push(const Tensor& frames, bool is_end, std::size_t to = 0) {
-    Stage& stage = stages_[to];
-    const Value settings = piece_settings(stage.models.field("first"));
-    const auto axis = std::uint32_t(settings.get<std::int64_t>("axis", 1));
-    stage.waiting.push_back(frames);
-    stage.queue.push(frames.size(axis), is_end);
-    while (const std::optional<PieceTurn> turn = stage.queue.next()) {
-      if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-      const Tensor made = call(stage, *turn, axis);
-      if (to + 1 < stages_.size())
-        push(made, turn->ends, to + 1);
-      else
-        sink_(made);
+  // piece: empty where the first stage takes nothing more.
+  Tensor next(Context& ctx, Tensor piece) override {
+    for (const PieceCall& call : rounds_[next_++]) {
+      if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
+      if (call.stage > 0) piece = taken(call);
+      piece = this->call(ctx, call, piece);
+      stages_[call.stage].made = piece;
     }
+    stages_.back().made = {};
+    return piece;
   }
 
  private:
   struct Stage {
     Value models;
-    PieceStage size;
-    PieceQueue queue;
     Value kept = {};  // of the piece before; a record
-    std::vector<Tensor> waiting = {};
+    Tensor made = {};
   };
 
-  // The first frames of those that wait, one after another in one tensor.
-  Tensor taken(Stage& stage, std::int64_t count, std::uint32_t axis) {
-    std::vector<Tensor> parts, rest;
-    std::int64_t left = count;
-    for (const Tensor& one : stage.waiting) {
-      const std::int64_t here = std::min(left, one.size(axis));
-      if (here > 0) parts.push_back(one.slice(axis, 0, here));
-      if (here < one.size(axis)) rest.push_back(one.slice(axis, here, one.size(axis)));
-      left -= here;
-    }
-    stage.waiting = std::move(rest);
-    if (parts.size() == 1) return ops::contiguous(ctx_, parts.front());
-    Shape shape = parts.front().shape();
-    shape[axis] = count;
-    const Tensor all = ctx_.make(shape, parts.front().dtype());
-    std::int64_t at = 0;
-    for (const Tensor& part : parts) {
-      ops::copy_into(ctx_, part, all.slice(axis, at, at + part.size(axis)));
-      at += part.size(axis);
-    }
-    return all;
+  // Of what the stage before has made, which is given up with its last frames.
+  Tensor taken(const PieceCall& call) {
+    Tensor& made = stages_[call.stage - 1].made;
+    const std::int64_t end = call.begin + call.turn.frames;
+    const Tensor part = made.slice(kFramesOfHidden, call.begin, end);
+    if (end == made.size(kFramesOfHidden)) made = {};
+    return part;
   }
 
   // What a stage kept is given up as soon as it has read it.
-  Tensor call(Stage& stage, const PieceTurn& turn, std::uint32_t axis) {
-    const Value model = stage.models.field(kind_of(turn));
+  Tensor call(Context& ctx, const PieceCall& call, const Tensor& piece) {
+    Stage& stage = stages_[call.stage];
+    const Value model = stage.models.field(call.turn.kind());
     Record inputs(stage.kept);
     const Value shapes = piece_settings(model).field("shapes");
     for (std::uint32_t i = 0; i < shapes.count(); ++i)
-      if (!is_kept_frame(shapes.key(i)))
-        inputs.set(shapes.key(i), value_of(taken(stage, turn.frames, axis)));
+      if (!is_kept_frame(shapes.key(i))) inputs.set(shapes.key(i), value_of(piece));
     const Value drawn = model_settings(model).field("noise_inputs");
     for (std::uint32_t i = 0; i < drawn.count(); ++i) {
       const auto name = drawn.item(i).as<std::string>();
       if (given_.has(name.c_str())) inputs.set(name, given_.field(name.c_str()));
     }
     stage.kept = {};
-    const Value made = call_model(ctx_, model, inputs.value());
+    const Value made = call_model(ctx, model, inputs.value());
     Record kept;
     Tensor result;
     for (std::uint32_t i = 0; i < made.count(); ++i) {
       if (!is_kept_frame(made.key(i)))
         result = made.item(i).as<Tensor>();
-      else if (!turn.ends)
+      else if (!call.turn.ends)
         kept.set(made.key(i), made.item(i));
     }
     stage.kept = kept.value();
     return result;
   }
 
-  Context& ctx_;
+  const std::vector<PieceRound>& rounds_;
   const Value given_;
-  const Sink sink_;
   std::vector<Stage> stages_;
+  std::size_t next_ = 0;
 };
 
 // What a call of a stage reads, as f32. cells: of a frame of the latent.
@@ -148,29 +125,31 @@ Infer::Set piece_set(const Value& model, const PieceTurn& turn, const blocks::Gr
   return set;
 }
 
-// Tells of the calls for a video of which `pushes` of so many frames come. Gives what the stages
-// keep, in bytes.
+// Tells of the calls for a video of so many frames. Gives what the stages keep, and what they have
+// made that others have still to take, in bytes.
 std::uint64_t tell_pieces(Infer& question, const Value& pieces, std::int64_t cell,
-                          const blocks::GridSize& cells, const std::vector<std::int64_t>& pushes,
+                          const blocks::GridSize& cells, std::int64_t frames,
                           const std::vector<Infer::Named>& drawn) {
   const std::vector<PieceStage> sizes = piece_stages(pieces, cell);
-  std::vector<PieceQueue> queues(sizes.begin(), sizes.end());
-  const std::function<void(std::size_t, std::int64_t, bool)> push =
-      [&](std::size_t to, std::int64_t frames, bool is_end) {
-        queues[to].push(frames, is_end);
-        while (const std::optional<PieceTurn> turn = queues[to].next()) {
-          const Value model = pieces.item(std::uint32_t(to)).field(kind_of(*turn));
-          question.call(model, {piece_set(model, *turn, cells, drawn)});
-          if (to + 1 < queues.size()) push(to + 1, turn->made(sizes[to]), turn->ends);
-        }
-      };
-  for (std::size_t i = 0; i < pushes.size(); ++i) push(0, pushes[i], i + 1 == pushes.size());
-  std::uint64_t kept = 0;
+  std::uint64_t waiting = 0;  // of one stage at a time
+  for (const PieceRound& round : piece_rounds(sizes, frames))
+    for (const PieceCall& call : round) {
+      const Value model = pieces.item(std::uint32_t(call.stage)).field(call.turn.kind());
+      question.call(model, {piece_set(model, call.turn, cells, drawn)});
+      if (call.stage + 1 == sizes.size()) continue;
+      const Value taker = pieces.item(std::uint32_t(call.stage + 1)).field("first");
+      PieceTurn all;
+      all.frames = call.turn.made(sizes[call.stage]);
+      for (const Infer::Named& one : piece_set(taker, all, cells, {}).constants)
+        if (!is_kept_frame(one.name))
+          waiting = std::max(waiting, sizeof(float) * std::uint64_t(count_of(one.shape)));
+    }
+  std::uint64_t bytes = waiting;
   for (std::uint32_t s = 0; s < pieces.count(); ++s)
     for (const Infer::Named& one :
          piece_set(pieces.item(s).field("next"), {.frames = 1}, cells, {}).constants)
-      if (is_kept_frame(one.name)) kept += sizeof(float) * std::uint64_t(count_of(one.shape));
-  return kept;
+      if (is_kept_frame(one.name)) bytes += sizeof(float) * std::uint64_t(count_of(one.shape));
+  return bytes;
 }
 
 // The latents of one video, with their share of noise where the decoder is told a level; `inputs`:
@@ -184,51 +163,16 @@ Tensor with_drawn(Context& ctx, const Value& decoder, const Tensor& z, Record& i
                       {{1 - share, ops::cast(ctx, z, HEDDLE_F32)}, {share, drawn.as<Tensor>()}});
 }
 
+std::vector<Tensor> tensors_of(const Value& record) {
+  std::vector<Tensor> all;
+  for (std::uint32_t i = 0; i < record.count(); ++i)
+    if (record.item(i).is(HEDDLE_KIND_TENSOR)) all.push_back(record.item(i).as<Tensor>());
+  return all;
+}
+
 Value encoder_pieces_of(const Value& vae) { return vae.field("encoder_pieces"); }
 
 }  // namespace
-
-std::int64_t PieceTurn::made(const PieceStage& stage) const {
-  const std::int64_t late = begins == ends ? 0
-                            : begins       ? -stage.lag
-                                           : stage.lag,
-                     whole = frames + late;
-  if (stage.fewer > 1) return begins ? (whole - 1) / stage.fewer + 1 : whole / stage.fewer;
-  return stage.more * whole - (begins ? stage.more - 1 : 0);
-}
-
-void PieceQueue::push(std::int64_t frames, bool is_end) {
-  count_ += frames;
-  is_end_ = is_end;
-}
-
-std::optional<PieceTurn> PieceQueue::next() {
-  const std::int64_t wanted = has_begun_ ? stage_.piece : stage_.lag + 1;
-  if (count_ == 0 || (count_ < wanted && !is_end_)) return {};
-  PieceTurn turn;
-  turn.begins = !has_begun_;
-  turn.ends = is_end_ && count_ <= wanted;
-  turn.frames = std::min(count_, wanted);
-  count_ -= turn.frames;
-  has_begun_ = true;
-  return turn;
-}
-
-std::vector<PieceStage> piece_stages(const Value& pieces, std::int64_t cell) {
-  std::vector<PieceStage> stages;
-  std::int64_t piece = cell;
-  for (std::uint32_t s = 0; s < pieces.count(); ++s) {
-    const Value told = piece_settings(pieces.item(s).field("first"));
-    PieceStage stage;
-    stage.lag = told.get<std::int64_t>("lag", 0);
-    stage.more = std::max<std::int64_t>(1, told.get<std::int64_t>("more", 1));
-    stage.fewer = std::max<std::int64_t>(1, told.get<std::int64_t>("fewer", 1));
-    stage.piece = piece;
-    piece = piece * stage.more / stage.fewer;
-    stages.push_back(stage);
-  }
-  return stages;
-}
 
 bool decodes_pieces(const Value& vae, const Shape& samples) {
   return samples.size() == 5 && samples[2] > 1 && vae.field("decoder_pieces").count() > 0;
@@ -250,8 +194,22 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
   float* to = frames.data<float>();
   const float* const end = to + frames.count();
   std::int64_t done = 0;
-  const auto keep = [&](const Tensor& image) {
-    const Tensor pictures = ops::scale_clamp(ctx, image, {0.5, 0.5, 0, 1});
+  // As a whole, the videos of a batch draw one after another.
+  const Tensor raw = raw_of(ctx, samples, latent, autoencoder);
+  Record given;
+  const Tensor z = with_drawn(ctx, decoder, raw, given);
+  const Value pieces = vae.field("decoder_pieces");
+  const std::vector<PieceRound> pass = piece_rounds(piece_stages(pieces, 1), z.size(2));
+  ChunkRounds rounds{.videos = z.size(0), .chunks = std::int64_t(pass.size())};
+  rounds.given = tensors_of(given.value());
+  rounds.give = [&](std::int64_t video, std::int64_t number) {
+    const PieceCall& first = pass[std::size_t(number)].front();
+    if (first.stage > 0) return Tensor();
+    return ops::contiguous(
+        ctx, z.slice(0, video, video + 1).slice(2, first.begin, first.begin + first.turn.frames));
+  };
+  rounds.finish = [&](const Tensor& made) { return ops::scale_clamp(ctx, made, {0.5, 0.5, 0, 1}); };
+  rounds.read = [&](std::int64_t, std::int64_t, const Tensor& pictures, bool) {
     if (pictures.count() > end - to)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "the VAE's pieces make more pictures than its decoder's settings tell. Load it "
@@ -261,15 +219,8 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
     parts.made(done += pictures.count() / each);
     ctx.progress(double(done) / double(shape[0]), "frames");
   };
-  // As a whole, the videos of a batch draw one after another.
-  const Tensor raw = raw_of(ctx, samples, latent, autoencoder);
-  Record given;
-  const Tensor z = with_drawn(ctx, decoder, raw, given);
-  for (std::int64_t item = 0; item < z.size(0); ++item) {
-    PieceSide side(ctx, vae.field("decoder_pieces"), 1, given, keep);
-    for (std::int64_t t = 0; t < z.size(2); ++t)
-      side.push(z.slice(0, item, item + 1).slice(2, t, t + 1), t + 1 == z.size(2));
-  }
+  code_chunks(
+      ctx, [&] { return std::make_unique<PieceSide>(pieces, pass, given.value()); }, rounds);
   parts.whole();
   return frames;
 }
@@ -282,7 +233,7 @@ void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples
   std::uint64_t kept = 0;
   for (std::int64_t item = 0; item < samples[0]; ++item)
     kept = tell_pieces(question, vae.field("decoder_pieces"), 1, {samples[3], samples[4]},
-                       std::vector<std::int64_t>(std::size_t(samples[2]), 1), drawn);
+                       samples[2], drawn);
   const double numbers = double(count_of(frames));
   const std::uint64_t piece = sizeof(float) * std::uint64_t(video_length(vae).downscale) *
                               std::uint64_t(frames[1] * frames[2] * frames[3]);
@@ -295,31 +246,40 @@ Tensor encoded_pieces(Context& ctx, const Value& vae, const Tensor& pictures,
   const Shape shape = latent_frames_shape(pictures.shape(), vae, autoencoder);
   const std::int64_t step = video_length(vae).downscale;
   const Tensor means = ctx.make(shape, HEDDLE_F32);
+  const Value pieces = encoder_pieces_of(vae);
+  const std::vector<PieceRound> pass =
+      piece_rounds(piece_stages(pieces, step), video_length(vae).frames_of(shape[2]));
   std::int64_t at = 0;
-  const auto keep = [&](const Tensor& mean) {
+  std::vector<float> waited;
+  ChunkRounds rounds{.chunks = std::int64_t(pass.size())};
+  rounds.give = [&](std::int64_t, std::int64_t number) {
+    const PieceCall& first = pass[std::size_t(number)].front();
+    if (first.stage > 0) return Tensor();
+    return ops::scale_clamp(ctx, pictures.slice(0, first.begin, first.begin + first.turn.frames),
+                            {2, -1, -kPieceUnbound, kPieceUnbound});
+  };
+  rounds.read = [&](std::int64_t, std::int64_t, const Tensor& mean, bool waits) {
     ops::copy_into(ctx, mean, means.slice(2, at, at + mean.size(2)));
     at += mean.size(2);
+    if (waits) {
+      waited.resize(std::size_t(mean.count()));
+      read_to<float>(ctx, mean, waited);
+    }
     ctx.progress(double(at) / double(shape[2]), "frames");
   };
-  PieceSide side(ctx, encoder_pieces_of(vae), step, {}, keep);
-  for (std::int64_t t = 0; t < shape[2]; ++t) {
-    const std::int64_t end = 1 + t * step, begin = t == 0 ? 0 : end - step;
-    side.push(ops::scale_clamp(ctx, pictures.slice(0, begin, end),
-                               {2, -1, -kPieceUnbound, kPieceUnbound}),
-              t + 1 == shape[2]);
-  }
+  code_chunks(
+      ctx, [&] { return std::make_unique<PieceSide>(pieces, pass, Value()); }, rounds);
   return means;
 }
 
 void tell_encoded_pieces(Infer& question, const Value& vae, const Shape& pictures,
                          const Autoencoder& autoencoder) {
-  const std::int64_t step = video_length(vae).downscale,
-                     frames = video_length(vae).cells_of(pictures[0]);
-  std::vector<std::int64_t> pushes(std::size_t(frames), step);
-  pushes.front() = 1;
+  const VideoLength length = video_length(vae);
+  const std::int64_t step = length.downscale;
   const std::uint64_t kept =
       tell_pieces(question, encoder_pieces_of(vae), step,
-                  {autoencoder.cells(pictures[1]), autoencoder.cells(pictures[2])}, pushes, {});
+                  {autoencoder.cells(pictures[1]), autoencoder.cells(pictures[2])},
+                  length.frames_of(length.cells_of(pictures[0])), {});
   const double numbers = double(count_of(pictures));
   const std::uint64_t piece =
       sizeof(float) * std::uint64_t(count_of({step, pictures[1], pictures[2], pictures[3]}));

@@ -1,51 +1,17 @@
 // Videos through an autoencoder that has stages for pieces of them (decoder_pieces, encoder_pieces
 // of a VAE, heddle/diffusion/values.h; plugins/vae/autoencoder_ltxv_builder.h): each stage takes as
 // many frames as it needs, with what it kept of those before, and what it makes goes on to the next
-// one at once. A device holds a few frames of each stage, whatever the video's length, and the
-// numbers are those of the video as a whole. One call's thread, but for what is told before a run.
+// one at once (piece_turns.h). A device holds a few frames of each stage, whatever the video's
+// length, or several devices work at pieces side by side (chunk_rounds.h); the numbers are those of
+// the video as a whole. One call's thread, but for what is told before a run.
 #pragma once
 
 #include <heddle/node.hpp>
-
-#include <optional>
-#include <vector>
 
 #include "plugins/blocks/autoencoder.h"
 #include "plugins/blocks/resample.h"
 
 namespace heddle::vae {
-
-// What a stage does to the number of frames.
-struct PieceStage {
-  std::int64_t lag = 0;              // frames of its input that it makes its frames late
-  std::int64_t more = 1, fewer = 1;  // frames that it makes of one, or one of how many
-  std::int64_t piece = 1;            // frames that it takes at a time
-};
-
-// One call of a stage.
-struct PieceTurn {
-  bool begins = false, ends = false;
-  std::int64_t frames = 0;  // that it takes
-  std::int64_t made(const PieceStage& stage) const;
-};
-
-// When a stage is called, by how many frames there are.
-class PieceQueue {
- public:
-  explicit PieceQueue(const PieceStage& stage) : stage_(stage) {}
-  void push(std::int64_t frames, bool is_end);
-  // None until there are more frames.
-  std::optional<PieceTurn> next();
-
- private:
-  PieceStage stage_;
-  std::int64_t count_ = 0;
-  bool has_begun_ = false, is_end_ = false;
-};
-
-// The stages of a side; `cell`: frames of a video for each later one of the latent, of an encoder,
-// else 1.
-std::vector<PieceStage> piece_stages(const Value& pieces, std::int64_t cell);
 
 // Whether a video goes through the decoder by pieces: one of samples (B, C, F, h, w) with F > 1, or
 // through the encoder: one of so many pictures.

@@ -5,94 +5,20 @@
 #include <cmath>
 
 #include "tests/plugins/nodes/infer_check.h"
-#include "tests/plugins/nodes/placed_fixture.h"
+#include "tests/plugins/nodes/ltxv_pieces_fixture.h"
 #include "tests/support/model_probe.h"
 
 namespace heddle::test {
 namespace {
 
-using engine::cat;
-
 // 90 dB below what is there.
 constexpr double kPiecesTolerance = 3.16e-5;
-// "0.9.0" halves sizes by strides, "0.9.1" and "0.9.5" are told a noise level, the first draws in
-// its residual blocks, too; the decoder of "2.3" is causal, the others look ahead.
-constexpr const char* kPieceVersions[] = {"0.9.0", "0.9.1", "0.9.5", "2", "2.3"};
-constexpr const char* kCausalConfig =
-    R"({\"vae\": {\"causal_decoder\": true, \"decoder_spatial_padding_mode\": \"zeros\"}})";
-
-struct LtxvPieces : PlacedFixture {
-  const std::filesystem::path given = folder / "given.safetensors";
-
-  LtxvPieces() {
-    for (const std::string version : kPieceVersions) {
-      const bool is_first = version == "0.9.0";
-      std::vector<FileTensor> tensors = seeded_model(is_first ? "flow" : version, false,
-                                                     is_first ? "ltxv_vae" : "ltxv_later_vae");
-      for (FileTensor& tensor : tensors)
-        if (tensor.name.ends_with("std-of-means"))
-          tensor = seeded_tensor(tensor.name, tensor.shape, "std.norm.weight");
-      if (version == "0.9.1" || version == "0.9.5")
-        tensors.push_back(
-            {"decoder.timestep_scale_multiplier", "F32", {}, bytes_of_floats({1000.0f})});
-      FileMetadata metadata;
-      if (version == "2.3") metadata.push_back({"config", kCausalConfig});
-      std::filesystem::create_directories(folder / "models/vae");
-      write_safetensors(file(version), tensors, metadata);
-    }
-    std::vector<FileTensor> tensors;
-    for (const std::int64_t frames : {2, 14})
-      for (const std::int64_t channels : {8, 128})
-        tensors.push_back(numbers(cat("z.", channels, ".", frames), {1, channels, frames, 2, 2}));
-    tensors.push_back(numbers("pictures", {42, 64, 32, 3}, 0.5f, 0.5f));
-    tensors.push_back(numbers("clip.image", {42, 64, 32, 3}, 1.0f, 0.0f, "pictures"));
-    write_safetensors(given, tensors);
-  }
-
-  std::filesystem::path file(const std::string& version) const {
-    return folder / "models/vae" / (version + ".safetensors");
-  }
-  static FileTensor numbers(const std::string& name, const std::vector<std::int64_t>& shape,
-                            float factor = 1.0f, float offset = 0.0f,
-                            const std::string& seed = "") {
-    std::int64_t count = 1;
-    for (const std::int64_t size : shape) count *= size;
-    const std::uint32_t start = seeded::hash_of(seed.empty() ? name : seed);
-    return {name, "F32", shape, seeded::number_bytes(start, std::size_t(count), factor, offset)};
-  }
-  std::string input(const char* type, const std::string& name) const {
-    return cat(R"({"class_type": ")", type, R"(", "inputs": {"path": ")", given.string(),
-               R"(", "name": ")", name, R"("}})");
-  }
-  static std::string flow(const std::string& version, const std::string& type,
-                          const std::string& in, const std::string& more,
-                          const std::string& hints = "") {
-    return cat(R"({"vae": {"class_type": "VAELoader", "inputs": {"vae_name": ")", version,
-               R"(.safetensors"}}, "in": )", in, R"(, "out": {"class_type": ")", type,
-               R"(", "inputs": {"vae": ["vae", 0], )", more, "}", hints, "}, ", kLook, "}");
-  }
-  std::string decode(const std::string& version, int frames, bool whole = false,
-                     const std::string& hints = "") const {
-    // A tile that holds all of a video is decoded at once.
-    const char* more =
-        whole
-            ? R"("samples": ["in", 0], "tile_size": 512, "overlap": 64, "temporal_size": 4096, "temporal_overlap": 8)"
-            : R"("samples": ["in", 0])";
-    return flow(version, whole ? "VAEDecodeTiled" : "VAEDecode",
-                input("test.latent", cat("z.", version == "0.9.0" ? 128 : 8, ".", frames)), more,
-                hints);
-  }
-  std::string encode(const std::string& version, const std::string& hints = "") const {
-    return flow(version, "VAEEncode", input("test.image", "pictures"), R"("pixels": ["in", 0])",
-                hints);
-  }
-  static double worst(const std::vector<float>& a, const std::vector<float>& b) {
-    double most = 0;
-    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-      most = std::max(most, std::abs(double(a[i]) - b[i]));
-    return most;
-  }
-};
+double worst(const std::vector<float>& a, const std::vector<float>& b) {
+  double most = 0;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    most = std::max(most, std::abs(double(a[i]) - b[i]));
+  return most;
+}
 
 }  // namespace
 
@@ -100,7 +26,7 @@ BOOST_FIXTURE_TEST_SUITE(ltxv_pieces, LtxvPieces)
 
 // Two frames of the latent are less than a stage looks ahead, 14 are several pieces.
 BOOST_AUTO_TEST_CASE(decoding_by_pieces_equals_decoding_as_a_whole) {
-  for (const std::string version : kPieceVersions)
+  for (const std::string version : kVersions)
     for (const int frames : {2, 14}) {
       const Results made = run_whole(decode(version, frames), {"out.IMAGE"});
       const std::vector<float> pieces = made.floats("out.IMAGE"),
@@ -119,7 +45,7 @@ BOOST_AUTO_TEST_CASE(decoding_by_pieces_equals_decoding_as_a_whole) {
 // 42 pictures are six frames of the latent, and one too many.
 BOOST_AUTO_TEST_CASE(encoding_by_pieces_equals_encoding_as_a_whole) {
   ModelProbe probe;
-  for (const std::string version : kPieceVersions) {
+  for (const std::string version : kVersions) {
     const Results made = run_whole(encode(version), {"out.LATENT"});
     const std::vector<float> pieces = made.floats("out.LATENT", "samples"),
                              whole = probe.call({file(version), "vae.encoder", "", given, "clip."})
