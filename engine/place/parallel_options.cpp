@@ -66,7 +66,8 @@ bool explains_more(const NodeOption& a, const NodeOption& b) {
 }
 
 // What more devices would have made possible is said of those that are taken, too.
-void tell_of_rounding(const NodeOption& sharded, NodeOption& alone) {
+void tell_of_others(const NodeOption& sharded, NodeOption& alone) {
+  alone.assignment.undivided = sharded.assignment.undivided;
   for (std::size_t c = 0; c < alone.assignment.calls.size(); ++c)
     alone.assignment.calls[c].report.rounding = sharded.assignment.calls[c].report.rounding;
 }
@@ -286,7 +287,7 @@ std::vector<NodeOption> Options::of(NodeIndex n, const std::vector<std::uint32_t
       };
       if (*std::ranges::find_if(homes.devices, same) != home) continue;
       NodeOption sharded = option(n, home, homes.devices, reason);
-      tell_of_rounding(sharded, options.back());
+      tell_of_others(sharded, options.back());
       if (sharded.assignment.devices.size() > 1)
         options.push_back(std::move(sharded));
       else if (explains_more(sharded, options.back()))
