@@ -46,11 +46,12 @@ inline Tensor filter_time(Context& ctx, const Tensor& x, std::int64_t step,
   return sum;
 }
 
-// A norm without weights, and SiLU: in the compute type.
+// A norm without weights, and SiLU: in the compute type, rounded once.
 inline Tensor normed_silu(Context& ctx, const Tensor& x, double eps) {
-  const Tensor normed = ctx.make(x.shape());
-  ops::activate_into(ctx, ops::layer_norm(ctx, x, {}, {}, eps), HEDDLE_ACT_SILU, normed);
-  return normed;
+  const Tensor normed = ctx.make(x.shape(), HEDDLE_F32), made = ctx.make(x.shape());
+  ops::layer_norm_into(ctx, x, {}, {}, eps, normed);
+  ops::activate_into(ctx, normed, HEDDLE_ACT_SILU, made);
+  return made;
 }
 
 // x (B, S, C) by three filters, the later two of which make one state of two: (B, parts, F, D) in
