@@ -67,14 +67,16 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
   const auto* memory = dynamic_cast<const DeviceMemory*>(tensor->storage.get());
   if (memory != nullptr && &memory->state() != this)
     return memory->state().read(tensor, dst, bytes);
+  const std::shared_ptr<const Event> written = memory == nullptr ? nullptr : memory->written();
   if (memory == nullptr || device_->host_visible()) {
-    tensor->storage->wait();
+    if (written != nullptr)
+      written->wait();  // and not for what comes behind it
+    else
+      tensor->storage->wait();
     gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
     return;
   }
-  if (const std::shared_ptr<const Event> written = memory->written();
-      written != nullptr && is_contiguous(tensor->info))
-    return read_behind(*written, tensor, dst);
+  if (written != nullptr && is_contiguous(tensor->info)) return read_behind(*written, tensor, dst);
   Tensor dense = tensor;
   if (!is_contiguous(tensor->info)) {
     heddle_tensor_info info = tensor->info;

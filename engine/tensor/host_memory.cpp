@@ -1,5 +1,7 @@
 #include "engine/tensor/host_memory.h"
 
+#include <sys/mman.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <memory>
@@ -15,9 +17,20 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-const HostAllocator kLibrary{[](void*, std::size_t bytes, std::size_t alignment) {
-                               return std::aligned_alloc(alignment, bytes);
-                             },
+constexpr std::size_t kLargePage = std::size_t{2} << 20, kLarge = 4 * kLargePage;
+
+// Large pieces in large pages, where Linux gives them to who asks (`madvise` in
+// /sys/kernel/mm/transparent_hugepage/enabled, the default of most): the first write to a page of 4
+// KiB takes longer than the page itself. What is behind the last whole one stays small, so that no
+// more is taken than was counted.
+void* allocate_here(void*, std::size_t bytes, std::size_t alignment) {
+  if (bytes < kLarge) return std::aligned_alloc(alignment, bytes);
+  void* const data = std::aligned_alloc(kLargePage, bytes);
+  if (data != nullptr) madvise(data, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
+  return data;
+}
+
+const HostAllocator kLibrary{&allocate_here,
                              [](void*, void* data, std::size_t) { std::free(data); }, nullptr};
 
 // Allocators are kept for good: a tensor may go back to one of them at any time.

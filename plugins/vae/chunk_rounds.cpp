@@ -1,5 +1,6 @@
 #include "plugins/vae/chunk_rounds.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 
@@ -13,20 +14,20 @@ namespace {
 // All chunks from the first one of the video that is not all read.
 class Pass {
  public:
-  // stages: nullptr where one device does all. read: chunks of all videos that have been read.
-  Pass(Context& ctx, const ChunkRounds& rounds, Stages* stages, std::int64_t& read)
+  // read: chunks of all videos that have been read.
+  Pass(Context& ctx, const ChunkRounds& rounds, Stages& stages, std::int64_t& read)
       : ctx_(ctx),
         rounds_(rounds),
         stages_(stages),
-        ahead_(stages == nullptr ? 0 : stages->ahead()),
+        ahead_(stages.ahead()),
         read_(read),
         next_given_(read / rounds.chunks * rounds.chunks),
         next_read_(next_given_) {}
 
   void run(const BeginSide& begin) {
     const std::int64_t count = rounds_.videos * rounds_.chunks;
-    if (stages_ != nullptr)
-      for (const Tensor& one : rounds_.given) stages_->written(one);
+    if (ahead_ > 0)
+      for (const Tensor& one : rounds_.given) stages_.written(one);
     std::unique_ptr<ChunkSide> side;
     for (std::int64_t i = next_given_; i < count; ++i) {
       if (i % rounds_.chunks == 0) side = begin();
@@ -37,20 +38,19 @@ class Pass {
       given_.pop_front();
       Tensor made = side->next(ctx_, std::move(chunk));
       if (rounds_.finish) made = rounds_.finish(made);
-      push(made_, std::move(made));
-      if (std::int64_t(made_.size()) > ahead_) read_next();
+      if (made) stages_.written(made);
+      made_.push_back(std::move(made));
+      // One device, too, has the next one to do while a chunk is read.
+      if (std::int64_t(made_.size()) > std::max<std::int64_t>(ahead_, 1)) read_next();
     }
     while (!made_.empty()) read_next();
   }
 
  private:
   void give() {
-    push(given_, rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
+    given_.push_back(rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
+    if (ahead_ > 0 && given_.back()) stages_.written(given_.back());
     ++next_given_;
-  }
-  void push(std::deque<Tensor>& to, Tensor tensor) {
-    if (stages_ != nullptr && tensor) stages_->written(tensor);
-    to.push_back(std::move(tensor));
   }
   void read_next() {
     stop_if_cancelled();
@@ -67,7 +67,7 @@ class Pass {
 
   Context& ctx_;
   const ChunkRounds& rounds_;
-  Stages* const stages_;
+  Stages& stages_;
   const std::int64_t ahead_;
   std::int64_t& read_;
   std::int64_t next_given_, next_read_;
@@ -78,13 +78,12 @@ class Pass {
 
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds) {
   std::int64_t read = 0;
-  {
-    Stages stages(ctx);
-    if (stages.ahead() == 0) return Pass(ctx, rounds, nullptr, read).run(begin);
+  Stages stages(ctx);
+  if (stages.ahead() > 0) {
     Tensor nothing;
     const std::string why = blocks::no_room(
         [&] {
-          Pass(ctx, rounds, &stages, read).run(begin);
+          Pass(ctx, rounds, stages, read).run(begin);
           return Tensor();
         },
         nothing);
@@ -93,7 +92,7 @@ void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds
     ctx.warn("there is no room for chunks on several devices at a time, so one device goes on. " +
              why);
   }
-  Pass(ctx, rounds, nullptr, read).run(begin);
+  Pass(ctx, rounds, stages, read).run(begin);
 }
 
 void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {

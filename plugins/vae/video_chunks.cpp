@@ -203,7 +203,7 @@ void tell_decoded_frames(Infer& question, const Value& vae, const Shape& samples
   const double numbers = double(count_of(frames));
   const std::uint64_t chunk = sizeof(float) * std::uint64_t(video_length(vae).downscale) *
                               std::uint64_t(frames[1] * frames[2] * frames[3]);
-  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 2 * chunk);
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 3 * chunk);
   question.host_scratch(sizeof(float) * std::uint64_t(count_of(frames)));
 }
 
@@ -260,7 +260,7 @@ void tell_encoded_frames(Infer& question, const Value& vae, const Shape& latent,
       sizeof(float) *
       std::uint64_t(count_of({step, latent[3] * autoencoder.downscale,
                               latent[4] * autoencoder.downscale, autoencoder.colours}));
-  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 2 * chunk);
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 3 * chunk);
 }
 
 }  // namespace heddle::vae

@@ -26,9 +26,9 @@ class Stages {
 
   // Rounds to open beyond the one whose result is read; 0: one device does all.
   std::uint32_t ahead() const { return ahead_; }
-  // As heddle_stages_service::written.
+  // As heddle_stages_service::written; also where one device does all.
   void written(const Tensor& tensor) {
-    if (ahead_ > 0) check(stages_->written(ctx_.raw(), tensor.raw()));
+    if (stages_ != nullptr) check(stages_->written(ctx_.raw(), tensor.raw()));
   }
   // Behind the last result. Throws what has failed on any device.
   void join() {
