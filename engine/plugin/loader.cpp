@@ -148,21 +148,30 @@ void add_brought(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin
   all.plugins.push_back(plugin);
 }
 
+// Whether this file stands for that one: the same plugin from a later folder. Of one folder both
+// are used, and so are those of other processes, whose files nobody has asked to replace.
+bool stands_for(const Plugin& later, const Plugin& earlier) {
+  return later.id() == earlier.id() && later.is_here() && earlier.is_here() &&
+         later.path().parent_path() != earlier.path().parent_path();
+}
+
 // All of it or nothing: of a plugin that is refused nothing is used, and of an earlier file of the
-// same plugin neither, since its families and kernels would stand beside those of the later one.
+// same plugin neither, whose families and kernels would stand beside those of the later one.
 void add_to(LoadedPlugins& all, const std::shared_ptr<const Plugin>& plugin) {
   const Brought brought(plugin);
-  const auto same = std::ranges::find(all.plugins, plugin->id(), &Plugin::id);
-  if (same != all.plugins.end()) {
-    log(Level::info, cat("plugin ", quote(plugin->id()), ": ", plugin->path().string(),
-                         " is used instead of ", (*same)->path().string()));
-    LoadedPlugins rest;
-    rest.refused = std::move(all.refused);
-    for (const auto& other : all.plugins)
-      if (other != *same) add_brought(rest, other, Brought(other));
-    all = std::move(rest);
-  }
-  add_brought(all, plugin, brought);
+  const auto same = std::ranges::find_if(
+      all.plugins, [&](const auto& earlier) { return stands_for(*plugin, *earlier); });
+  if (same == all.plugins.end()) return add_brought(all, plugin, brought);
+  log(Level::info, cat("plugin ", quote(plugin->id()), ": ", plugin->path().string(),
+                       " is used instead of ", (*same)->path().string()));
+  LoadedPlugins again;
+  for (const auto& other : all.plugins)
+    if (other == *same)
+      add_brought(again, plugin, brought);
+    else
+      add_brought(again, other, Brought(other));
+  again.refused = std::move(all.refused);
+  all = std::move(again);
 }
 
 // A default that its own input does not take is no reason to refuse a plugin: a workflow that gives

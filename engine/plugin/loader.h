@@ -28,6 +28,7 @@ class Plugin {
   const std::string& id() const { return id_; }
   const std::string& version() const { return version_; }
   const std::filesystem::path& path() const { return path_; }
+  bool is_here() const { return entry_ != nullptr; }  // in this process
   // Empty when it has nothing of the kind.
   std::vector<const void*> provide(const char* kind) const;
 

@@ -84,7 +84,8 @@ BOOST_AUTO_TEST_CASE(a_later_file_of_a_plugin_stands_for_the_earlier_one) {
   const LoadedPlugins loaded = load_plugins({kSamples, later});
   heddle::engine::set_log_sink({});
   BOOST_TEST(loaded.plugins.size() == once.plugins.size());
-  BOOST_TEST(loaded.plugins.back()->path() == fs::canonical(later));
+  const auto number = found - once.plugins.begin();
+  BOOST_TEST(loaded.plugins[std::size_t(number)]->path() == fs::canonical(later));
   BOOST_TEST(std::ranges::count_if(loaded.catalog->families(), has_layers) == 1);
   BOOST_TEST(loaded.catalog->type_names() == once.catalog->type_names(),
              boost::test_tools::per_element());
