@@ -69,11 +69,12 @@ void DeviceState::read(const Tensor& tensor, void* dst, std::size_t bytes) {
     return memory->state().read(tensor, dst, bytes);
   const std::shared_ptr<const Event> written = memory == nullptr ? nullptr : memory->written();
   if (memory == nullptr || device_->host_visible()) {
-    if (written != nullptr)
-      written->wait();  // and not for what comes behind it
-    else
+    if (written == nullptr)
       tensor->storage->wait();
+    else
+      written->wait();  // and not for what comes behind it
     gather(tensor->info, tensor->data(), static_cast<std::byte*>(dst));
+    if (written != nullptr) reclaim_passed();
     return;
   }
   if (written != nullptr && is_contiguous(tensor->info)) return read_behind(*written, tensor, dst);
@@ -114,6 +115,11 @@ void DeviceState::read_behind(const Event& written, const Tensor& tensor, void* 
     settle();  // as in read()
     throw;
   }
+  reclaim_passed();
+}
+
+// What synchronize() does besides, of what has passed.
+void DeviceState::reclaim_passed() {
   drop_passed();
   reclaim_inbound();
   if (ledger_->is_pressed()) trim_passed();

@@ -28,6 +28,7 @@ DeviceMemory::DeviceMemory(DeviceState& state, std::uint64_t bytes, MemoryUse us
                                     : state.allocate_inbound(bytes, piece)),
       bytes_(bytes) {}
 DeviceMemory::~DeviceMemory() {
+  written_.reset();  // while the device's context is certain to be there
   if (use_ == MemoryUse::local)
     state_.pool().free(data_);
   else if (use_ == MemoryUse::inbound)
@@ -37,7 +38,6 @@ const char* DeviceMemory::place() const { return state_.device().name().c_str();
 void DeviceMemory::wait() const { state_.synchronize(); }
 
 void DeviceMemory::set_written() {
-  if (written() != nullptr) return;
   const auto written = std::make_shared<Event>(state_.device());
   state_.record(*written);
   set_written(written);

@@ -190,6 +190,7 @@ class DeviceState {
   bool is_here(const heddle_tensor& tensor) const;
   // REQUIRES: the tensor is here and row-major.
   void read_behind(const Event& written, const Tensor& tensor, void* dst);
+  void reclaim_passed();
   // Made when it is first asked for. REQUIRES: stream_mutex_ is held.
   Stream& main_stream() {
     if (stream_ == nullptr) stream_ = std::make_unique<Stream>(*device_);

@@ -17,14 +17,16 @@ namespace {
 
 constexpr std::size_t kCacheLine = 64;
 
-constexpr std::size_t kLargePage = std::size_t{2} << 20, kLarge = 4 * kLargePage;
+// The library takes what is larger from Linux, and gives it back when it goes, so that none of the
+// pages is left to others (M_MMAP_THRESHOLD, mallopt(3)).
+constexpr std::size_t kLargePage = std::size_t{2} << 20, kMostOfHeap = std::size_t{32} << 20;
 
 // Large pieces in large pages, where Linux gives them to who asks (`madvise` in
 // /sys/kernel/mm/transparent_hugepage/enabled, the default of most): the first write to a page of 4
 // KiB takes longer than the page itself. What is behind the last whole one stays small, so that no
 // more is taken than was counted.
 void* allocate_here(void*, std::size_t bytes, std::size_t alignment) {
-  if (bytes < kLarge) return std::aligned_alloc(alignment, bytes);
+  if (bytes <= kMostOfHeap) return std::aligned_alloc(alignment, bytes);
   void* const data = std::aligned_alloc(kLargePage, bytes);
   if (data != nullptr) madvise(data, bytes / kLargePage * kLargePage, MADV_HUGEPAGE);
   return data;

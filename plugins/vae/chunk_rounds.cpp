@@ -1,6 +1,5 @@
 #include "plugins/vae/chunk_rounds.h"
 
-#include <algorithm>
 #include <deque>
 #include <memory>
 
@@ -14,12 +13,15 @@ namespace {
 // All chunks from the first one of the video that is not all read.
 class Pass {
  public:
-  // read: chunks of all videos that have been read.
-  Pass(Context& ctx, const ChunkRounds& rounds, Stages& stages, std::int64_t& read)
+  // behind: chunks made before the first of them is read. read: chunks of all videos that have been
+  // read.
+  Pass(Context& ctx, const ChunkRounds& rounds, Stages& stages, std::int64_t behind,
+       std::int64_t& read)
       : ctx_(ctx),
         rounds_(rounds),
         stages_(stages),
         ahead_(stages.ahead()),
+        behind_(behind),
         read_(read),
         next_given_(read / rounds.chunks * rounds.chunks),
         next_read_(next_given_) {}
@@ -38,10 +40,9 @@ class Pass {
       given_.pop_front();
       Tensor made = side->next(ctx_, std::move(chunk));
       if (rounds_.finish) made = rounds_.finish(made);
-      if (made) stages_.written(made);
+      if (made && behind_ > 0) stages_.written(made);
       made_.push_back(std::move(made));
-      // One device, too, has the next one to do while a chunk is read.
-      if (std::int64_t(made_.size()) > std::max<std::int64_t>(ahead_, 1)) read_next();
+      if (std::int64_t(made_.size()) > behind_) read_next();
     }
     while (!made_.empty()) read_next();
   }
@@ -68,7 +69,7 @@ class Pass {
   Context& ctx_;
   const ChunkRounds& rounds_;
   Stages& stages_;
-  const std::int64_t ahead_;
+  const std::int64_t ahead_, behind_;
   std::int64_t& read_;
   std::int64_t next_given_, next_read_;
   std::deque<Tensor> given_, made_;
@@ -79,20 +80,26 @@ class Pass {
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds) {
   std::int64_t read = 0;
   Stages stages(ctx);
-  if (stages.ahead() > 0) {
+  // Empty: done.
+  const auto lacks_room = [&](std::int64_t behind) {
     Tensor nothing;
-    const std::string why = blocks::no_room(
+    return blocks::no_room(
         [&] {
-          Pass(ctx, rounds, stages, read).run(begin);
+          Pass(ctx, rounds, stages, behind, read).run(begin);
           return Tensor();
         },
         nothing);
+  };
+  if (stages.ahead() > 0) {
+    const std::string why = lacks_room(stages.ahead());
     if (why.empty()) return stages.join();
     stages.give_up();  // what has failed on a device is no lack of room
     ctx.warn("there is no room for chunks on several devices at a time, so one device goes on. " +
              why);
   }
-  Pass(ctx, rounds, stages, read).run(begin);
+  // While a chunk is read, one device has the next one to do.
+  if (rounds.always_waits && lacks_room(1).empty()) return;
+  Pass(ctx, rounds, stages, 0, read).run(begin);
 }
 
 void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {

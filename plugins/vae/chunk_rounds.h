@@ -20,8 +20,10 @@ struct ChunkRounds {
   // What is read of what the last stage has made. Only enqueues; empty: that itself.
   std::function<Tensor(const Tensor& made)> finish = {};
   // Each chunk once, in order. Has to wait for the tensor where `waits`: the others are under way.
+  // always_waits: it does so on one device, too, which is given the next chunk before.
   std::function<void(std::int64_t video, std::int64_t chunk, const Tensor& made, bool waits)> read =
       {};
+  bool always_waits = false;
   // What stages are given besides, of the node's device.
   std::vector<Tensor> given = {};
 };
@@ -29,8 +31,8 @@ struct ChunkRounds {
 // Begins a video.
 using BeginSide = std::function<std::unique_ptr<ChunkSide>()>;
 
-// Where memory lacks for several devices at a
-// time, a warning says so, and one device goes on from the first chunk of the video under way.
+// Where memory lacks for several devices at a time, a warning says so, and one device goes on from
+// the first chunk of the video under way; where it lacks for two chunks of one device, one by one.
 // Throws what the models and the functions throw, and HEDDLE_CANCELLED.
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds);
 // sides: decoder_chunks or encoder_chunks of a VAE.

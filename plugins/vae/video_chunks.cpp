@@ -172,7 +172,7 @@ Tensor decoded_frames(Context& ctx, const Value& vae, const Value& latent,
   std::int64_t count = 0;
   const double all = double(samples.size(0)) * double(samples.size(2));
   double done = 0;
-  ChunkRounds rounds{.videos = samples.size(0), .chunks = samples.size(2)};
+  ChunkRounds rounds{.videos = samples.size(0), .chunks = samples.size(2), .always_waits = true};
   rounds.give = [&](std::int64_t video, std::int64_t t) {
     const Tensor cells = samples.slice(0, video, video + 1)
                              .slice(2, t, t + 1)
@@ -260,7 +260,7 @@ void tell_encoded_frames(Infer& question, const Value& vae, const Shape& latent,
       sizeof(float) *
       std::uint64_t(count_of({step, latent[3] * autoencoder.downscale,
                               latent[4] * autoencoder.downscale, autoencoder.colours}));
-  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 3 * chunk);
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 2 * chunk);
 }
 
 }  // namespace heddle::vae

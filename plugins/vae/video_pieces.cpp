@@ -200,7 +200,8 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
   const Tensor z = with_drawn(ctx, decoder, raw, given);
   const Value pieces = vae.field("decoder_pieces");
   const std::vector<PieceRound> pass = piece_rounds(piece_stages(pieces, 1), z.size(2));
-  ChunkRounds rounds{.videos = z.size(0), .chunks = std::int64_t(pass.size())};
+  ChunkRounds rounds{
+      .videos = z.size(0), .chunks = std::int64_t(pass.size()), .always_waits = true};
   rounds.given = tensors_of(given.value());
   rounds.give = [&](std::int64_t video, std::int64_t number) {
     const PieceCall& first = pass[std::size_t(number)].front();
@@ -235,9 +236,14 @@ void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples
     kept = tell_pieces(question, vae.field("decoder_pieces"), 1, {samples[3], samples[4]},
                        samples[2], drawn);
   const double numbers = double(count_of(frames));
-  const std::uint64_t piece = sizeof(float) * std::uint64_t(video_length(vae).downscale) *
-                              std::uint64_t(frames[1] * frames[2] * frames[3]);
-  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 2 * piece);
+  const std::vector<PieceStage> stages = piece_stages(vae.field("decoder_pieces"), 1);
+  std::int64_t most = 0;  // frames of a piece; at the end of a video there are more
+  for (const PieceRound& round : piece_rounds(stages, samples[2]))
+    for (const PieceCall& call : round)
+      if (call.stage + 1 == stages.size()) most = std::max(most, call.turn.made(stages.back()));
+  const std::uint64_t piece =
+      sizeof(float) * std::uint64_t(count_of({most, frames[1], frames[2], frames[3]}));
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 3 * piece);
   question.host_scratch(sizeof(float) * std::uint64_t(count_of(frames)));
 }
 

@@ -223,7 +223,7 @@ void append_tile(Context& ctx, const Value& vae, const Value& latent,
   check_going_on(ctx);
   if (decodes_whole_videos(vae))
     return append_frames(ctx, decoded(ctx, model_of(vae, "decoder"), raw(tile)), made);
-  ChunkRounds rounds{.chunks = tile.size(2)};
+  ChunkRounds rounds{.chunks = tile.size(2), .always_waits = true};
   rounds.give = [&](std::int64_t, std::int64_t t) {
     return raw(tile.slice(2, t, t + 1)).reshape({1, tile.size(1), tile.size(3), tile.size(4)});
   };
@@ -287,9 +287,13 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
         question.call(vae.field("decoder"), {tile_set(vae.field("decoder"), tile, samples[1])});
         continue;
       }
-      kept = std::max(
-          kept, tell_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
-                            autoencoder.downscale, tile[0].size()));
+      const std::uint64_t chunk =
+          sizeof(float) * std::uint64_t(count_of(
+                              {video_length(vae).downscale, tile[1].size() * autoencoder.downscale,
+                               tile[2].size() * autoencoder.downscale, autoencoder.colours}));
+      kept = std::max(kept, 3 * chunk + tell_chunks(question, vae.field("decoder_chunks"),
+                                                    {tile[1].size(), tile[2].size()},
+                                                    autoencoder.downscale, tile[0].size()));
     }
   const double numbers = double(count_of(frames_shape(samples, vae, autoencoder)));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, kept);
