@@ -8,6 +8,8 @@
 namespace heddle::denoisers {
 namespace {
 
+constexpr std::string_view kModulations = ".mod.lin";  // of a block, by the original names
+
 struct Renamed {
   std::string_view original, diffusers;
 };
@@ -84,7 +86,16 @@ int Krea2Names::count(const std::string& list) const {
 }
 
 void Krea2Names::each_module(const Visit& visit) const {
-  each_renamed_module(file_, prefix_, diffusers_ ? to_original : to_diffusers, visit);
+  // A block's modulations are six rows in one layout and one in the other: what is made for the
+  // one cannot be added to the other.
+  constexpr Rename kOther[] = {[](const std::string& name) {
+                                 return name.ends_with(kModulations) ? name : to_diffusers(name);
+                               },
+                               [](const std::string& name) {
+                                 const std::string original = to_original(name);
+                                 return original.ends_with(kModulations) ? name : original;
+                               }};
+  each_renamed_module(file_, prefix_, kOther[diffusers_ ? 1 : 0], visit);
   // SimpleTuner's files have one product for queries, keys and values.
   constexpr std::string_view kQueries = ".attn.to_q.weight";
   for (std::uint32_t i = 0; i < file_.size(); ++i) {
@@ -103,8 +114,9 @@ void Krea2Names::each_module(const Visit& visit) const {
 
 std::vector<std::int64_t> Krea2Names::original_shape(const std::string& original,
                                                      const std::vector<Part>& parts) const {
-  if (!diffusers_ || !original.ends_with(".mod.lin")) return {};
+  if (!diffusers_ || !original.ends_with(kModulations)) return {};
   const std::string& tensor = parts.front().tensor;
+  if (file_.info(tensor).rank != 2) return {};
   return {file_.size(tensor, 0) * file_.size(tensor, 1)};
 }
 

@@ -102,7 +102,7 @@ std::vector<Part> MinimaxNames::parts(const std::string& original) const {
       thirds.push_back({minimax_replaced(tensor, kMinimaxThirds[0], third)});
     return thirds;
   }
-  if (minimax_has(original, kMinimaxGated) && file_.has(tensor))
+  if (minimax_has(original, kMinimaxGated) && file_.has(tensor) && file_.info(tensor).rank > 0)
     return halves_swapped(tensor, file_.size(tensor, 0) / 2);
   return {{tensor}};
 }

@@ -93,8 +93,8 @@ std::vector<Part> ZImageNames::parts(const std::string& original) const {
   std::vector<Part> thirds;
   for (const char* third : is_lumina() ? kLuminaThirds : kThirds) {
     const std::string tensor = prefix_ + replaced(original, kFused, third);
-    // Lumina 2 has fewer keys and values than queries.
-    const bool is_told = is_lumina() && file_.has(tensor);
+    // Lumina 2 has fewer keys and values than queries. A scale of a whole matrix has no rows.
+    const bool is_told = is_lumina() && file_.has(tensor) && file_.info(tensor).rank > 0;
     thirds.push_back({tensor, 0, is_told ? file_.size(tensor, 0) : -1});
   }
   return thirds;
