@@ -29,6 +29,7 @@ CLASS = re.compile(r"no loaded plugin brings the class")
 PICTURES = (".png", ".jpg", ".jpeg", ".webp")
 DATA = Path(__file__).resolve().parent.parent / "plugins" / "video" / "data"
 MEDIA = {".mp4": DATA / "h264_stereo.mp4", ".mp3": DATA / "stereo.mp3", ".wav": DATA / "stereo.mp3"}
+SECONDS = 120  # of a plan
 SAME = {"unet": "diffusion_models", "clip": "text_encoders"}
 # What LotusConditioning reads, and no workflow names.
 UNNAMED = ("embeddings", "lotus_conditioning.safetensors")
@@ -82,7 +83,10 @@ def make(folder, name, root):
 
 
 def plan(heddle, path, options):
-    done = subprocess.run([heddle, "plan", str(path), *options], capture_output=True, text=True)
+    try:
+        done = subprocess.run([heddle, "plan", str(path), *options], capture_output=True, text=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        return 1, "", f"not planned after {SECONDS} seconds"
     return done.returncode, done.stdout, done.stderr
 
 
