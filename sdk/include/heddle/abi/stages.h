@@ -32,9 +32,10 @@ typedef struct heddle_stages_service {
    * all. Until end() what sessions of stages give stays where it is made: models and copies may
    * read it, ops take it along at a wait. [call] */
   uint32_t (*begin)(heddle_ctx*);
-  /* All that writes the tensor is enqueued, and nothing will write it again: its readers on other devices and on the host wait for
-   * that alone. For what is handed to the first stage, and for what is read of a round; also where
-   * one device does all, and goes on with the next round meanwhile. [call] */
+  /* All that writes the tensor is enqueued, and nothing will write it again: its readers on other
+   * devices and on the host wait for that alone. For what is handed to the first stage, and for
+   * what is read of a round; also where one device does all, and goes on with the next round
+   * meanwhile. [call] */
   heddle_status* (*written)(heddle_ctx*, heddle_tensor*);
   /* Waits for the devices of all stages, and tells what has failed there. [call] */
   heddle_status* (*join)(heddle_ctx*);
