@@ -38,6 +38,7 @@ const char* DeviceMemory::place() const { return state_.device().name().c_str();
 void DeviceMemory::wait() const { state_.synchronize(); }
 
 void DeviceMemory::set_written() {
+  if (written() != nullptr) return;
   const auto written = std::make_shared<Event>(state_.device());
   state_.record(*written);
   set_written(written);
