@@ -196,6 +196,10 @@ class PoseLooker {
       else
         point = {point.x * right / across + float(cut.left),
                  point.y * down / along + float(cut.top), point.score};
+      // Maps that are not finite, or flat at their largest number, have no place that can be drawn.
+      constexpr float kFar = 1e6f;
+      if (!(std::abs(point.x) <= kFar && std::abs(point.y) <= kFar && std::isfinite(point.score)))
+        point = {-1, -1, 0};
       points.push_back(point);
     }
     return person_of_points(points);
@@ -233,7 +237,8 @@ void SdPoseKeypointExtractor::execute(Context& ctx) {
   for (std::int64_t i = 0; i < count; ++i) {
     for (const PoseCut& cut : cuts_of(boxes, i, size)) {
       waiting.emplace_back(i, cut);
-      if (std::int64_t(waiting.size()) == at_once) look();
+      // Boxes are looked at one by one, as a plan tells.
+      if (boxes || std::int64_t(waiting.size()) == at_once) look();
     }
     ctx.progress(double(i + 1) / double(count), "pictures");
   }
