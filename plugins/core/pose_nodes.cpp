@@ -44,7 +44,9 @@ struct SdPose {
     if (autoencoder.channels != channels || autoencoder.downscale != kSeen.height / kCells.height)
       throw Error(HEDDLE_INVALID_ARGUMENT,
                   "vae: its latents have " + std::to_string(autoencoder.channels) +
-                      " channels, SDPose reads " + std::to_string(channels) +
+                      " channels for every " + std::to_string(autoencoder.downscale) +
+                      " pixels of a side, SDPose reads " + std::to_string(channels) +
+                      " for every " + std::to_string(kSeen.height / kCells.height) +
                       ". Link the VAE of SDPose's checkpoint.");
   }
   Value encoder, part, config, task;

@@ -10,7 +10,7 @@ namespace heddle::denoisers {
 namespace {
 
 constexpr std::int64_t kTaps = 4;
-constexpr heddle_conv2d_attrs kCell{{1, 1}, {0, 0, 0, 0}};
+constexpr heddle_conv2d_attrs kHeatmapCell{{1, 1}, {0, 0, 0, 0}};
 
 // The transposed convolution of 4x4 with strides of 2 and a padding of 1: each row of the result
 // sees two of x, an even one row n - 1 by tap 3 and n by tap 1, an odd one n by tap 2 and n + 1 by
@@ -72,9 +72,9 @@ void UnetHeatmaps::execute(Context& ctx) {
   const Tensor made = ctx.make({items, 2 * x.size(1), 2 * x.size(2), keypoints}, HEDDLE_F32);
   for (std::int64_t item = 0; item < items; ++item) {
     const Tensor large = normalised_each(ctx, enlarged(ctx, x.slice(0, item, item + 1), taps));
-    const Tensor mixed =
-        normalised_each(ctx, blocks::wide_conv2d(ctx, large, ctx[conv], ctx[conv_bias], kCell));
-    ops::conv2d_into(ctx, mixed, ctx[last], ctx[last_bias], kCell, {},
+    const Tensor mixed = normalised_each(
+        ctx, blocks::wide_conv2d(ctx, large, ctx[conv], ctx[conv_bias], kHeatmapCell));
+    ops::conv2d_into(ctx, mixed, ctx[last], ctx[last_bias], kHeatmapCell, {},
                      made.slice(0, item, item + 1));
   }
   ctx[out] = made;

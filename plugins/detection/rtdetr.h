@@ -1,9 +1,10 @@
-// plugins/detection/rtdetr.h - RT-DETR 4, which finds things of 80 kinds in pictures, by the names
-// of ComfyUI's file: HGNetV2, an encoder that mixes three grids, and D-FINE's decoder.
+// plugins/detection/rtdetr.h - RT-DETR 4, which finds objects of 80 classes in pictures, by the
+// names of ComfyUI's file: HGNetV2, an encoder that mixes three grids, and D-FINE's decoder.
 //
 //   picture (1, H, W, 3) f32, 0 to 1, H and W multiples of 32; anchors (1, S, 4) f32 and valid (1,
 //   S, 1) f32 (rtdetr_anchors()), S being the cells of grids of H / 8, H / 16 and H / 32 rows
-//   -> logits (1, Q, K) f32 of Q boxes and K kinds, before a sigmoid; boxes (1, Q, 4) f32: middle,
+//   -> logits (1, Q, K) f32 of Q boxes and K classes, before a sigmoid; boxes (1, Q, 4) f32:
+//   middle,
 //      width and height as parts of the picture
 // All inputs are loop-invariant. Config: "num_queries" (Q, 300), "num_attention_heads" (8). S has
 // to be above Q. Settings: family "rt-detr-v4", queries, classes (K).
@@ -23,7 +24,7 @@ namespace heddle::detection {
 
 struct Rtdetr {
   static constexpr Family family{"rt-detr-v4", "diffusion_model", 1,
-                                 "RT-DETR 4: things of 80 kinds in pictures"};
+                                 "RT-DETR 4: objects of 80 classes in pictures"};
   static int match(const Checkpoint& file, const Value& config);
   static void build(const Checkpoint& file, const Value& config, Blocks& graph);
 };

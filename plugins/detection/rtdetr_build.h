@@ -72,7 +72,7 @@ class RtdetrBuilder {
   Blocks& graph_;
 };
 
-// Sets the graph's outputs and returns how many kinds of things there are.
+// Sets the graph's outputs and returns how many classes there are.
 std::int64_t add_rtdetr_decoder(const RtdetrBuilder& maker, const std::vector<RtdetrSource>& grids,
                                 std::int64_t queries, std::int64_t heads);
 

@@ -144,7 +144,7 @@ struct RtdetrBoxes {
   static void execute(Context& ctx);
 };
 
-// x (1, Q, C), chances -> logits (1, Q, K) f32 of kinds, plus what two matrices make of the four
+// x (1, Q, C), chances -> logits (1, Q, K) f32 of classes, plus what two matrices make of the four
 // best chances of each edge and their mean.
 struct RtdetrScores {
   static constexpr Info info{"rtdetr.scores",    1,  "Kinds of boxes",

@@ -25,9 +25,9 @@ std::int64_t checked_queries(const Value& model) {
     throw Error(HEDDLE_INVALID_ARGUMENT,
                 "model: this is no RT-DETR 4. Link UNETLoader with its file, such as "
                 "rt_detr_v4-x-hgnet_fp16.safetensors.");
-  if (const auto kinds = settings.get<std::int64_t>("classes", 0); kinds != kKinds)
-    throw Error(HEDDLE_INVALID_ARGUMENT, "model: this RT-DETR 4 knows " + std::to_string(kinds) +
-                                             " kinds of things, and " + "class_name has names of " +
+  if (const auto classes = settings.get<std::int64_t>("classes", 0); classes != kKinds)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "model: this RT-DETR 4 has " + std::to_string(classes) +
+                                             " classes, class_name names " +
                                              std::to_string(kKinds) +
                                              ". Take one that was trained on COCO.");
   return settings.get<std::int64_t>("queries", 0);

@@ -97,7 +97,7 @@ struct RtdetrDetect {
   static constexpr Widget kMost{.number = 100, .extra = R"({"display_name": "max_detections"})"};
 
   static constexpr Info info{"RTDETR_detect", 1, "Run Real-Time Detection (RT-DETR)",
-                             "image/detection", "Finds things of 80 kinds in pictures."};
+                             "image/detection", "Finds objects of 80 classes in pictures."};
   static constexpr Input<Value> model{"model", kModel, "Of RT-DETR 4's file."};
   static constexpr Input<Tensor> image{"image", kImage, "(B, H, W, C) f32, 0 to 1"};
   static constexpr Input<double> threshold{"threshold", kThreshold};

@@ -21,7 +21,8 @@ float pose_number(const Value& value, const char* key) {
       value.is(HEDDLE_KIND_INT) || value.is(HEDDLE_KIND_UINT) || value.is(HEDDLE_KIND_FLOAT);
   const double number = is_number ? value.as<double>() : NAN;
   if (!(std::abs(number) <= kMost))
-    refuse_pose(std::string("'") + key + "' has something else than numbers up to a million.");
+    refuse_pose(std::string("'") + key +
+                "' has a number beyond a million, or one that is not finite.");
   return float(number);
 }
 

@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_list_of_people_is_refused) {
   std::string many =
       R"([{"canvas_width": 4, "canvas_height": 4, "people": [{"pose_keypoints_2d": [1e9)";
   for (int i = 1; i < 54; ++i) many += ", 1";
-  says((many + "]}]}]").c_str(), "numbers up to a million");
+  says((many + "]}]}]").c_str(), "a number beyond a million");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_is_refused) {
     const std::string text = engine_refusal([&] { text_by(engine, flow); });
     BOOST_TEST(text.find(words) != std::string::npos, words << " is not in: " << text);
   };
-  says("rtdetr.safetensors", "half.safetensors", "knows 40 kinds of things");
+  says("rtdetr.safetensors", "half.safetensors", "has 40 classes");
   says(R"("class_name": "all")", R"("class_name": "unicorn")", "unicorn");
 }
 
