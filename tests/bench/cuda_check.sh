@@ -257,14 +257,31 @@ if wanted ptx; then
   export CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_PATH=$work/jit CUDA_CACHE_MAXSIZE=4294967296
   ptx=("${check[@]}")
   ptx[3]=$bundle/ptx/cuda.so
-  part ptx_conformance_bf16 "${ptx[@]}" -- "--run_test=$promised:$rounded"
-  part ptx_conformance_f32 "${ptx[@]}" --option compute=f32 -- "--run_test=$promised"
   draw_ptx() { (cd "$work" && "$bundle/heddle" run graphs/scene.json --plugins "$work/plugins_ptx" --cache none --models "$work/graphs/models" --output "$results/$1" "${@:2}"); }
   export -f draw_ptx
   rm -rf "$results"/ptx_cuda "$results"/ptx_cpu
   part draw_ptx bash -c 'draw_ptx "$@"' draw_ptx ptx_cuda --devices cuda:0 --set sampler.seed=1..3
   part draw_ptx_cpu bash -c 'draw "$@"' draw ptx_cpu scene --devices cpu:0 --compute cpu=f32 --set sampler.seed=1..3
   part decibel_ptx python3 "$work/decibel.py" "$results/ptx_cpu" "$results/ptx_cuda"
+  # Most of the time the driver compiles, on one core of a process: so there is a process for each suite.
+  suites() { # NAME SKIPPED OPTION...: all suites side by side, each with a log of its own
+    local name=$1 skipped=$2 suite failures=0
+    local -A processes=()
+    shift 2
+    for suite in $("${ptx[@]}" -- --list_content 2>&1 | sed -n 's/^\([a-z][a-z0-9_]*\)\*$/\1/p'); do
+      "${ptx[@]}" "$@" -- "--run_test=$suite:$skipped" > "$results/${name}_$suite.log" 2>&1 &
+      processes[$suite]=$!
+    done
+    [ "${#processes[@]}" -gt 0 ] || { echo "no suites"; return 1; }
+    for suite in "${!processes[@]}"; do
+      wait "${processes[$suite]}" || { failures=$((failures + 1)); echo "== $suite"; tail -n 8 "$results/${name}_$suite.log"; }
+    done
+    return "$failures"
+  }
+  export -f suites
+  all_suites() { part "$1" bash -c "$(declare -p ptx); suites \"\$@\"" suites "$@"; }
+  all_suites ptx_conformance_bf16 "$promised:$rounded"
+  all_suites ptx_conformance_f32 "$promised" --option compute=f32
   part speed_ptx "$bundle/conformance" speed --plugin "$bundle/ptx/cuda.so" --seed 1
   cat "$results/decibel_ptx.log" "$results/speed_ptx.log"
   (cd "$work" && "$bundle/heddle" devices --plugins "$work/plugins_ptx" --devices cuda:0) | tee "$results/devices_ptx.log"
