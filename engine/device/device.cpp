@@ -232,7 +232,7 @@ void Device::release_context() const {
 heddle_weight_layout Device::weight_layout(std::int32_t use, const heddle_tensor_info& info) const {
   heddle_weight_layout layout{};
   layout.size = sizeof layout;
-  throw_status(desc_.weight_layout(raw_, use, &info, &layout), name());
+  throw_status(desc_.weight_layout(raw_, told_use(extensions_, use), &info, &layout), name());
   return layout;
 }
 
@@ -241,8 +241,8 @@ void Device::make_weight(Stream& stream, std::int32_t use, const heddle_weight_l
   require_own(*this, stream, "make_weight()");
   std::vector<const heddle_view*> pointers;
   for (const heddle_view& part : parts) pointers.push_back(&part);
-  check(desc_.make_weight(raw_, stream.raw(), use, &layout, std::uint32_t(pointers.size()),
-                          pointers.data(), dst),
+  check(desc_.make_weight(raw_, stream.raw(), told_use(extensions_, use), &layout,
+                          std::uint32_t(pointers.size()), pointers.data(), dst),
         name());
   count_transfer(nullptr, this, layout.bytes);
 }

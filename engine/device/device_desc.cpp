@@ -108,7 +108,14 @@ DeviceExtensions extensions_of(const heddle_device_desc& desc) {
   find(found.cancel, HEDDLE_DEVICE_CANCEL);
   find(found.identity, HEDDLE_DEVICE_IDENTITY);
   find(found.context, HEDDLE_DEVICE_CONTEXT);
+  find(found.uses, HEDDLE_DEVICE_USES);
   return found;
+}
+
+heddle_use told_use(const DeviceExtensions& extensions, heddle_use use) {
+  const heddle_device_uses* const uses = extensions.uses;
+  const bool is_known = use <= HEDDLE_USE_LINEAR_FP8 || (uses != nullptr && use <= uses->last);
+  return is_known ? use : heddle_use{HEDDLE_USE_VECTOR};
 }
 
 void check_device_desc(const heddle_device_desc& given, std::string_view plugin) {

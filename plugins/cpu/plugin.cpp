@@ -241,12 +241,14 @@ heddle_status* make_weight_of(heddle_device* device, heddle_stream* stream, std:
 
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
+constexpr heddle_device_uses kUses = {.last = HEDDLE_USE_BIAS, .reserved = 0};
 constexpr heddle_device_cancel kCancel = {.set = set_cancel};
 
 const void* extension(const char* name) {
   const std::string_view asked = name;
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  if (asked == HEDDLE_DEVICE_USES) return &kUses;
   if (asked == HEDDLE_DEVICE_CANCEL) return &kCancel;
   return nullptr;
 }

@@ -141,6 +141,7 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
                                    const heddle_tensor_info& info) {
   // No processor multiplies numbers of 8 bits: they are stored so, as they are for cast matrices.
   if (use == HEDDLE_USE_LINEAR_FP8) use = HEDDLE_USE_LINEAR;
+  if (use == HEDDLE_USE_BIAS) use = HEDDLE_USE_VECTOR;  // sums are f32, and so is what is added
   const bool matrix = use == HEDDLE_USE_LINEAR, filter = use == HEDDLE_USE_CONV2D;
   if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,

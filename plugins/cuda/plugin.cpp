@@ -332,6 +332,7 @@ constexpr heddle_device_capture kCapture = {.begin = capture_begin,
                                             .reserved = 0};
 constexpr heddle_device_links kLinks = {.link = link};
 constexpr heddle_device_timing kTiming = {.elapsed = elapsed};
+constexpr heddle_device_uses kUses = {.last = HEDDLE_USE_BIAS, .reserved = 0};
 
 const void* extension(const char* name) {
   const std::string_view asked = name;
@@ -340,6 +341,7 @@ const void* extension(const char* name) {
   if (asked == HEDDLE_DEVICE_CAPTURE) return &kCapture;
   if (asked == HEDDLE_DEVICE_LINKS) return &kLinks;
   if (asked == HEDDLE_DEVICE_TIMING) return &kTiming;
+  if (asked == HEDDLE_DEVICE_USES) return &kUses;
   if (asked == HEDDLE_DEVICE_SHARING) return sharing_table();
   return identity_extension(asked);
 }

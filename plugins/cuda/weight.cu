@@ -18,13 +18,15 @@ bool is_matrix(std::int32_t use) {
 }
 bool is_gemm_weight(std::int32_t use) { return is_matrix(use) || use == HEDDLE_USE_CONV2D; }
 
-// Vectors are added and multiplied in f32; matrices are operands of products, and stay in their
-// blocks or 8 bits, which are widened whenever they are read; tables keep their type where kernels
-// read it.
+// Vectors are added and multiplied in f32, but biases that the library's products add, which take
+// them in the type of what they make and would have them cast in every step; matrices are operands
+// of products, and stay in their blocks or 8 bits, which are widened whenever they are read; tables
+// keep their type where kernels read it.
 heddle_dtype dtype_of(const Device& device, std::int32_t use, const heddle_tensor_info& info) {
   const heddle_dtype file = info.dtype;
   if (!device::is_float(file)) return file;
   if (use == HEDDLE_USE_VECTOR) return HEDDLE_F32;
+  if (use == HEDDLE_USE_BIAS) return device.settings().compute;
   if (device::is_block_format(file) && info.rank == 2 && use != HEDDLE_USE_CONV2D) return file;
   if (use == HEDDLE_USE_LINEAR_FP8) return HEDDLE_F8_E4M3;
   if (device::is_f8(file) && use == HEDDLE_USE_LINEAR) return file;
@@ -184,7 +186,8 @@ void make_fp8(Stream& stream, const heddle_view& part, void* to, float* scales) 
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
                                    const heddle_tensor_info& info) {
   const bool matrix = is_matrix(use), filter = use == HEDDLE_USE_CONV2D;
-  if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_TABLE && !matrix && !filter)
+  if (use != HEDDLE_USE_VECTOR && use != HEDDLE_USE_BIAS && use != HEDDLE_USE_TABLE && !matrix &&
+      !filter)
     device::fail(HEDDLE_UNSUPPORTED, "a weight's use is ", use,
                  ", which this device does not know");
   const bool whole_blocks = info.rank == 0 || info.rank > HEDDLE_MAX_RANK ||

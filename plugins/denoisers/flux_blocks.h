@@ -198,27 +198,25 @@ struct FluxDouble {
   static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
   static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Weight img_qkv{"img.qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_qkv_bias{"img.qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight img_qkv_bias{"img.qkv.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_q_norm{"img.q_norm"};
   static constexpr Weight img_k_norm{"img.k_norm"};
   static constexpr Weight img_proj{"img.proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_proj_bias{"img.proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight img_proj_bias{"img.proj.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_up{"img.mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_up_bias{"img.mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight img_up_bias{"img.mlp.up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight img_down{"img.mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight img_down_bias{"img.mlp.down.bias", HEDDLE_USE_VECTOR,
-                                        HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight img_down_bias{"img.mlp.down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_qkv{"txt.qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_qkv_bias{"txt.qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_qkv_bias{"txt.qkv.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_q_norm{"txt.q_norm"};
   static constexpr Weight txt_k_norm{"txt.k_norm"};
   static constexpr Weight txt_proj{"txt.proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_proj_bias{"txt.proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_proj_bias{"txt.proj.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_up{"txt.mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_down{"txt.mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_VECTOR,
-                                        HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
   static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
@@ -266,13 +264,13 @@ struct FluxSingle {
   static constexpr Input<std::int64_t> control_index{"control_index", Widget{}};
   static constexpr Input<std::int64_t> control_depth{"control_depth", Widget{.number = 1}};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight qkv_bias{"qkv.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight q_norm{"q_norm"};
   static constexpr Weight k_norm{"k_norm"};
   static constexpr Weight down{"out.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"out.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight down_bias{"out.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(hidden, mod, cos, sin, x, references, reference_timestep, first, nag, heads,

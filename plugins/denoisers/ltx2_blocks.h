@@ -121,9 +121,9 @@ struct Ltx2Keys {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight k{"k.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight k_bias{"k.bias"};
+  static constexpr Weight k_bias{"k.bias", HEDDLE_USE_BIAS};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight v_bias{"v.bias"};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_BIAS};
   static constexpr Weight norm{"k_norm.weight"};
   static constexpr Output<Tensor> out{"kv"};
   static constexpr auto ports =
@@ -150,19 +150,19 @@ struct Ltx2Attend {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> is_split{"is_split", Widget{.number = 1}};
   static constexpr Weight q{"q.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight q_bias{"q.bias"};
+  static constexpr Weight q_bias{"q.bias", HEDDLE_USE_BIAS};
   static constexpr Weight k{"k.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight k_bias{"k.bias"};
+  static constexpr Weight k_bias{"k.bias", HEDDLE_USE_BIAS};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight v_bias{"v.bias"};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_BIAS};
   static constexpr Weight q_norm{"q_norm.weight"};
   static constexpr Weight k_norm{"k_norm.weight"};
   static constexpr Weight gates{"gates.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight gates_bias{"gates.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Weight text_q{"text_q.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight text_q_bias{"text_q.bias"};
+  static constexpr Weight text_q_bias{"text_q.bias", HEDDLE_USE_BIAS};
   static constexpr Weight text_q_norm{"text_q_norm.weight"};
   static constexpr Weight text_gates{"text_gates.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_gates_bias{"text_gates.bias", HEDDLE_USE_VECTOR,
@@ -197,17 +197,17 @@ struct Ltx2Cross {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<bool> is_split{"is_split", Widget{.number = 1}};
   static constexpr Weight q{"q.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight q_bias{"q.bias"};
+  static constexpr Weight q_bias{"q.bias", HEDDLE_USE_BIAS};
   static constexpr Weight k{"k.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight k_bias{"k.bias"};
+  static constexpr Weight k_bias{"k.bias", HEDDLE_USE_BIAS};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight v_bias{"v.bias"};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_BIAS};
   static constexpr Weight q_norm{"q_norm.weight"};
   static constexpr Weight k_norm{"k_norm.weight"};
   static constexpr Weight gates{"gates.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight gates_bias{"gates.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(
       hidden, other, mod, other_mod, cos, sin, other_cos, other_sin, first, heads, eps, is_split, q,
@@ -223,9 +223,9 @@ struct Ltx2Mlp {
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight up{"up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight up_bias{"up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight down{"down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"down.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight down_bias{"down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(hidden, mod, eps, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);

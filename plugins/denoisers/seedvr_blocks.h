@@ -107,23 +107,22 @@ struct SeedvrLayer {
   static constexpr Weight norm_q{"norm_q.weight"};
   static constexpr Weight norm_k{"norm_k.weight"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Weight gate{"mlp.gate.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"mlp.down.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight down_bias{"mlp.down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_qkv{"txt.qkv.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_norm_q{"txt.norm_q.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_norm_k{"txt.norm_k.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_proj{"txt.proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight txt_proj_bias{"txt.proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_proj_bias{"txt.proj.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_gate{"txt.mlp.gate.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_up{"txt.mlp.up.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight txt_down{"txt.mlp.down.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_VECTOR,
-                                        HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Output<Tensor> vid_out{"vid"};
   static constexpr Output<Tensor> txt_out{"txt"};
   static constexpr auto ports = heddle::ports(

@@ -93,7 +93,7 @@ struct UnetTokensIn {
   static constexpr Weight norm_bias{"norm.bias"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj_filter{"proj.filter", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Output<Tensor> out{"tokens"};
   static constexpr auto ports =
       heddle::ports(hidden, groups, eps, norm, norm_bias, proj, proj_filter, proj_bias, out);
@@ -108,7 +108,7 @@ struct UnetTokensOut {
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj_filter{"proj.filter", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(tokens, hidden, proj, proj_filter, proj_bias, out);
   static void execute(Context& ctx);
@@ -147,18 +147,18 @@ struct UnetTransformer : TilePorts, MergePorts {
   static constexpr Weight norm1_bias{"norm1.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm2{"norm2.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm2_bias{"norm2.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_q{"text.q.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_proj{"text.proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight text_proj_bias{"text.proj.bias"};
+  static constexpr Weight text_proj_bias{"text.proj.bias", HEDDLE_USE_BIAS};
   static constexpr Weight norm3{"norm3.weight"};
   static constexpr Weight norm3_bias{"norm3.bias"};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias"};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_BIAS};
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"mlp.down.bias"};
+  static constexpr Weight down_bias{"mlp.down.bias", HEDDLE_USE_BIAS};
   static constexpr Output<Tensor> out{"tokens"};
   static constexpr auto ports = heddle::ports(
       tokens, kv, attended, crossed, heads, eps, norm1, norm1_bias, qkv, proj, proj_bias, norm2,

@@ -106,7 +106,7 @@ struct WanKeys {
   static constexpr Weight k{"k.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight k_bias{"k.bias"};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight v_bias{"v.bias"};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_BIAS};
   static constexpr Weight norm{"k_norm.weight"};
   static constexpr Output<Tensor> out{"kv"};
   static constexpr auto ports = heddle::ports(seen, x, eps, k, k_bias, v, v_bias, norm, out);
@@ -165,24 +165,24 @@ struct WanLayer {
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight table{"table", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight qk{"qk.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight qk_bias{"qk.bias"};
+  static constexpr Weight qk_bias{"qk.bias", HEDDLE_USE_BIAS};
   static constexpr Weight v{"v.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight v_bias{"v.bias"};
+  static constexpr Weight v_bias{"v.bias", HEDDLE_USE_BIAS};
   static constexpr Weight q_norm{"q_norm.weight"};
   static constexpr Weight k_norm{"k_norm.weight"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight proj_bias{"proj.bias"};
+  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
   static constexpr Weight norm{"norm.weight", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight norm_bias{"norm.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_q{"text_q.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight text_q_bias{"text_q.bias"};
+  static constexpr Weight text_q_bias{"text_q.bias", HEDDLE_USE_BIAS};
   static constexpr Weight text_q_norm{"text_q_norm.weight"};
   static constexpr Weight text_proj{"text_proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight text_proj_bias{"text_proj.bias"};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight up_bias{"mlp.up.bias"};
+  static constexpr Weight up_bias{"mlp.up.bias", HEDDLE_USE_BIAS};
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Weight down_bias{"mlp.down.bias"};
+  static constexpr Weight down_bias{"mlp.down.bias", HEDDLE_USE_BIAS};
   static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(hidden, mod, text_kv, vision_kv, cos, sin, heads, eps, table, qk, qk_bias, v,

@@ -317,6 +317,8 @@ AT(heddle_device_identity_info, architecture, 104);
 AT(heddle_device_identity_info, fallbacks, 168);
 SIZE(heddle_device_context, 16);
 AT(heddle_device_context, release, 8);
+SIZE(heddle_device_uses, 8);
+AT(heddle_device_uses, last, 0);
 SIZE(heddle_device_ahead, 8);
 SIZE(heddle_shared_memory, 152);
 AT(heddle_shared_memory, descriptor, 4);
@@ -362,10 +364,11 @@ static_assert(HEDDLE_Q8_0 == 16 && HEDDLE_Q4_0 == 17 && HEDDLE_Q4_1 == 18 && HED
               HEDDLE_I4_GROUPED == 30);
 static_assert(HEDDLE_KIND_NONE == 0 && HEDDLE_KIND_OBJECT == 10 && HEDDLE_KIND_BLOCKER == 11);
 static_assert(HEDDLE_INVALID_ARGUMENT == 1 && HEDDLE_INTERNAL == 7);
-static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_WIDGET_FOLDER == 8 && HEDDLE_PORT_LIST == 64 &&
-              HEDDLE_PORT_LINK == 1024 && HEDDLE_NODE_EXPERIMENTAL == 128 &&
-              HEDDLE_NODE_CACHE_ON_DISK == 256 && HEDDLE_NODE_EXPANDS == 512 &&
-              HEDDLE_NODE_PASS_EXTRA == 4096 && HEDDLE_NODE_TILES == 8192);
+static_assert(HEDDLE_USE_TABLE == 3 && HEDDLE_USE_BIAS == 5 && HEDDLE_WIDGET_FOLDER == 8 &&
+              HEDDLE_PORT_LIST == 64 && HEDDLE_PORT_LINK == 1024 &&
+              HEDDLE_NODE_EXPERIMENTAL == 128 && HEDDLE_NODE_CACHE_ON_DISK == 256 &&
+              HEDDLE_NODE_EXPANDS == 512 && HEDDLE_NODE_PASS_EXTRA == 4096 &&
+              HEDDLE_NODE_TILES == 8192);
 
 extern "C" int heddle_abi_as_c(void);
 

@@ -138,6 +138,28 @@ void add_narrow_matrices(std::vector<LinearCase>& table) {
   }
 }
 
+// Biases as devices keep them beside products, which add them to what has their compute type.
+void add_bias_cases(Random& random, std::vector<OpCase>& cases) {
+  for (const heddle_dtype type : kFloats)
+    for (const bool residual : {false, true})
+      for (const heddle_activation kind :
+           {HEDDLE_ACT_NONE, HEDDLE_ACT_GELU_TANH, HEDDLE_ACT_SILU}) {
+        const Shape x{2, 40, 64}, out{2, 40, 96};
+        OpCase made{.name = device::cat(HEDDLE_OP_LINEAR, " ", device::dtype_name(type),
+                                        " with a bias of its own layout, activation ", kind,
+                                        residual ? ", residual" : ""),
+                    .op = HEDDLE_OP_LINEAR,
+                    .in = {filled(random, HostTensor(type, x)),
+                           filled(random, HostTensor(type, {96, 64}), 0.125),
+                           filled(random, HostTensor(HEDDLE_F32, {96})), std::nullopt},
+                    .out = {HostTensor(type, out)},
+                    .attrs = bytes_of(heddle_activation_attrs{kind}),
+                    .weight = OpCase::Weight{2, HEDDLE_USE_BIAS}};
+        if (residual) made.in[3] = filled(random, HostTensor(type, out));
+        cases.push_back(std::move(made));
+      }
+}
+
 }  // namespace
 
 void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
@@ -168,6 +190,7 @@ void add_linear_cases(Random& random, std::vector<OpCase>& cases) {
           one.residual ? std::vector<std::uint32_t>{0, 3} : std::vector<std::uint32_t>{0};
     cases.push_back(std::move(made));
   }
+  add_bias_cases(random, cases);
 }
 
 namespace {

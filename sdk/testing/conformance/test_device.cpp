@@ -110,6 +110,17 @@ struct TestDevice::Prepared {
   }
 };
 
+namespace {
+
+// As engines tell a use that is newer than the plugin.
+heddle_use told_use(const TestDevice& device, heddle_use use) {
+  if (use <= HEDDLE_USE_LINEAR_FP8) return use;
+  const auto* const uses = device.extension<heddle_device_uses>(HEDDLE_DEVICE_USES);
+  return uses != nullptr && use <= uses->last ? use : heddle_use{HEDDLE_USE_VECTOR};
+}
+
+}  // namespace
+
 TestDevice::Prepared TestDevice::prepare(const OpCase& op_case, bool in_place) const {
   Prepared result;
   result.op = op_case.op;
@@ -129,12 +140,13 @@ TestDevice::Prepared TestDevice::prepare(const OpCase& op_case, bool in_place) c
       heddle_weight_layout layout{};
       heddle_tensor_info told = file.info();
       if (op_case.weight->told != 0) told.dtype = op_case.weight->told;
-      check(desc_.weight_layout(device_, op_case.weight->use, &told, &layout));
+      const heddle_use use = told_use(*this, op_case.weight->use);
+      check(desc_.weight_layout(device_, use, &told, &layout));
       result.buffers.emplace_back(*this, layout.bytes);
       const heddle_view part{file.info(),
                              const_cast<std::byte*>(file.memory().data()) + file.origin()};
       const heddle_view* parts[] = {&part};
-      check(desc_.make_weight(device_, stream_, op_case.weight->use, &layout, 1, parts,
+      check(desc_.make_weight(device_, stream_, use, &layout, 1, parts,
                               result.buffers.back().memory));
       result.in.emplace_back(heddle_view{layout.info, result.buffers.back().memory});
     } else {
@@ -179,7 +191,7 @@ std::optional<TestDevice::Prepared> TestDevice::shapes_of(const OpCase& op_case)
     heddle_tensor_info info = op_case.in[i]->info();
     if (op_case.weight && op_case.weight->input == i) {
       if (op_case.weight->told != 0) info.dtype = op_case.weight->told;
-      const auto layout = weight_layout(op_case.weight->use, info);
+      const auto layout = weight_layout(told_use(*this, op_case.weight->use), info);
       if (!layout) return std::nullopt;
       info = layout->info;
     }

@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_desc_with_all_that_is_required_is_taken) {
   const engine::DeviceExtensions none = engine::extensions_of(complete_desc());
   BOOST_TEST((none.pinned == nullptr && none.native == nullptr && none.capture == nullptr &&
               none.links == nullptr && none.timing == nullptr && none.cancel == nullptr &&
-              none.identity == nullptr && none.context == nullptr));
+              none.identity == nullptr && none.context == nullptr && none.uses == nullptr));
 }
 
 BOOST_AUTO_TEST_CASE(every_required_function_that_is_missing_is_named) {
@@ -148,6 +148,20 @@ BOOST_AUTO_TEST_CASE(an_extension_that_lacks_a_function_is_named_with_it) {
   check(HEDDLE_DEVICE_IDENTITY, {"identify"});
   check(HEDDLE_DEVICE_CONTEXT, {"is_made", "release"});
   check(HEDDLE_DEVICE_SHARING, {"is_possible", "alloc", "share", "map", "unmap", "taken"});
+}
+
+BOOST_AUTO_TEST_CASE(a_use_that_a_plugin_does_not_know_is_told_as_that_of_a_vector) {
+  heddle_device_desc desc = complete_desc();
+  const auto told = [&](heddle_use use) {
+    return engine::told_use(engine::extensions_of(desc), use);
+  };
+  BOOST_TEST(told(HEDDLE_USE_LINEAR_FP8) == HEDDLE_USE_LINEAR_FP8);
+  BOOST_TEST(told(HEDDLE_USE_BIAS) == HEDDLE_USE_VECTOR);
+  const heddle_device_uses uses{.last = HEDDLE_USE_BIAS, .reserved = 0};
+  desc.extension = give_extension;
+  given_extensions = {{HEDDLE_DEVICE_USES, &uses}};
+  BOOST_TEST(told(HEDDLE_USE_BIAS) == HEDDLE_USE_BIAS);
+  BOOST_TEST(told(HEDDLE_USE_BIAS + 1) == HEDDLE_USE_VECTOR);
 }
 
 BOOST_AUTO_TEST_CASE(an_extension_of_another_revision_is_not_taken) {

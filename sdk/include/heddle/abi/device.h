@@ -253,6 +253,14 @@ typedef struct heddle_device_context {
   heddle_status* (*release)(heddle_device*);
 } heddle_device_context;
 
+/* The uses of weights that the plugin knows beyond HEDDLE_USE_LINEAR_FP8. Without it, or of a
+ * later one, a device is told HEDDLE_USE_VECTOR. */
+#define HEDDLE_DEVICE_USES "heddle.device.uses/0"
+typedef struct heddle_device_uses {
+  heddle_use last;
+  int32_t reserved;
+} heddle_device_uses;
+
 #ifdef __cplusplus
 }
 #endif

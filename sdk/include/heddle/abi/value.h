@@ -127,7 +127,11 @@ enum {
   /* Never of a slot; devices are told so of a USE_LINEAR slot whose checkpoint is scaled to fp8
    * (heddle/abi/model.h): rows may be given a scale each, and both operands of the GEMM rounded
    * to f8_e4m3. A device without such GEMMs takes it for a USE_LINEAR matrix of f8_e4m3. */
-  HEDDLE_USE_LINEAR_FP8 = 4
+  HEDDLE_USE_LINEAR_FP8 = 4,
+  /* The bias of "linear/1" ops whose output has the device's compute type, and nothing else: a
+   * vector that a device may keep in that type, if its products take no other. Devices are told so
+   * if they know it (heddle_device_uses), else USE_VECTOR. */
+  HEDDLE_USE_BIAS = 5
 };
 
 #define HEDDLE_SERVICE_VALUE "heddle.value/0"
