@@ -89,6 +89,7 @@ BOOST_AUTO_TEST_CASE(from_all_that_it_reads_to_the_latent_of_a_video_equals_pyto
 BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
   hold([&](const std::string& hints) { return flow(hints); }, {"layers", "cfg"},
        {"sequence", "tensor"}, 17 << 20, 32 * 2 * 3 * 4);
+  hold_tokens([&](const std::string& hints) { return flow(hints); }, 3);
 }
 
 // Two videos, whose latents are mixed with noise; the model is told two timesteps.

@@ -87,6 +87,50 @@ struct PlacedFixture : NodeFixture {
     }
     BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, budget), flow(""))), "little memory");
   }
+
+  // flow: guided by two sets. Its tokens are divided among 2 devices, among `most`, and among 2 for
+  // each set: nearly the numbers of one device, the same bytes in every order of the devices' work,
+  // and each of them attends to something. outputs: of the flow, all of which count.
+  void hold_tokens(const std::function<std::string(const std::string& hints)>& flow,
+                   std::uint32_t most = 4,
+                   const std::vector<std::string>& outputs = {"out.LATENT"}) const {
+    const auto drawn = [&](Engine& engine, const std::string& hints) {
+      const Results results = engine.start(engine.parse(flow(hints)), {{}, outputs}).wait();
+      std::vector<float> all;
+      for (const std::string& output : outputs) {
+        const std::vector<float> made = results.floats(output, "samples");
+        BOOST_TEST_REQUIRE(!made.empty(), output);
+        all.insert(all.end(), made.begin(), made.end());
+      }
+      return all;
+    };
+    Engine one(options_for({"cpu:0"}));
+    const std::vector<float> alone = drawn(one, "");
+    const auto divided = [&](const char* mode, std::uint32_t count, const char* order) {
+      std::vector<std::string> names;
+      for (std::uint32_t d = 0; d < count; ++d) names.push_back(engine::cat("fake:", d));
+      EngineOptions options = options_for(names);
+      options.device_options["fake"] = order;
+      Engine engine(std::move(options));
+      const std::vector<float> made =
+          drawn(engine, engine::cat(R"(, "parallel": ")", mode, R"(", "device": ")",
+                                    engine::join(names, ","), "\""));
+      const double error = relative_error(made, alone);
+      BOOST_TEST_MESSAGE(mode << " over " << count << ": relative error " << error);
+      BOOST_TEST(error < kTolerance, mode << " over " << count << ": relative error " << error);
+      // Of the devices that are open.
+      for (std::uint32_t d = 0; d < count; ++d)
+        BOOST_TEST(control->launches(d, HEDDLE_OP_ATTENTION) > 0u, mode << ": " << names[d]);
+      return made;
+    };
+    const std::vector<float> two = divided("sequence", 2, "{}");
+    if (most > 2)
+      BOOST_TEST(are_equal(divided("sequence", most, "{}"),
+                           divided("sequence", most, R"({"shuffle": 5})")));
+    else
+      BOOST_TEST(are_equal(divided("sequence", 2, R"({"shuffle": 6})"), two));
+    BOOST_TEST(are_equal(divided("cfg+sequence", 4, R"({"shuffle": 7})"), two));
+  }
 };
 
 }  // namespace heddle::test

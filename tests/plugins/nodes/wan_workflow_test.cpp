@@ -114,4 +114,15 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers) {
        {"layers", "data", "cfg"}, {"sequence"}, 6 << 20);
 }
 
+// 3 x 2 tokens of a frame, five frames.
+BOOST_AUTO_TEST_CASE(tokens_are_divided_in_every_set) {
+  hold_tokens(
+      [&](const std::string& hints) {
+        std::string whole = flow("model", R"("width": 48, "height": 32, "length": 17)");
+        const std::string from = R"("denoise": 1.0})";
+        return whole.replace(whole.find(from), from.size(), from + hints);
+      },
+      2);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
