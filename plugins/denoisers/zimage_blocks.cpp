@@ -1,7 +1,7 @@
 #include "zimage_blocks.h"
 
-#include <cmath>
 #include <limits>
+#include <utility>
 
 #include <heddle/checked.hpp>
 #include <heddle/norm_ops.hpp>
@@ -51,37 +51,45 @@ Tensor fourth_of(const Tensor& weights, int n) {
   return weights.reshape({4 * width}).slice(0, n * width, (n + 1) * width);
 }
 
-// x (B, S, K d) with each head `times` times, one behind the other: (B, S, K times, d).
-Tensor for_all_heads(Context& ctx, const Tensor& x, std::int64_t heads, std::int64_t times) {
-  const Tensor one = blocks::split_heads(x, heads);
-  if (times == 1) return one;
-  const std::int64_t width = one.size(3);
-  const Tensor all = ctx.make({x.size(0), x.size(1), heads, times, width});
-  for (std::int64_t i = 0; i < times; ++i)
-    ops::copy_into(ctx, one.reshape({x.size(0), x.size(1), heads, 1, width}),
-                   all.slice(3, i, i + 1));
-  return all.reshape({x.size(0), x.size(1), heads * times, width});
-}
-
-Tensor self_attention(Context& ctx, const Tensor& normed) {
+// Queries, keys and values of this device's tokens, one after another: (B, l, 3 H d), each head of
+// keys and values as often as queries share it. rows: of the tokens in the rotary tables.
+Tensor zimage_project(Context& ctx, const Tensor& normed, Range rows) {
   using B = ZImageLayer;
   const Tensor qkv = ops::linear(ctx, normed, ctx[B::qkv], {});
-  const std::int64_t heads = ctx[B::heads], kv_heads = ctx[B::kv_heads], count = qkv.size(1);
-  const std::int64_t head = qkv.size(2) / (heads + 2 * kv_heads), queries = heads * head,
-                     keys = queries + kv_heads * head;
-  const Tensor all_cos = ctx[B::cos], all_sin = ctx[B::sin];
-  const std::int64_t begin = ctx[B::is_last] ? all_cos.size(0) - count : 0;
-  const Tensor cos = all_cos.slice(0, begin, begin + count),
-               sin = all_sin.slice(0, begin, begin + count);
-  const Tensor q = blocks::split_heads(qkv.slice(2, 0, queries), heads),
-               k = blocks::split_heads(qkv.slice(2, queries, keys), kv_heads);
-  ops::norm_rope_into(ctx, q, ctx[B::q_norm], cos, sin, ctx[B::eps], q);
+  const std::int64_t heads = ctx[B::heads], kv_heads = ctx[B::kv_heads], times = heads / kv_heads,
+                     head = qkv.size(2) / (heads + 2 * kv_heads), queries = heads * head,
+                     keys = queries + kv_heads * head, batch = qkv.size(0), length = qkv.size(1);
+  const Tensor cos = ctx[B::cos].slice(0, rows.begin, rows.end),
+               sin = ctx[B::sin].slice(0, rows.begin, rows.end);
+  const Tensor all = times == 1 ? qkv : ctx.make({batch, length, 3 * queries});
+  const Tensor k = blocks::split_heads(qkv.slice(2, queries, keys), kv_heads),
+               v = blocks::split_heads(qkv.slice(2, keys, qkv.size(2)), kv_heads);
+  ops::norm_rope_into(ctx, blocks::split_heads(qkv.slice(2, 0, queries), heads), ctx[B::q_norm],
+                      cos, sin, ctx[B::eps], part_of_heads(all, 0, heads));
   ops::norm_rope_into(ctx, k, ctx[B::k_norm], cos, sin, ctx[B::eps], k);
-  const std::int64_t times = heads / kv_heads;
-  return blocks::join_heads(
-      ops::attention(ctx, q, for_all_heads(ctx, qkv.slice(2, queries, keys), kv_heads, times),
-                     for_all_heads(ctx, qkv.slice(2, keys, qkv.size(2)), kv_heads, times), {},
-                     1 / std::sqrt(double(head))));
+  if (times == 1) return all;
+  for (std::int64_t i = 0; i < times; ++i)
+    for (const auto& [part, from] : {std::pair{1, k}, std::pair{2, v}})
+      ops::copy_into(ctx, from.reshape({batch, length, kv_heads, 1, head}),
+                     part_of_heads(all, part, heads)
+                         .reshape({batch, length, kv_heads, times, head})
+                         .slice(3, i, i + 1));
+  return all;
+}
+
+// What this device's tokens see of all, (B, l, H d).
+Tensor self_attention(Context& ctx, const Tensor& normed) {
+  using B = ZImageLayer;
+  const heddle_shard shard = ctx.shard(B::hidden);
+  const std::int64_t heads = ctx[B::heads],
+                     first = ctx[B::is_last] ? ctx[B::cos].size(0) - shard.total : 0;
+  const Tensor own = zimage_project(ctx, normed, {first + shard.begin, first + shard.end});
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, heads);
+  const Tensor gathered = make_gathered(ctx, own, joint, heads);
+  gather_tokens(ctx, own, 0, joint, heads, gathered);
+  const Tensor seen = ctx.make({own.size(0), own.size(1), heads, own.size(2) / (3 * heads)});
+  attend(ctx, gathered, joint, seen);
+  return blocks::join_heads(seen);
 }
 
 // x + y, y normed with this weight.

@@ -98,11 +98,11 @@ struct ZImageModulation {
 // hidden (B, S, D) -> the same. Its tokens are the first rows of cos and sin, or
 // the last. mod (1, 1, 4 D), or without one, in its place, `norms` (4 D). A layer of tokens that do
 // not change from step to step is given `point`, which it does not read: else it would be asked for
-// all steps at once.
+// all steps at once. A group of devices may have some of the tokens each.
 struct ZImageLayer {
   static constexpr Info info{"zimage.layer",  2,  "Z-Image layer",
                              "blocks/zimage", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> point{"point", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> cos{"cos"};
@@ -118,7 +118,7 @@ struct ZImageLayer {
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight up{"mlp.up.weight", HEDDLE_USE_LINEAR};  // gate, then up: (2F, D)
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(hidden, mod, point, cos, sin, is_last, heads, kv_heads, eps, norms, qkv, q_norm,
                     k_norm, proj, up, down, out);

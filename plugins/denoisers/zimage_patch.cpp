@@ -53,23 +53,34 @@ void ZImagePictureRows::execute(Context& ctx) {
 }
 
 void ZImageControlBegin::execute(Context& ctx) {
-  const Tensor all = ctx[hidden];
+  const heddle_shard own = ctx.shard(control), shard = ctx.shard(hidden);
   const Tensor made = blocks::wide_linear(ctx, ctx[control], ctx[weight], ctx[bias]);
-  const std::int64_t begin = picture_begin(all.size(1), made.size(1), ctx[multiple]);
-  ctx[out] = ops::add(ctx, all.slice(1, begin, begin + made.size(1)), made);
+  const Tensor all = ops::all_gather(ctx, ctx[hidden], 1, shard.begin, shard.total);
+  const std::int64_t first = picture_begin(shard.total, own.total, ctx[multiple]);
+  ctx[out] = ops::add(ctx, all.slice(1, first + own.begin, first + own.end), made);
 }
 
 void ZImageControlAdd::execute(Context& ctx) {
-  const Tensor all = ctx[hidden];
-  const Tensor made = blocks::wide_linear(ctx, ctx[control], ctx[weight], ctx[bias]);
-  const std::int64_t count = made.size(1), length = all.size(1),
-                     begin = picture_begin(length, count, ctx[multiple]);
-  const Tensor sum = ctx.make_like(all);
-  if (begin > 0) ops::copy_into(ctx, all.slice(1, 0, begin), sum.slice(1, 0, begin));
-  ops::combine_into(ctx, {{1.0, all.slice(1, begin, begin + count)}, {ctx[strength], made}},
-                    sum.slice(1, begin, begin + count));
-  if (begin + count < length)
-    ops::copy_into(ctx, all.slice(1, begin + count, length), sum.slice(1, begin + count, length));
+  const Tensor x = ctx[hidden];
+  const heddle_shard own = ctx.shard(control), shard = ctx.shard(hidden);
+  const Tensor made = ops::all_gather(
+      ctx, blocks::wide_linear(ctx, ctx[control], ctx[weight], ctx[bias]), 1, own.begin, own.total);
+  // The picture's tokens, of those of this device.
+  const std::int64_t length = x.size(1),
+                     first = picture_begin(shard.total, own.total, ctx[multiple]) - shard.begin,
+                     begin = std::clamp<std::int64_t>(first, 0, length),
+                     end = std::clamp<std::int64_t>(first + own.total, begin, length);
+  if (begin == end) {
+    ctx[out] = x;
+    return;
+  }
+  const Tensor sum = ctx.make_like(x);
+  if (begin > 0) ops::copy_into(ctx, x.slice(1, 0, begin), sum.slice(1, 0, begin));
+  ops::combine_into(
+      ctx,
+      {{1.0, x.slice(1, begin, end)}, {ctx[strength], made.slice(1, begin - first, end - first)}},
+      sum.slice(1, begin, end));
+  if (end < length) ops::copy_into(ctx, x.slice(1, end, length), sum.slice(1, end, length));
   ctx[out] = sum;
 }
 

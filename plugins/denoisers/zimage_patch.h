@@ -41,32 +41,33 @@ struct ZImagePictureRows {
 };
 
 // control (1|B, S, D) through a linear layer, with the picture's tokens of hidden (B, L, D), which
-// are its last but for what fills them up: (B, S, D).
+// are its last but for what fills them up: (B, S, D). A group of devices may have some of the
+// tokens of each, not the same ones.
 struct ZImageControlBegin {
   static constexpr Info info{"zimage.control_begin", 1,  "Z-Image ControlNet input",
                              "blocks/zimage",        "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> control{"control"};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> control{"control", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
-  static constexpr Output<Tensor> out{"control"};
+  static constexpr Output<Tensor> out{"control", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(control, hidden, multiple, weight, bias, out);
   static void execute(Context& ctx);
 };
 
 // hidden (B, L, D) -> the same, with `strength` times what a linear layer makes of control (B, S,
-// D) added to the picture's tokens.
+// D) added to the picture's tokens. Divided as ZImageControlBegin is.
 struct ZImageControlAdd {
   static constexpr Info info{"zimage.control_add", 1,  "Z-Image ControlNet residual",
                              "blocks/zimage",      "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
-  static constexpr Input<Tensor> control{"control"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> control{"control", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<double> strength{"strength", Widget{.number = 1}};
   static constexpr Input<std::int64_t> multiple{"multiple", Widget{.number = 32}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports =
       heddle::ports(hidden, control, strength, multiple, weight, bias, out);
   static void execute(Context& ctx);

@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(dividing_a_patched_model_keeps_its_bytes_or_nearly_its_numb
                                              "mask": ["hint", 1], "end_percent": 0.5)"),
                     hints);
       },
-      {"layers", "data", "cfg"}, {}, 3000 << 10);
+      {"layers", "data", "cfg"}, {"sequence"}, 3000 << 10);
   hold(
       [&](const std::string& hints) {
         return flow("qwen", "qwen_",
