@@ -60,13 +60,22 @@ void project(Context& ctx, const Sd3Stream& w, const Tensor& x, const std::vecto
   ops::norm_rope_into(ctx, k, ctx[w.k_norm], {}, {}, eps, k);
 }
 
-// qkv (B, L, 3 D) -> (B, L, D).
-Tensor attended(Context& ctx, const Tensor& qkv) {
+// What this device's tokens see of all: own (B, l, 3 D), of which all was gathered -> (B, l, D).
+Tensor attended(Context& ctx, const Tensor& own, const Tensor& gathered, const JointShard& shard) {
   const std::int64_t heads = ctx[Joint::heads];
-  const Tensor q = part_of_heads(qkv, 0, heads);
-  return blocks::join_heads(ops::attention(ctx, q, part_of_heads(qkv, 1, heads),
-                                           part_of_heads(qkv, 2, heads), {},
-                                           1 / std::sqrt(double(q.size(3)))));
+  const Tensor seen = ctx.make({own.size(0), own.size(1), heads, own.size(2) / (3 * heads)});
+  attend(ctx, gathered, shard, seen);
+  return blocks::join_heads(seen);
+}
+
+// The same of the picture's tokens alone.
+Tensor attended_picture(Context& ctx, const Tensor& own) {
+  const std::int64_t heads = ctx[Joint::heads];
+  const heddle_shard picture = ctx.shard(Joint::img);
+  const JointShard shard = joint_shard(ctx, picture.begin, picture.total, heads);
+  const Tensor gathered = make_gathered(ctx, own, shard, heads);
+  gather_tokens(ctx, own, 0, shard, heads, gathered);
+  return attended(ctx, own, gathered, shard);
 }
 
 Tensor with_mlp(Context& ctx, const Sd3Stream& w, const Tensor& x, const std::vector<Tensor>& mod) {
@@ -116,20 +125,32 @@ void Sd3Joint::execute(Context& ctx) {
   const Range text_at{0, text_length}, image_at{text_length, length};
   const std::vector<Tensor> image_mod = parts_of(ctx[img_mod], width),
                             text_mod = parts_of(ctx[txt_mod], width);
+  const heddle_shard text_shard = ctx.shard(txt), image_shard = ctx.shard(img);
+  const JointShard shard = joint_shard(ctx, text_shard.begin + image_shard.begin,
+                                       text_shard.total + image_shard.total, ctx[heads]);
   const Tensor qkv = ctx.make({batch, length, 3 * width});
-  project(ctx, kPicture, image, image_mod, 0, tokens(qkv, image_at));
-  if (text_length > 0) project(ctx, kText, text, text_mod, 0, tokens(qkv, text_at));
-  const Tensor seen = attended(ctx, qkv);
+  const Tensor gathered = make_gathered(ctx, qkv, shard, ctx[heads]);
+  // The picture's tokens are many: they are on their way while the text's are computed.
+  const auto put = [&](const Sd3Stream& w, const Tensor& x, const std::vector<Tensor>& mod,
+                       Range at) {
+    if (at.begin == at.end) return;
+    project(ctx, w, x, mod, 0, tokens(qkv, at));
+    gather_tokens(ctx, tokens(qkv, at), at.begin, shard, ctx[heads], gathered);
+  };
+  put(kPicture, image, image_mod, image_at);
+  put(kText, text, text_mod, text_at);
+  const Tensor seen = attended(ctx, qkv, gathered, shard);
 
   Tensor picture = with_attention(ctx, kPicture, image, image_mod[2], tokens(seen, image_at));
   if (ctx[own_qkv]) {
     const Tensor own = ctx.make({batch, image.size(1), 3 * width});
     project(ctx, kPictureAlone, image, image_mod, 6, own);
-    picture = with_attention(ctx, kPictureAlone, picture, image_mod[8], attended(ctx, own));
+    picture = with_attention(ctx, kPictureAlone, picture, image_mod[8], attended_picture(ctx, own));
   }
   picture = with_mlp(ctx, kPicture, picture, image_mod);
   if (ctx.has(control))
-    add_control(ctx, picture, 0, ctx[control], {ctx[control_index], ctx[control_depth]});
+    add_control(ctx, picture, image_shard.begin, ctx[control],
+                {ctx[control_index], ctx[control_depth]});
   ctx[img_out] = picture;
   if (!ctx[txt_proj]) {
     ctx[txt_out] = text;
@@ -144,7 +165,7 @@ void Sd3Single::execute(Context& ctx) {
   const std::vector<Tensor> mod = parts_of(ctx[B::img_mod], image.size(2));
   const Tensor qkv = ctx.make({image.size(0), image.size(1), 3 * image.size(2)});
   project(ctx, kPicture, image, mod, 0, qkv);
-  const Tensor seen = with_attention(ctx, kPicture, image, mod[2], attended(ctx, qkv));
+  const Tensor seen = with_attention(ctx, kPicture, image, mod[2], attended_picture(ctx, qkv));
   ctx[B::img_out] = with_mlp(ctx, kPicture, seen, mod);
 }
 

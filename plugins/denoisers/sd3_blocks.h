@@ -27,14 +27,14 @@ struct Sd3ImageIn {
 // parts: shift, scale, gate of the attention, of the MLP, of the second attention. In the last
 // block, whose txt_mod has shift and scale alone, the text is attended to and stays as it is. Slots
 // of norms are empty in SD3, those behind the text's attention in the last block. `control`:
-// residuals of a ControlNet (control.h).
+// residuals of a ControlNet (control.h). A group of devices may have some of the tokens each.
 struct Sd3Joint {
   static constexpr Info info{"sd3.joint",  1,  "SD3 joint block",
                              "blocks/sd3", "", HEDDLE_NODE_BLOCK};
   static constexpr std::uint32_t kOptional = HEDDLE_PORT_OPTIONAL;
 
-  static constexpr Input<Tensor> img{"img"};
-  static constexpr Input<Tensor> txt{"txt"};
+  static constexpr Input<Tensor> img{"img", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> txt{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> img_mod{"img_mod"};
   static constexpr Input<Tensor> txt_mod{"txt_mod"};
   static constexpr Input<Tensor> control{"control", kOptional};
@@ -68,8 +68,8 @@ struct Sd3Joint {
   static constexpr Weight txt_up_bias{"txt.mlp.up.bias", HEDDLE_USE_BIAS, kOptional};
   static constexpr Weight txt_down{"txt.mlp.down.weight", HEDDLE_USE_LINEAR, kOptional};
   static constexpr Weight txt_down_bias{"txt.mlp.down.bias", HEDDLE_USE_BIAS, kOptional};
-  static constexpr Output<Tensor> img_out{"img"};
-  static constexpr Output<Tensor> txt_out{"txt"};
+  static constexpr Output<Tensor> img_out{"img", HEDDLE_PORT_SEQUENCE};
+  static constexpr Output<Tensor> txt_out{"txt", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
       img, txt, img_mod, txt_mod, control, control_index, control_depth, heads, eps, img_qkv,
       img_qkv_bias, img_q_norm, img_k_norm, img_proj, img_proj_bias, img_up, img_up_bias, img_down,
@@ -80,7 +80,7 @@ struct Sd3Joint {
 };
 
 // The picture's part of a joint block, without a text: the ControlNets of Stable Diffusion 3.5
-// large.
+// large. Divided as Sd3Joint is.
 struct Sd3Single {
   using B = Sd3Joint;
   static constexpr Info info{"sd3.single", 1,  "SD3 block without a text",
