@@ -8,6 +8,8 @@
 #include <heddle/checked.hpp>
 #include <heddle/norm_ops.hpp>
 
+#include "cross_attention.h"
+#include "joint_attention.h"
 #include "ltx2_stream.h"
 #include "ltxv_guides.h"
 #include "plugins/blocks/heads.h"
@@ -25,32 +27,38 @@ void ltx2_scale_into(Context& ctx, const Tensor& ids, double factor, double adde
 }
 
 struct Ltx2Turn {
-  Tensor cos, sin;
+  Tensor cos, sin;  // of all tokens
   std::int64_t heads;
   bool is_split;
   double eps;
 };
 
-// Queries or keys (B, S, I), normalised over all heads and turned where they lie, in heads.
-Tensor turned(Context& ctx, const Tensor& x, const Tensor& weight, const Ltx2Turn& turn) {
-  const Tensor whole = blocks::split_heads(x, 1);
+// Turns queries or keys (B, l, I) of some of the tokens, normalised over all heads, where they lie.
+void turn_in_place(Context& ctx, const Tensor& x, const Tensor& weight, const Ltx2Turn& turn,
+                   const heddle_shard& shard) {
+  const Tensor whole = blocks::split_heads(x, 1), cos = turn.cos.slice(0, shard.begin, shard.end),
+               sin = turn.sin.slice(0, shard.begin, shard.end);
   if (turn.is_split) {
     const auto head = checked_cast<std::int32_t>(x.size(2) / turn.heads, "a head");
-    ops::norm_rope_half_into(ctx, whole, weight, turn.cos, turn.sin, {turn.eps, head, head / 2},
-                             whole);
+    ops::norm_rope_half_into(ctx, whole, weight, cos, sin, {turn.eps, head, head / 2}, whole);
   } else {
-    ops::norm_rope_into(ctx, whole, weight, turn.cos, turn.sin, turn.eps, whole);
+    ops::norm_rope_into(ctx, whole, weight, cos, sin, turn.eps, whole);
   }
-  return blocks::split_heads(x, turn.heads);
 }
 
-// What queries see among keys and values in heads, each head times its gate by `asking`, the input
-// of the queries, where the model has gates: (B, S, I). weights: of guides, or empty.
-Tensor ltx2_seen(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                 const Tensor& asking, const Tensor& gates, const Tensor& gates_bias,
-                 const Tensor& weights = {}) {
-  const Tensor seen = ctx.make({q.size(0), q.size(1), q.size(2), v.size(3)});
-  GuidedAttention(ctx, weights, k.size(1)).into(q, k, v, 0, seen);
+// A linear layer's rows into the nth of `count` parts of the last axis of `out`.
+Tensor ltx2_part(Context& ctx, const Tensor& x, const Weight& matrix, const Weight& bias, int n,
+                 int count, const Tensor& out) {
+  const std::int64_t width = out.size(2) / count;
+  const Tensor part = out.slice(2, n * width, (n + 1) * width);
+  ops::linear_into(ctx, x, ctx[matrix], ctx[bias], HEDDLE_ACT_NONE, {}, part);
+  return part;
+}
+
+// What queries saw in heads, (B, l, H, d), each head times its gate by `asking`, the input of the
+// queries, where the model has gates: (B, l, I).
+Tensor ltx2_gated(Context& ctx, const Tensor& seen, const Tensor& asking, const Tensor& gates,
+                  const Tensor& gates_bias) {
   if (!gates) return blocks::join_heads(seen);
   // 2 sigmoid(z) = 1 + tanh(z / 2).
   const Tensor logits = blocks::wide_linear(ctx, asking, gates, gates_bias);
@@ -58,8 +66,34 @@ Tensor ltx2_seen(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v
   ops::activate_into(ctx, logits, HEDDLE_ACT_TANH, logits);
   ltx2_scale_into(ctx, logits, 1, 1, -kLtx2Unbound);
   const Tensor out = ctx.make(seen.shape());
-  ops::mul_into(ctx, seen, logits.reshape({q.size(0), q.size(1), q.size(2), 1}), out);
+  ops::mul_into(ctx, seen, logits.reshape({seen.size(0), seen.size(1), seen.size(2), 1}), out);
   return blocks::join_heads(out);
+}
+
+// What a stream's tokens on this device see of all of its tokens, (B, l, H, d).
+Tensor ltx2_see_own(Context& ctx, const Tensor& asking, const heddle_shard& shard,
+                    const Ltx2Turn& turn) {
+  using B = Ltx2Attend;
+  const std::int64_t width = ctx[B::v].size(0);
+  const Tensor qkv = ctx.make({asking.size(0), asking.size(1), 3 * width});
+  turn_in_place(ctx, ltx2_part(ctx, asking, B::q, B::q_bias, 0, 3, qkv), ctx[B::q_norm], turn,
+                shard);
+  turn_in_place(ctx, ltx2_part(ctx, asking, B::k, B::k_bias, 1, 3, qkv), ctx[B::k_norm], turn,
+                shard);
+  ltx2_part(ctx, asking, B::v, B::v_bias, 2, 3, qkv);
+  const JointShard joint = joint_shard(ctx, shard.begin, shard.total, turn.heads);
+  const Tensor gathered = make_gathered(ctx, qkv, joint, turn.heads);
+  gather_tokens(ctx, qkv, 0, joint, turn.heads, gathered);
+  const Tensor seen = ctx.make({asking.size(0), asking.size(1), turn.heads, width / turn.heads});
+  if (!ctx.has(B::guide_weights)) {
+    attend(ctx, gathered, joint, seen);
+    return seen;
+  }
+  const GuidedAttention guided(ctx, ctx[B::guide_weights], shard.total);
+  attend(ctx, gathered, joint, seen,
+         [&](const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t from,
+             const Tensor& to) { guided.into(q, k, v, from, to); });
+  return seen;
 }
 
 Tensor ltx2_told(Context& ctx, const Tensor& seen, const Weight& matrix, const Weight& bias) {
@@ -214,13 +248,15 @@ void Ltx2Keys::execute(Context& ctx) {
                      made.slice(2, 0, width));
   ops::linear_into(ctx, text, ctx[v], ctx[v_bias], HEDDLE_ACT_NONE, {},
                    made.slice(2, width, 2 * width));
+  const heddle_shard shard = ctx.shard(seen);
+  const Tensor whole = ops::all_gather(ctx, made, 1, shard.begin, shard.total);
   if (items == batch) {
-    ctx[out] = made;
+    ctx[out] = whole;
     return;
   }
-  const Tensor all = ctx.make({batch, text.size(1), 2 * width});
+  const Tensor all = ctx.make({batch, whole.size(1), 2 * width});
   for (std::int64_t item = 0; item < batch; ++item)
-    ops::copy_into(ctx, made, all.slice(0, item, item + 1));
+    ops::copy_into(ctx, whole, all.slice(0, item, item + 1));
   ctx[out] = all;
 }
 
@@ -228,17 +264,12 @@ void Ltx2Attend::execute(Context& ctx) {
   using B = Ltx2Attend;
   const Tensor x = ctx[hidden];
   const std::int64_t count = ctx[heads];
-  const Ltx2Modulated told(ctx, ctx[mod], x, ctx[eps]);
-  const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias) {
-    return ops::linear(ctx, of, ctx[matrix], ctx[bias]);
-  };
+  const heddle_shard shard = ctx.shard(hidden);
+  const Ltx2Modulated told(ctx, ctx[mod], x, shard, ctx[eps]);
   const Tensor asking = told.normed(x, 0);
-  const Ltx2Turn turn{ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]};
-  const Tensor found =
-      ltx2_seen(ctx, turned(ctx, linear(asking, B::q, B::q_bias), ctx[q_norm], turn),
-                turned(ctx, linear(asking, B::k, B::k_bias), ctx[k_norm], turn),
-                blocks::split_heads(linear(asking, B::v, B::v_bias), count), asking, ctx[gates],
-                ctx[gates_bias], ctx.has(guide_weights) ? ctx[guide_weights] : Tensor());
+  const Tensor found = ltx2_gated(
+      ctx, ltx2_see_own(ctx, asking, shard, {ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]}),
+      asking, ctx[gates], ctx[gates_bias]);
   const Tensor first = told.gated(x, 2, ltx2_told(ctx, found, B::proj, B::proj_bias));
 
   constexpr int kOfText = 6;
@@ -247,11 +278,13 @@ void Ltx2Attend::execute(Context& ctx) {
   const Tensor kv = ctx[text_kv];
   const std::int64_t width = kv.size(2) / 2;
   const Tensor q = blocks::split_heads(
-      ops::rms_norm(ctx, linear(reading, B::text_q, B::text_q_bias), ctx[text_q_norm], ctx[eps]),
+      ops::rms_norm(ctx, ops::linear(ctx, reading, ctx[text_q], ctx[text_q_bias]), ctx[text_q_norm],
+                    ctx[eps]),
       count);
-  const Tensor read = ltx2_seen(ctx, q, blocks::split_heads(kv.slice(2, 0, width), count),
-                                blocks::split_heads(kv.slice(2, width, 2 * width), count), reading,
-                                ctx[text_gates], ctx[text_gates_bias]);
+  const Tensor seen = ops::attention(ctx, q, blocks::split_heads(kv.slice(2, 0, width), count),
+                                     blocks::split_heads(kv.slice(2, width, 2 * width), count), {},
+                                     1 / std::sqrt(double(q.size(3))));
+  const Tensor read = ltx2_gated(ctx, seen, reading, ctx[text_gates], ctx[text_gates_bias]);
   ctx[out] = is_told
                  ? told.gated(first, kOfText + 2, ltx2_told(ctx, read, text_proj, text_proj_bias))
                  : blocks::wide_linear(ctx, read, ctx[text_proj], ctx[text_proj_bias],
@@ -261,29 +294,29 @@ void Ltx2Attend::execute(Context& ctx) {
 void Ltx2Cross::execute(Context& ctx) {
   using B = Ltx2Cross;
   const Tensor x = ctx[hidden], y = ctx[other];
-  const std::int64_t count = ctx[heads];
+  const heddle_shard shard = ctx.shard(hidden), others_shard = ctx.shard(other);
+  const std::int64_t count = ctx[heads], inner = ctx[v].size(0);
   const auto piece = checked_cast<int>(ctx[first], "first");
-  const Ltx2Modulated own(ctx, ctx[mod], x, ctx[eps], 5),
-      others(ctx, ctx[other_mod], y, ctx[eps], 5);
+  const Ltx2Modulated own(ctx, ctx[mod], x, shard, ctx[eps], 5),
+      others(ctx, ctx[other_mod], y, others_shard, ctx[eps], 5);
   // Here the scale comes first.
   const Tensor asking = own.normed(x, piece + 1, piece), seen = others.normed(y, piece + 1, piece);
-  const auto linear = [&](const Tensor& of, const Weight& matrix, const Weight& bias) {
-    return ops::linear(ctx, of, ctx[matrix], ctx[bias]);
-  };
-  const Ltx2Turn turn{ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]},
-      other_turn{ctx[other_cos], ctx[other_sin], count, ctx[is_split], ctx[eps]};
-  const Tensor found =
-      ltx2_seen(ctx, turned(ctx, linear(asking, B::q, B::q_bias), ctx[q_norm], turn),
-                turned(ctx, linear(seen, B::k, B::k_bias), ctx[k_norm], other_turn),
-                blocks::split_heads(linear(seen, B::v, B::v_bias), count), asking, ctx[gates],
-                ctx[gates_bias]);
+  const Tensor asked = ctx.make({x.size(0), x.size(1), inner}),
+               kv = ctx.make({y.size(0), y.size(1), 2 * inner});
+  turn_in_place(ctx, ltx2_part(ctx, asking, B::q, B::q_bias, 0, 1, asked), ctx[q_norm],
+                {ctx[cos], ctx[sin], count, ctx[is_split], ctx[eps]}, shard);
+  turn_in_place(ctx, ltx2_part(ctx, seen, B::k, B::k_bias, 0, 2, kv), ctx[k_norm],
+                {ctx[other_cos], ctx[other_sin], count, ctx[is_split], ctx[eps]}, others_shard);
+  ltx2_part(ctx, seen, B::v, B::v_bias, 1, 2, kv);
+  const Tensor found = ltx2_gated(ctx, attend_across(ctx, asked, shard, kv, others_shard, count),
+                                  asking, ctx[gates], ctx[gates_bias]);
   ctx[out] = own.gated(x, 4, ltx2_told(ctx, found, B::proj, B::proj_bias));
 }
 
 void Ltx2Mlp::execute(Context& ctx) {
   using B = Ltx2Mlp;
   const Tensor x = ctx[hidden];
-  const Ltx2Modulated told(ctx, ctx[mod], x, ctx[eps]);
+  const Ltx2Modulated told(ctx, ctx[mod], x, ctx.shard(hidden), ctx[eps]);
   const Tensor raised =
       ops::linear(ctx, told.normed(x, 3), ctx[up], ctx[up_bias], HEDDLE_ACT_GELU_TANH);
   ctx[out] = told.gated(x, 5, ltx2_told(ctx, raised, B::down, B::down_bias));

@@ -110,11 +110,12 @@ struct Ltx2CrossModulation {
 // What a layer's queries look at: seen (B|1, T, D) -> kv (B, T, 2 D), keys, then values. x tells B.
 // With a table (2, D), which `shared` (1, 1, 2 D) adds to where the model has it, shift and scale:
 // seen (1 + scale) + shift is looked at. `point`, whatever changes with the step, has them made in
-// every step: without it the block would run once, with the rows of `shared` of all steps.
+// every step: without it the block would run once, with the rows of `shared` of all steps. Devices
+// of a group then make those of some of the tokens each, and have those of all.
 struct Ltx2Keys {
   static constexpr Info info{"ltx2.keys",   1,  "LTX 2 keys and values",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> seen{"seen"};
+  static constexpr Input<Tensor> seen{"seen", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> shared{"shared", HEDDLE_PORT_OPTIONAL};
   static constexpr Input<Tensor> x{"x", HEDDLE_PORT_SHAPE};
   static constexpr Input<Tensor> point{"point", HEDDLE_PORT_OPTIONAL};
@@ -136,11 +137,12 @@ struct Ltx2Keys {
 // attention, of the MLP, and, with 9, of the second attention, which has none otherwise. text_kv
 // (B, T, 2 D) of Ltx2Keys; cos, sin (L, D / 2). With `gates` (H, D) what each head sees counts by
 // 2 sigmoid(gates input). guide_weights (G) f32: of GuidedAttention (ltxv_guides.h). is_split: of a
-// head of 2 r numbers the pairs that are turned are (i, r + i), else (2 i, 2 i + 1).
+// head of 2 r numbers the pairs that are turned are (i, r + i), else (2 i, 2 i + 1). A group of
+// devices may have some of the tokens each.
 struct Ltx2Attend {
   static constexpr Info info{"ltx2.attend", 3,  "LTX 2 attentions of a stream",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> text_kv{"text_kv"};
   static constexpr Input<Tensor> cos{"cos"};
@@ -169,7 +171,7 @@ struct Ltx2Attend {
                                           HEDDLE_PORT_OPTIONAL};
   static constexpr Weight text_proj{"text_proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight text_proj_bias{"text_proj.bias"};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
       hidden, mod, text_kv, cos, sin, guide_weights, heads, eps, is_split, q, q_bias, k, k_bias, v,
       v_bias, q_norm, k_norm, gates, gates_bias, proj, proj_bias, text_q, text_q_bias, text_q_norm,
@@ -180,12 +182,13 @@ struct Ltx2Attend {
 // The second part of a layer, of one stream: it looks at the other one. hidden (B, L, D), other
 // (B, M, E) -> hidden. mod (1, 1, 5 D), other_mod (1, 1, 5 E) of Ltx2CrossModulation, of whose
 // pieces `first` (0: the video looks at the sound, 2: the sound at the video) and the one behind
-// count. cos, sin (L, I / 2) of hidden's tokens, other_cos, other_sin (M, I / 2) of the other's.
+// count. cos, sin (L, I / 2) of hidden's tokens, other_cos, other_sin (M, I / 2) of the other's. A
+// group of devices may have some of the tokens of either each.
 struct Ltx2Cross {
   static constexpr Info info{"ltx2.cross",  2,  "LTX 2 attention between streams",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
-  static constexpr Input<Tensor> other{"other"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
+  static constexpr Input<Tensor> other{"other", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<Tensor> other_mod{"other_mod"};
   static constexpr Input<Tensor> cos{"cos"};
@@ -208,25 +211,26 @@ struct Ltx2Cross {
   static constexpr Weight gates_bias{"gates.bias", HEDDLE_USE_VECTOR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(
       hidden, other, mod, other_mod, cos, sin, other_cos, other_sin, first, heads, eps, is_split, q,
       q_bias, k, k_bias, v, v_bias, q_norm, k_norm, gates, gates_bias, proj, proj_bias, out);
   static void execute(Context& ctx);
 };
 
-// The end of a layer, of one stream: hidden (B, L, D) -> the same. mod as of Ltx2Attend.
+// The end of a layer, of one stream: hidden (B, L, D) -> the same. mod as of Ltx2Attend. Divided as
+// that is.
 struct Ltx2Mlp {
   static constexpr Info info{"ltx2.mlp",    2,  "LTX 2 MLP of a stream",
                              "blocks/ltx2", "", HEDDLE_NODE_BLOCK};
-  static constexpr Input<Tensor> hidden{"hidden"};
+  static constexpr Input<Tensor> hidden{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr Input<Tensor> mod{"mod"};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Weight up{"up.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight up_bias{"up.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight down{"down.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight down_bias{"down.bias", HEDDLE_USE_BIAS, HEDDLE_PORT_OPTIONAL};
-  static constexpr Output<Tensor> out{"hidden"};
+  static constexpr Output<Tensor> out{"hidden", HEDDLE_PORT_SEQUENCE};
   static constexpr auto ports = heddle::ports(hidden, mod, eps, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };

@@ -1,18 +1,22 @@
 // plugins/denoisers/ltx2_stream.h - how the tokens of one stream of LTX 2 are normalised and
-// modulated: all alike, by their frame, or each by itself. Used in blocks, as they are traced; any
-// thread.
+// modulated: all alike, by their frame, or each by itself. A device may have a part of them. Used
+// in blocks, as they are traced; any thread.
 #pragma once
 
 #include <heddle/node.hpp>
 
+#include "frame_rows.h"
+
 namespace heddle::denoisers {
 
-// Norms, shifts, scales and gates of x (B, L, D) by mod (1, F', k D), where F' is 1, or of a video
-// L tokens are F' frames, or L. Throws where tokens do not divide into frames.
+// Norms, shifts, scales and gates of x (B, l, D) by mod (1, F', k D), where F' is 1, or of a video
+// its L tokens are F' frames, or L. shard: which of the L tokens x holds. Throws where tokens do
+// not divide into frames.
 class Ltx2Modulated {
  public:
   // pieces: k; 0: as many as there are.
-  Ltx2Modulated(Context& ctx, const Tensor& mod, const Tensor& x, double eps, int pieces = 0);
+  Ltx2Modulated(Context& ctx, const Tensor& mod, const Tensor& x, const heddle_shard& shard,
+                double eps, int pieces = 0);
 
   int pieces() const { return pieces_; }
   // norm(x) times the piece behind `shift`, or `scale`, plus the piece `shift`; in the compute
@@ -25,13 +29,17 @@ class Ltx2Modulated {
 
  private:
   Tensor piece(int n) const { return mod_.slice(2, n * width_, (n + 1) * width_); }
-  // Calls of(tokens [begin, end), frame).
-  template <class Of>
-  void each_frame(Of&& of) const;
+  // Each token has a row of its own; where not, those of a frame have.
+  bool is_by_token() const { return rows_.frames > 1 && rows_.frames == rows_.total; }
+  // A piece with the rows of these tokens alone.
+  Tensor of_tokens(const Tensor& piece) const {
+    return piece.slice(1, rows_.begin, rows_.begin + tokens_);
+  }
 
   Context& ctx_;
   Tensor mod_;
-  std::int64_t width_, tokens_, frames_;
+  std::int64_t width_, tokens_;
+  FrameRows rows_;
   double eps_;
   int pieces_;
 };

@@ -164,6 +164,13 @@ BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_bytes, *boost::unit_test::label("l
        {"layers", "cfg"}, {}, 6 << 20, 4 * 10 * 4);
 }
 
+// Tokens of guides have levels of their own, and count by weights; those of a voice are before the
+// sound's.
+BOOST_AUTO_TEST_CASE(tokens_of_guides_and_voices_are_divided, *boost::unit_test::label("long")) {
+  hold_tokens([&](const std::string& hints) { return guided(hints.c_str()); });
+  hold_tokens([&](const std::string& hints) { return voiced(hints.c_str(), R"("parts", 1)"); });
+}
+
 BOOST_AUTO_TEST_CASE(calls_of_a_voice_are_told_before_a_run) {
   std::string flow = voiced();
   const auto put = [&](const std::string& from, const std::string& to) {
