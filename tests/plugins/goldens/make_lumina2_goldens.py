@@ -9,7 +9,8 @@ names of their tensors (seeded_weights.py), so only shapes are written, and what
                             "{0-3}" stands for each of these numbers
     expected.safetensors    "square.x" is an input, "square.out" an output with a row for each step; "odd" likewise, with
                             an odd side; "flow.states" are those of a prompt, "flow.latent" is the end of a guided run of
-                            3 steps; the text encoder's tokenizer is ../encoders/tokenizer/data/bpe.model
+                            3 steps, "flow.picture" what the autoencoder "z_image.vae" of workflows/shapes.json makes of it;
+                            the text encoder's tokenizer is ../encoders/tokenizer/data/bpe.model
 """
 
 import json
@@ -23,7 +24,7 @@ from safetensors.torch import save_file
 from transformers import Gemma2Config, Gemma2Model
 
 import seeded_weights
-from make_workflow_goldens import sample, shifted_levels
+from make_workflow_goldens import flux_picture_of, make_flux_vae, sample, shifted_levels
 from name_patterns import compressed
 
 torch.set_grad_enabled(False)
@@ -131,7 +132,9 @@ def make_workflow(model):
         return without + 4 * (with_text - without)
 
     noise = torch.randn(1, 16, 6, 10, generator=torch.Generator().manual_seed(7))
-    expected.update({"flow.states": positive, "flow.latent": sample(predict, noise, shifted_levels(6.0, 3))})
+    latent = sample(predict, noise, shifted_levels(6.0, 3))
+    vae, _ = make_flux_vae()
+    expected.update({"flow.states": positive, "flow.latent": latent, "flow.picture": flux_picture_of(vae, latent)})
 
 
 def main(out):

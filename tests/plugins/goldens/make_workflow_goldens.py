@@ -218,6 +218,26 @@ def forward_z(model, name, x, context):
     expected.update({f"{name}.x": x, f"{name}.context": context, f"{name}.timestep": levels, f"{name}.out": out})
 
 
+def make_flux_vae():
+    """An autoencoder as FLUX.1's, which others have, too; and the shapes of its tensors."""
+    vae = AutoencoderKL(
+        down_block_types=["DownEncoderBlock2D"] * 4,
+        up_block_types=["UpDecoderBlock2D"] * 4,
+        block_out_channels=[32] * 4,
+        layers_per_block=1,
+        latent_channels=16,
+        norm_num_groups=32,
+        use_quant_conv=False,
+        use_post_quant_conv=False,
+    )
+    return vae, seeded_weights.load(vae)
+
+
+def flux_picture_of(vae, latent):
+    decoded = vae.decode(latent / 0.3611 + 0.1159).sample
+    return ((decoded + 1) / 2).clamp(0, 1).permute(0, 2, 3, 1)
+
+
 def make_z_image(tokenizers):
     config = Qwen3Config(
         vocab_size=151936,
@@ -245,24 +265,13 @@ def make_z_image(tokenizers):
     forward_z(model, "z_square", randn(3, 2, 16, 6, 6), randn(4, 2, 5, WIDTH))
     forward_z(model, "z_wide", randn(5, 1, 16, 8, 16), randn(6, 1, 33, WIDTH))
     forward_z(model, "z_odd", randn(7, 1, 16, 5, 9), randn(8, 1, 32, WIDTH))
-    vae = AutoencoderKL(
-        down_block_types=["DownEncoderBlock2D"] * 4,
-        up_block_types=["UpDecoderBlock2D"] * 4,
-        block_out_channels=[32] * 4,
-        layers_per_block=1,
-        latent_channels=16,
-        norm_num_groups=32,
-        use_quant_conv=False,
-        use_post_quant_conv=False,
-    )
-    shapes["z_image.vae"] = seeded_weights.load(vae)
+    vae, shapes["z_image.vae"] = make_flux_vae()
     tokenizer = vocabulary_goldens.qwen(os.path.join(tokenizers, "qwen2.5"))
     ids = tokenizer.encode(f"<|im_start|>user\n{PROMPT}<|im_end|>\n<|im_start|>assistant\n").ids
     states = text(input_ids=torch.tensor([ids]), output_hidden_states=True, use_cache=False).hidden_states[-2]
     noise = torch.randn(1, 16, 6, 10, generator=torch.Generator().manual_seed(7))
     latent = sample(lambda x, sigma: z_velocity(model, x, sigma, states), noise, shifted_levels(3.0, 3))
-    decoded = vae.decode(latent / 0.3611 + 0.1159).sample
-    picture = ((decoded + 1) / 2).clamp(0, 1).permute(0, 2, 3, 1)
+    picture = flux_picture_of(vae, latent)
     expected.update({"z_image.ids": torch.tensor([ids]).int(), "z_image.cross_attn": states})
     expected.update({"z_image.latent": latent, "z_image.picture": picture})
 
