@@ -13,7 +13,8 @@ names of their tensors (seeded_weights.py), so only shapes are written, and what
                             vision tower makes of a picture whose numbers follow from its name, too; "between.x" and "end.x" and so on the transformer of make_qwen21_goldens.py
                             shown two pictures among its text, or at its end, "out" with a row for each step; "edit." both
                             pictures and a prompt: the states of the prompt without pictures (".states") and with them
-                            (".seen"), the end of 3 steps, and the first rows of the picture
+                            (".seen"), the end of 3 steps, and the first rows of the picture; "text." the same of a text
+                            alone, by the same models: states, latent, and the whole picture
 """
 
 import json
@@ -203,6 +204,15 @@ def encode_edit(model, pictures):
     return kept[0][:, dropped:], types[0, dropped:].bool()
 
 
+def units_of(vae):
+    return [torch.tensor(numbers).view(1, -1, 1, 1) for numbers in (vae.config.latents_mean, vae.config.latents_std)]
+
+
+def picture_of(vae, latent):
+    mean, deviation = units_of(vae)
+    return vae.decode((latent * deviation + mean)[:, :, None]).sample[:, :, 0].permute(0, 2, 3, 1) / 2 + 0.5
+
+
 def make_edit(text, vae, out):
     transformer = QwenImage21Transformer2DModel(
         in_channels=CHANNELS,
@@ -219,8 +229,7 @@ def make_edit(text, vae, out):
     states = seen[:, ~is_picture]
     begins = [i for i in range(len(is_picture)) if is_picture[i] and not is_picture[i - 1]]
     slots = [int((~is_picture[:begin]).sum()) for begin in begins]
-    mean = torch.tensor(vae.config.latents_mean).view(1, -1, 1, 1)
-    deviation = torch.tensor(vae.config.latents_std).view(1, -1, 1, 1)
+    mean, deviation = units_of(vae)
 
     def encode(picture):
         return (vae.encode(picture.permute(2, 0, 1)[None, :, None] * 2 - 1).latent_dist.mode()[:, :, 0] - mean) / deviation
@@ -230,7 +239,7 @@ def make_edit(text, vae, out):
     latent = sample(
         lambda x, sigma: velocity(transformer, x, sigma, states, references, slots), noise, flow_levels(0.69, 3)
     )
-    picture = vae.decode((latent * deviation + mean)[:, :, None]).sample[:, :, 0].permute(0, 2, 3, 1) / 2 + 0.5
+    picture = picture_of(vae, latent)
     for name, one in zip(["one", "two"], pictures):
         image = Image.fromarray((one * 255).round().to(torch.uint8).numpy())
         image.save(os.path.join(out, name + ".png"))
@@ -240,6 +249,14 @@ def make_edit(text, vae, out):
     image.resize((32, 32), Image.Resampling.LANCZOS).save(os.path.join(out, "smaller.png"))
     expected.update({"edit.seen": seen, "edit.states": states, "edit.latent": latent, "edit.picture": picture[:, :8]})
     print("slots", slots)
+    return transformer
+
+
+def make_drawn(transformer, text, vae):
+    states = texts.encode(text, texts.PROMPT)
+    noise = torch.randn(1, CHANNELS, 2, 4, generator=torch.Generator().manual_seed(7))
+    latent = sample(lambda x, sigma: texts.velocity(transformer, x, sigma, states), noise, flow_levels(0.69, 3))
+    expected.update({"text.states": states, "text.latent": latent, "text.picture": picture_of(vae, latent)})
 
 
 def main(out):
@@ -247,7 +264,7 @@ def main(out):
     vae, text = make_vae(), make_text()
     make_tower(text)
     make_placed()
-    make_edit(text, vae, out)
+    make_drawn(make_edit(text, vae, out), text, vae)
     with open(os.path.join(out, "shapes.json"), "w") as file:
         texts = (f' "{name}": {{\n' + ",\n".join(f'  "{key}": {json.dumps(what)}' for key, what in compressed(tensors).items()) + "\n }"
                  for name, tensors in shapes.items())

@@ -13,7 +13,9 @@ from the names of their tensors (seeded_weights.py), so only shapes are written,
     expected.safetensors    "short.ids" and "long.ids" with their last_hidden; "one" and "two" are the states of the texts
                             without padding, "weighted" those of the weighted one; "video.latent" is the end of 3 steps of
                             Euler's method with guidance 3 by "high", "experts.latent" that of 2 steps by "high" and 2 by "low"
-                            with guidance 3.5 and a shift of 5, of the noise of seed 7.
+                            with guidance 3.5 and a shift of 5, of the noise of seed 7; "video.frames" and
+                            "experts.frames" are each third row and column of what the autoencoder of
+                            make_wan_vae_goldens.py makes of them.
                             "in.first.cross_attn", ".concat_latent_image", ".concat_mask" and ".penultimate" are a text and
                             a video whose first frame is given, "in.last" with another text, a mask of four channels and
                             fewer frames in it; "seen.latent" is what "seeing" draws of them, in 3 steps with guidance 3;
@@ -37,6 +39,7 @@ from safetensors.torch import save_file
 from transformers import UMT5Config, UMT5EncoderModel
 
 import make_wan_goldens as wan
+import make_wan_vae_goldens as wan_vae
 import make_workflow_goldens
 import seeded_weights
 from name_patterns import compressed
@@ -210,6 +213,14 @@ def draw(choose, levels, guidance):
     return x
 
 
+def make_decoded():
+    model = wan_vae.AutoencoderKLWan(**wan_vae.VAE)
+    seeded_weights.load(model, wan_vae.original)
+    for name in ("video", "experts"):
+        frames = wan_vae.frames_of(model, expected[f"{name}.latent"] * DEVIATIONS + MEANS)
+        expected[f"{name}.frames"] = frames[:, ::3, ::3]
+
+
 def main(out):
     os.makedirs(out, exist_ok=True)
     tokens = train(os.path.join(out, "spiece.model"))
@@ -220,6 +231,7 @@ def main(out):
     high, low = make_transformer("high"), make_transformer("low")
     expected["video.latent"] = draw(lambda step: high, simple_levels(8.0, 3), 3.0)
     expected["experts.latent"] = draw(lambda step: high if step < 2 else low, simple_levels(5.0, 4), 3.5)
+    make_decoded()
     make_videos_beside()
     make_frames()
     alone = draw(lambda step: high, simple_levels(5.0, 4), 3.5)

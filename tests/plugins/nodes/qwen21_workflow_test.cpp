@@ -1,7 +1,8 @@
-// Qwen-Image 2.1 from the prompt to the latent, and from pictures and a prompt to a picture, over
-// models whose weights follow from their names, against PyTorch (../goldens/make_qwen21_goldens.py,
-// make_qwen21_picture_goldens.py); divided over devices, the same bytes, or
-// nearly the same numbers.
+// Qwen-Image 2.1 from the prompt to the latent and the picture, and from pictures and a prompt to a
+// picture, over models whose weights follow from their names, against PyTorch
+// (../goldens/make_qwen21_goldens.py, make_qwen21_picture_goldens.py); divided over devices, the
+// same bytes, or nearly the same numbers.
+#include <cmath>
 #include <cstring>
 
 #include "engine/base/text.h"
@@ -101,6 +102,25 @@ struct Qwen21Edit : NodeFixture {
         "sampler_name": "euler", "scheduler": "simple", "positive": ["texts", 0], "negative": ["texts", 1],
         "latent_image": ["texts", 2], "denoise": 1.0, "cfg": )",
         hints.empty() ? "1" : hints, R"(}},
+      "picture": {"class_type": "VAEDecode", "inputs": {"samples": ["drawn", 0], "vae": ["vae", 0]}},
+      "look": {"class_type": "test.look", "inputs": {"value": ["picture", 0]}}})");
+  }
+  // A text alone, by the files of these names.
+  static std::string text_flow(const std::string& unet = "unet", const std::string& clip = "clip",
+                               const std::string& vae = "vae") {
+    return cat(R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", unet,
+               R"(.safetensors", "weight_dtype": "default"}},
+      "clip": {"class_type": "CLIPLoader", "inputs": {"clip_name": ")",
+               clip, R"(.safetensors", "type": "qwen_image", "device": "default"}},
+      "vae": {"class_type": "VAELoader", "inputs": {"vae_name": ")",
+               vae, R"(.safetensors"}},
+      "one": {"class_type": "CLIPTextEncode", "inputs": {"text": "a photo of a (red fox:1.1) in the snow, soft light", "clip": ["clip", 0]}},
+      "first": {"class_type": "test.first", "inputs": {"list": ["one", 0]}},
+      "look_a": {"class_type": "test.look", "inputs": {"value": ["first", 0]}},
+      "empty": {"class_type": "EmptySD3LatentImage", "inputs": {"width": 64, "height": 32, "batch_size": 1}},
+      "drawn": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 7, "steps": 3,
+        "sampler_name": "euler", "scheduler": "simple", "positive": ["one", 0], "negative": ["one", 0],
+        "latent_image": ["empty", 0], "denoise": 1.0, "cfg": 1.0}},
       "picture": {"class_type": "VAEDecode", "inputs": {"samples": ["drawn", 0], "vae": ["vae", 0]}},
       "look": {"class_type": "test.look", "inputs": {"value": ["picture", 0]}}})");
   }
@@ -234,6 +254,55 @@ BOOST_FIXTURE_TEST_CASE(from_pictures_and_a_prompt_to_a_picture_equals_pytorch, 
   const heddle::Results seen = run(flow(kBoth), {"first.value", "texts.latent"});
   compare(seen.floats("first.value", "cross_attn"), "edit.seen");
   BOOST_TEST((seen.shape("texts.latent", "samples") == std::vector<std::int64_t>{1, 64, 2, 8}));
+}
+
+BOOST_FIXTURE_TEST_CASE(from_a_prompt_to_the_picture_equals_pytorch, Qwen21Edit) {
+  heddle::Engine engine(options_for({"cpu:0"}));
+  const heddle::Results drawn =
+      engine
+          .start(engine.parse(text_flow()), {{}, {"first.value", "drawn.LATENT", "picture.IMAGE"}})
+          .wait();
+  compare(drawn.floats("first.value", "cross_attn"), "text.states");
+  compare(drawn.floats("drawn.LATENT", "samples"), "text.latent");
+  const std::vector<float> made = drawn.floats("picture.IMAGE"),
+                           wanted = expected.floats("text.picture");
+  BOOST_TEST((drawn.shape("picture.IMAGE") == std::vector<std::int64_t>{1, 32, 64, 4}));
+  BOOST_TEST_REQUIRE(made.size() == wanted.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < made.size(); ++i)
+    sum += double(made[i] - wanted[i]) * double(made[i] - wanted[i]);
+  const double decibels = -10 * std::log10(sum / double(made.size()));
+  BOOST_TEST_MESSAGE(decibels << " dB");
+  BOOST_TEST(decibels >= 70, decibels << " dB");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_file_of_another_kind_is_refused_before_anything_is_loaded, Qwen21Edit) {
+  heddle::Engine engine(options_for({"cpu:0"}));
+  const auto says = [&](const std::string& flow, std::initializer_list<const char*> words) {
+    const std::string refused = engine_refusal([&] { engine.plan(engine.parse(flow)); });
+    for (const char* word : words)
+      BOOST_TEST(refused.find(word) != std::string::npos,
+                 "'" << word << "' is not in: " << refused);
+  };
+  const auto link = [&](const char* from, const char* to) {
+    std::filesystem::create_symlink(folder / "models" / from, folder / "models" / to);
+  };
+  link("text_encoders/clip.safetensors", "diffusion_models/text.safetensors");
+  link("vae/vae.safetensors", "text_encoders/vae.safetensors");
+  link("diffusion_models/unet.safetensors", "vae/model.safetensors");
+  says(text_flow("text"), {"text.safetensors", "a text encoder (language_model)",
+                           "not a diffusion model", "CLIPLoader"});
+  says(text_flow("unet", "vae"),
+       {"vae.safetensors", "an autoencoder", "not a text encoder", "VAELoader"});
+  says(text_flow("unet", "clip", "model"),
+       {"model.safetensors", "a diffusion model (qwen-image-2.1)", "not an autoencoder",
+        "UNETLoader"});
+  // States of another width, and latents of other channels.
+  write_safetensors(folder / "models/text_encoders/narrow.safetensors",
+                    seeded_model("text", false, "qwen21"));
+  write_safetensors(folder / "models/vae/other.safetensors", seeded_model("qwen_image.vae"));
+  says(text_flow("unet", "narrow"), {"24 wide", "reads 32", "Qwen3-VL 8B", "CLIPLoader"});
+  says(text_flow("unet", "clip", "other"), {"64 channels, the autoencoder takes 16"});
 }
 
 // By an autoencoder whose latents are pictures.
