@@ -11,6 +11,9 @@ using heddle::engine::cat;
 
 namespace {
 
+// Of a device that does not hold all weights.
+constexpr std::uint64_t kAnimate2Budget = 6 << 20;
+
 struct WanAnimate2Nodes : PlacedFixture {
   const std::filesystem::path golden =
       tests_folder() / "plugins/goldens/wan_animate2/expected.safetensors";
@@ -137,6 +140,8 @@ BOOST_AUTO_TEST_CASE(dividing_animate_2_keeps_its_bytes, *boost::unit_test::labe
                                      drawn(nodes, cat(R"(, "parallel": ")", mode,
                                                       R"(", "device": "fake:0,fake:1")")))),
                mode);
+  BOOST_TEST(are_equal(alone, draw(options_for({"fake:0"}, kAnimate2Budget), drawn(nodes))),
+             "little memory");
 }
 
 // Of texts and pictures that are known before.
