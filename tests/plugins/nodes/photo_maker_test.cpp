@@ -82,6 +82,13 @@ BOOST_AUTO_TEST_CASE(a_person_stands_in_the_row_of_the_word_before) {
   check_inference(other, "{" + flow + "}");
 }
 
+// The larger encoder wants 16 MB, or 15.5 when it is streamed.
+BOOST_AUTO_TEST_CASE(a_person_has_the_same_bytes_wherever_it_is_encoded,
+                     *boost::unit_test::label("long")) {
+  same_where_placed(photo_options(), "{" + person("a photo of a cat photomaker") + "}",
+                    "PhotoMakerEncode", 15 << 20, {{"first.value", "cross_attn"}});
+}
+
 // As published: a pickle, in which the model is one of several.
 BOOST_AUTO_TEST_CASE(the_word_may_stand_among_others_and_the_file_may_be_pytorchs,
                      *boost::unit_test::label("long")) {

@@ -136,6 +136,14 @@ BOOST_AUTO_TEST_CASE(unclip_from_a_checkpoint_equals_pytorch) {
   check_inference(other, "{" + unclip() + "}");
 }
 
+// Its weights are 17 MB, and the text encoder needs nearly 15.
+BOOST_AUTO_TEST_CASE(unclip_has_the_same_bytes_wherever_it_is_drawn,
+                     *boost::unit_test::label("long")) {
+  write_unclip();
+  same_where_placed(same_models(), "{" + unclip() + "}", "KSampler", 15 << 20,
+                    {{"drawn.LATENT", "samples"}, {"picture.IMAGE", ""}});
+}
+
 // The same UNet by the names of diffusers draws the same.
 BOOST_AUTO_TEST_CASE(unclip_from_a_unet_of_diffusers_draws_the_same,
                      *boost::unit_test::label("long")) {

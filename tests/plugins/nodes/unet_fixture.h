@@ -2,7 +2,10 @@
 // their names, and workflows that draw with them.
 #pragma once
 
+#include <cstring>
+
 #include "engine/base/text.h"
+#include "tests/fake_device/fake_fixture.h"
 #include "tests/plugins/nodes/node_fixture.h"
 #include "tests/support/unet_models.h"
 
@@ -184,6 +187,48 @@ struct UnetWorkflow : NodeFixture {
       for (std::size_t column = 0; column < columns; ++column)
         for (std::size_t rank = 0; rank < ranks; ++rank)
           sums[row * columns + column] += ups[row * ranks + rank] * downs[rank * columns + column];
+  }
+  // The floats of outputs of a flow, one behind another. budget: bytes of the first device, or 0.
+  static std::vector<float> placed(
+      EngineOptions options, std::vector<std::string> devices, const std::string& flow,
+      std::uint64_t budget, const std::vector<std::pair<const char*, const char*>>& outputs) {
+    const std::string kind = devices.front().substr(0, devices.front().find(':'));
+    if (kind == "fake") options.plugin_dirs.push_back(kFakePlugin);
+    if (budget > 0) options.budgets = {{devices.front(), MemorySize{budget}}};
+    options.devices = std::move(devices);
+    options.compute = {{kind, "f32"}};
+    options.reference_kernels = true;
+    Engine engine(std::move(options));
+    std::vector<std::string> wanted;
+    for (const auto& [output, field] : outputs) wanted.push_back(output);
+    const Results results = engine.start(engine.parse(flow), {{}, wanted}).wait();
+    std::vector<float> all;
+    for (const auto& [output, field] : outputs) {
+      const std::vector<float> floats = results.floats(output, field);
+      all.insert(all.end(), floats.begin(), floats.end());
+    }
+    return all;
+  }
+  // The flow has the same bytes where the calls of a node of this class go through two devices by
+  // their layers, and on a device whose budget does not hold all weights.
+  static void same_where_placed(const EngineOptions& options, const std::string& flow,
+                                const std::string& type, std::uint64_t budget,
+                                const std::vector<std::pair<const char*, const char*>>& outputs) {
+    const FakeControl control;
+    const auto are_equal = [](const std::vector<float>& a, const std::vector<float>& b) {
+      return !a.empty() && a.size() == b.size() &&
+             std::memcmp(a.data(), b.data(), 4 * a.size()) == 0;
+    };
+    const std::string node = R"({"class_type": ")" + type + "\"";
+    std::string divided = flow;
+    const std::size_t at = divided.find(node);
+    BOOST_TEST_REQUIRE(at != std::string::npos);
+    divided.insert(at + 1, R"("parallel": "layers", "device": "fake:0,fake:1", )");
+    const std::vector<float> alone = placed(options, {"cpu:0"}, flow, 0, outputs);
+    BOOST_TEST(are_equal(alone, placed(options, {"fake:0", "fake:1"}, divided, 0, outputs)),
+               "layers");
+    BOOST_TEST(are_equal(alone, placed(options, {"fake:0"}, flow, budget, outputs)),
+               "little memory");
   }
   static std::string sampler(const char* cfg, const char* name, const char* scheduler,
                              int steps = 4) {

@@ -20,7 +20,7 @@ struct PlacedUnet : NodeFixture {
 
   PlacedUnet() {
     using heddle::test::seeded_tensor, heddle::test::write_safetensors;
-    for (const char* kind : {"sd1", "sdxl"})
+    for (const char* kind : {"sd1", "sd2", "sdxl", "refiner", "inpaint"})
       write_safetensors(folder / "models/diffusion_models" / cat(kind, ".safetensors"),
                         heddle::test::unet_model(kind));
     for (const char* kind : {"lotus", "x4"})
@@ -33,6 +33,12 @@ struct PlacedUnet : NodeFixture {
                        seeded_tensor("in.one.concat_latent_image", {1, 4, 5, 9}),
                        seeded_tensor("in.two.cross_attn", {1, 1, 64}),
                        seeded_tensor("in.two.concat_latent_image", {2, 4, 5, 9})});
+    // Of a latent: what is right of its middle is drawn anew.
+    std::vector<float> drawn(5 * 9, 0.0f);
+    for (std::size_t i = 0; i < drawn.size(); ++i) drawn[i] = i % 9 > 4 ? 1.0f : 0.0f;
+    write_safetensors(folder / "mask.safetensors",
+                      {{"in.mask", "F32", {1, 5, 9}, heddle::test::bytes_of_floats(drawn)},
+                       seeded_tensor("in.latent", {2, 4, 5, 9})});
     for (const int width : {64, 128})
       write_safetensors(folder / cat("texts", width, ".safetensors"),
                         {seeded_tensor("in.one.cross_attn", {1, 7, width}),
@@ -50,15 +56,27 @@ struct PlacedUnet : NodeFixture {
   // Two items, guided, of a size that does not divide evenly.
   std::string flow(const char* kind, const std::string& hints) const {
     if (std::string(kind) == "x4") return upscaling(hints);
-    return cat(
-        R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", kind,
-        R"(.safetensors", "weight_dtype": "default"}}, "one": )", text(kind, "one"), R"(, "two": )",
-        text(kind, "two"),
-        R"(, "empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 72, "height": 40, "batch_size": 2}},
+    const std::string empty =
+        std::string(kind) == "inpaint"
+            ? masked_latent()
+            : R"("empty": {"class_type": "EmptyLatentImage", "inputs": {"width": 72, "height": 40, "batch_size": 2}})";
+    return cat(R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": ")", kind,
+               R"(.safetensors", "weight_dtype": "default"}}, "one": )", text(kind, "one"),
+               R"(, "two": )", text(kind, "two"), ", ", empty, R"(,
       "out": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "seed": 1, "steps": 2,
         "cfg": 2.0, "sampler_name": "euler", "scheduler": "normal", "positive": ["one", 0],
         "negative": ["two", 0], "latent_image": ["empty", 0], "denoise": 1.0})",
-        hints, R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+               hints,
+               R"(}, "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
+  }
+  // Two items and one mask, which the model is shown.
+  std::string masked_latent() const {
+    const std::string file = (folder / "mask.safetensors").string();
+    return cat(R"("given": {"class_type": "test.latent", "inputs": {"path": ")", file,
+               R"(", "name": "in.latent"}},
+      "mask": {"class_type": "test.mask", "inputs": {"path": ")",
+               file, R"(", "name": "in.mask"}},
+      "empty": {"class_type": "SetLatentNoiseMask", "inputs": {"samples": ["given", 0], "mask": ["mask", 0]}})");
   }
   // Of two small pictures with noise in them.
   std::string upscaling(const std::string& hints) const {
@@ -114,6 +132,18 @@ struct PlacedUnet : NodeFixture {
 BOOST_FIXTURE_TEST_SUITE(unet_placed, PlacedUnet)
 
 BOOST_AUTO_TEST_CASE(dividing_the_first_keeps_its_bytes) { check("sd1", 2 << 20); }
+
+BOOST_AUTO_TEST_CASE(dividing_the_second_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("sd2", 6 << 20);
+}
+
+BOOST_AUTO_TEST_CASE(dividing_the_refiner_keeps_its_bytes, *boost::unit_test::label("long")) {
+  check("refiner", 3 << 20);
+}
+
+BOOST_AUTO_TEST_CASE(dividing_a_model_that_is_shown_a_mask_keeps_its_bytes) {
+  check("inpaint", 2 << 20);
+}
 
 BOOST_AUTO_TEST_CASE(dividing_sdxl_keeps_its_bytes, *boost::unit_test::label("long")) {
   check("sdxl", 6 << 20);

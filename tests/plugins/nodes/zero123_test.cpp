@@ -68,6 +68,12 @@ BOOST_AUTO_TEST_CASE(a_view_equals_pytorch) {
   check_inference(other, "{" + flow + "}");
 }
 
+// The UNet's weights are 3 MB.
+BOOST_AUTO_TEST_CASE(a_view_has_the_same_bytes_wherever_it_is_drawn) {
+  same_where_placed(view_options(), "{" + view_loader() + one_view() + "}", "KSampler", 2 << 20,
+                    {{"drawn.LATENT", "samples"}, {"picture.IMAGE", ""}});
+}
+
 BOOST_AUTO_TEST_CASE(views_of_a_batch_equal_pytorch, *boost::unit_test::label("long")) {
   const std::string flow =
       view_loader() + view("StableZero123_Conditioning_Batched",
