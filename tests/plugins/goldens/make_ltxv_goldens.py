@@ -11,7 +11,9 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             "short" and "long", "odd", which has odd sides, and "causal", whose first frame is a single picture, and "guided",
                             of whose frames each has a part of the noise of its own;
                             "flow.latent" is the end of 3 steps of Euler's method with guidance 3 by "flow", of the texts
-                            "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7, at 24 pictures a second
+                            "in.one.cross_attn" and "in.two.cross_attn" and the noise of seed 7, at 24 pictures a second;
+                            "windows.latent" is that of five frames, of which it sees three at a time, and one before them,
+                            and "retained.latent" of three of which the first is that of the video
 
 diffusers is given texts with padding behind them, and a mask that hides it.
 """
@@ -27,6 +29,9 @@ from safetensors.torch import save_file
 
 import seeded_weights
 from name_patterns import compressed
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "samplers"))
+import window_reference  # noqa: E402
 
 torch.set_grad_enabled(False)
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -113,15 +118,27 @@ def scheduled(steps, tokens, terminal=0.1):
     return [1 - (1 - level) / stretch for level in levels] + [0.0]
 
 
-def make_flow(model):
-    x, context, other = randn(7, 1, 128, 3, 3, 4), randn(92, 1, TOKENS, TEXT), randn(93, 1, TOKENS - 4, TEXT)
-    expected["in.one.cross_attn"], expected["in.two.cross_attn"] = context, other
+def draw(x, predict):
+    """predict: of a latent, a level and a text."""
     sigmas = scheduled(3, x[0, 0].numel())
     for here, there in zip(sigmas, sigmas[1:]):
-        level = torch.tensor(here)
-        yes, no = velocity(model, x, level, context, 24), velocity(model, x, level, other, 24)
+        yes, no = (predict(x, torch.tensor(here), expected[f"in.{text}.cross_attn"]) for text in ("one", "two"))
         x = x + (no + 3 * (yes - no)) * (there - here)
-    expected["flow.latent"] = x
+    return x
+
+
+def make_flow(model):
+    expected["in.one.cross_attn"], expected["in.two.cross_attn"] = randn(92, 1, TOKENS, TEXT), randn(93, 1, TOKENS - 4, TEXT)
+    expected["flow.latent"] = draw(randn(7, 1, 128, 3, 3, 4), lambda *given: velocity(model, *given, 24))
+    frames, length, overlap = 5, 3, 1
+    windows = window_reference.windows_at("standard_static", frames, length, overlap, 1, False, 0)
+    parts = window_reference.shares(windows, "pyramid", frames, overlap)
+    for name, retained in (("windows", ()), ("retained", (0,))):
+
+        def seen(x, level, text):
+            return window_reference.predict(lambda _, part: velocity(model, part, level, text, 24), x, 2, windows, parts, retained)
+
+        expected[f"{name}.latent"] = draw(randn(7, 1, 128, frames, 2, 3), seen)
 
 
 def main():

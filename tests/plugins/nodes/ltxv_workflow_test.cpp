@@ -50,6 +50,24 @@ struct LtxvWorkflow : PlacedFixture {
         "sampler": ["euler", 0], "sigmas": ["sigmas", 0], "latent_image": ["empty", 0]}},
       "look": {"class_type": "test.look", "inputs": {"value": ["out", 0]}}})");
   }
+  // Five frames of the latent, which the model sees by the node "windows".
+  std::string seen_in(const std::string& windows) const {
+    std::string whole = flow();
+    put(whole, R"("width": 128, "height": 96, "length": 17)",
+        R"("width": 96, "height": 64, "length": 33)");
+    put(whole, R"("model": ["model", 0])", R"("model": ["windows", 0])");
+    put(whole, R"("look": {)",
+        heddle::engine::cat(
+            R"("windows": {"class_type": )", windows,
+            R"(, "context_stride": 1, "closed_loop": false, "fuse_method": "pyramid", "split_conds_to_windows": false}}, "look": {)"));
+    return whole;
+  }
+  // Three of them at a time, told in frames of the video.
+  static std::string in_frames(const char* schedule, const char* freenoise, const char* retained) {
+    return heddle::engine::cat(
+        R"("LTXVContextWindows", "inputs": {"model": ["model", 0], "context_length": 17, "context_overlap": 8, "context_schedule": ")",
+        schedule, R"(", "freenoise": )", freenoise, R"(, "retain_first_frame": )", retained);
+  }
   static constexpr const char* kPlain =
       R"("latent": {"class_type": "LatentFromBatch", "inputs": {"samples": ["empty", 0], "batch_index": 0, "length": 2}})";
   // "begun" of one picture, by the node "vae" of add_vae().
@@ -96,6 +114,26 @@ BOOST_AUTO_TEST_CASE(the_frame_rate_is_read) {
   BOOST_TEST(relative_error(drawn("12.0"), expected.floats("flow.latent")) > 10 * kTolerance);
   const std::string refusal = engine_refusal([&] { drawn("0.0"); });
   BOOST_TEST(refusal.find("frame_rate is 0") != std::string::npos, refusal);
+}
+
+BOOST_AUTO_TEST_CASE(a_video_in_context_windows_equals_pytorch) {
+  const auto drawn = [&](const std::string& windows) {
+    return run_whole(seen_in(windows), {"out.output"}).floats("out.output", "samples");
+  };
+  for (const auto& [retained, name] :
+       {std::pair("false", "windows.latent"), {"true", "retained.latent"}}) {
+    const double error = relative_error(drawn(in_frames("standard_static", "false", retained)),
+                                        expected.floats(name));
+    BOOST_TEST_MESSAGE(name << ": relative error " << error);
+    BOOST_TEST(error < kTolerance, name << ": relative error " << error);
+  }
+  // Frames of the video are those of the latent, eight for each.
+  BOOST_TEST((
+      drawn(in_frames("standard_uniform", "true", "true")) ==
+      drawn(
+          R"("ContextWindowsManual", "inputs": {"model": ["model", 0], "context_length": 3, "context_overlap": 1,
+            "context_schedule": "standard_uniform", "dim": 2, "freenoise": true, "cond_retain_index_list": "0",
+            "latent_retain_index_list": "0", "causal_window_fix": true)")));
 }
 
 BOOST_AUTO_TEST_CASE(dividing_the_model_keeps_its_bytes_or_nearly_its_numbers,
