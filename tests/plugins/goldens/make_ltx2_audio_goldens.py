@@ -94,12 +94,8 @@ def spectrum(sound, window=256, hop=40, rate=16000):
     return bands.clamp(min=1e-5).log().unflatten(0, sound.shape[:2])
 
 
-def main():
-    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "ltx2_audio")
-    os.makedirs(out, exist_ok=True)
-    vae = AutoencoderKLLTX2Audio(base_channels=CHANNELS * BANDS // 4, num_res_blocks=1, latent_channels=CHANNELS, mel_bins=BANDS)
-    vocoder = LTX2Vocoder(in_channels=2 * BANDS, hidden_channels=64)
-    stages = LTX2VocoderWithBWE(
+def make_stages():
+    return LTX2VocoderWithBWE(
         in_channels=2 * BANDS,
         hidden_channels=32,
         upsample_kernel_sizes=[11, 4],
@@ -118,6 +114,14 @@ def main():
         window_length=32,
         num_mel_channels=8,
     )
+
+
+def main():
+    out = sys.argv[1] if len(sys.argv) > 1 else os.path.join(HERE, "ltx2_audio")
+    os.makedirs(out, exist_ok=True)
+    vae = AutoencoderKLLTX2Audio(base_channels=CHANNELS * BANDS // 4, num_res_blocks=1, latent_channels=CHANNELS, mel_bins=BANDS)
+    vocoder = LTX2Vocoder(in_channels=2 * BANDS, hidden_channels=64)
+    stages = make_stages()
     shapes = {"vae": seed(vae, vae_name), "vocoder": seed(vocoder, vocoder_name), "stages": seed(stages, stages_name)}
     spectra = randn(3, 2, 2, 7, BANDS)
     z, sound = randn(1, 2, CHANNELS, 4, BANDS // 4), randn(2, 1, 2, 13, BANDS)

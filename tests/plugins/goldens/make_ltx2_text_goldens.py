@@ -93,6 +93,21 @@ def make_connectors(name, **more):
     return model
 
 
+def make_later():
+    """As LTX 2.3 has them: gated, and a context of its own for each of both."""
+    return make_connectors(
+        "projected23",
+        per_modality_projections=True,
+        proj_bias=True,
+        video_hidden_dim=32,
+        audio_hidden_dim=16,
+        video_connector_attention_head_dim=16,
+        audio_connector_attention_head_dim=8,
+        video_gated_attn=True,
+        audio_gated_attn=True,
+    )
+
+
 def encode(model, tokenizer, prompt):
     """States of all layers (1, PADDED, WIDTH, LAYERS + 1), padding on the left, and the mask of what is no padding."""
     ids = [tokenizer.bos_id(), *tokenizer.encode(prompt)]
@@ -135,17 +150,7 @@ def main(out):
     tokenizer = sentencepiece.SentencePieceProcessor(model_file=TOKENIZER)
     text = make_text(tokenizer)
     plain = make_connectors("projected", video_connector_attention_head_dim=12, audio_connector_attention_head_dim=12)
-    later = make_connectors(
-        "projected23",
-        per_modality_projections=True,
-        proj_bias=True,
-        video_hidden_dim=32,
-        audio_hidden_dim=16,
-        video_connector_attention_head_dim=16,
-        audio_connector_attention_head_dim=8,
-        video_gated_attn=True,
-        audio_gated_attn=True,
-    )
+    later = make_later()
     turned = make_connectors(
         "projected", video_connector_attention_head_dim=12, audio_connector_attention_head_dim=12, rope_type="interleaved"
     )
