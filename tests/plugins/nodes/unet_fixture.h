@@ -227,6 +227,8 @@ struct UnetWorkflow : NodeFixture {
     const std::vector<float> alone = placed(options, {"cpu:0"}, flow, 0, outputs);
     BOOST_TEST(are_equal(alone, placed(options, {"fake:0", "fake:1"}, divided, 0, outputs)),
                "layers");
+    for (const std::uint32_t device : {0u, 1u})
+      BOOST_TEST(control->launches(device, nullptr) > 0u, "fake:" << device);
     BOOST_TEST(are_equal(alone, placed(options, {"fake:0"}, flow, budget, outputs)),
                "little memory");
   }
