@@ -2,6 +2,7 @@
 // file without its numbers.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,39 @@ inline std::vector<FileTensor> true_tensors(const heddle::engine::Json& tensors)
                      told.at(0).as_string(), shape});
   }
   return all;
+}
+
+// Of unet_files.json and part_files.json: each "{0-27}" in a name stands for all of these numbers.
+inline std::vector<std::string> numbered_names(const std::string& name) {
+  const std::size_t open = name.find('{'), close = name.find('}');
+  if (open == std::string::npos) return {name};
+  const std::string range = name.substr(open + 1, close - open - 1);
+  const int first = std::stoi(range), last = std::stoi(range.substr(range.find('-') + 1));
+  std::vector<std::string> all;
+  for (int i = first; i <= last; ++i)
+    for (std::string& one :
+         numbered_names(name.substr(0, open) + std::to_string(i) + name.substr(close + 1)))
+      all.push_back(std::move(one));
+  return all;
+}
+
+// Of {name: shape}, named so, with a prefix in front: adds tensors of this type, in the place of
+// those of the same name that there are.
+inline void add_part(std::vector<FileTensor>& tensors, const std::string& prefix,
+                     const heddle::engine::Json& part, const std::string& dtype) {
+  for (const auto& row : part.members())
+    for (const std::string& name : numbered_names(row.key)) {
+      FileTensor made{prefix + name, name.ends_with("position_ids") ? "I64" : dtype, {}, {}};
+      for (const heddle::engine::Json& size : row.value.as_array())
+        made.shape.push_back(size.as_int64());
+      const auto there =
+          std::find_if(tensors.begin(), tensors.end(),
+                       [&](const FileTensor& tensor) { return tensor.name == made.name; });
+      if (there == tensors.end())
+        tensors.push_back(std::move(made));
+      else
+        *there = std::move(made);
+    }
 }
 
 }  // namespace heddle::test

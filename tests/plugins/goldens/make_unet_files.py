@@ -1,6 +1,6 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
-refiner, unCLIP, the x4 upscaler, Lotus, Stable Video Diffusion, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
-vision towers of CLIP, IP-Adapters and PhotoMaker. Of Stable Video Diffusion without its second autoencoder, which nothing
+refiner, of those that draw over pictures or change them, unCLIP, Stable Zero123, the x4 upscaler, Lotus, Stable Video Diffusion, SV3D, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
+vision towers of CLIP, IP-Adapters, GLIGEN and PhotoMaker. Of Stable Video Diffusion without its second autoencoder, which nothing
 reads.
 
     make_unet_files.py
@@ -8,7 +8,7 @@ reads.
 Needs torch, diffusers and transformers from PyPI: models of the published configurations are made on PyTorch's meta
 device, which holds no weights, and named as the checkpoints name them. "parts": {part: {name: shape}}, where each
 "{0-27}" in a name stands for all of these numbers; "files": {file: {prefix: part}}; "controls": {file: [[prefix, part]]}. Position_ids are I64, all else is
-F16. "visions", "adapters" and "photo_makers": as "files", of one part each. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
+F16. "visions", "adapters", "gligens" and "photo_makers": as "files", of one part each. flux_headers.py writes files of it; tests/plugins/families/true_files_test.cpp holds the families against it.
 """
 
 import json
@@ -297,6 +297,14 @@ def ip_adapter(kind, unet_kind, seen):
     return out
 
 
+def gligen():
+    """Of boxes with phrases for Stable Diffusion 1.x: the attentions, by the names of its UNet, and what makes objects."""
+    told = UNETS["sd1"] | {"attention_type": "gated"}
+    ups = tuple(block.replace("Down", "Up") for block in reversed(told["down_block_types"]))
+    shapes = shapes_of(UNet2DConditionModel(**told, up_block_types=ups))
+    return {original(name, shapes): shape for name, shape in shapes.items() if ".fuser." in name or name.startswith("position_net.")}
+
+
 def lotus():
     """The UNet of Stable Diffusion 2.1 by the names of diffusers, with four numbers in place of a label."""
     told = UNETS["sd2"] | {"class_embed_type": "projection", "projection_class_embeddings_input_dim": 4}
@@ -382,9 +390,14 @@ def main():
             "adapter_sd1": adapter_of_publisher(),
             "adapter_sdxl": shapes_of(T2IAdapter(adapter_type="full_adapter_xl", downscale_factor=16)),
         }
+        # Filters of UNets that read more beside the latent: pictures, or masks, too.
+        parts |= {f"first_{width}": {"weight": [320, width, 3, 3]} for width in (8, 9)}
+        # What a view or a video is told in, and the matrix that puts a view behind states of a picture.
+        parts |= {f"label_{name}": label(numbers) for name, numbers in (("sv3d_u", 256), ("sv3d_p", 1280))}
+        parts |= {"view": {"weight": [768, 772], "bias": [768]}, "gligen": gligen()}
         towers = {"l": (1024, 24, 4096, 768), "h": (1280, 32, 5120, 1024), "g": (1664, 48, 8192, 1280)}
         parts |= {f"open_tower_{name}": open_tower(*towers[name]) for name in "lh"}
-        parts |= {f"tower_{name}": tower(*towers[name]) for name in "hg"}
+        parts |= {f"tower_{name}": tower(*towers[name]) for name in "lhg"}
         parts |= {"label_l": label(1536), "label_h": label(2048)}
         parts |= {
             "ip-adapter_sd15": ip_adapter("plain", "sd1", 1024),
@@ -392,6 +405,7 @@ def main():
             "ip-adapter-full-face_sd15": ip_adapter("full", "sd1", 1280),
             "ip-adapter_sdxl": ip_adapter("plain", "sdxl", 1280),
             "ip-adapter-plus_sdxl_vit-h": ip_adapter("plus", "sdxl", 1280),
+            "ip-adapter_sdxl_vit-h": ip_adapter("plain", "sdxl", 1024),
         }
         parts |= {"svd": video_unet(), "vae_svd": video_autoencoder(), "photo_maker": photo_maker()}
     encoders = {
@@ -417,8 +431,22 @@ def main():
             "first_stage_model.": "vae_svd",
             "conditioner.embedders.0.open_clip.model.visual.": "open_tower_h",
         }
+    # What a later part has takes the place of an earlier one's.
+    first = "model.diffusion_model.input_blocks.0.0."
+    for name, like, width in (
+        ("sd-v1-5-inpainting", "v1-5-pruned-emaonly-fp16", 9),
+        ("512-inpainting-ema", "v2-1_768-ema-pruned", 9),
+        ("sd_xl_base_1.0_inpainting_0.1", "sd_xl_base_1.0", 9),
+        ("instruct-pix2pix-00-22000", "v1-5-pruned-emaonly-fp16", 8),
+        ("cosxl_edit", "sd_xl_base_1.0", 8),
+    ):
+        files[f"checkpoints/{name}"] = files[f"checkpoints/{like}"] | {first: f"first_{width}"}
+    files["checkpoints/stable_zero123"] = {
+        "model.diffusion_model.": "sd1", "first_stage_model.": "vae", first: "first_8", "cond_stage_model.model.visual.": "open_tower_l", "cc_projection.": "view"}
+    for name in ("sv3d_u", "sv3d_p"):
+        files[f"checkpoints/{name}"] = files["checkpoints/svd"] | {"model.diffusion_model.label_emb.": f"label_{name}"}
     files["diffusion_models/lotus-depth-d-v1-1"] = {"": "lotus"}
-    visions = {"clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
+    visions = {"clip_vision_l": "tower_l", "clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
     controls = {
         "control_scribble": [["control_model.", "control_sd1"]],
         "control_v11p_sd15_scribble_fp16": [["", "control_sd1"]],
@@ -440,6 +468,13 @@ def main():
         controls = {f"controlnet/{name}": told for name, told in controls.items()}
         beside = {"visions": {f"clip_vision/{name}": {"": part} for name, part in visions.items()}}
         beside["adapters"] = {f"ipadapter/{name}": {"": name} for name in parts if name.startswith("ip-adapter")}
+        for name, like in (
+            ("ip-adapter_sd15_light", "ip-adapter_sd15"),
+            ("ip-adapter-plus-face_sd15", "ip-adapter-plus_sd15"),
+            ("ip-adapter-plus-face_sdxl_vit-h", "ip-adapter-plus_sdxl_vit-h"),
+        ):
+            beside["adapters"][f"ipadapter/{name}"] = {"": like}
+        beside["gligens"] = {"gligen/gligen_sd14_textbox_pruned": {"": "gligen"}}
         beside["photo_makers"] = {"photomaker/photomaker-v1": {"id_encoder.": "photo_maker"}}
         more = "".join(f',\n "{kind}": {{\n{rows(told)}\n }}' for kind, told in beside.items())
         file.write(f'{{\n "parts": {{\n{texts}\n }},\n "files": {{\n{rows(files)}\n }},\n "controls": {{\n{rows(controls)}\n }}{more}\n}}\n')
