@@ -10,6 +10,7 @@
 #include "engine/base/json.h"
 #include "engine/base/read_file.h"
 #include "engine/base/text.h"
+#include "engine/files/stored_rows.h"
 
 namespace heddle::engine {
 
@@ -33,7 +34,8 @@ TensorView view_of(const TensorEntry& entry, const std::shared_ptr<const TensorF
           .dtype = entry.dtype,
           .shape = entry.shape,
           .data = file->mapping->bytes().subspan(entry.offset, entry.size),
-          .file = file};
+          .file = file,
+          .packed = reshaped_rows(entry.dtype, entry.shape)};
 }
 
 const TensorEntry* find_entry(const TensorFile& file, std::string_view name) {

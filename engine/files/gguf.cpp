@@ -268,8 +268,20 @@ class GgufReader {
     return count / std::uint64_t(block.elements) * std::uint64_t(block.bytes);
   }
 
-  // A tensor that ggml has no room for (five axes, or rows shorter than a block) is stored in
-  // another shape; an entry says which one it has.
+  static bool hold_as_many(const std::vector<std::int64_t>& one,
+                           const std::vector<std::int64_t>& other) {
+    std::int64_t wanted = 1, count = 1;  // size_of() has seen the other
+    for (const std::int64_t size : other) wanted *= size;
+    for (const std::int64_t size : one) {
+      if (size > wanted / count) return false;
+      count *= size;
+    }
+    return count == wanted;
+  }
+
+  // A tensor that ggml has no room for (five axes, or rows that are no whole blocks) is stored in
+  // another shape; an entry says which one it has. Its blocks stay where they are: stored_rows.h
+  // says where rows are then.
   void restore_shape(TensorEntry& tensor) const {
     const auto found = entries_.find(cat(kOriginalShape, tensor.name));
     if (found == entries_.end()) return;
@@ -286,10 +298,7 @@ class GgufReader {
       shape.push_back(size);
       at = stop + 2;  // ", " or "]"
     }
-    TensorEntry restored = tensor;
-    restored.shape = shape;
-    const bool fits = !shape.empty() && shape.size() <= 8 &&
-                      dtype_block(tensor.dtype).elements == 1 && size_of(restored) == tensor.size;
+    const bool fits = !shape.empty() && shape.size() <= 8 && hold_as_many(shape, tensor.shape);
     if (!fits)
       throw refuse_tensor(tensor.name, cat("its original shape is given as ", quote(text),
                                            ", which does not fit (", join(tensor.shape, ", "),

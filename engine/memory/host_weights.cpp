@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/base/error.h"
+#include "engine/files/stored_rows.h"
 #include "engine/tensor/dtype.h"
 
 namespace heddle::engine {
@@ -16,9 +17,9 @@ FilePart file_part(const TensorView& tensor, std::int64_t begin, std::int64_t en
   part.tensor_bytes = part.bytes;
   if (tensor.shape.empty() || tensor.shape[0] == 0) return part;
   if (tensor.packed != nullptr) {  // its numbers are no elements
-    const std::uint64_t row = part.bytes / std::uint64_t(tensor.shape[0]);
-    part.offset += std::uint64_t(begin) * row;
-    part.bytes = std::uint64_t(end - begin) * row;
+    const StoredBytes at = begin < end ? stored_rows(tensor, begin, end) : StoredBytes{};
+    part.offset += at.begin;
+    part.bytes = at.size;
     return part;
   }
   std::int64_t width = 1;

@@ -6,6 +6,7 @@
 #include <exception>
 #include <thread>
 
+#include "engine/files/stored_rows.h"
 #include "engine/tensor/numbers.h"
 
 namespace heddle::engine {
@@ -85,14 +86,14 @@ class RowReader {
   RowReader(const TensorView& tensor, const std::vector<PatchedRows::Span>& spans)
       : tensor_(tensor),
         spans_(spans),
-        element_bytes_(dtype_size(tensor.dtype)),
+        element_bytes_(tensor.packed != nullptr ? 0 : dtype_size(tensor.dtype)),
         scale_(tensor.scale()) {
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
     row_bytes_ = rows == 0 ? 0 : tensor.data.size() / std::size_t(rows);
   }
   void read(std::int64_t row, float* to) const {
+    if (tensor_.packed != nullptr) return read_packed(row, to);
     const auto bytes = tensor_.data.subspan(std::size_t(row) * row_bytes_, row_bytes_);
-    if (tensor_.packed != nullptr) return read_packed(row, bytes, to);
     for (const PatchedRows::Span& s : spans_) {
       to_floats(tensor_.dtype,
                 bytes.subspan(std::size_t(s.begin) * element_bytes_,
@@ -105,9 +106,12 @@ class RowReader {
   }
 
  private:
-  void read_packed(std::int64_t row, std::span<const std::byte> bytes, float* to) const {
-    std::vector<float> whole(std::size_t(tensor_.shape[1]));  // its numbers are made of one another
-    tensor_.packed->widen(row, bytes, whole.data());
+  void read_packed(std::int64_t row, float* to) const {
+    std::int64_t width = 1;
+    for (std::size_t axis = 1; axis < tensor_.shape.size(); ++axis) width *= tensor_.shape[axis];
+    std::vector<float> whole(
+        static_cast<std::size_t>(width));  // its numbers are made of one another
+    tensor_.packed->widen(row, stored_row(tensor_, row), whole.data());
     for (const PatchedRows::Span& s : spans_)
       to = std::copy(whole.begin() + s.begin, whole.begin() + s.end, to);
   }

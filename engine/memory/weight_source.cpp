@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/files/joined_dtype.h"
+#include "engine/files/stored_rows.h"
 #include "engine/memory/patch_merge.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/host_memory.h"
@@ -146,12 +147,6 @@ RowRange rows_read(const WeightSource& source, const WeightSource::Part& part) {
   if (source.patches == nullptr || is_patched_beside(*part.tensor, source.use))
     return {part.begin, part.end};
   return rows_needed(source.patches->of(part.tensor->name), {part.begin, part.end});
-}
-
-// The bytes of a row, which is packed perhaps.
-std::span<const std::byte> stored_row(const TensorView& tensor, std::int64_t row) {
-  const std::size_t bytes = tensor.data.size() / std::size_t(tensor.shape[0]);
-  return tensor.data.subspan(std::size_t(row) * bytes, bytes);
 }
 
 // Packed rows as a block format.

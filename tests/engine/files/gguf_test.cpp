@@ -117,6 +117,8 @@ BOOST_AUTO_TEST_CASE(a_tensor_stored_in_another_shape_gets_its_own_one_back) {
               std::vector<std::int64_t>{5, 1, 3, 2, 2}));
   BOOST_TEST(has(refusal(shape_of({5, 13})), "original shape is given as '[5, 13]'"));
   BOOST_TEST(has(refusal(shape_of({60, -1})), "tensor 'x'"));
+  // Of more elements than an i64 counts.
+  BOOST_TEST(has(refusal(shape_of({1 << 30, 1 << 30, 1 << 30})), "does not fit"));
 }
 
 BOOST_AUTO_TEST_CASE(another_alignment_is_kept_and_a_wrong_one_refused) {

@@ -8,7 +8,8 @@ using namespace heddle::test;
 namespace {
 
 struct Quantised : NodeFixture {
-  const std::filesystem::path files = tests_folder() / "plugins/goldens/quantised";
+  const std::filesystem::path files = tests_folder() / "plugins/goldens/quantised",
+                              unets = tests_folder() / "plugins/goldens/quantised_unets";
 
   Quantised() {
     const auto link = [&](const char* file, const char* name) {
@@ -17,8 +18,25 @@ struct Quantised : NodeFixture {
     };
     link("flux.gguf", "unet/flux-tiny.gguf");
     link("t5.gguf", "text_encoders/t5-tiny.gguf");
+    std::filesystem::create_symlink(unets / "blocks.gguf", folder / "models/unet/unet-tiny.gguf");
     link("flux_f8_e4m3.safetensors", "diffusion_models/f8_e4m3.safetensors");
     link("flux_f8_e5m2.safetensors", "diffusion_models/f8_e5m2.safetensors");
+  }
+
+  // What three steps make of the small UNet of a loader's node (make_quantised_unets.py).
+  std::vector<float> drawn_by_unet(const std::string& loader) {
+    return run(R"("unet": )" + loader +
+                   R"(, "told": {"class_type": "test.conditioning", "inputs": {"path": ")" +
+                   (unets / "expected.safetensors").string() +
+                   R"(", "prefix": "unet", "option": ""}}, "cells": {"class_type":
+                   "EmptyLatentImage", "inputs": {"width": 80, "height": 48, "batch_size": 1}},
+                   "out": )" +
+                   ksampler(R"("model": ["unet", 0], "cfg": 1, "steps": 3, "scheduler": "normal",
+                       "latent_image": ["cells", 0], "positive": ["told", 0],
+                       "negative": ["told", 0])") +
+                   ", " + kLook,
+               {"out.LATENT"})
+        .floats("out.LATENT", "samples");
   }
 
   // What two steps make of the guided model of the random ones, or of one of its copies.
@@ -59,6 +77,33 @@ BOOST_AUTO_TEST_CASE(a_gguf_file_is_sampled_as_pytorch_does_with_its_weights) {
     const double error = relative_error(values, expected.floats("flux.sampled"));
     BOOST_TEST(error < kTolerance, loader << ": relative error " << error);
   }
+}
+
+BOOST_AUTO_TEST_CASE(a_unet_in_blocks_is_sampled_as_pytorch_does_with_its_weights) {
+  const double error =
+      relative_error(drawn_by_unet(R"({"class_type": "UnetLoaderGGUF", "inputs": {"unet_name":
+          "unet-tiny.gguf"}})"),
+                     TensorFile(unets / "expected.safetensors").floats("blocks.sampled"));
+  BOOST_TEST_MESSAGE("relative error " << error);
+  BOOST_TEST(error < kTolerance, "relative error " << error);
+}
+
+// A file whose numbers are all of 8 bits says the same cast to them, and another thing cast to
+// others.
+BOOST_AUTO_TEST_CASE(a_unet_is_cast_to_8_bits_by_its_loader) {
+  std::filesystem::create_symlink(unets / "f8_e4m3.safetensors",
+                                  folder / "models/unet/unet-f8.safetensors");
+  const auto drawn_as = [&](const std::string& type) {
+    return drawn_by_unet(R"({"class_type": "UNETLoader", "inputs": {"unet_name":
+        "unet-f8.safetensors", "weight_dtype": ")" +
+                         type + "\"}}");
+  };
+  const std::vector<float> plain = drawn_as("default");
+  BOOST_TEST(identical(drawn_as("fp8_e4m3fn"), plain));
+  BOOST_TEST(identical(drawn_as("fp8_e4m3fn_fast"), plain));
+  const double error = relative_error(drawn_as("fp8_e5m2"), plain);
+  BOOST_TEST(error > 1e-4);
+  BOOST_TEST(error < 0.5);
 }
 
 BOOST_AUTO_TEST_CASE(a_cast_to_8_bits_gives_the_bytes_of_a_file_of_8_bits) {
