@@ -6,6 +6,7 @@
 #include "heddle/device.hpp"
 #include "machine.h"
 #include "plugins/blocks/attention_fp8.h"
+#include "plugins/blocks/linear_int8.h"
 #if defined(HEDDLE_WITH_ONEDNN)
 #include "onednn_primitives.h"
 #endif
@@ -32,7 +33,8 @@ std::int64_t share_of_cores(const device::Options& options) {
 }
 
 Settings read_settings(const device::Options& options) {
-  options.only({"threads", "share_index", "share_count", "compute", "kernels", "attention_dtype"});
+  options.only({"threads", "share_index", "share_count", "compute", "kernels", "attention_dtype",
+                "linear_dtype"});
   Settings settings;
 
   const std::int64_t threads = options.integer("threads", share_of_cores(options));
@@ -53,6 +55,7 @@ Settings read_settings(const device::Options& options) {
                  "', has to be all or reference");
   settings.reference_only = kernels == "reference";
   settings.attention_fp8 = blocks::asks_for_fp8_attention(options);
+  settings.linear_int8 = blocks::asks_for_int8_products(options);
   return settings;
 }
 

@@ -23,14 +23,16 @@ struct Settings {
   bool reference_only =
       false;  // plain loops and plain weights: for sanitizers and as the oracle of tests
   bool attention_fp8 = false;  // plugins/blocks/attention_fp8.h
+  bool linear_int8 = false;    // plugins/blocks/linear_int8.h
 };
 
 class Device {
  public:
   // options: NULL or {"threads": 4, "share_index": 0, "share_count": 2, "compute": "f32" | "bf16",
-  // "kernels": "reference" | "all", "attention_dtype": "default" | "fp8_e4m3fn"}; absent: this
-  // share of the cores, of which there is one, bf16 where the processor multiplies it in tiles
-  // (AMX), all kernels, attention in the compute type.
+  // "kernels": "reference" | "all", "attention_dtype": "default" | "fp8_e4m3fn", "linear_dtype":
+  // "default" | "int8"}; absent: this share of the cores, of which there is one, bf16 where the
+  // processor multiplies it in tiles (AMX), all kernels, attention and products in the compute
+  // type.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;

@@ -53,6 +53,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kFastAttention,
     &kFp8Attention,
     &kFastLinear,
+    &kInt8Linear,
     &kFastBatchedProduct,
     &kFastGatedDeltaRule,
     &kFastModulatedRmsNorm,

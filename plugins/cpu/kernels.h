@@ -33,6 +33,7 @@ extern const heddle_kernel kFastActivation, kFastGatedActivation, kFastCombine, 
     kFastLeakyRelu;
 extern const heddle_kernel kFastLayerNorm, kFastRmsNorm, kFastModulatedNorm;  // fast_norm.cpp
 extern const heddle_kernel kFastNormRope, kFastGroupNorm;
+extern const heddle_kernel kInt8Linear;  // linear_int8.cpp
 extern const heddle_kernel kFastAttention, kFastLinear, kFastConv2d, kFastConv3d,
     kFastDepthwiseConv2d;  // fast_attention.cpp, _linear.cpp, _image.cpp
 

@@ -29,6 +29,9 @@ inline constexpr std::uint32_t kMatrixScaled = 5;
 // Panels of a block format: for every block along the row those of the 32 outputs, one after
 // another as they are, so that a panel is read from its beginning to its end.
 inline constexpr std::uint32_t kMatrixBlocks = 6;
+// Of I8_SCALED and I8_ROTATED, multiplied as whole numbers (plugins/blocks/linear_int8.h): rows of
+// i8, row-major, followed by an f32 for every row.
+inline constexpr std::uint32_t kMatrixInt8 = 7;
 
 inline bool is_matrix_layout(std::uint32_t layout) {
   return layout == kMatrixPanels || layout == kMatrixPairs || layout == kMatrixScaled ||
@@ -56,6 +59,13 @@ inline std::int64_t sum_length(const heddle_tensor_info& weight) {
 inline std::uint64_t scales_offset(const heddle_tensor_info& weight) {
   return static_cast<std::uint64_t>(device::bytes_of(
       weight.dtype, panel_count(weight.shape[0]) * kPanelColumns * sum_length(weight)));
+}
+
+// Where those of a kMatrixInt8 weight begin.
+inline std::uint64_t int8_scales_offset(const heddle_tensor_info& weight) {
+  constexpr std::uint64_t kLine = 64;
+  const auto numbers = static_cast<std::uint64_t>(weight.shape[0] * weight.shape[1]);
+  return (numbers + kLine - 1) / kLine * kLine;
 }
 
 inline std::uint64_t panel_bytes(const heddle_tensor_info& weight) {

@@ -16,6 +16,7 @@
 #include "kernels.h"
 #include "machine.h"
 #include "plugins/blocks/attention_fp8.h"
+#include "plugins/blocks/linear_int8.h"
 #include "stream.h"
 #include "weight.h"
 
@@ -66,11 +67,12 @@ heddle_status* info(heddle_device* device, heddle_device_info* out) {
     const machine::Memory room = machine::memory();
     *out = {};
     out->size = sizeof *out;
-    // Kernels that are capped, and attention in 8 bits, give other bytes: such a processor counts
-    // as another model.
+    // Kernels that are capped, and attention and products in 8 bits, give other bytes: such a
+    // processor counts as another model.
     const char* const cap = std::getenv("ONEDNN_MAX_CPU_ISA");
     write_text(out->name, processor_name() + (cap == nullptr ? "" : std::string(", ") + cap) +
-                              (self.settings().attention_fp8 ? blocks::kFp8AttentionModel : ""));
+                              (self.settings().attention_fp8 ? blocks::kFp8AttentionModel : "") +
+                              (self.settings().linear_int8 ? blocks::kInt8ProductsModel : ""));
     write_text(out->location, "host");
     out->memory_total = room.total;
     out->memory_free = room.free;

@@ -403,12 +403,45 @@ void scale_columns(float* rows, std::int64_t count, const float* factor) {
     }
 }
 
+// ---- whole numbers ----
+
+// Of neighbours in pairs.
+Ints sums_of_products(const std::int16_t* a, const std::int16_t* b) {
+#if HEDDLE_VECTOR_WIDTH == 16
+  return (Ints)_mm512_madd_epi16(load<__m512i>(a), load<__m512i>(b));
+#elif HEDDLE_VECTOR_WIDTH == 8
+  return (Ints)_mm256_madd_epi16(load<__m256i>(a), load<__m256i>(b));
+#else
+  Ints sums;
+  for (int i = 0; i < kWidth; ++i)
+    sums[i] = std::int32_t{a[2 * i]} * b[2 * i] + std::int32_t{a[2 * i + 1]} * b[2 * i + 1];
+  return sums;
+#endif
+}
+
+std::int32_t multiply_whole(const std::int16_t* a, const std::int16_t* b, std::int64_t count) {
+  Ints sums{};
+  for (std::int64_t i = 0; i < count; i += 2 * kWidth) sums += sums_of_products(a + i, b + i);
+  std::int32_t sum = 0;
+  for (int i = 0; i < kWidth; ++i) sum += sums[i];
+  return sum;
+}
+
+void widen_whole(const std::int8_t* from, std::int64_t count, std::int16_t* to) {
+  typedef std::int8_t Bytes __attribute__((vector_size(2 * kWidth)));
+  typedef std::int16_t Shorts __attribute__((vector_size(4 * kWidth)));
+  for (std::int64_t i = 0; i < count; i += 2 * kWidth)
+    store(to + i, __builtin_convertvector(load<Bytes>(from + i), Shorts));
+}
+
 constexpr VectorKernels make_table(const char* isa) {
   return {.isa = isa,
           .multiply = multiply,
           .multiply_few = multiply_few,
           .multiply_few_pairs = multiply_few_pairs,
           .multiply_taps = multiply_taps,
+          .multiply_whole = multiply_whole,
+          .widen_whole = widen_whole,
           .pack = pack<kBlockRows>,
           .pack_few = pack<kFewRows>,
           .pack_panel = pack_panel,

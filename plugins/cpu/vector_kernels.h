@@ -38,6 +38,10 @@ struct VectorKernels {
   // anywhere) times part t of b (taps x k x 32).
   void (*multiply_taps)(const float* const* a, const float* b, std::int64_t taps, std::int64_t k,
                         float* c, std::int64_t ldc, bool add);
+  // The sum of a[i] * b[i] of numbers of 8 bits in 16, exact where it is below 2^31. REQUIRES of
+  // both: multiples of 32.
+  std::int32_t (*multiply_whole)(const std::int16_t* a, const std::int16_t* b, std::int64_t count);
+  void (*widen_whole)(const std::int8_t* from, std::int64_t count, std::int16_t* to);
   // packed[i * rows + r] = a[r][i] for 12 rows, for 4, and for the 32 of a panel.
   void (*pack)(const float* const* a, std::int64_t k, float* packed);
   void (*pack_few)(const float* const* a, std::int64_t k, float* packed);

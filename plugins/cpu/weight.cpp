@@ -1,12 +1,14 @@
 #include "weight.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <memory>
 
 #include "heddle/abi/node.h"
 #include "heddle/device.hpp"
 #include "layouts.h"
+#include "plugins/blocks/linear_int8.h"
 #include "weight_parts.h"
 
 namespace heddle::cpu {
@@ -135,6 +137,53 @@ void make_blocks(Stream& stream, const WeightParts& parts, const heddle_tensor_i
   });
 }
 
+heddle_weight_layout int8_layout(const heddle_tensor_info& info) {
+  heddle_weight_layout layout{};
+  layout.size = sizeof layout;
+  layout.info = device::row_major(info.dtype, info.shape, info.rank);
+  layout.info.layout = kMatrixInt8;
+  layout.bytes =
+      int8_scales_offset(info) + static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
+  return layout;
+}
+
+// The numbers of a row without its blocks' scales, of which the largest is given back.
+float take_int8(const std::byte* blocks, std::int64_t length, std::int8_t* to) {
+  constexpr std::int64_t kBlock = 256, kBytes = kBlock + sizeof(float);
+  const auto scale_of = [&](std::int64_t block) {
+    float scale = 0;
+    std::memcpy(&scale, blocks + block * kBytes, sizeof scale);
+    return scale;
+  };
+  float most = scale_of(0);
+  for (std::int64_t b = 1; b < length / kBlock; ++b)
+    if (std::fabs(scale_of(b)) > std::fabs(most)) most = scale_of(b);
+  for (std::int64_t b = 0; b < length / kBlock; ++b, to += kBlock) {
+    std::memcpy(to, blocks + b * kBytes + sizeof(float), kBlock);
+    if (scale_of(b) == most) continue;
+    const float by = scale_of(b) / most;
+    for (std::int64_t i = 0; i < kBlock; ++i)
+      to[i] = static_cast<std::int8_t>(std::nearbyint(static_cast<float>(to[i]) * by));
+  }
+  return most;
+}
+
+void make_int8(Stream& stream, const WeightParts& parts, const heddle_tensor_info& info,
+               void* dst) {
+  const std::int64_t rows = info.shape[0], length = info.shape[1];
+  auto* const numbers = static_cast<std::int8_t*>(dst);
+  auto* const scales = reinterpret_cast<float*>(numbers + int8_scales_offset(info));
+  constexpr std::int64_t kRows = 16;
+  stream.parallel_for((rows + kRows - 1) / kRows, [&](std::int64_t tile, Scratch& scratch) {
+    auto* const row =
+        scratch.take<std::byte>(static_cast<std::size_t>(device::bytes_of(info.dtype, length)));
+    for (std::int64_t r = tile * kRows; r < std::min(rows, (tile + 1) * kRows); ++r) {
+      parts.read(r, 0, length, info.dtype, row);
+      scales[r] = take_int8(row, length, numbers + r * length);
+    }
+  });
+}
+
 }  // namespace
 
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
@@ -157,6 +206,7 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
                  : filter ? "the filter of a convolution"
                           : "a vector or table",
                  device::is_float(info.dtype) ? "" : ". Use a file of floating-point numbers");
+  if (device.settings().linear_int8 && blocks::is_int8_matrix(use, info)) return int8_layout(info);
   if ((matrix || filter) && !device.settings().reference_only)
     return matrix && device::is_block_format(info.dtype)
                ? blocks_layout(info)
@@ -172,6 +222,7 @@ void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32
                  Work([joined = std::move(joined), info = layout.info, dst](Stream& on) {
                    (info.layout == kPlainLayout    ? make_plain
                     : info.layout == kMatrixBlocks ? make_blocks
+                    : info.layout == kMatrixInt8   ? make_int8
                                                    : make_panels)(on, *joined, info, dst);
                  }));
 }
