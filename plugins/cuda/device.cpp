@@ -14,6 +14,7 @@
 #include "nvml.h"
 #include "plan_store.h"
 #include "plugins/blocks/attention_fp8.h"
+#include "plugins/blocks/linear_int8.h"
 #if defined(HEDDLE_WITH_CUDNN)
 #include "cudnn_plan.h"
 #endif
@@ -24,7 +25,7 @@ namespace {
 
 Settings read_settings(const device::Options& options) {
   options.only({"threads", "share_index", "share_count", "compute", "kernels", "cudnn_flops",
-                "hopper_percent", "plans", "behave_as", "attention_dtype"});
+                "hopper_percent", "plans", "behave_as", "attention_dtype", "linear_dtype"});
   Settings settings;
   const std::string compute = options.text("compute", "bf16");
   if (compute == "bf16")
@@ -48,6 +49,7 @@ Settings read_settings(const device::Options& options) {
     settings.plans = plans.empty() ? PlanStore::default_folder() : std::filesystem::path(plans);
   settings.behave_as = static_cast<int>(options.integer("behave_as", 0));
   settings.attention_fp8 = blocks::asks_for_fp8_attention(options);
+  settings.linear_int8 = blocks::asks_for_int8_products(options);
   return settings;
 }
 
@@ -258,9 +260,11 @@ void Device::require_current() const {
 }
 
 void Device::describe(heddle_device_info& info) {
-  write_text(info.name, card_.name + (settings_.attention_fp8 && has_hopper_kernels(card_)
-                                          ? blocks::kFp8AttentionModel
-                                          : ""));
+  write_text(
+      info.name,
+      card_.name +
+          (settings_.attention_fp8 && has_hopper_kernels(card_) ? blocks::kFp8AttentionModel : "") +
+          (settings_.linear_int8 && !settings_.reference_only ? blocks::kInt8ProductsModel : ""));
   write_text(info.location, card_.uuid);
   info.memory_total = info.memory_free = card_.memory_bytes;
   if (const auto memory = nvml::memory(card_.uuid)) {

@@ -29,6 +29,7 @@ struct Settings {
   heddle_dtype compute = HEDDLE_BF16;  // of matrix products: bf16, f16 or f32
   bool reference_only = false;         // our own plain kernels
   bool attention_fp8 = false;          // plugins/blocks/attention_fp8.h
+  bool linear_int8 = false;            // plugins/blocks/linear_int8.h
   // From how many operations on cuDNN does a call. It takes a tenth of a second and more to prepare
   // a shape, in which our own kernels do some 10^11: small models are done before it has begun.
   double cudnn_flops = 1 << 30;
@@ -46,8 +47,9 @@ class Device {
  public:
   // options: NULL or {"compute": "bf16" | "fp16" | "f32", "kernels": "all" | "reference",
   // "cudnn_flops": 1073741824, "hopper_percent": 75, "plans": DIR | "none", "behave_as": 86,
-  // "attention_dtype": "default" | "fp8_e4m3fn"}; "threads", "share_index" and "share_count", which
-  // every device is told, have no meaning here. Throws device::Error.
+  // "attention_dtype": "default" | "fp8_e4m3fn", "linear_dtype": "default" | "int8"}; "threads",
+  // "share_index" and "share_count", which every device is told, have no meaning here. Throws
+  // device::Error.
   Device(const heddle_host* host, std::uint32_t index, const heddle_value* options);
   ~Device();
   Device(const Device&) = delete;

@@ -40,6 +40,18 @@ struct StoredTerms : LinearTerms {
   }
 };
 
+// A rotated matrix as rows of i8. What reads a block passes over its scale, which is not there.
+struct TurnedTerms : StoredTerms {
+  __device__ float right(std::int64_t column, std::int64_t k) const {
+    const auto* const row =
+        static_cast<const unsigned char*>(weight.data) + column * weight.stride[0];
+    const std::int64_t first = k / 256 * 256;
+    return rotated_sum(HEDDLE_I8_ROTATED, row + first - sizeof(float),
+                       static_cast<int>(k - first)) *
+           (scales[column] / kRotationRoot);
+  }
+};
+
 struct ConvTerms {
   View x, weight;  // weight: strides of O, C, R, S
   std::int64_t height, width, channels, out_height, out_width, across;  // across: S
@@ -187,16 +199,19 @@ struct Linear : Plain {
   static void check(const heddle_op_call& call) { cpu::check_linear(call); }
   static std::int32_t fits(Device&, const heddle_op_call& call) {
     const std::uint32_t layout = call.in[1]->info.layout;
-    return layout == 0 || has_scales(layout) ? 1 : 0;
+    return layout == 0 || has_scales(layout) || layout == kInt8Rows ? 1 : 0;
   }
   static void run(Stream& stream, const heddle_op_call& call, void*) {
     const heddle_tensor_info &x = in(call, 0).info, &weight = in(call, 1).info;
     if (fits(stream.device(), call) == 0)
       device::fail(HEDDLE_UNSUPPORTED, "cannot read the weight ", device::describe(weight));
-    const LinearTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight), without_last(x)};
+    LinearTerms terms{view_of(call.in[0], x), view_of(call.in[1], weight), without_last(x)};
+    if (weight.layout == kInt8Rows) terms.weight.dtype = HEDDLE_I8;
     const Result result =
         result_of(call, weight.shape[1], attrs<heddle_activation_attrs>(call).kind);
-    if (is_widened(weight))
+    if (weight.layout == kInt8Rows && is_rotated(weight.dtype))
+      launch(stream, TurnedTerms{{terms, scales_of(in(call, 1))}}, result);
+    else if (is_widened(weight))
       launch(stream, StoredTerms{terms, scales_of(in(call, 1))}, result);
     else
       launch(stream, terms, result);

@@ -41,6 +41,7 @@ constexpr const heddle_kernel* const kKernels[] = {
     &kMatmulLinear,
     &kWidenedLinear,
     &kFp8Linear,
+    &kInt8Linear,
     &kGemmAttention,
     &kFp8Attention,
     &kVectorLayerNorm,

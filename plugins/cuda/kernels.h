@@ -22,6 +22,7 @@ extern const heddle_kernel kFp8Attention;                       // attention_fp8
 extern const heddle_kernel kLinear, kConv2d, kUpsampleNearest;  // gemm.cu
 extern const heddle_kernel kMatmulLinear, kWidenedLinear;       // linear.cu: cuBLASLt
 extern const heddle_kernel kFp8Linear;                          // linear_fp8.cu: the same in 8 bits
+extern const heddle_kernel kInt8Linear;                         // linear_int8.cu: whole numbers
 extern const heddle_kernel kVectorLayerNorm, kVectorRmsNorm, kVectorModulatedNorm,
     kVectorModulatedRmsNorm, kVectorNormRope;       // norm_vector.cu
 extern const heddle_kernel kVectorGroupNorm;        // group_norm_vector.cu

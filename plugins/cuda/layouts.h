@@ -19,6 +19,10 @@ constexpr std::uint32_t kScaledRows = 2;
 // number of each row the largest one of the type.
 constexpr std::uint32_t kFp8Rows = 3;
 
+// A matrix of I8_SCALED or I8_ROTATED as rows of i8, row-major, and behind it an f32 for every row:
+// it is multiplied as whole numbers (linear_int8.cu).
+constexpr std::uint32_t kInt8Rows = 4;
+
 inline bool has_scales(std::uint32_t layout) { return layout == kScaledRows || layout == kFp8Rows; }
 
 // Where those of such a matrix begin, in bytes.

@@ -27,8 +27,9 @@ bool plan(const Device& device, const heddle_op_call& call, Way& way) {
   const heddle_view *bias = device::operand(call, 2), *residual = device::operand(call, 3);
   const heddle_activation kind = attrs<heddle_activation_attrs>(call).kind;
   way.widens = is_widened(weight);
-  const bool readable = way.widens ? weight.layout == 0 || has_scales(weight.layout)
-                                   : weight.layout == 0 && device::is_compute_float(weight.dtype);
+  const bool readable =
+      way.widens ? weight.layout == 0 || has_scales(weight.layout) || weight.layout == kInt8Rows
+                 : weight.layout == 0 && device::is_compute_float(weight.dtype);
   if (!readable) return false;
   const heddle_dtype operands = way.widens ? device.settings().compute : weight.dtype;
   const std::int64_t n = weight.shape[0], k = weight.shape[1],

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "call.h"
+#include "linear_rows.h"
 #include "map.cuh"
 #include "matmul.h"
 
@@ -12,11 +13,6 @@ inline std::size_t aligned(std::size_t bytes) {
   constexpr std::size_t kAligned = 256;
   return (bytes + kAligned - 1) / kAligned * kAligned;
 }
-
-// A batch of evenly spaced rows, in elements.
-struct Rows {
-  std::int64_t batch, rows, step, jump;
-};
 
 // The leading axes of several operands as such; false: they are not.
 inline bool even_rows(const heddle_op_call& call, Rows& x, Rows& out, Rows& residual) {

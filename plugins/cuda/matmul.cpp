@@ -80,12 +80,17 @@ cudaDataType_t type_of(heddle_dtype dtype) {
       return CUDA_R_16BF;
     case HEDDLE_F8_E4M3:
       return CUDA_R_8F_E4M3;
+    case HEDDLE_I8:
+      return CUDA_R_8I;
+    case HEDDLE_I32:
+      return CUDA_R_32I;
     default:
       return CUDA_R_16F;
   }
 }
 
 bool has_scales(const Gemm& gemm) { return gemm.operands == HEDDLE_F8_E4M3; }
+bool is_whole(const Gemm& gemm) { return gemm.operands == HEDDLE_I8; }
 
 }  // namespace
 
@@ -222,8 +227,10 @@ const Matmul::Chosen& Matmul::choose(const Gemm& gemm) {
 
 std::unique_ptr<Matmul::Chosen> Matmul::ask(const Gemm& p) {
   auto made = std::make_unique<Chosen>(library_);
-  check_blas(library_.desc_create(&made->desc, CUBLAS_COMPUTE_32F, CUDA_R_32F),
-             "cublasLtMatmulDescCreate");
+  check_blas(
+      library_.desc_create(&made->desc, is_whole(p) ? CUBLAS_COMPUTE_32I : CUBLAS_COMPUTE_32F,
+                           is_whole(p) ? CUDA_R_32I : CUDA_R_32F),
+      "cublasLtMatmulDescCreate");
   const auto set = [&](cublasLtMatmulDescAttributes_t attribute, const auto& value) {
     check_blas(library_.desc_set(made->desc, attribute, &value, sizeof value),
                "cublasLtMatmulDescSetAttribute");
@@ -306,8 +313,11 @@ bool Matmul::multiply(cudaStream_t stream, const Gemm& gemm, const Matrices& m) 
     point(CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, m.weight_scales);
     point(CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, m.x_scales);
   }
-  const float alpha = 1, beta = gemm.residual ? 1.0f : 0.0f;
-  check_blas(library_.matmul(handle_, &own, &alpha, m.weight, chosen.weight, m.x, chosen.x, &beta,
+  const float one = 1, added = gemm.residual ? 1.0f : 0.0f;
+  const std::int32_t whole_one = 1, whole_added = gemm.residual ? 1 : 0;
+  const void* const alpha = is_whole(gemm) ? static_cast<const void*>(&whole_one) : &one;
+  const void* const beta = is_whole(gemm) ? static_cast<const void*>(&whole_added) : &added;
+  check_blas(library_.matmul(handle_, &own, alpha, m.weight, chosen.weight, m.x, chosen.x, beta,
                              gemm.residual ? m.residual : m.out, chosen.residual, m.out, chosen.out,
                              &chosen.algorithm, m.workspace, workspace_bytes(gemm), stream),
              "cublasLtMatmul");

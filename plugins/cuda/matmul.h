@@ -19,8 +19,9 @@ namespace heddle::cuda {
 
 // out (m, n) = epilogue(x (m, k) weight (n, k)^T + bias) [+ residual], row-major, `batch` times.
 // Steps are elements from row to row, jumps from item to item. Operands of f8_e4m3 have an f32 for
-// each row, which its numbers are multiplied by.
-// Over 15 members: all that the choice of an algorithm depends on; key() is made of every one.
+// each row, which its numbers are multiplied by. Those of i8 make i32, without a bias or a
+// function. Over 15 members: all that the choice of an algorithm depends on; key() is made of every
+// one.
 struct Gemm {
   std::int64_t m, n, k, batch;
   heddle_dtype operands, result;  // of x and weight; of out and residual

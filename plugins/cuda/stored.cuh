@@ -191,13 +191,14 @@ __device__ inline float load_from_blocks(const void* data, std::int32_t dtype, s
 
 // ---- all of them ----
 
-// Element i. REQUIRES: f32, f16, bf16, an f8 type or, of a row-major tensor, a block format.
+// Element i. REQUIRES: f32, f16, bf16, an f8 type, i8 or, of a row-major tensor, a block format.
 __device__ inline float load_stored(const void* data, std::int32_t dtype, std::int64_t i) {
   if (dtype == HEDDLE_F32 || dtype == HEDDLE_F16 || dtype == HEDDLE_BF16)
     return load(data, dtype, i);
   if (dtype == HEDDLE_F8_E4M3 || dtype == HEDDLE_F8_E5M2)
     return static_cast<float>(from_f8(static_cast<const unsigned char*>(data)[i],
                                       dtype == HEDDLE_F8_E4M3 ? __NV_E4M3 : __NV_E5M2));
+  if (dtype == HEDDLE_I8) return static_cast<float>(static_cast<const signed char*>(data)[i]);
   return load_from_blocks(data, dtype, i);
 }
 

@@ -3,6 +3,7 @@
 #include "heddle/abi/node.h"
 #include "layouts.h"
 #include "scaled_fp8.h"
+#include "scaled_int8.h"
 #include "stored.cuh"
 #include "weight.h"
 
@@ -181,6 +182,22 @@ void make_fp8(Stream& stream, const heddle_view& part, void* to, float* scales) 
   }
 }
 
+// Rows of a kInt8Rows matrix and their scales, some at a time.
+void make_int8(Stream& stream, const heddle_view& part, void* to, float* scales) {
+  const std::int64_t rows = part.info.shape[0], columns = part.info.shape[1];
+  const std::int64_t row_bytes = device::bytes_of(part.info.dtype, columns);
+  const std::int64_t most =
+      std::clamp(static_cast<std::int64_t>(kChunkBytes) / row_bytes, std::int64_t{1}, rows);
+  const Chunk chunk(stream, static_cast<std::size_t>(most * row_bytes));
+  for (std::int64_t begin = 0; begin < rows; begin += most) {
+    const std::int64_t here = std::min(most, rows - begin);
+    upload(stream, part, begin * columns, here * columns, chunk.memory());
+    store_as_int8(stream, chunk.memory(), here, columns,
+                  static_cast<signed char*>(to) + begin * columns, scales + begin);
+    stream.device().check(cudaGetLastError(), "make_weight");
+  }
+}
+
 }  // namespace
 
 heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
@@ -210,6 +227,10 @@ heddle_weight_layout weight_layout(const Device& device, std::int32_t use,
     layout.info.layout = use == HEDDLE_USE_LINEAR_FP8 ? kFp8Rows : kScaledRows;
     layout.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
                    static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
+  } else if (multiplies_int8(device, use, info)) {
+    layout.info.layout = kInt8Rows;
+    layout.bytes = static_cast<std::uint64_t>(scales_offset(info.shape[0], info.shape[1])) +
+                   static_cast<std::uint64_t>(info.shape[0]) * sizeof(float);
   }
   return layout;
 }
@@ -220,8 +241,8 @@ void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32
   check_parts(whole, part_count, parts);
   Device& device = stream.device();
   device.use();
-  const bool turned = whole.layout == kChannelsLast, scaled = has_scales(whole.layout),
-             is_scaled_fp8 = whole.layout == kFp8Rows;
+  const bool turned = whole.layout == kChannelsLast, is_int8 = whole.layout == kInt8Rows,
+             scaled = has_scales(whole.layout) || is_int8, is_scaled_fp8 = whole.layout == kFp8Rows;
   const std::int64_t channels = turned ? whole.shape[1] : 1;
   std::int64_t taps = 1;
   for (std::uint32_t axis = 2; turned && axis < whole.rank; ++axis) taps *= whole.shape[axis];
@@ -234,8 +255,8 @@ void make_weight(Stream& stream, const heddle_weight_layout& layout, std::uint32
     const std::int64_t count = device::element_count(part.info);
     if (count == 0) continue;
     const float scale = scaled ? 1.0f : scale_of(part);  // those of 8 bits stand behind the rows
-    if (is_scaled_fp8 && part.info.dtype != whole.dtype) {
-      make_fp8(stream, part, to, scales);
+    if (is_int8 || (is_scaled_fp8 && part.info.dtype != whole.dtype)) {
+      (is_int8 ? make_int8 : make_fp8)(stream, part, to, scales);
       scales += part.info.shape[0];
       to += count;
       continue;

@@ -2,6 +2,7 @@
 // decoder, in bf16.
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <regex>
 #include <utility>
 
@@ -64,6 +65,28 @@ class Speeds {
         .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
     if (added) one.in[3] = random({1, m, n});
     all.push_back({std::move(one), 2.0 * static_cast<double>(m * n) * static_cast<double>(k), 0});
+  }
+
+  // By a matrix of an int8 file: with --option linear_dtype=int8 as whole numbers, else widened.
+  void linear_int8(std::int64_t m, std::int64_t n, std::int64_t k, heddle_dtype type) {
+    HostTensor weight(type, {n, k});
+    std::byte* const block = weight.memory().data() + weight.origin();
+    constexpr float kScale = 1e-4f;
+    for (std::int64_t i = 0; i < device::bytes_of(type, n * k); ++i) {
+      state_ = state_ * 6364136223846793005u + 1442695040888963407u;
+      block[i] = std::byte(state_ >> 56);
+    }
+    for (std::int64_t at = 0; at < device::bytes_of(type, n * k); at += device::block_bytes(type))
+      std::memcpy(block + at, &kScale, sizeof kScale);
+    all.push_back(
+        {{.name = device::cat("linear ", device::dtype_name(type), " ", m, "x", n, "x", k),
+          .op = HEDDLE_OP_LINEAR,
+          .in = {random({1, m, k}), std::move(weight), random({n}), std::nullopt},
+          .out = {HostTensor(HEDDLE_BF16, {1, m, n})},
+          .attrs = bytes_of(heddle_activation_attrs{HEDDLE_ACT_NONE}),
+          .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}},
+         2.0 * static_cast<double>(m * n) * static_cast<double>(k),
+         0});
   }
 
   void conv(std::int64_t side, std::int64_t from, std::int64_t to) {
@@ -180,6 +203,11 @@ std::vector<Speed> make_speeds() {
   speeds.linear(4096, 3072, 12288, HEDDLE_ACT_NONE, false);
   speeds.linear(4096, 9216, 3072, HEDDLE_ACT_NONE, false);
   speeds.linear(512, 9216, 3072, HEDDLE_ACT_NONE, false);
+  for (const heddle_dtype type : {HEDDLE_I8_SCALED, HEDDLE_I8_ROTATED}) {
+    speeds.linear_int8(4608, 21504, 3072, type);
+    speeds.linear_int8(4608, 3072, 15360, type);
+    speeds.linear_int8(512, 9216, 3072, type);
+  }
   speeds.conv(128, 16, 512);
   speeds.conv(128, 512, 512);
   speeds.conv(256, 512, 512);
