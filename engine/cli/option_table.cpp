@@ -94,6 +94,10 @@ constexpr OptionSpec kOptions[] = {
      "what attentions multiply in: default (the compute type), or fp8_e4m3fn, 8 bits with a scale "
      "of each block, where a device has it",
      kAll},
+    {"linear-dtype", OptionKind::word, "TYPE",
+     "what matrices of int8 files are multiplied in: default (widened to the compute type), or "
+     "int8: whole numbers with a scale of each row, where a device has it",
+     kAll},
     {"options", OptionKind::assignments, "KIND=JSON",
      "options of a kind of device, as its plugin knows them: cpu={\"threads\": 2}", kAll},
     {"memory-wait", OptionKind::number, "SECONDS",

@@ -115,13 +115,14 @@ std::map<std::string, std::string> read_compute(const Layer& layer) {
   return compute;
 }
 
-std::string read_attention_dtype(const Layer& layer) {
-  static constexpr std::array<std::string_view, 2> kTypes = {"default", "fp8_e4m3fn"};
+// "default", or the other type that there is.
+std::string read_dtype(const Layer& layer, std::string_view option, std::string_view other) {
+  const std::array<std::string_view, 2> types = {"default", other};
   std::string type;
-  for (const Given& given : layer.of("attention-dtype")) {
-    if (std::ranges::find(kTypes, given.text) == kTypes.end())
-      refuse(given, cat("expected default or fp8_e4m3fn, got ", quote(given.text), ".",
-                        engine::did_you_mean(given.text, kTypes)));
+  for (const Given& given : layer.of(option)) {
+    if (std::ranges::find(types, given.text) == types.end())
+      refuse(given, cat("expected default or ", other, ", got ", quote(given.text), ".",
+                        engine::did_you_mean(given.text, types)));
     type = given.text;
   }
   return type;
@@ -131,6 +132,8 @@ std::map<std::string, std::string> places_of(const Layer& layer) {
   std::map<std::string, std::string> places;
   for (const Given& given : layer.of("attention-dtype"))
     places[engine::option_frame("attention_dtype")] = given.where;
+  for (const Given& given : layer.of("linear-dtype"))
+    places[engine::option_frame("linear_dtype")] = given.where;
   for (const Given& given : layer.of("threads"))
     places[engine::option_frame("threads")] = given.where;
   for (const Given& given : layer.of("costs")) places[engine::option_frame("costs")] = given.where;
@@ -257,7 +260,8 @@ Settings read_settings(const Layer& layer) {
   settings.engine.devices = read_words(layer, "devices");
   settings.engine.threads = read_threads(layer);
   settings.engine.compute = read_compute(layer);
-  settings.engine.attention_dtype = read_attention_dtype(layer);
+  settings.engine.attention_dtype = read_dtype(layer, "attention-dtype", "fp8_e4m3fn");
+  settings.engine.linear_dtype = read_dtype(layer, "linear-dtype", "int8");
   for (const char* option : {"budget", "host-budget"}) refuse_nothing(layer, option);
   read_budgets(layer, settings);
   settings.engine.reserves = read_sizes(layer, "reserve");

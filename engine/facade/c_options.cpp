@@ -74,6 +74,7 @@ EngineOptions options_of(const heddle_engine_options* from) {
   options.devices = list_of(o.devices, o.device_count, "devices");
   options.compute = map_of(o.compute, o.compute_count, "compute");
   options.attention_dtype = text_or(o.attention_dtype, "");
+  options.linear_dtype = text_or(o.linear_dtype, "");
   options.device_options = map_of(o.device_options, o.device_option_count, "device_options");
   for (const auto& [device, text] : map_of(o.budgets, o.budget_count, "budgets"))
     options.budgets[device] = size_of(text, engine::cat("the budget of ", device));

@@ -89,6 +89,7 @@ Engine::Data::Data(EngineOptions given) : options(std::move(given)), hooks(optio
                 options.threads,
                 options.reference_kernels,
                 options.attention_dtype,
+                options.linear_dtype,
                 options.device_options,
                 {options.degrade_after, options.degraded_seconds, options.clock},
                 memory});

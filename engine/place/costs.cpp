@@ -61,6 +61,7 @@ DeviceRates rates_of(const DeviceCosts& measured, const DeviceFacts& facts) {
   rates.attention_flops_per_second =
       known(measured.attention_flops_per_second, 0, kAttentionShare * rates.flops_per_second);
   rates.fp8_flops_per_second = known(measured.fp8_flops_per_second, 0, rates.flops_per_second);
+  rates.int8_flops_per_second = known(measured.int8_flops_per_second, 0, rates.flops_per_second);
   // Beside a rate that nobody measured it says nothing.
   if (measured.flops_per_second > 0)
     rates.rest_gain =
@@ -89,6 +90,7 @@ Costs read_costs(std::string_view text, std::string_view name) {
                      {{"flops_per_second", &d.flops_per_second},
                       {"attention_flops_per_second", &d.attention_flops_per_second},
                       {"fp8_flops_per_second", &d.fp8_flops_per_second},
+                      {"int8_flops_per_second", &d.int8_flops_per_second},
                       {"half_time_flops_per_second", &d.half_time_flops_per_second},
                       {"bytes_per_second", &d.bytes_per_second},
                       {"launch_seconds", &d.launch_seconds}});
@@ -118,6 +120,7 @@ std::string write_costs(const Costs& costs) {
     set(one, "flops_per_second", d.flops_per_second);
     set(one, "attention_flops_per_second", d.attention_flops_per_second);
     set(one, "fp8_flops_per_second", d.fp8_flops_per_second);
+    set(one, "int8_flops_per_second", d.int8_flops_per_second);
     set(one, "half_time_flops_per_second", d.half_time_flops_per_second);
     set(one, "bytes_per_second", d.bytes_per_second);
     set(one, "launch_seconds", d.launch_seconds);

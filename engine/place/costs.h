@@ -6,6 +6,7 @@
 //   { "devices": { "NVIDIA H200": { "flops_per_second": 6.0e14,
 //                                   "attention_flops_per_second": 5.0e14,
 //                                   "fp8_flops_per_second": 1.0e15,
+//                                   "int8_flops_per_second": 1.0e15,
 //                                   "half_time_flops_per_second": 6.5e14,
 //                                   "bytes_per_second": 4.0e12,
 //                                   "launch_seconds": 4.0e-6 } },
@@ -14,6 +15,7 @@
 //
 //   flops_per_second            of GEMMs in the compute type, as large as a model's
 //   fp8_flops_per_second        of fp8 GEMMs, where the device has such
+//   int8_flops_per_second       of GEMMs of int8 matrices, where it multiplies whole numbers
 //   half_time_flops_per_second  of GEMMs where the device rests as long as it works: more if power
 //                               is what limits it
 //   bytes_per_second            of the device's own memory, read and written together
@@ -38,6 +40,7 @@ struct DeviceCosts {
   double flops_per_second = 0, bytes_per_second = 0, launch_seconds = 0;  // 0: unknown
   double attention_flops_per_second = 0, fp8_flops_per_second = 0;        // 0: unknown
   double half_time_flops_per_second = 0;                                  // 0: as always
+  double int8_flops_per_second = 0;                                       // 0: unknown
 };
 struct LinkCosts {
   double bytes_per_second = 0, latency_seconds = 0;  // 0: unknown

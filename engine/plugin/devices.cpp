@@ -213,6 +213,8 @@ void add_option_frame(Error& error, const DeviceSelection& selection, const Want
     error.at(option_frame("threads"));
   else if (is_about("attention_dtype") && !selection.attention_dtype.empty())
     error.at(option_frame("attention_dtype"));
+  else if (is_about("linear_dtype") && !selection.linear_dtype.empty())
+    error.at(option_frame("linear_dtype"));
   else if (is_about("compute") && compute != nullptr)
     error.at(option_frame("compute", by->first));
 }
@@ -254,6 +256,8 @@ std::vector<RunDevice> open_devices(const LoadedPlugins& plugins,
     if (selection.reference_kernels) add("kernels", make_value("reference"));
     if (!selection.attention_dtype.empty() && selection.attention_dtype != "default")
       add("attention_dtype", make_value(selection.attention_dtype));
+    if (!selection.linear_dtype.empty() && selection.linear_dtype != "default")
+      add("linear_dtype", make_value(selection.linear_dtype));
     const Value record = make_record(std::move(options));
     heddle_device* raw = nullptr;
     try {

@@ -19,6 +19,7 @@ struct DeviceSelection {
   unsigned threads = 0;                        // of each CPU device; 0: its share of the cores
   bool reference_kernels = false;
   std::string attention_dtype = {};  // "fp8_e4m3fn"; empty, "default": every device's own
+  std::string linear_dtype = {};     // "int8"; empty, "default": every device's own
   std::map<std::string, std::string>
       options;  // device kind -> JSON object: what its plugin is opened with, besides the above
   HealthPolicy health;  // of every device

@@ -38,6 +38,7 @@ struct DeviceRates {
   double bytes_per_second = 1e12;  // of its own memory, read and written together
   double launch_seconds = 1e-6;    // of one op, however small
   double attention_flops_per_second = 0, fp8_flops_per_second = 0;  // 0: as GEMMs
+  double int8_flops_per_second = 0;                                 // 0: as GEMMs
   double rest_gain = 0;  // by how much more it computes in a second when it rests half of the time
   CopyRate from_host{1e10, 1e-5};  // of weights, from host memory as it comes
   CopyRate from_pinned{};          // from pinned memory; not there: nothing is pinned for it

@@ -24,7 +24,9 @@ OpKind kind_of(const ProgramOp& op, bool scaled_fp8) {
   if (op.op == attention) return OpKind::attention;
   if (op.op == conv2d || op.op == conv3d || op.op == batched) return OpKind::gemm;
   if (op.op != linear) return OpKind::other;
-  return scaled_fp8 && op.in[1].info.dtype == HEDDLE_F8_E4M3 ? OpKind::fp8_gemm : OpKind::gemm;
+  const heddle_dtype matrix = op.in[1].info.dtype;
+  if (matrix == HEDDLE_I8_SCALED || matrix == HEDDLE_I8_ROTATED) return OpKind::int8_gemm;
+  return scaled_fp8 && matrix == HEDDLE_F8_E4M3 ? OpKind::fp8_gemm : OpKind::gemm;
 }
 
 }  // namespace
@@ -68,7 +70,8 @@ std::vector<BlockOp> block_ops(const BlockProgram& program, const Node& node, bo
   };
   for (const ProgramOp& op : program.ops) {
     BlockOp& made = ops.emplace_back(BlockOp{op_work(op, scaled_fp8), 0, 0, 0, {}});
-    const bool is_gemm = made.work.kind == OpKind::gemm || made.work.kind == OpKind::fp8_gemm;
+    const bool is_gemm = made.work.kind == OpKind::gemm || made.work.kind == OpKind::fp8_gemm ||
+                         made.work.kind == OpKind::int8_gemm;
     const bool is_sum = is_gemm && shard_axis(op.in[1]) == 1;
     bool any = false;
     for (const Operand& o : op.in) {

@@ -14,8 +14,9 @@ namespace heddle::engine {
 class Model;
 
 // Ops that reach rates of their own. fp8_gemm: GEMMs of fp8 matrices
-// (HEDDLE_USE_LINEAR_FP8), where the device multiplies fp8.
-enum class OpKind : std::uint8_t { other, gemm, fp8_gemm, attention };
+// (HEDDLE_USE_LINEAR_FP8), where the device multiplies fp8. int8_gemm: of HEDDLE_I8_SCALED and
+// HEDDLE_I8_ROTATED, where it multiplies whole numbers.
+enum class OpKind : std::uint8_t { other, gemm, fp8_gemm, int8_gemm, attention };
 
 struct OpWork {
   OpKind kind = OpKind::other;

@@ -12,6 +12,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/memory/host_buffer.h"
+#include "engine/resources/random_values.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
@@ -114,19 +115,6 @@ double memory_bytes_per_second(DeviceState& state, double launch) {
   }
 }
 
-// As models' numbers are, of variance 1 over `width`: how much power a GEMM takes, and so how
-// fast it is, depends on their bits. The same every time (Numerical Recipes' generator of 32 bits).
-std::vector<float> random_values(std::int64_t count, std::int64_t width) {
-  std::vector<float> values(static_cast<std::size_t>(count));
-  const float scale = std::sqrt(3.0f / float(width)) / 2147483648.0f;
-  std::uint32_t bits = 1;
-  for (float& value : values) {
-    bits = bits * 1664525u + 1013904223u;
-    value = float(std::int32_t(bits)) * scale;
-  }
-  return values;
-}
-
 // In the compute type.
 Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   const Tensor x = state.make(make_info(state.device().compute(), shape));
@@ -138,17 +126,24 @@ Tensor random_input(DeviceState& state, std::span<const std::int64_t> shape) {
   return x;
 }
 
-// The matrix of a GEMM in the layout that the device's kernels read. `use`: HEDDLE_USE_LINEAR,
-// or the fp8 one.
-Tensor gemm_weight(DeviceState& state, std::int32_t use, std::int64_t rows, std::int64_t columns) {
+enum class GemmOf : std::uint8_t { compute, fp8, int8 };
+
+// The matrix of a GEMM in the layout that the device's kernels read.
+Tensor gemm_weight(DeviceState& state, GemmOf of, std::int64_t rows, std::int64_t columns) {
   const std::int64_t shape[] = {rows, columns};
-  const heddle_tensor_info info = make_info(HEDDLE_F32, shape);
-  std::vector<float> values = random_values(rows * columns, columns);
+  const std::vector<float> values = random_values(rows * columns, columns);
+  const bool is_whole = of == GemmOf::int8;
+  const std::int32_t use = of == GemmOf::fp8 ? HEDDLE_USE_LINEAR_FP8 : HEDDLE_USE_LINEAR;
+  const heddle_tensor_info info = make_info(is_whole ? HEDDLE_I8_SCALED : HEDDLE_F32, shape);
+  const std::vector<std::byte> blocks =
+      is_whole ? whole_blocks(values, columns) : std::vector<std::byte>();
+  const void* const data = is_whole ? static_cast<const void*>(blocks.data()) : values.data();
   const heddle_weight_layout layout = state.device().weight_layout(
-      use, use == HEDDLE_USE_LINEAR ? info : make_info(HEDDLE_F8_E4M3, shape));
+      use, of == GemmOf::fp8 ? make_info(HEDDLE_F8_E4M3, shape) : info);
   auto memory = state.allocate(layout.bytes);
   state.with_stream([&](Stream& stream) {
-    state.device().make_weight(stream, use, layout, {{info, values.data()}}, memory->data());
+    state.device().make_weight(stream, use, layout, {{info, const_cast<void*>(data)}},
+                               memory->data());
   });
   state.synchronize();  // the values go
   return make_tensor(layout.info, std::move(memory));
@@ -186,12 +181,12 @@ struct GemmRates {  // flop/s
   double half_time = 0;  // 0: no more than that
 };
 
-GemmRates gemm_rates(DeviceState& state, std::int32_t use, double launch) {
-  for (std::int64_t width = kLeastWidth;; width *= 2) {
+GemmRates gemm_rates(DeviceState& state, GemmOf of, double launch) {
+  for (std::int64_t width = of == GemmOf::int8 ? kWholeBlock : kLeastWidth;; width *= 2) {
     const std::int64_t inner = 4 * width, tokens = width * 3 / 2;
     const std::int64_t narrow[] = {tokens, width}, wide[] = {tokens, inner};
-    const Tensor x = random_input(state, narrow), up = gemm_weight(state, use, inner, width),
-                 down = gemm_weight(state, use, width, inner), inside = filled(state, wide),
+    const Tensor x = random_input(state, narrow), up = gemm_weight(state, of, inner, width),
+                 down = gemm_weight(state, of, width, inner), inside = filled(state, wide),
                  y = filled(state, narrow);
     const heddle_activation_attrs attrs{};
     const auto multiply = [&](const Tensor& from, const Tensor& weight, const Tensor& to) {
@@ -215,7 +210,7 @@ GemmRates gemm_rates(DeviceState& state, std::int32_t use, double launch) {
       // What works in host memory shares its power with the host, which does not rest.
       // Where GEMMs are as short as launches, two rates say little of each other.
       if (is_long_enough(took) || took.device < 20 * launch || state.device().host_visible() ||
-          use != HEDDLE_USE_LINEAR)
+          of != GemmOf::compute)
         return rates;
       if (const double rested = rate(at_half_time(state, took, both));
           rested > kStandsOut * rates.sustained)
@@ -231,6 +226,16 @@ bool has_fp8_gemm(const Device& device) {
   const heddle_tensor_info info = make_info(HEDDLE_F8_E4M3, shape);
   return device.weight_layout(HEDDLE_USE_LINEAR_FP8, info).info.layout !=
          device.weight_layout(HEDDLE_USE_LINEAR, info).info.layout;
+}
+
+// The same of whole numbers, which it does where it is asked to. Others keep them as they keep what
+// else is in blocks.
+bool has_int8_gemm(const Device& device) {
+  const std::int64_t shape[] = {kWholeBlock, kWholeBlock};
+  const auto layout_of = [&](heddle_dtype dtype) {
+    return device.weight_layout(HEDDLE_USE_LINEAR, make_info(dtype, shape)).info.layout;
+  };
+  return layout_of(HEDDLE_I8_SCALED) != layout_of(HEDDLE_Q8_0);
 }
 
 // 0 where there is no room for the smallest.
@@ -334,14 +339,16 @@ Costs measure(const std::vector<RunDevice>& devices, Costs known, std::uint64_t 
     progress(cat("measuring ", state.device().name(), " (", state.device().model(), ")"));
     const double launch = launch_seconds(state);
     DeviceCosts& costs = known.devices[state.device().model()];
-    const GemmRates rates = gemm_rates(state, HEDDLE_USE_LINEAR, launch);
+    const GemmRates rates = gemm_rates(state, GemmOf::compute, launch);
     costs = {.flops_per_second = rates.sustained,
              .bytes_per_second = memory_bytes_per_second(state, launch),
              .launch_seconds = launch,
              .attention_flops_per_second = attention_flops_per_second(state, launch),
              .half_time_flops_per_second = rates.half_time};
     if (has_fp8_gemm(state.device()))
-      costs.fp8_flops_per_second = gemm_rates(state, HEDDLE_USE_LINEAR_FP8, launch).sustained;
+      costs.fp8_flops_per_second = gemm_rates(state, GemmOf::fp8, launch).sustained;
+    if (has_int8_gemm(state.device()))
+      costs.int8_flops_per_second = gemm_rates(state, GemmOf::int8, launch).sustained;
   }
   std::vector<DeviceState*> ends{nullptr};
   for (const RunDevice& each : devices) ends.push_back(each.state.get());

@@ -333,7 +333,7 @@ AT(heddle_device_sharing, unmap, 32);
 AT(heddle_device_sharing, taken, 40);
 
 // Of the C face: what comes later stands at the end.
-SIZE(heddle_engine_options, 336);
+SIZE(heddle_engine_options, 344);
 AT(heddle_engine_options, budgets, 104);
 AT(heddle_engine_options, cache_bytes, 136);
 AT(heddle_engine_options, allocator_user, 184);
@@ -353,6 +353,7 @@ AT(heddle_engine_options, isolate_sandbox, 296);
 AT(heddle_engine_options, python_nodes, 304);
 AT(heddle_engine_options, python, 320);
 AT(heddle_engine_options, attention_dtype, 328);
+AT(heddle_engine_options, linear_dtype, 336);
 
 // Numbers that travel.
 static_assert(HEDDLE_F32 == 1 && HEDDLE_F16 == 2 && HEDDLE_BF16 == 3 && HEDDLE_I32 == 4 &&

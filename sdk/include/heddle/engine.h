@@ -102,6 +102,8 @@ typedef struct heddle_engine_options {
   const char* python; /* the interpreter; NULL: that of $VIRTUAL_ENV, else python3 of $PATH */
   const char* attention_dtype; /* "fp8_e4m3fn": attention in 8 bits, where a device has it; NULL,
                                 * "default": the compute type */
+  const char* linear_dtype; /* "int8": matrices of int8 files times x in 8 bits, where a device has
+                             * it; NULL, "default": the compute type */
 } heddle_engine_options;
 
 /* What a run tells. */

@@ -91,8 +91,8 @@ struct EngineOptions {
   std::vector<std::string> devices = {};
   unsigned threads = 0;                             // of a CPU device; 0: all cores
   std::map<std::string, std::string> compute = {};  // device or kind -> "f32", "bf16", "fp16"
-  // What attentions of images multiply in, on devices that have it: "fp8_e4m3fn"; else as ever.
-  std::string attention_dtype = {};
+  // Multiplied in, where a device has it: attentions, "fp8_e4m3fn"; matrices of int8 files, "int8".
+  std::string attention_dtype = {}, linear_dtype = {};
   // By device or kind: to be used at most, to be left free for other programs ("host": its memory).
   std::map<std::string, MemorySize> budgets = {}, reserves = {};
   bool reference_kernels = false;  // the plain loops alone: slow, for comparisons

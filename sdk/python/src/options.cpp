@@ -166,6 +166,8 @@ heddle::EngineOptions engine_options(const nb::dict& from, std::shared_ptr<Callb
       o.compute = nb::cast<Words>(value);
     else if (key == "attention_dtype")
       o.attention_dtype = nb::cast<std::string>(value);
+    else if (key == "linear_dtype")
+      o.linear_dtype = nb::cast<std::string>(value);
     else if (key == "device_options")
       o.device_options = nb::cast<Words>(value);
     else if (key == "costs")

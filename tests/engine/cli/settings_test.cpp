@@ -40,6 +40,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
                                                  {"devices", "cpu:0,cpu:1"},
                                                  {"compute", "cpu=bf16"},
                                                  {"attention-dtype", "fp8_e4m3fn"},
+                                                 {"linear-dtype", "int8"},
                                                  {"models", folder.path().string()},
                                                  {"output", "pictures"},
                                                  {"json", "true"},
@@ -55,6 +56,7 @@ BOOST_AUTO_TEST_CASE(values_are_read_into_their_types) {
   BOOST_TEST(settings.engine.devices == (std::vector<std::string>{"cpu:0", "cpu:1"}));
   BOOST_TEST(settings.engine.compute.at("cpu") == "bf16");
   BOOST_TEST(settings.engine.attention_dtype == "fp8_e4m3fn");
+  BOOST_TEST(settings.engine.linear_dtype == "int8");
   BOOST_TEST(settings.engine.device_options.at("cpu") == R"({"threads": 2})");
   BOOST_TEST(settings.engine.model_dirs.at(0) == folder.path());
   BOOST_TEST(settings.engine.output_dir == "pictures");
@@ -174,6 +176,8 @@ BOOST_AUTO_TEST_CASE(wrong_values_are_refused_with_the_option) {
   BOOST_TEST(refusal("attention-dtype", "fp8_e4m3") ==
              "--attention-dtype: expected default or fp8_e4m3fn, got 'fp8_e4m3'. Did you mean "
              "'fp8_e4m3fn'?");
+  BOOST_TEST(refusal("linear-dtype", "int4").find("expected default or int8, got 'int4'") !=
+             std::string::npos);
   BOOST_TEST(refusal("devices", "cpu,,cuda").find("names with commas") != std::string::npos);
   BOOST_TEST(refusal("models", "/no/such/folder") ==
              "--models: there is no folder '/no/such/folder'.");

@@ -94,6 +94,13 @@ BOOST_AUTO_TEST_CASE(an_op_goes_at_the_rate_of_its_kind) {
   const DeviceCosts unknown{1e12, 1e9, 0.25};
   BOOST_TEST(seconds(unknown, OpKind::attention) == 0.25 + 1 / 0.75, near);
   BOOST_TEST(seconds(unknown, OpKind::fp8_gemm) == 1.25, near);
+  BOOST_TEST(seconds(unknown, OpKind::int8_gemm) == 1.25, near);
+  const DeviceCosts whole{.flops_per_second = 1e12,
+                          .bytes_per_second = 1e9,
+                          .launch_seconds = 0.25,
+                          .int8_flops_per_second = 1.6e12};
+  BOOST_TEST(seconds(whole, OpKind::int8_gemm) == 0.25 + 1 / 1.6, near);
+  BOOST_TEST(seconds(whole, OpKind::fp8_gemm) == 1.25, near);
   const DeviceCosts rested{1e12, 1e9, 0.25, 5e11, 4e12, 1.6e12};  // power limits it
   BOOST_TEST(seconds(rested, OpKind::gemm) == 1.25, near);
   BOOST_TEST(seconds(rested, OpKind::gemm, 0.5) == 0.25 + 1 / 1.6, near);
