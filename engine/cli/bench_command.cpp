@@ -147,17 +147,20 @@ int check_model(const Request& request, const BenchOptions& bench,
   plain.compute = {{"cpu", "f32"}};
   plain.reference_kernels = true;
   plain.attention_dtype.clear();
+  plain.linear_dtype.clear();
   plain.budgets.clear();
   plain.reserves.clear();
   plain.host_budget.reset();
   plain.pinned.reset();
   BenchOptions alone = bench;
   alone.parallel.clear();
-  alone.weight_dtype.clear();
+  if (!bench.draws_int8()) alone.weight_dtype.clear();
   const double error = relative_error(report.result, measure_model(plain, alone, progress).result);
-  const std::string& attention = request.settings.engine.attention_dtype;
-  const bool as_drawn = (bench.weight_dtype.empty() || bench.weight_dtype == "default") &&
-                        (attention.empty() || attention == "default");
+  const std::string &attention = request.settings.engine.attention_dtype,
+                    &linear = request.settings.engine.linear_dtype;
+  const bool as_drawn =
+      (bench.weight_dtype.empty() || bench.weight_dtype == "default" || bench.draws_int8()) &&
+      (attention.empty() || attention == "default") && (linear.empty() || linear == "default");
   const double bound = !as_drawn                 ? kCloseIn8Bits
                        : report.compute == "f32" ? kCloseInF32
                                                  : kCloseIn16Bits;

@@ -185,7 +185,8 @@ class Parser {
                    "tensor, none; or combined: cfg+sequence")
         ->type_name("MODE");
     app.add_option("--weight-dtype", bench.weight_dtype,
-                   "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...")
+                   "as what the weights are loaded: fp8_e4m3fn, fp8_e4m3fn_fast, ...; or drawn: "
+                   "int8, int8_convrot (see --linear-dtype)")
         ->type_name("TYPE");
     app.add_flag("--check", bench.check,
                  "compare a small model of the family with plain loops instead");

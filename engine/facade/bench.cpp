@@ -117,6 +117,27 @@ Case make_case(const BenchOptions& options) {
                                         : cat(" There are: ", engine::join(names, ", "), ".")));
 }
 
+// As in ComfyUI's int8 files, with one scale for a matrix: those whose rows are whole blocks.
+void draw_in_int8(std::vector<RandomTensor>& tensors, const BenchOptions& bench) {
+  constexpr double kMost = 4.5;  // deviations, which the largest numbers stand for
+  std::vector<RandomTensor> scales;
+  for (RandomTensor& tensor : tensors) {
+    const bool is_matrix = tensor.name.ends_with(".weight") && tensor.shape.size() == 2;
+    if (!is_matrix || tensor.shape[1] % engine::dtype_block(engine::DType::i8_scaled).elements != 0)
+      continue;
+    const double scale = kMost * tensor.deviation / 127;
+    scales.push_back({tensor.file, cat(tensor.name, "_scale"), engine::DType::f32, {1}, scale, 0});
+    tensor.dtype = engine::DType::i8;
+    tensor.mean = 0, tensor.deviation = 127 / kMost;
+    tensor.is_rotated = bench.weight_dtype == "int8_convrot";
+  }
+  if (scales.empty())
+    throw engine::Error(engine::Code::unsupported,
+                        cat("no matrix of ", engine::quote(bench.model),
+                            " has rows of whole blocks of 256 numbers, which int8 takes"));
+  tensors.insert(tensors.end(), scales.begin(), scales.end());
+}
+
 // Times in a trace are microseconds.
 struct Span {
   std::string device, name;
@@ -238,15 +259,16 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     EngineOptions options = given;
     options.cache_dir.clear();
     auto first = std::make_unique<Engine>(options);
-    const Case what = make_case(bench);
-    if (!bench.weight_dtype.empty() && what.weight_dtype.empty())
+    Case what = make_case(bench);
+    const bool is_loaded_so = !bench.weight_dtype.empty() && !bench.draws_int8();
+    if (bench.draws_int8()) draw_in_int8(what.tensors, bench);
+    if (is_loaded_so && what.weight_dtype.empty())
       throw engine::Error(engine::Code::invalid_argument,
                           cat("the weights of ", engine::quote(bench.model),
                               " are loaded as they are drawn, not as ", bench.weight_dtype));
     BenchReport report;
-    report.model = bench.model;
-    report.width = what.width, report.height = what.height, report.steps = what.steps,
-    report.branches = what.sets;
+    report.model = bench.model, report.branches = what.sets;
+    report.width = what.width, report.height = what.height, report.steps = what.steps;
 
     const std::uint64_t bytes = std::accumulate(
         what.tensors.begin(), what.tensors.end(), std::uint64_t{0},
@@ -266,7 +288,7 @@ BenchReport measure_model(const EngineOptions& given, const BenchOptions& bench,
     Engine engine(options);
     Workflow flow = engine.parse(what.json, cat(bench.model, ".json"));
     if (!bench.parallel.empty()) flow.parallel(what.node, bench.parallel);
-    if (!bench.weight_dtype.empty()) flow.set(what.weight_dtype, bench.weight_dtype);
+    if (is_loaded_so) flow.set(what.weight_dtype, bench.weight_dtype);
     const auto began_planning = Clock::now();
     const std::vector<PlannedCall> plan = engine.planned_calls(flow);
     report.plan_seconds = since(began_planning);

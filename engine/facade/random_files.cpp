@@ -110,6 +110,10 @@ void write_piece(int file, const Place& place, std::size_t begin, const std::vec
   if (tensor.dtype == engine::DType::bf16)
     fill(reinterpret_cast<std::uint16_t*>(buffer.data()),
          [](float value) { return bf16_of(value); });
+  else if (tensor.dtype == engine::DType::i8)
+    fill(reinterpret_cast<std::int8_t*>(buffer.data()), [](float value) {
+      return std::int8_t(std::nearbyint(std::clamp(value, -127.0f, 127.0f)));
+    });
   else
     fill(reinterpret_cast<float*>(buffer.data()), [](float value) { return value; });
 }
@@ -153,9 +157,37 @@ void write_numbers(const std::map<std::string, File>& files) {
     if (failure != nullptr) std::rethrow_exception(failure);
 }
 
+const char* stored_type(const RandomTensor& tensor) {
+  return tensor.dtype == engine::DType::bf16 ? "BF16"
+         : tensor.dtype == engine::DType::i8 ? "I8"
+                                             : "F32";
+}
+
+// What a file says of its quantised matrices, as ComfyUI reads it; "": nothing.
+std::string quantisation_of(const std::vector<Place>& places) {
+  constexpr std::string_view kWeight = ".weight";
+  engine::Json layers = engine::Json::object();
+  for (const Place& place : places) {
+    const std::string& name = place.tensor->name;
+    if (!place.tensor->is_rotated || !name.ends_with(kWeight)) continue;
+    engine::Json layer = engine::Json::object();
+    layer.set("format", "int8_tensorwise").set("convrot", true).set("convrot_groupsize", 256);
+    layers.set(name.substr(0, name.size() - kWeight.size()), std::move(layer));
+  }
+  if (layers.members().empty()) return "";
+  engine::Json all = engine::Json::object();
+  all.set("format_version", "1.0").set("layers", std::move(layers));
+  return engine::write_json(all);
+}
+
 // The header of a safetensors file, and where its tensors go.
 std::string header_of(std::vector<Place>& places) {
   engine::Json header = engine::Json::object();
+  if (const std::string told = quantisation_of(places); !told.empty()) {
+    engine::Json metadata = engine::Json::object();
+    metadata.set("_quantization_metadata", told);
+    header.set("__metadata__", std::move(metadata));
+  }
   std::uint64_t offset = 0;
   for (Place& place : places) {
     engine::Json shape = engine::Json::array(), range = engine::Json::array();
@@ -165,7 +197,7 @@ std::string header_of(std::vector<Place>& places) {
     offset += place.tensor->bytes();
     range.push(offset);
     engine::Json entry = engine::Json::object();
-    entry.set("dtype", place.tensor->dtype == engine::DType::bf16 ? "BF16" : "F32")
+    entry.set("dtype", stored_type(*place.tensor))
         .set("shape", std::move(shape))
         .set("data_offsets", std::move(range));
     header.set(place.tensor->name, std::move(entry));
@@ -226,14 +258,15 @@ void check(const std::vector<RandomTensor>& tensors) {
   for (const RandomTensor& tensor : tensors) {
     const fs::path path(tensor.file);
     const bool leaves = path.is_absolute() || std::ranges::find(path, fs::path("..")) != path.end();
-    const bool is_known = tensor.dtype == engine::DType::bf16 || tensor.dtype == engine::DType::f32;
+    const bool is_known = tensor.dtype == engine::DType::bf16 ||
+                          tensor.dtype == engine::DType::f32 || tensor.dtype == engine::DType::i8;
     if (leaves || path.empty() || !is_known ||
         std::ranges::any_of(tensor.shape, [](std::int64_t size) { return size <= 0; }))
       throw engine::Error(
           engine::Code::invalid_argument,
           cat("tensor ", engine::quote(tensor.name), " of ", engine::quote(tensor.file),
-              " cannot be drawn: its file has to be a relative name, its type f32 or "
-              "bf16, its sizes above 0"));
+              " cannot be drawn: its file has to be a relative name, its type f32, "
+              "bf16 or i8, its sizes above 0"));
     if (!seen.emplace(tensor.file, tensor.name).second)
       throw engine::Error(engine::Code::invalid_argument,
                           cat("tensor ", engine::quote(tensor.name), " of ",
@@ -244,7 +277,7 @@ void check(const std::vector<RandomTensor>& tensors) {
 }  // namespace
 
 std::uint64_t RandomTensor::bytes() const {
-  return std::uint64_t(count_of(*this)) * (dtype == engine::DType::bf16 ? 2 : 4);
+  return std::uint64_t(count_of(*this)) * engine::dtype_size(dtype);
 }
 
 RandomFiles::RandomFiles(const std::vector<RandomTensor>& tensors) {

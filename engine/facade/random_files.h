@@ -15,9 +15,11 @@ namespace heddle {
 struct RandomTensor {
   std::string file;  // below the folder: "diffusion_models/flux-dev.safetensors"
   std::string name;
-  engine::DType dtype = engine::DType::bf16;  // or f32
+  engine::DType dtype = engine::DType::bf16;  // or f32, or i8: to the nearest, -127 to 127
   std::vector<std::int64_t> shape;
   double mean = 0, deviation = 1;
+  // "X.weight" is told to be an int8 matrix whose rows are rotated (engine/files/packed_rows.h).
+  bool is_rotated = false;
 
   std::uint64_t bytes() const;
 };

@@ -156,6 +156,44 @@ BOOST_AUTO_TEST_CASE(weights_are_loaded_as_the_type_that_is_asked_for) {
   });
 }
 
+// Whole numbers of 8 bits, widened or multiplied as they are: near each other, and the same bytes
+// wherever the blocks stand.
+BOOST_AUTO_TEST_CASE(matrices_are_drawn_and_multiplied_in_int8) {
+  BenchOptions bench;
+  bench.model = "tiny-scenes";
+  bench.width = bench.height = 128;
+  bench.steps = 2;
+  const BenchReport drawn = measure_model(cpu(1), bench);
+  for (const char* type : {"int8", "int8_convrot"}) BOOST_TEST_CONTEXT(type) {
+      bench.weight_dtype = type;
+      bench.parallel.clear();
+      EngineOptions whole = cpu(1);
+      const BenchReport widened = measure_model(whole, bench);
+      BOOST_TEST(widened.weight_bytes < 0.6 * double(drawn.weight_bytes));
+      whole.linear_dtype = "int8";
+      const BenchReport multiplied = measure_model(whole, bench);
+      BOOST_TEST(multiplied.checksum != widened.checksum);
+      const double error = test::relative_error(multiplied.result, widened.result);
+      BOOST_TEST_MESSAGE(type << ": relative error " << error);
+      BOOST_TEST(error < 0.05);
+      whole.reference_kernels = true;
+      // The last bits of other kernels decide which way numbers are rounded: over some layers that
+      // makes as much as rounding is at all.
+      BOOST_TEST(test::relative_error(measure_model(whole, bench).result, widened.result) < 0.05);
+      whole.reference_kernels = false;
+      whole.devices = {"cpu:0", "cpu:1"};
+      bench.parallel = "layers";
+      const BenchReport apart = measure_model(whole, bench);
+      BOOST_TEST(apart.devices.size() == 2u);
+      BOOST_TEST(apart.checksum == multiplied.checksum);
+    }
+  BenchOptions narrow = small("flux-vae");
+  narrow.weight_dtype = "int8";
+  BOOST_CHECK_EXCEPTION(measure_model(cpu(1), narrow), EngineError, [](const EngineError& error) {
+    return std::string(error.what()).find("whole blocks of 256") != std::string::npos;
+  });
+}
+
 // Copying takes longer than computing, and from pageable memory four times as long.
 BOOST_AUTO_TEST_CASE(streamed_steps_take_what_was_planned_from_pinned_memory_and_without) {
   EngineOptions options = test::fake_engine_options({"fake:0"}, R"({"flops": 1e12,

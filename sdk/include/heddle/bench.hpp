@@ -14,12 +14,15 @@ struct BenchOptions {
   unsigned steps = 0, branches = 0;  // sets of inputs in a step: 2 with guidance
   unsigned frames = 0;               // of a clip
   std::string parallel = {};         // as Workflow::parallel(); empty: the planner's choice
-  std::string weight_dtype = {};     // as the shape's loader calls it: "fp8_e4m3fn"; empty: as the
-                                     // weights are drawn
-  bool is_small = false;             // a model of that family for plain loops, and a small picture
+  // As the shape's loader calls it: "fp8_e4m3fn"; "int8", "int8_convrot": matrices are drawn as
+  // whole numbers of 8 bits, those of the latter rotated; empty: as the shape tells.
+  std::string weight_dtype = {};
+  bool is_small = false;  // a model of that family for plain loops, and a small picture
   // Told of every run when it begins (true), so that it can be cancelled, and when it is over
   // (false). No copy may be left then.
   std::function<void(const Run&, bool under_way)> watch = {};
+
+  bool draws_int8() const { return weight_dtype == "int8" || weight_dtype == "int8_convrot"; }
 };
 
 // Over 15 members: a report, in which nothing depends on anything else.
