@@ -25,7 +25,9 @@ struct ModelCall {
 
 class ModelProbe {
  public:
-  explicit ModelProbe(const char* compute = "f32") : engine_(options(compute)) {}
+  // `linear_dtype`: EngineOptions::linear_dtype.
+  explicit ModelProbe(const char* compute = "f32", const char* linear_dtype = "")
+      : engine_(options(compute, linear_dtype)) {}
 
   // Throws EngineError.
   Results call(const ModelCall& call) {
@@ -41,9 +43,10 @@ class ModelProbe {
   }
 
  private:
-  static EngineOptions options(const char* compute) {
+  static EngineOptions options(const char* compute, const char* linear_dtype) {
     EngineOptions options = engine_options();
     options.compute[test_device_kind()] = compute;
+    options.linear_dtype = linear_dtype;
     return options;
   }
   static std::string field(const std::string& name, const std::string& text,
