@@ -29,8 +29,10 @@ std::string label_of(const Node& node, const Assignment& at, const Topology& top
   std::string label = printable(node.type->name());
   if (!node.title.empty()) label += cat("\n", printable(node.title));
   if (at.stages)
-    label += cat("\n", at.stages->rounds, " chunks in a pipeline over ",
-                 device_names(at.stages->devices, topology));
+    label +=
+        cat("\n", at.stages->rounds,
+            at.stages->deals_rounds() ? " chunks in turn over " : " chunks in a pipeline over ",
+            device_names(at.stages->devices, topology));
   for (const PlacedCall& call : at.calls)
     if (call.placement.devices.size() > 1)
       label += cat("\n", printable(call.report.model), ": ", parallel_name(call.placement.parallel),

@@ -110,17 +110,21 @@ Json call_json(const PlacedCall& call, const Topology& topology) {
   return json;
 }
 
-// Stages by device, in their order.
+// Stages by device, in their order, or how many of the chunks it is given.
 Json stages_json(const PlacedStages& stages, const Topology& topology) {
   Json devices = Json::array();
   for (std::uint32_t i = 0; i < stages.devices.size(); ++i) {
+    const std::uint32_t d = stages.devices[i];
+    Json device = std::move(Json::object().set("device", device_name(d, topology)));
     Json numbers = Json::array();
     for (std::uint32_t s = 0; s < stages.of_stage.size(); ++s)
       if (stages.of_stage[s] == i) numbers.push(s + 1);
-    devices.push(std::move(Json::object()
-                               .set("device", device_name(stages.devices[i], topology))
-                               .set("stages", std::move(numbers))
-                               .set("bytes_under_way", stages.under_way_bytes[stages.devices[i]])));
+    if (stages.deals_rounds())
+      device.set("chunks", stages.rounds_of(i));
+    else
+      device.set("stages", std::move(numbers));
+    device.set("bytes_under_way", stages.under_way_bytes[d]);
+    devices.push(std::move(device));
   }
   return std::move(Json::object()
                        .set("chunks", stages.rounds)

@@ -109,9 +109,15 @@ std::string call_text(const PlacedCall& call, const Topology& topology) {
   return text;
 }
 
-// "    21 chunks in a pipeline over fake:1, fake:0: stages 1 to 4 on fake:1, ..."
+// "    21 chunks in a pipeline over fake:1, fake:0: stages 1 to 4 on fake:1, ...", or of chunks
+// that are dealt out "21 chunks in turn over fake:1, fake:0: 11 on fake:1, ..."
 std::string stages_text(const PlacedStages& stages, const Topology& topology) {
   std::vector<std::string> ranges;
+  for (std::uint32_t i = 0; stages.deals_rounds() && i < stages.devices.size(); ++i) {
+    const std::uint32_t d = stages.devices[i];
+    ranges.push_back(cat(stages.rounds_of(i), " on ", device_name(d, topology), " (",
+                         format_bytes(stages.under_way_bytes[d]), " under way)"));
+  }
   for (std::size_t begin = 0, end = 0; begin < stages.of_stage.size(); begin = end) {
     while (end < stages.of_stage.size() && stages.of_stage[end] == stages.of_stage[begin]) ++end;
     const std::uint32_t d = stages.devices[stages.of_stage[begin]];
@@ -120,7 +126,8 @@ std::string stages_text(const PlacedStages& stages, const Topology& topology) {
         cat(end - begin == 1 ? cat("stage ", end) : cat("stages ", begin + 1, " to ", end), " on ",
             device_name(d, topology), " (", format_bytes(bytes), " under way)"));
   }
-  return line_of("    ", stages.rounds, " chunks in a pipeline over ",
+  return line_of("    ", stages.rounds,
+                 stages.deals_rounds() ? " chunks in turn over " : " chunks in a pipeline over ",
                  device_names(stages.devices, topology), ": ", join(ranges, ", "), "; ",
                  format_seconds(stages.seconds), " where one device takes ",
                  format_seconds(stages.alone_seconds));

@@ -63,7 +63,7 @@ bool have_room(const std::vector<PlacedCall>& calls, const std::vector<StagedCal
 std::string why_undivided(const std::vector<StagedCall>& staged) {
   if (staged.empty()) return "one device has no room for all weights of a stage, or stages differ";
   const auto most = std::ranges::max(staged, {}, &StagedCall::stage);
-  if (most.stage == 0) return "there is one stage";
+  if (most.stage == 0 && !most.is_alone) return "there is one stage";
   if (std::ranges::count(staged, most.stage, &StagedCall::stage) == 1) return "there is one chunk";
   return "several devices would not be 2 % faster";
 }
@@ -111,11 +111,13 @@ void Options::place_in_stages(NodeIndex n, std::uint32_t home,
     return;
   }
   for (std::size_t c = 0; c < calls.size(); ++c) {
-    const std::uint32_t number = staged[c].stage;
-    const std::uint32_t device = stages->devices[stages->of_stage[number]];
+    const std::uint32_t stage = staged[c].stage, round = staged[c].round;
+    const std::uint32_t device = stages->devices[stages->device_of(round, stage)];
     if (device != home) alone[c] = placed_alone(n, c, device);
     alone[c].is_stage = true;
-    alone[c].report.reason = cat("stage ", number + 1, " of ", stages->of_stage.size());
+    alone[c].report.reason = stages->deals_rounds()
+                                 ? cat("chunk ", round + 1, " of ", stages->rounds)
+                                 : cat("stage ", stage + 1, " of ", stages->of_stage.size());
   }
   const std::uint64_t values =
       values_of(request_.graph.nodes[n], request_.inferred.nodes[n], request_.inferred.nodes);

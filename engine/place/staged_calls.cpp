@@ -71,6 +71,14 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
   for (const std::uint32_t d : placed.devices) last_device = std::max(last_device, d);
   std::vector<std::uint64_t> bytes(last_device + 1);
   std::uint32_t before = placed.devices.back();  // home hands out what the first stage reads
+  if (placed.deals_rounds()) {
+    // Of the open rounds a device has two at most.
+    const std::uint64_t each = 2, given_out = (open + 1) * handed.front(),
+                        there = std::accumulate(kept.begin(), kept.end(), std::uint64_t{0});
+    for (const std::uint32_t d : placed.devices)
+      bytes[d] = 2 * each * made.back() + (d == before ? given_out : each * handed.front() + there);
+    return bytes;
+  }
   for (std::size_t s = 0; s < handed.size(); ++s) {
     // What is kept the node has told as its own, on home.
     if (device_of(s) != placed.devices.back()) bytes[device_of(s)] += kept[s];
@@ -136,7 +144,9 @@ std::optional<RoundStage> round_stage(const Model& model) {
   const auto* input = std::get_if<std::string>(&(*handed)->content);
   constexpr std::int64_t kMostStages = 1 << 16;
   if (stage == nullptr || input == nullptr || *stage < 0 || *stage > kMostStages) return {};
-  return RoundStage{std::uint32_t(*stage), *input};
+  const Value* const told = settings->find(HEDDLE_ROUND_ALONE);
+  const bool* const alone = told == nullptr ? nullptr : std::get_if<bool>(&(*told)->content);
+  return RoundStage{std::uint32_t(*stage), *input, alone != nullptr && *alone};
 }
 
 std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
@@ -154,15 +164,20 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
     for (const auto& [name, info] : call.sets.front().constants)
       (name == stage->handed ? one.handed_bytes : one.kept_bytes) += dense_bytes(info);
     one.made_bytes = made_by(model, *loads[c]);
+    one.is_alone = stage->is_alone;
     staged.push_back(one);
   }
   // The first round has all stages, and each goes on to the last one.
   const std::uint32_t last = stage_count(staged) - 1;
+  bool are_alone = true;
   for (std::size_t c = 0; c < staged.size(); ++c) {
     const std::uint32_t stage = staged[c].stage;
     const bool ends = c + 1 == staged.size(), goes_on = !ends && staged[c + 1].stage == stage + 1;
     if (stage == last ? goes_on : !goes_on) return {};
+    if (!ends) staged[c + 1].round = staged[c].round + (goes_on ? 0 : 1);
+    if (!ends && !goes_on) are_alone = are_alone && staged[c + 1].stage == 0;
   }
+  for (StagedCall& one : staged) one.is_alone = one.is_alone && are_alone;
   return staged;
 }
 
@@ -185,8 +200,11 @@ double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::
   std::vector<double> read;            // by round: when its result is there
   bool begins = true;                  // a round
   for (const StagedCall& call : calls) {
-    const std::uint32_t from = call.stage == 0 ? home : of_stage[call.stage - 1],
-                        at = of_stage[call.stage];
+    const auto device_of = [&](std::uint32_t stage) {
+      return of_stage.empty() ? std::uint32_t(read.size() % devices.size()) : of_stage[stage];
+    };
+    const std::uint32_t from = call.stage == 0 ? home : device_of(call.stage - 1),
+                        at = device_of(call.stage);
     double ready = call.stage == 0 ? 0 : made[call.stage - 1];
     // The node does not go on before the result of a round is read that lies so far behind.
     if (begins && read.size() > devices.size())
@@ -194,7 +212,7 @@ double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::
     if (at != from) ready += prices.transfer_seconds(devices[from], devices[at], call.handed_bytes);
     made[call.stage] = free[at] = std::max(ready, free[at]) + call.seconds;
     begins = call.stage == last;
-    if (begins) read.push_back(made[last]);
+    if (begins) read.push_back(std::max(made[last], read.empty() ? 0.0 : read.back()));
   }
   return *std::ranges::max_element(free);
 }
@@ -210,17 +228,22 @@ std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std:
   for (const StagedCall& call : calls) best.alone_seconds += call.seconds;
   best.seconds = best.alone_seconds;
   const std::uint32_t stages = stage_count(calls);
-  for (const std::size_t count : counts_of_devices(others.size() + 1)) {
-    if (count > stages) break;
+  const std::uint32_t rounds = rounds_of(calls);
+  const bool are_alone = std::ranges::all_of(calls, &StagedCall::is_alone);
+  const auto consider = [&](std::size_t count, std::vector<std::uint32_t> of_stage) {
     PlacedStages one{{others.begin(), others.begin() + std::ptrdiff_t(count - 1)},
-                     cut_stages(calls, std::uint32_t(count)),
-                     rounds_of(calls),
+                     std::move(of_stage),
+                     rounds,
                      0,
                      best.alone_seconds,
                      {}};
     one.devices.push_back(home);
     one.seconds = staged_seconds(calls, one.of_stage, one.devices, prices);
     if (one.seconds < kWorthIt * best.seconds) best = std::move(one);
+  };
+  for (const std::size_t count : counts_of_devices(others.size() + 1)) {
+    if (are_alone && count <= rounds) consider(count, {});
+    if (count <= stages) consider(count, cut_stages(calls, std::uint32_t(count)));
   }
   if (best.devices.empty()) return {};
   best.under_way_bytes = under_way(calls, best);

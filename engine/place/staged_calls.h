@@ -1,7 +1,8 @@
 // Calls that a node makes in rounds of the same stages (heddle_stages_service), cut by time into
 // ranges of stages, a device for each: while one is at the last stages of a round, another one is
-// at the first stages of the next. Each stage of each round computes what it does on one device, so
-// the bytes are the same. Pure.
+// at the first stages of the next. Rounds that read nothing of each other are dealt out as a whole,
+// too. Each stage of each round computes what it does on one device, so the bytes are the same.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace heddle::engine {
 
 struct PlacedStages {
   std::vector<std::uint32_t> devices;   // of the topology, in the order of their ranges; home last
-  std::vector<std::uint32_t> of_stage;  // by stage: an index into devices
+  std::vector<std::uint32_t> of_stage;  // by stage: an index into devices; empty: each device in
+                                        // turn is given a whole round
   std::uint32_t rounds = 0;
   double seconds = 0;        // of all rounds, from the first call's beginning to the last one's end
   double alone_seconds = 0;  // on one device
@@ -30,12 +32,22 @@ struct PlacedStages {
   // Rounds that are opened beyond the one whose result is read: each device has one to do when it
   // has done one.
   std::uint32_t ahead() const { return std::uint32_t(devices.size()); }
+  bool deals_rounds() const { return of_stage.empty(); }
+  // Of that index into devices, where whole rounds are dealt out.
+  std::uint32_t rounds_of(std::uint32_t index) const {
+    return (rounds + ahead() - 1 - index) / ahead();
+  }
+  // An index into devices.
+  std::uint32_t device_of(std::uint32_t round, std::uint32_t stage) const {
+    return deals_rounds() ? round % ahead() : of_stage[stage];
+  }
 };
 
 // What a model says of its place in a round, by its settings (heddle/abi/stages.h).
 struct RoundStage {
   std::uint32_t number = 0;
-  std::string handed;  // the input that the stage before has made
+  std::string handed;     // the input that the stage before has made
+  bool is_alone = false;  // its rounds read nothing of each other
 };
 std::optional<RoundStage> round_stage(const Model& model);
 
@@ -44,6 +56,8 @@ struct StagedCall {
   std::uint32_t stage = 0;
   double seconds = 0;
   std::uint64_t handed_bytes = 0, kept_bytes = 0, made_bytes = 0;  // kept: between its calls
+  std::uint32_t round = 0;
+  bool is_alone = false;  // of its round, all of which it is
 };
 
 // The calls as stages; empty where they are none, or not all of them are. `loads`: by call, on
@@ -57,7 +71,7 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
 std::vector<std::uint32_t> cut_stages(std::span<const StagedCall> calls, std::uint32_t devices);
 
 // What all rounds take when each call waits for its device, for what it is handed, and, `ahead`
-// rounds behind, for the result to be read. `devices`: of the topology.
+// rounds behind, for the result to be read. of_stage: as in PlacedStages; devices: of the topology.
 double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::uint32_t>& of_stage,
                       const std::vector<std::uint32_t>& devices, const Prices& prices);
 

@@ -1,4 +1,5 @@
-// Rounds of stages over several devices: where they are cut, and what they take.
+// Rounds of stages over several devices: where they are cut or how they are dealt out, and what
+// they take.
 #include "engine/place/staged_calls.h"
 
 #include <boost/test/unit_test.hpp>
@@ -138,6 +139,67 @@ BOOST_AUTO_TEST_CASE(what_is_under_way_is_counted_on_each_device) {
   const std::uint64_t open = 3, there = open * 8, given = (open + 1) * 8;
   BOOST_TEST(placed->under_way_bytes.at(1) == 10 + there + given);
   BOOST_TEST(placed->under_way_bytes.at(0) == there + given + 2 * there);  // and results
+}
+
+namespace {
+
+// Rounds that have nothing to do with each other.
+std::vector<StagedCall> alone(std::vector<StagedCall> calls) {
+  for (StagedCall& call : calls) call.is_alone = true;
+  return calls;
+}
+
+}  // namespace
+
+// One stage is enough where rounds read nothing of each other; no device is given more of them than
+// another one, but for one.
+BOOST_AUTO_TEST_CASE(rounds_that_are_alone_are_dealt_out) {
+  const Topology topology = test::equal_devices(3, 1e9, 0);
+  const Prices prices(topology, {});
+  const std::vector<StagedCall> calls = alone(rounds_of({2}, 8, 8));
+  const auto placed = place_stages(calls, 0, {0, 1, 2}, prices);
+  BOOST_TEST_REQUIRE(placed.has_value());
+  BOOST_TEST(placed->deals_rounds());
+  BOOST_TEST(placed->devices == (std::vector<std::uint32_t>{1, 2, 0}),
+             boost::test_tools::per_element());
+  std::vector<std::uint32_t> counts(3);
+  for (std::uint32_t round = 0; round < 8; ++round) ++counts[placed->device_of(round, 0)];
+  for (std::uint32_t i = 0; i < 3; ++i) BOOST_TEST(placed->rounds_of(i) == counts[i]);
+  BOOST_TEST(counts == (std::vector<std::uint32_t>{3, 3, 2}), boost::test_tools::per_element());
+  BOOST_TEST(placed->alone_seconds == 16, boost::test_tools::tolerance(1e-9));
+  BOOST_TEST(placed->seconds == 3 * 2 + prices.transfer_seconds(0, 1, 8),
+             boost::test_tools::tolerance(1e-6));
+  // Two rounds of each device are open, with what they are given and what they make.
+  const std::uint64_t made = 18, open = 2;
+  BOOST_TEST(placed->under_way_bytes.at(1) == 10 + open * 8 + 2 * open * made);
+  BOOST_TEST(placed->under_way_bytes.at(0) == 5 * 8 + 2 * open * made);
+}
+
+BOOST_AUTO_TEST_CASE(no_device_is_without_a_round) {
+  const Topology topology = test::equal_devices(4, 1e9, 0);
+  const Prices prices(topology, {});
+  const auto of = [&](std::size_t rounds) {
+    return place_stages(alone(rounds_of({2}, rounds, 8)), 0, {0, 1, 2, 3}, prices);
+  };
+  BOOST_TEST(!of(1).has_value());
+  BOOST_TEST_REQUIRE(of(2).has_value());
+  BOOST_TEST(of(2)->devices.size() == 2u);
+  // A fourth device leaves two of the rounds to none of the others.
+  BOOST_TEST_REQUIRE(of(6).has_value());
+  BOOST_TEST(of(6)->devices.size() == 3u);
+}
+
+// Of stages that are alike a pipeline waits for what is on the way, and at its ends.
+BOOST_AUTO_TEST_CASE(whole_rounds_are_dealt_out_rather_than_cut) {
+  const Topology topology = test::equal_devices(2, 1e9, 0);
+  const Prices prices(topology, {});
+  const auto placed = place_stages(alone(rounds_of({1, 1}, 6, 8)), 0, {0, 1}, prices);
+  BOOST_TEST_REQUIRE(placed.has_value());
+  BOOST_TEST(placed->deals_rounds());
+  const auto cut = place_stages(rounds_of({1, 1}, 6, 8), 0, {0, 1}, prices);
+  BOOST_TEST_REQUIRE(cut.has_value());
+  BOOST_TEST(!cut->deals_rounds());
+  BOOST_TEST(placed->seconds < cut->seconds);
 }
 
 BOOST_AUTO_TEST_SUITE_END()
