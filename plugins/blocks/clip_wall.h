@@ -18,6 +18,14 @@ struct ClipTile {
 };
 struct ClipTiles {
   std::vector<ClipTile> rows, columns;
+  std::int64_t count() const { return std::int64_t(rows.size() * columns.size()); }
+  // Of one of them, row by row.
+  const ClipTile& row_of(std::int64_t tile) const {
+    return rows[std::size_t(tile) / columns.size()];
+  }
+  const ClipTile& column_of(std::int64_t tile) const {
+    return columns[std::size_t(tile) % columns.size()];
+  }
 };
 using ClipFloats = std::pmr::vector<float>;
 // Numbers of outer x rows x columns x inner.
@@ -40,16 +48,18 @@ class TileWall {
     }
   }
 
-  // make: what is made of a tile, into a buffer.
-  template <class Make>
-  void build(Make&& make, float* to) {
-    for (std::size_t i = 0; i < tiles_.rows.size(); ++i) {
-      for (std::size_t j = 0; j < tiles_.columns.size(); ++j) {
-        make(tiles_.rows[i], tiles_.columns[j], here_[j]);
-        put(i, j, to);
-      }
-      std::swap(above_, here_);
-    }
+  // What is made of the next tile, row by row of them: where to put it, before it is put into the
+  // clip `to`.
+  ClipFloats& next() { return here_[column_]; }
+  // Whether it was the last one of the clip: then the next one is the first of another.
+  bool put_next(float* to) {
+    put(row_, column_, to);
+    if (++column_ < tiles_.columns.size()) return false;
+    column_ = 0;
+    std::swap(above_, here_);
+    if (++row_ < tiles_.rows.size()) return false;
+    row_ = 0;
+    return true;
   }
 
  private:
@@ -96,6 +106,7 @@ class TileWall {
   ClipShape whole_;
   ClipFloats mixed_;
   std::vector<ClipFloats> above_, here_;
+  std::size_t row_ = 0, column_ = 0;  // of the next tile
 };
 
 // Bytes of a clip and of what puts its tiles together: two rows of them, and one more tile.

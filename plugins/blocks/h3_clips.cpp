@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include <heddle/checked.hpp>
@@ -11,6 +13,7 @@
 #include <heddle/parts.hpp>
 #include <heddle/session.hpp>
 
+#include "plugins/blocks/chunk_rounds.h"
 #include "plugins/blocks/clip_wall.h"
 
 namespace heddle::vae {
@@ -79,9 +82,27 @@ ClipTiles tiles_of_clip(std::int64_t height, std::int64_t width, const ClipTilin
           clip_tiles(width, tiling.side, tiling.overlap, downscale)};
 }
 
-void go_on(Context& ctx, double& done, double all) {
-  if (ctx.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
-  ctx.progress(++done / all, "tiles");
+// A side, which is given tiles of clips that have nothing to do with each other.
+class TileSide final : public ChunkSide {
+ public:
+  TileSide(Value model, const char* input, const char* output)
+      : model_(std::move(model)), input_(input), output_(output) {}
+  Tensor next(Context& ctx, Tensor tile) override {
+    const Value inputs = Record().set(input_, value_of(tile)).value();
+    return call_model(ctx, model_, inputs).get<Tensor>(output_, {});
+  }
+
+ private:
+  const Value model_;
+  const char *const input_, *const output_;
+};
+
+// Into the place of the next tile. Whether its clip is whole.
+bool put_next(Context& ctx, const Tensor& made, TileWall& wall, ClipFloats& clip) {
+  ClipFloats& to = wall.next();
+  to.resize(std::size_t(made.count()));
+  read_to<float>(ctx, made, to);
+  return wall.put_next(clip.data());
 }
 
 Shape with_time(const Shape& samples) {
@@ -163,30 +184,33 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const 
   HostMemory memory(ctx);
   ClipFloats clip(std::size_t(whole.count()), &memory);
   TileWall wall(tiles, autoencoder.downscale, whole, memory);
-  const double all =
-      double(samples.size(0) * clips) * double(tiles.rows.size() * tiles.columns.size());
-  double done = 0;
-  for (std::int64_t item = 0; item < samples.size(0); ++item) {
+  ChunkRounds rounds{.videos = samples.size(0),
+                     .chunks = clips * tiles.count(),
+                     .always_waits = true,
+                     .are_alone = true};
+  const double all = double(rounds.videos) * double(rounds.chunks);
+  rounds.give = [&](std::int64_t item, std::int64_t chunk) {
+    const std::int64_t begin = chunk / tiles.count() * kClipCells, tile = chunk % tiles.count();
+    const Tensor part = cells_of_clip(ctx, samples.slice(0, item, item + 1), begin, once,
+                                      tiles.row_of(tile), tiles.column_of(tile));
+    return raw_of(ctx, part, latent, autoencoder);
+  };
+  rounds.read = [&](std::int64_t item, std::int64_t chunk, const Tensor& image, bool) {
+    const bool is_whole = put_next(ctx, image, wall, clip);
+    ctx.progress(double(item * rounds.chunks + chunk + 1) / all, "tiles");
+    if (!is_whole) return;
     float* const video = pictures.data<float>() + item * frames * size;
-    for (std::int64_t number = 0; number < clips; ++number) {
-      const auto make = [&](const ClipTile& rows, const ClipTile& columns, ClipFloats& made) {
-        const Tensor part = cells_of_clip(ctx, samples.slice(0, item, item + 1),
-                                          number * kClipCells, once, rows, columns);
-        const Tensor image = decoded(ctx, decoder, raw_of(ctx, part, latent, autoencoder));
-        made.resize(std::size_t(image.count()));
-        read_to<float>(ctx, image, made);
-        go_on(ctx, done, all);
-      };
-      wall.build(make, clip.data());
-      join_clip(clip, number, frames, size, video);
-      // No clip that comes has a share of these.
-      const std::int64_t whole =
-          number + 1 < clips ? std::min(frames, (number + 1) * kClipFrames) : frames;
-      for (std::int64_t i = number * kClipFrames * size; i < whole * size; ++i)
-        video[i] = std::clamp(video[i] * 0.5f + 0.5f, 0.0f, 1.0f);
-      parts.made(item * frames + whole);
-    }
-  }
+    const std::int64_t number = chunk / tiles.count();
+    join_clip(clip, number, frames, size, video);
+    // No clip that comes has a share of these.
+    const std::int64_t done =
+        number + 1 < clips ? std::min(frames, (number + 1) * kClipFrames) : frames;
+    for (std::int64_t i = number * kClipFrames * size; i < done * size; ++i)
+      video[i] = std::clamp(video[i] * 0.5f + 0.5f, 0.0f, 1.0f);
+    parts.made(item * frames + done);
+  };
+  code_chunks(
+      ctx, [&](std::int64_t) { return std::make_unique<TileSide>(decoder, "z", "image"); }, rounds);
   parts.whole();
   return pictures;
 }
@@ -223,11 +247,17 @@ void tell_decoded_clips(Infer& question, const Value& vae, const Shape& samples,
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
     return Shape{1, all[1], once, rows, columns};
   };
-  tell_calls(question, vae.field("decoder"), "z",
-             shapes_of_tiles(tiles, all[0] * clips_of_cells(all[2]), shape));
+  const std::vector<Shape> calls = shapes_of_tiles(tiles, all[0] * clips_of_cells(all[2]), shape);
+  tell_calls(question, vae.field("decoder"), "z", calls);
   const double numbers = double(count_of(*made));
-  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers);
   const ClipShape whole{once * kStep - kStep + 1, (*made)[1], (*made)[2], autoencoder.colours};
+  // While what is made of a tile is read, the next one is decoded. All tiles have one size.
+  const Shape& tile = calls.front();
+  const std::uint64_t waiting =
+      sizeof(float) *
+      std::uint64_t(2 * count_of(tile) +
+                    count_of({whole.outer, tile[3] * step, tile[4] * step, autoencoder.colours}));
+  question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, waiting);
   question.host_scratch(wall_bytes(tiles, step, whole) +
                         sizeof(float) * std::uint64_t(count_of(*made)));
 }
@@ -261,31 +291,41 @@ Tensor encoded_clips(Context& ctx, const Value& vae, const ClipPictures& picture
   ClipFloats clip(std::size_t(whole.count()), &memory),
       means(std::size_t(count_of(shape)), &memory);
   TileWall wall(tiles, 1, whole, memory);
-  const double all = double(clips) * double(tiles.rows.size() * tiles.columns.size());
-  double done = 0;
-  for (std::int64_t number = 0; number < clips; ++number) {
-    const std::int64_t begin = number * kClipFrames, there = std::min(once, given - begin);
-    const Tensor shown = pictures.made(begin, there);
-    const auto make = [&](const ClipTile& rows, const ClipTile& columns, ClipFloats& made) {
-      const Tensor part =
-          shown.slice(1, rows.begin * step, (rows.begin + rows.size) * step)
-              .slice(2, columns.begin * step, (columns.begin + columns.size) * step);
-      const Tensor frames =
-          ctx.make({once, rows.size * step, columns.size * step, autoencoder.colours}, HEDDLE_F32);
-      ops::copy_into(ctx, part, frames.slice(0, 0, there));
-      for (std::int64_t t = there; t < once; ++t)
-        ops::copy_into(ctx, part.slice(0, there - 1, there), frames.slice(0, t, t + 1));
-      const Tensor mean = mean_of(ctx, encoder, frames);
-      made.resize(std::size_t(mean.count()));
-      read_to<float>(ctx, mean, made);
-      go_on(ctx, done, all);
-    };
-    wall.build(make, clip.data());
+  ChunkRounds rounds{.chunks = clips * tiles.count(), .are_alone = true};
+  Tensor shown;  // the clip whose tiles are given
+  std::int64_t shown_number = -1;
+  rounds.give = [&](std::int64_t, std::int64_t chunk) {
+    const std::int64_t number = chunk / tiles.count(), begin = number * kClipFrames,
+                       there = std::min(once, given - begin);
+    if (number != shown_number) {
+      shown = {};
+      shown = pictures.made(begin, there);
+      shown_number = number;
+    }
+    const ClipTile &rows = tiles.row_of(chunk % tiles.count()),
+                   &columns = tiles.column_of(chunk % tiles.count());
+    const Tensor part = shown.slice(1, rows.begin * step, (rows.begin + rows.size) * step)
+                            .slice(2, columns.begin * step, (columns.begin + columns.size) * step);
+    const Tensor frames =
+        ctx.make({once, rows.size * step, columns.size * step, autoencoder.colours}, HEDDLE_F32);
+    ops::copy_into(ctx, part, frames.slice(0, 0, there));
+    for (std::int64_t t = there; t < once; ++t)
+      ops::copy_into(ctx, part.slice(0, there - 1, there), frames.slice(0, t, t + 1));
+    return ops::scale_clamp(ctx, frames, {2, -1, -kClipUnbound, kClipUnbound});
+  };
+  rounds.read = [&](std::int64_t, std::int64_t chunk, const Tensor& mean, bool) {
+    const bool is_whole = put_next(ctx, mean, wall, clip);
+    ctx.progress(double(chunk + 1) / double(rounds.chunks), "tiles");
+    if (!is_whole) return;
+    const std::int64_t number = chunk / tiles.count();
     for (std::int64_t c = 0; c < shape[1]; ++c)
       for (std::int64_t t = 0; t < cells && number * kClipCells + t < shape[2]; ++t)
         std::copy_n(clip.data() + (c * cells + t) * area, area,
                     means.data() + (c * shape[2] + number * kClipCells + t) * area);
-  }
+  };
+  code_chunks(
+      ctx, [&](std::int64_t) { return std::make_unique<TileSide>(encoder, "image", "mean"); },
+      rounds);
   return ctx.upload(shape, HEDDLE_F32, means.data());
 }
 

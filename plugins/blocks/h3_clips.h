@@ -2,7 +2,8 @@
 // (plugins/vae/h3_video.h). Each clip of frames is coded by itself. A decoder is given the first
 // cells of the clip that follows as well, and what it makes of these goes over into what is made of
 // that clip itself. Within a clip, tiles of rows and columns are coded one after another and go
-// over into each other. A device holds one tile of one clip, whatever the video's size; frames come
+// over into each other. A device holds one tile of one clip, whatever the video's size, or two
+// where several devices are given tiles in turn (chunk_rounds.h), to the same numbers; frames come
 // together in host memory, in f32. One call's thread, but for what is told before a run.
 #pragma once
 
@@ -47,7 +48,8 @@ Tensor encoded_clips(Context& ctx, const Value& vae, const Tensor& pictures,
 // The same of pictures that are made clip by clip.
 struct ClipPictures {
   Shape shape;  // of all of them
-  // Those from `begin` on, (count, H, W, 3) on the call's device; each once, in order.
+  // Those from `begin` on, (count, H, W, 3) on the call's device; each once, in order, and those
+  // that found no room once more.
   std::function<Tensor(std::int64_t begin, std::int64_t count)> made;
 };
 Tensor encoded_clips(Context& ctx, const Value& vae, const ClipPictures& pictures,

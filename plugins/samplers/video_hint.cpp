@@ -141,6 +141,7 @@ class VideoHint {
     std::pmr::vector<float> stays(&memory_);  // by frames of the video, rows and columns of cells
     const std::int64_t channels = latent_channels(patch_.model);
     encode(channels + 1, [&](std::int64_t index, float* to) {
+      stays.resize(std::size_t(index * cells_.height * cells_.width));  // it may be made once more
       HintPixels left = marks.at(index);
       for (float& value : left.values) value = 1.0f - value;
       const HintPixels* const shown = source ? &source->at(index) : nullptr;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <heddle/abi/stages.h>
+
 #include "h3_latents.h"
 #include "plugins/blocks/slots.h"
 
@@ -288,6 +290,9 @@ void build_h3_video_side(const Checkpoint& file, const Value& config, Blocks& gr
   H3VideoBuilder builder(file, *names, numbers, graph);
   const std::int64_t channels = decodes ? builder.decode() : builder.encode();
   graph.setting("family", "minimax_h3_vae");
+  graph.setting(HEDDLE_ROUND_STAGE, std::int64_t{0});
+  graph.setting(HEDDLE_ROUND_INPUT, decodes ? "z" : "image");
+  graph.setting(HEDDLE_ROUND_ALONE, true);
   graph.setting("scaling_factor", 1.0);
   graph.setting("shift_factor", 0.0);
   graph.setting("latent_channels", channels);

@@ -8,11 +8,12 @@
 // "vae.encoder"  input image (T, H, W, 3) loop-invariant, one clip, in [-1, 1]; H and W multiples
 //                of 16 -> mean, logvar (1, C, (T - 1) / 4 + 1, H / 16, W / 16) f32
 //
-// Settings: family, scaling_factor, shift_factor, latent_channels, downscale (16), pixel_channels,
-// latent_means and latent_deviations, and `clips`, how a video is cut into clips (h3_clips.h of
-// plugins/blocks): a record of ints, frames (of a clip, 17), cells (of the latent, 5), shared
-// (cells of the next clip that a decoder is given, 2), dropped (cells at a video's end, 3), tile
-// and tile_overlap (pixels). Stateless, any thread.
+// Tiles of clips are rounds that have nothing to do with each other (heddle/abi/stages.h).
+// Settings: those of such rounds, family, scaling_factor, shift_factor, latent_channels, downscale
+// (16), pixel_channels, latent_means and latent_deviations, and `clips`, how a video is cut into
+// clips (h3_clips.h of plugins/blocks): a record of ints, frames (of a clip, 17), cells (of the
+// latent, 5), shared (cells of the next clip that a decoder is given, 2), dropped (cells at a
+// video's end, 3), tile and tile_overlap (pixels). Stateless, any thread.
 #pragma once
 
 #include "h3_video_blocks.h"

@@ -13,7 +13,6 @@
 
 #include "plugins/blocks/resample.h"
 #include "plugins/blocks/slots.h"
-#include "plugins/vae/chunk_rounds.h"
 #include "plugins/vae/whole_videos.h"
 
 namespace heddle::vae {
@@ -131,6 +130,11 @@ Tensor VideoSide::next(Context& ctx, Tensor chunk) {
   }
   is_first_ = false;
   return chunk;
+}
+
+void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
+  code_chunks(
+      ctx, [&](std::int64_t) { return std::make_unique<VideoSide>(sides); }, rounds);
 }
 
 bool is_of_frames(const Shape& samples) { return samples.size() == 5; }

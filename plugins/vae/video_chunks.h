@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "plugins/blocks/autoencoder.h"
+#include "plugins/blocks/chunk_rounds.h"
 #include "plugins/blocks/resample.h"
 
 namespace heddle::vae {
@@ -23,14 +24,6 @@ struct VideoLength {
   std::int64_t cells_of(std::int64_t frames) const { return 1 + (frames - 1) / downscale; }
 };
 VideoLength video_length(const Value& vae);
-
-// One side of an autoencoder at work on one video.
-class ChunkSide {
- public:
-  virtual ~ChunkSide() = default;
-  // The next chunk, what the first stage takes -> what the last one makes.
-  virtual Tensor next(Context& ctx, Tensor chunk) = 0;
-};
 
 // A side whose chunks all pass all stages.
 class VideoSide final : public ChunkSide {
@@ -47,6 +40,9 @@ class VideoSide final : public ChunkSide {
   std::vector<Stage> stages_;
   bool is_first_ = true;
 };
+
+// sides: decoder_chunks or encoder_chunks of a VAE.
+void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds);
 
 // A latent of videos: (B, C, T, h, w). Of one frame it is one of pictures, which this makes of it.
 // Throws where it is empty, and where the autoencoder has no stages for more frames and does not

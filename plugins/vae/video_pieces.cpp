@@ -16,7 +16,6 @@
 #include <heddle/session.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
-#include "plugins/vae/chunk_rounds.h"
 #include "plugins/vae/piece_turns.h"
 #include "plugins/vae/video_chunks.h"
 
@@ -221,7 +220,8 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
     ctx.progress(double(done) / double(shape[0]), "frames");
   };
   code_chunks(
-      ctx, [&] { return std::make_unique<PieceSide>(pieces, pass, given.value()); }, rounds);
+      ctx, [&](std::int64_t) { return std::make_unique<PieceSide>(pieces, pass, given.value()); },
+      rounds);
   parts.whole();
   return frames;
 }
@@ -274,7 +274,8 @@ Tensor encoded_pieces(Context& ctx, const Value& vae, const Tensor& pictures,
     ctx.progress(double(at) / double(shape[2]), "frames");
   };
   code_chunks(
-      ctx, [&] { return std::make_unique<PieceSide>(pieces, pass, Value()); }, rounds);
+      ctx, [&](std::int64_t) { return std::make_unique<PieceSide>(pieces, pass, Value()); },
+      rounds);
   return means;
 }
 

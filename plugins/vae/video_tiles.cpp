@@ -10,7 +10,6 @@
 #include <heddle/parts.hpp>
 
 #include "plugins/blocks/decoder_noise.h"
-#include "plugins/vae/chunk_rounds.h"
 #include "plugins/vae/video_chunks.h"
 #include "plugins/vae/whole_videos.h"
 

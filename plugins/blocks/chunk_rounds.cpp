@@ -1,4 +1,4 @@
-#include "plugins/vae/chunk_rounds.h"
+#include "plugins/blocks/chunk_rounds.h"
 
 #include <deque>
 #include <memory>
@@ -10,20 +10,22 @@
 namespace heddle::vae {
 namespace {
 
-// All chunks from the first one of the video that is not all read.
+// All chunks from the first one of the video that is not all read; where they are alone, from the
+// first one that is not.
 class Pass {
  public:
   // behind: chunks made before the first of them is read. read: chunks of all videos that have been
-  // read.
+  // read; unread: where they are alone, what has been given of those that come then.
   Pass(Context& ctx, const ChunkRounds& rounds, Stages& stages, std::int64_t behind,
-       std::int64_t& read)
+       std::int64_t& read, std::deque<Tensor>& unread)
       : ctx_(ctx),
         rounds_(rounds),
         stages_(stages),
         ahead_(stages.ahead()),
         behind_(behind),
         read_(read),
-        next_given_(read / rounds.chunks * rounds.chunks),
+        unread_(unread),
+        next_given_(rounds.are_alone ? read : read / rounds.chunks * rounds.chunks),
         next_read_(next_given_) {}
 
   void run(const BeginSide& begin) {
@@ -32,7 +34,7 @@ class Pass {
       for (const Tensor& one : rounds_.given) stages_.written(one);
     std::unique_ptr<ChunkSide> side;
     for (std::int64_t i = next_given_; i < count; ++i) {
-      if (i % rounds_.chunks == 0) side = begin();
+      if (side == nullptr || i % rounds_.chunks == 0) side = begin(i / rounds_.chunks);
       stop_if_cancelled();
       // Before what the last stage has still to do stands in the way.
       while (next_given_ < count && next_given_ <= i + ahead_) give();
@@ -49,7 +51,12 @@ class Pass {
 
  private:
   void give() {
-    given_.push_back(rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
+    const auto begun = std::size_t(next_given_ - read_);
+    if (rounds_.are_alone && begun < unread_.size())
+      given_.push_back(unread_[begun]);
+    else
+      given_.push_back(rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
+    if (rounds_.are_alone && begun == unread_.size()) unread_.push_back(given_.back());
     if (ahead_ > 0 && given_.back()) stages_.written(given_.back());
     ++next_given_;
   }
@@ -61,6 +68,7 @@ class Pass {
     if (i < read_) return;  // of a video that was begun again
     rounds_.read(i / rounds_.chunks, i % rounds_.chunks, made, ahead_ > 0);
     read_ = i + 1;
+    if (rounds_.are_alone) unread_.pop_front();
   }
   void stop_if_cancelled() const {
     if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
@@ -71,6 +79,7 @@ class Pass {
   Stages& stages_;
   const std::int64_t ahead_, behind_;
   std::int64_t& read_;
+  std::deque<Tensor>& unread_;
   std::int64_t next_given_, next_read_;
   std::deque<Tensor> given_, made_;
 };
@@ -79,13 +88,14 @@ class Pass {
 
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds) {
   std::int64_t read = 0;
+  std::deque<Tensor> unread;
   Stages stages(ctx);
   // Empty: done.
   const auto lacks_room = [&](std::int64_t behind) {
     Tensor nothing;
     return blocks::no_room(
         [&] {
-          Pass(ctx, rounds, stages, behind, read).run(begin);
+          Pass(ctx, rounds, stages, behind, read, unread).run(begin);
           return Tensor();
         },
         nothing);
@@ -99,12 +109,7 @@ void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds
   }
   // While a chunk is read, one device has the next one to do.
   if (rounds.always_waits && lacks_room(1).empty()) return;
-  Pass(ctx, rounds, stages, 0, read).run(begin);
-}
-
-void code_chunks(Context& ctx, const Value& sides, const ChunkRounds& rounds) {
-  code_chunks(
-      ctx, [&] { return std::make_unique<VideoSide>(sides); }, rounds);
+  Pass(ctx, rounds, stages, 0, read, unread).run(begin);
 }
 
 }  // namespace heddle::vae
