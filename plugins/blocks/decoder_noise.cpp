@@ -20,12 +20,13 @@ std::uint64_t hashed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-Tensor drawn(Context& ctx, std::uint64_t stream, const Shape& shape) {
+// first: the number of the stream that stands first.
+Tensor drawn(Context& ctx, std::uint64_t stream, const Shape& shape, std::uint64_t first = 0) {
   std::int64_t count = 1;
   for (const std::int64_t size : shape) count = checked_product({count, size}, "the noise");
   HostMemory memory(ctx);
   std::pmr::vector<float> numbers(std::size_t(count), &memory);
-  for (std::size_t n = 0; n < numbers.size(); ++n) numbers[n] = drawn_number(stream, n);
+  for (std::size_t n = 0; n < numbers.size(); ++n) numbers[n] = drawn_number(stream, first + n);
   return ctx.upload(shape, HEDDLE_F32, numbers.data());
 }
 
@@ -64,6 +65,16 @@ void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Reco
     height = checked_product({height, 2}, "the noise"),
     width = checked_product({width, 2}, "the noise");
   }
+}
+
+Tensor drawn_cells(Context& ctx, const Value& decoder, const Shape& z, std::int64_t video,
+                   std::int64_t begin, std::int64_t frames) {
+  const auto all = cell_noise_shape(model_settings(decoder), z);
+  if (!all) throw Error(HEDDLE_INVALID_ARGUMENT, "vae: its decoder draws no noise of cells");
+  Shape shape = *all;
+  shape[0] = 1, shape[1] = frames;
+  const std::int64_t frame = checked_product({shape[2], shape[3], shape[4]}, "the noise");
+  return drawn(ctx, 0, shape, std::uint64_t((video * (*all)[1] + begin) * frame));
 }
 
 void tell_decoder_noise(const Value& decoder, const Shape& z, std::vector<Infer::Named>& inputs) {

@@ -19,6 +19,11 @@ float drawn_number(std::uint64_t stream, std::uint64_t n);
 // nothing for other models.
 void set_decoder_noise(Context& ctx, const Value& decoder, const Tensor& z, Record& inputs);
 
+// Of "cell_noise" for latents of z's shape what is of `frames` frames of one video, from `begin`
+// on: (1, frames, s h, s w, n). Throws where the decoder has none.
+Tensor drawn_cells(Context& ctx, const Value& decoder, const Shape& z, std::int64_t video,
+                   std::int64_t begin, std::int64_t frames);
+
 // The same before a run, by z's shape.
 void tell_decoder_noise(const Value& decoder, const Shape& z, std::vector<Infer::Named>& inputs);
 

@@ -24,38 +24,12 @@ void add_statistics(const Checkpoint& file, const LtxvVaeNames& names, std::int6
   graph.setting("statistics_deviations", told(names.deviations()));
 }
 
-// What a configuration asks for: a stage, and of which pieces of a video, or none.
-std::optional<LtxvVaePiece> asked_piece(const Checkpoint& file, const Value& config) {
-  if (!config.has("piece")) return {};
-  const auto stage = config.get<std::int64_t>("stage", 0);
-  if (stage < 0)
-    throw Error(HEDDLE_INVALID_ARGUMENT,
-                file.path() + ": stage " + std::to_string(stage) + ": it is 0 or more");
-  const auto kind = config.get<std::string>("piece", "first");
-  return LtxvVaePiece{stage, kind == "first" || kind == "only", kind == "last" || kind == "only"};
-}
-
-// The configurations of the stages of a side: of each a record by kinds of pieces.
-Value piece_configs(const Value& config, std::int64_t count) {
-  std::vector<Value> stages;
-  for (std::int64_t stage = 0; stage < count; ++stage) {
-    Record kinds;
-    for (const char* kind : {"first", "next", "last", "only"})
-      kinds.set(kind, Record(config)
-                          .set("piece", value_of(std::string(kind)))
-                          .set("stage", value_of(stage))
-                          .value());
-    stages.push_back(kinds.value());
-  }
-  return list_of(stages);
-}
-
 void build_ltxv_side(const Checkpoint& file, const Value& config, Blocks& graph, VaeSide side) {
   const std::optional<LtxvVaeNames> names = LtxvVaeNames::find(file, side);
   if (!names)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no autoencoder of LTX-Video");
   const LtxvVaeOptions options = LtxvVaeOptions::read(file, config, *names, side);
-  const std::optional<LtxvVaePiece> piece = asked_piece(file, config);
+  const std::optional<VaePiece> piece = asked_piece(file, config);
   LtxvVaeBuilder builder(file, *names, options, piece, graph);
   const std::int64_t channels = side == VaeSide::decoder ? builder.decode() : builder.encode();
   graph.setting("family", "autoencoder_ltxv");

@@ -32,18 +32,13 @@
 #include "autoencoder_ltxv_blocks.h"
 #include "autoencoder_ltxv_names.h"
 #include "autoencoder_ltxv_options.h"
+#include "piece_configs.h"
 #include "plugins/blocks/slots.h"
 
 namespace heddle::vae {
 
 // The axes of frames.
 inline constexpr std::int64_t kLtxvFramesOfZ = 2, kLtxvFramesOfHidden = 1, kLtxvFramesOfImage = 0;
-
-// A stage, and whether its piece is the first one of a video, and the last one.
-struct LtxvVaePiece {
-  std::int64_t stage = 0;
-  bool begins = true, ends = true;
-};
 
 // What a change of size does along each axis, and to how many channels.
 struct LtxvResample {
@@ -56,7 +51,7 @@ class LtxvVaeBuilder {
  public:
   // piece: none of whole videos.
   LtxvVaeBuilder(const Checkpoint& file, const LtxvVaeNames& names, const LtxvVaeOptions& options,
-                 const std::optional<LtxvVaePiece>& piece, Blocks& graph)
+                 const std::optional<VaePiece>& piece, Blocks& graph)
       : file_(file), names_(names), o_(options), piece_(piece), graph_(graph) {}
 
   // Both return the number of latent channels. Throw for a stage that is not there.
@@ -132,7 +127,7 @@ class LtxvVaeBuilder {
   const Checkpoint& file_;
   const LtxvVaeNames& names_;
   const LtxvVaeOptions& o_;
-  const std::optional<LtxvVaePiece> piece_;
+  const std::optional<VaePiece> piece_;
   Blocks& graph_;
   std::int64_t channels_ = 0, frames_ = 1, sides_ = 1, stage_ = 0, changes_ = 0;
   bool is_causal_ = false, is_decoder_ = false;

@@ -1,11 +1,14 @@
 #include "ltx25_decoder.h"
 
+#include <algorithm>
 #include <array>
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "neighbour_attention.h"
+#include "piece_configs.h"
 #include "plugins/blocks/config_inside.h"
 #include "plugins/blocks/slots.h"
 
@@ -61,10 +64,13 @@ struct Ltx25DecoderOptions {
   }
 };
 
+// Over 15 members: what a walk over the decoder has come to, and what is told of a stage.
 class Ltx25DecoderBuilder {
  public:
-  Ltx25DecoderBuilder(const Checkpoint& file, std::string prefix, Blocks& graph)
-      : file_(file), at_(prefix + "decoder."), o_(file), graph_(graph) {
+  // piece: none of whole videos.
+  Ltx25DecoderBuilder(const Checkpoint& file, std::string prefix,
+                      const std::optional<VaePiece>& piece, Blocks& graph)
+      : file_(file), at_(prefix + "decoder."), o_(file), piece_(piece), graph_(graph) {
     for (const std::string& before : {prefix, at_})
       if (file.has(before + "per_channel_statistics.mean-of-means"))
         statistics_ = before + "per_channel_statistics.";
@@ -78,16 +84,78 @@ class Ltx25DecoderBuilder {
     for (const Neighbourhood& stride : o_.strides) frames_ *= stride[0], side_ *= stride[1];
   }
 
-  void run() {
-    const Source z = graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT),
-                 noise = graph_.input("cell_noise", HEDDLE_INPUT_LOOP_INVARIANT);
-    Source hidden = add_begin(z);
+  void run(const Value& config) {
+    if (piece_) return run_stage();
+    Source hidden = add_begin(graph_.input("z", HEDDLE_INPUT_LOOP_INVARIANT));
     for (int stage = 0; stage < stages_; ++stage) hidden = add_stage(stage, hidden);
-    graph_.output("image", add_pixels(hidden, noise));
-    add_settings();
+    graph_.output("image", add_pixels(hidden));
+    add_settings(config);
   }
 
  private:
+  // The layers of one size are a stage, with what makes it larger; so are those of pixels.
+  void run_stage() {
+    latent_ = size("conv_in.weight", 1), channels_ = size("conv_in.weight", 0);
+    if (piece_->stage > stages_)
+      throw Error(HEDDLE_INVALID_ARGUMENT,
+                  file_.path() + ": there is no stage " + std::to_string(piece_->stage) +
+                      " of its decoder, it has " + std::to_string(stages_ + 1));
+    const int stage = int(piece_->stage);
+    for (int i = 0; i < stage; ++i) {
+      const Neighbourhood& stride = o_.strides[std::size_t(i)];
+      channels_ = size("upsamples." + std::to_string(i) + ".proj.weight", 0) /
+                  (stride[0] * stride[1] * stride[2]);
+      here_ *= stride[1];
+    }
+    Source hidden;
+    if (stage == 0) {
+      hidden = add_begin(input("z", 0, latent_));
+    } else {
+      hidden = input("hidden", 0, channels_);
+    }
+    if (stage < stages_)
+      graph_.output("hidden", add_stage(stage, hidden));
+    else
+      graph_.output("image", add_pixels(hidden));
+    add_piece_settings(stage);
+  }
+  void add_piece_settings(int stage) {
+    const std::int64_t more = stage < stages_ ? o_.strides[std::size_t(stage)][0] : 1,
+                       cut = stage + 1 == stages_ ? more_frames() * frames_ : 0;
+    graph_.setting("family", "ltx25_vae");
+    graph_.setting("piece", Record()
+                                .set("lag", value_of(lag_))
+                                .set("more", value_of(more))
+                                .set("least", value_of(least_))
+                                .set("cut", value_of(cut))
+                                .set("axis", value_of(std::int64_t{stage == 0 ? 2 : 1}))
+                                .set("shapes", shapes_.value())
+                                .value());
+  }
+  // Of a piece: frames 0 are as many as it has.
+  Source input(const std::string& name, std::int64_t frames, std::int64_t channels) {
+    shapes_.set(name, list_of({value_of(frames), value_of(here_), value_of(channels)}));
+    return graph_.input(names_.emplace_back(name).c_str(), HEDDLE_INPUT_LOOP_INVARIANT);
+  }
+  // What a block keeps of a piece for the next one: so many frames.
+  template <class B>
+  void keep(Block& block, std::int64_t frames) {
+    const std::string name = "kept." + std::to_string(++kept_);
+    if (!piece_->begins) block.link(B::kept, input(name, frames, channels_));
+    if (!piece_->ends) graph_.output(names_.emplace_back(name).c_str(), block[B::keeps]);
+  }
+  // A cell sees as many frames before its own and behind it: a piece makes its frames late.
+  void keep_neighbours(Block& block, const Neighbourhood& sees) {
+    using B = Ltx25VaeLayer;
+    const std::int64_t before = sees[0] / 2, behind = sees[0] - 1 - before;
+    if (!piece_ || sees[0] < 2) return;
+    block.set(B::before, piece_->begins ? 0 : before).set(B::behind, piece_->ends ? 0 : behind);
+    block.set(B::keep, piece_->ends ? 0 : sees[0] - 1);
+    keep<B>(block, sees[0] - 1);
+    lag_ += behind;
+    least_ = std::max(least_, before + 1);  // the first frame sees as many as any
+  }
+
   std::int64_t size(const std::string& name, std::uint32_t axis) const {
     return file_.size(at_ + name, axis);
   }
@@ -113,7 +181,7 @@ class Ltx25DecoderBuilder {
     using B = Ltx25LatentIn;
     latent_ = size("conv_in.weight", 1), channels_ = size("conv_in.weight", 0);
     Block block = graph_.add<B>("in");
-    block.link(B::z, z).set(B::more, more_frames());
+    block.link(B::z, z).set(B::more, piece_ ? 0 : more_frames());
     blocks::Slots slots(file_, block, "in");
     slots.fill(B::mean, statistics_ + "mean-of-means", {latent_});
     slots.fill(B::deviation, statistics_ + "std-of-means", {latent_});
@@ -156,6 +224,7 @@ class Ltx25DecoderBuilder {
       Block block = graph_.add<Ltx25VaeLayer>(here);
       block.link(Ltx25VaeLayer::hidden, hidden);
       fill_layer(block, here, module + std::to_string(i) + ".", o_.sees[std::size_t(stage)]);
+      keep_neighbours(block, o_.sees[std::size_t(stage)]);
       hidden = block[Ltx25VaeLayer::out];
     }
     const Neighbourhood& stride = o_.strides[std::size_t(stage)];
@@ -169,7 +238,8 @@ class Ltx25DecoderBuilder {
     Block block = graph_.add<U>(path + ".upsample");
     block.link(U::hidden, hidden).set(U::frames, stride[0]).set(U::rows, stride[1]);
     block.set(U::columns, stride[2]);
-    block.set(U::fewer, stage + 1 == stages_ ? more_frames() * frames_ : 0);
+    block.set(U::fewer, stage + 1 == stages_ && !piece_ ? more_frames() * frames_ : 0);
+    block.set(U::begins, !piece_ || piece_->begins);
     blocks::Slots slots(file_, block, path + ".upsample");
     linear(slots, U::weight, U::bias, grown, rows, channels_);
     channels_ = rows / each;
@@ -189,12 +259,26 @@ class Ltx25DecoderBuilder {
     return block[B::out];
   }
 
-  Source add_pixels(const Source& context, const Source& noise) {
+  // Of a piece a layer makes its frames late, so the next one is told of them later.
+  Source delayed(const Source& context, int layer) {
+    using D = Ltx25VaeDelay;
+    const std::int64_t late = o_.pixels_see[0] - 1 - o_.pixels_see[0] / 2;
+    if (!piece_ || layer == 0 || late == 0) return context;
+    Block block = graph_.add<D>("pixels.delay." + std::to_string(layer));
+    block.link(D::piece, context).set(D::late, piece_->ends ? 0 : late);
+    keep<D>(block, late);
+    return block[D::out];
+  }
+
+  Source add_pixels(const Source& begin) {
     using N = Ltx25NoiseIn;
     using P = Ltx25PixelLayer;
     using O = Ltx25ImageOut;
     const Source level = add_level();
     numbers_ = size("conv_in_x_t.weight", 1);
+    Source context = begin;
+    const Source noise = piece_ ? input("cell_noise", 0, numbers_)
+                                : graph_.input("cell_noise", HEDDLE_INPUT_LOOP_INVARIANT);
     Block in = graph_.add<N>("pixels.in");
     in.link(N::noise, noise).link(N::context, context);
     blocks::Slots slots(file_, in, "pixels.in");
@@ -204,6 +288,7 @@ class Ltx25DecoderBuilder {
     for (int i = 0; i < layers; ++i) {
       const std::string path = "pixels.layer." + std::to_string(i),
                         module = "diff_blocks." + std::to_string(i) + ".";
+      context = delayed(context, i);
       Block block = graph_.add<P>(path);
       block.link(Ltx25VaeLayer::hidden, hidden).link(P::context, context).link(P::mod, level);
       fill_layer(block, path, module, o_.pixels_see);
@@ -211,6 +296,7 @@ class Ltx25DecoderBuilder {
       linear(more, P::context_weight, P::context_bias, module + "context_proj", channels_,
              channels_);
       more.fill(P::table, at_ + module + "scale_shift_table", {7, channels_});
+      keep_neighbours(block, o_.pixels_see);
       hidden = block[Ltx25VaeLayer::out];
     }
     while (3 * patch_ * patch_ < numbers_) ++patch_;
@@ -234,7 +320,7 @@ class Ltx25DecoderBuilder {
     for (const double number : numbers) values.push_back(value_of(number));
     return list_of(values);
   }
-  void add_settings() {
+  void add_settings(const Value& config) {
     graph_.setting("family", "ltx25_vae");
     graph_.setting("scaling_factor", 1.0);
     graph_.setting("shift_factor", 0.0);
@@ -243,6 +329,12 @@ class Ltx25DecoderBuilder {
     graph_.setting("frame_downscale", frames_);
     graph_.setting("pixel_channels", std::int64_t{3});
     graph_.setting("cell_noise", list_of({value_of(frames_), value_of(side_), value_of(numbers_)}));
+    const bool doubles =
+        std::ranges::all_of(o_.strides, [](const Neighbourhood& stride) { return stride[0] <= 2; });
+    if (doubles) {
+      graph_.setting("piece_configs", piece_configs(config, stages_ + 1));
+      graph_.setting("frames_behind", more_frames());
+    }
     graph_.setting("statistics_means", told("mean-of-means"));
     graph_.setting("statistics_deviations", told("std-of-means"));
   }
@@ -250,6 +342,7 @@ class Ltx25DecoderBuilder {
   const Checkpoint& file_;
   const std::string at_;
   const Ltx25DecoderOptions o_;
+  const std::optional<VaePiece> piece_;
   Blocks& graph_;
   std::string statistics_ = "per_channel_statistics.";
   int stages_ = 0;
@@ -257,6 +350,11 @@ class Ltx25DecoderBuilder {
   // side and numbers.
   std::int64_t frames_ = 1, side_ = 1, patch_ = 1, numbers_ = 0;
   std::int64_t latent_ = 0, channels_ = 0;  // channels of the latent, and of what runs
+  // Of a stage: how many times a side of the latent is a side of what it takes, the frames that it
+  // makes its own late, how many it has to make at first, and what it reads.
+  std::int64_t here_ = 1, lag_ = 0, least_ = 1, kept_ = 0;
+  Record shapes_;
+  std::deque<std::string> names_;  // of inputs and outputs, as long as the build lasts
 };
 
 }  // namespace
@@ -265,11 +363,11 @@ int Ltx25Decoder::match(const Checkpoint& file, const Value&) {
   return blocks::prefix_before(file, kPixelLayer) ? 100 : 0;
 }
 
-void Ltx25Decoder::build(const Checkpoint& file, const Value&, Blocks& graph) {
+void Ltx25Decoder::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   const auto prefix = blocks::prefix_before(file, kPixelLayer);
   if (!prefix)
     throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no decoder of LTX 2.5");
-  Ltx25DecoderBuilder(file, *prefix, graph).run();
+  Ltx25DecoderBuilder(file, *prefix, asked_piece(file, config), graph).run(config);
 }
 
 }  // namespace heddle::vae

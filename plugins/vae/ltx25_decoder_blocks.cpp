@@ -67,7 +67,20 @@ Tensor ltx25_turned(Context& ctx, const Tensor& x, const Weight& norm) {
   return out;
 }
 
-// x (T, H, W, C) f32, of one video, with what its cells see.
+// x (1, T, H, W, C) behind what is kept of the piece before.
+Tensor ltx25_with_kept(Context& ctx, const Tensor& x, const Tensor& kept) {
+  if (!kept) return x;
+  const std::int64_t first = kept.size(1), count = x.size(1);
+  const Tensor all = ctx.make({1, first + count, x.size(2), x.size(3), x.size(4)}, HEDDLE_F32);
+  ops::copy_into(ctx, kept, all.slice(1, 0, first));
+  ops::copy_into(ctx, x, all.slice(1, first, first + count));
+  return all;
+}
+Tensor ltx25_last_frames(Context& ctx, const Tensor& x, std::int64_t count) {
+  return ops::contiguous(ctx, x.slice(1, x.size(1) - count, x.size(1)));
+}
+
+// x (T, H, W, C) f32, of one video, with what its cells see: those frames that are made.
 Tensor ltx25_seen(Context& ctx, const Tensor& x, const Ltx25Shift& told) {
   const std::int64_t cells = x.size(0) * x.size(1) * x.size(2), width = x.size(3),
                      head = ctx[L::q_norm].size(0);
@@ -75,15 +88,19 @@ Tensor ltx25_seen(Context& ctx, const Tensor& x, const Ltx25Shift& told) {
                all = ops::linear(ctx, ltx25_normed(ctx, flat, L::norm1, told), ctx[L::qkv],
                                  ctx[L::qkv_bias]);
   const Shape by_cell{x.size(0), x.size(1), x.size(2), width};
+  const std::int64_t begin = ctx[L::before], end = x.size(0) - ctx[L::behind],
+                     of_frame = x.size(1) * x.size(2);
   const auto part = [&](int n) {
     return ops::contiguous(ctx, all.slice(1, n * width, (n + 1) * width)).reshape(by_cell);
   };
-  const Tensor seen = attended_by_neighbours(
-      ctx, ltx25_turned(ctx, part(0), L::q_norm), ltx25_turned(ctx, part(1), L::k_norm),
-      part(2).reshape({x.size(0), x.size(1), x.size(2), width / head, head}),
-      {ctx[L::frames], ctx[L::rows], ctx[L::columns]});
-  return blocks::wide_linear(ctx, seen.reshape({cells, width}), ctx[L::proj], ctx[L::proj_bias],
-                             HEDDLE_ACT_NONE, flat);
+  const Tensor seen =
+      attended_by_neighbours(ctx, ltx25_turned(ctx, part(0), L::q_norm).slice(0, begin, end),
+                             ltx25_turned(ctx, part(1), L::k_norm),
+                             part(2).reshape({x.size(0), x.size(1), x.size(2), width / head, head}),
+                             {ctx[L::frames], ctx[L::rows], ctx[L::columns]}, begin);
+  return blocks::wide_linear(ctx, seen.reshape({(end - begin) * of_frame, width}), ctx[L::proj],
+                             ctx[L::proj_bias], HEDDLE_ACT_NONE,
+                             flat.slice(0, begin * of_frame, end * of_frame));
 }
 
 // x (N, C) f32 with what the MLP adds.
@@ -102,17 +119,25 @@ Tensor ltx25_mlp(Context& ctx, const Tensor& x, const Ltx25Shift& told) {
   return out;
 }
 
-// x (B, T, H, W, C), video by video.
-Tensor ltx25_layer(Context& ctx, const Tensor& x, const Ltx25Shift& first,
-                   const Ltx25Shift& second) {
-  const Tensor out = ctx.make(x.shape(), HEDDLE_F32);
+// given (B, T, H, W, C), video by video.
+void ltx25_layer(Context& ctx, const Tensor& given, const Ltx25Shift& first,
+                 const Ltx25Shift& second) {
+  const Tensor x = ltx25_with_kept(ctx, given, ctx.has(L::kept) ? ctx[L::kept] : Tensor());
+  const std::int64_t count = x.size(1) - ctx[L::before] - ctx[L::behind];
+  if (count < 1)
+    throw Error(HEDDLE_INVALID_ARGUMENT, "a piece of " + std::to_string(x.size(1)) +
+                                             " frames is too short for a layer that makes its "
+                                             "frames late");
+  const Shape one{x.size(1), x.size(2), x.size(3), x.size(4)},
+      made{count, x.size(2), x.size(3), x.size(4)};
+  const Tensor out = ctx.make({x.size(0), count, made[1], made[2], made[3]}, HEDDLE_F32);
   for (std::int64_t item = 0; item < x.size(0); ++item) {
-    const Shape one{x.size(1), x.size(2), x.size(3), x.size(4)};
     const Tensor seen = ltx25_seen(ctx, x.slice(0, item, item + 1).reshape(one), first);
-    ops::copy_into(ctx, ltx25_mlp(ctx, seen, second).reshape(one),
-                   out.slice(0, item, item + 1).reshape(one));
+    ops::copy_into(ctx, ltx25_mlp(ctx, seen, second).reshape(made),
+                   out.slice(0, item, item + 1).reshape(made));
   }
-  return out;
+  ctx[L::out] = out;
+  ctx[L::keeps] = ltx25_last_frames(ctx, x, std::max<std::int64_t>(1, ctx[L::keep]));
 }
 
 Tensor with_bias_in_f32(Context& ctx, const Tensor& x, const Weight& weight, const Weight& bias) {
@@ -144,7 +169,7 @@ void Ltx25LatentIn::execute(Context& ctx) {
   ctx[out] = blocks::wide_linear(ctx, all, ctx[weight], ctx[bias]);
 }
 
-void Ltx25VaeLayer::execute(Context& ctx) { ctx[out] = ltx25_layer(ctx, ctx[hidden], {}, {}); }
+void Ltx25VaeLayer::execute(Context& ctx) { ltx25_layer(ctx, ctx[hidden], {}, {}); }
 
 void Ltx25PixelLayer::execute(Context& ctx) {
   const Tensor x = ctx[L::hidden];
@@ -159,7 +184,13 @@ void Ltx25PixelLayer::execute(Context& ctx) {
   };
   const Tensor seen =
       ops::add(ctx, with_bias_in_f32(ctx, ctx[context], context_weight, context_bias), x);
-  ctx[L::out] = ltx25_layer(ctx, seen, shift(0), shift(3));
+  ltx25_layer(ctx, seen, shift(0), shift(3));
+}
+
+void Ltx25VaeDelay::execute(Context& ctx) {
+  const Tensor all = ltx25_with_kept(ctx, ctx[piece], ctx.has(kept) ? ctx[kept] : Tensor());
+  ctx[out] = ops::contiguous(ctx, all.slice(1, 0, all.size(1) - ctx[late]));
+  ctx[keeps] = ltx25_last_frames(ctx, all, std::max<std::int64_t>(1, ctx[late]));
 }
 
 void Ltx25VaeUpsample::execute(Context& ctx) {
@@ -167,7 +198,7 @@ void Ltx25VaeUpsample::execute(Context& ctx) {
   const std::int64_t items = x.size(0), length = x.size(1), height = x.size(2), width = x.size(3),
                      t = ctx[frames], h = ctx[rows], w = ctx[columns],
                      channels = ctx[weight].size(0) / (t * h * w), all = length * t,
-                     first = t == 2 ? 1 : 0, count = all - first - ctx[fewer];
+                     first = t == 2 && ctx[begins] ? 1 : 0, count = all - first - ctx[fewer];
   if (count < 1)
     throw Error(HEDDLE_INVALID_ARGUMENT, "a latent of " + std::to_string(length) +
                                              " frames is too short for this autoencoder");

@@ -27,7 +27,9 @@ struct Ltx25LatentIn {
 
 // hidden (B, T, H, W, C) -> the same: attention of each cell to `frames` x `rows` x `columns` cells
 // around it (neighbour_attention.h), and a gated MLP. Queries and keys are normalised and turn with
-// frame, row and column.
+// frame, row and column. Of a piece of a video (B 1) the frames are those of `kept`, where it is
+// there, and of hidden: T of them. The first `before` and the last `behind` of them are seen by the
+// others, and not made; keeps: the last `keep` of them, or one for 0.
 struct Ltx25VaeLayer {
   static constexpr Info info{"ltx25.vae_layer", 1,  "LTX 2.5 VAE layer",
                              "blocks/vae",      "", HEDDLE_NODE_BLOCK};
@@ -37,6 +39,11 @@ struct Ltx25VaeLayer {
   static constexpr Input<std::int64_t> columns{"columns", Widget{.number = 7}};
   static constexpr Input<double> eps{"eps", Widget{.number = 1e-6}};
   static constexpr Input<double> theta{"theta", Widget{.number = 10000}};
+  static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> before{"before", Widget{}};
+  static constexpr Input<std::int64_t> behind{"behind", Widget{}};
+  static constexpr Input<std::int64_t> keep{"keep", Widget{}};
+  static constexpr Output<Tensor> keeps{"keeps"};
   static constexpr Weight norm1{"norm1.weight"};
   static constexpr Weight qkv{"qkv.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight qkv_bias{"qkv.bias"};
@@ -49,12 +56,13 @@ struct Ltx25VaeLayer {
   static constexpr Weight down{"mlp.down.weight", HEDDLE_USE_LINEAR};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, frames, rows, columns, eps, theta, norm1, qkv, qkv_bias, q_norm, k_norm,
-                    proj, proj_bias, norm2, up, down, out);
+      heddle::ports(hidden, frames, rows, columns, eps, theta, kept, before, behind, keep, norm1,
+                    qkv, qkv_bias, q_norm, k_norm, proj, proj_bias, norm2, up, down, out, keeps);
   static void execute(Context& ctx);
 };
 
-// As Ltx25VaeLayer, of pixels: a projection of context (B, T, H, W, C') is added before, and both
+// As Ltx25VaeLayer, of pixels: a projection of context (B, T, H, W, C'), of hidden's frames, is
+// added before, also to what is kept, and both
 // norms are scaled and shifted by mod (7 C) of Ltx25VaeLevel plus table (7, C), of whose rows the
 // first two are of the attention and the fourth and fifth of the MLP.
 struct Ltx25PixelLayer {
@@ -67,16 +75,30 @@ struct Ltx25PixelLayer {
   static constexpr Weight context_weight{"context.weight", HEDDLE_USE_LINEAR};
   static constexpr Weight context_bias{"context.bias"};
   static constexpr Weight table{"table"};
-  static constexpr auto ports =
-      heddle::ports(L::hidden, context, mod, L::frames, L::rows, L::columns, L::eps, L::theta,
-                    context_weight, context_bias, table, L::norm1, L::qkv, L::qkv_bias, L::q_norm,
-                    L::k_norm, L::proj, L::proj_bias, L::norm2, L::up, L::down, L::out);
+  static constexpr auto ports = heddle::ports(
+      L::hidden, context, mod, L::frames, L::rows, L::columns, L::eps, L::theta, L::kept, L::before,
+      L::behind, L::keep, context_weight, context_bias, table, L::norm1, L::qkv, L::qkv_bias,
+      L::q_norm, L::k_norm, L::proj, L::proj_bias, L::norm2, L::up, L::down, L::out, L::keeps);
+  static void execute(Context& ctx);
+};
+
+// Frames (1, T, H, W, C) of a piece of a video, and before them those of `kept`, without the last
+// `late` of them, which `keeps` has, or the last one for 0.
+struct Ltx25VaeDelay {
+  static constexpr Info info{"ltx25.vae_delay", 1,  "LTX 2.5 VAE delay of frames",
+                             "blocks/vae",      "", HEDDLE_NODE_BLOCK};
+  static constexpr Input<Tensor> piece{"piece"};
+  static constexpr Input<Tensor> kept{"kept", HEDDLE_PORT_OPTIONAL};
+  static constexpr Input<std::int64_t> late{"late", Widget{}};
+  static constexpr Output<Tensor> out{"frames"};
+  static constexpr Output<Tensor> keeps{"keeps"};
+  static constexpr auto ports = heddle::ports(piece, kept, late, out, keeps);
   static void execute(Context& ctx);
 };
 
 // hidden (B, T, H, W, C) -> (B, T', H `rows`, W `columns`, C'): each cell becomes `frames` x `rows`
-// x `columns`. Of two frames for each the first is left out, as the first frame of a video stands
-// for one; so are the last `fewer` frames.
+// x `columns`. Of two frames for each the first is left out where a video `begins`, as its first
+// frame stands for one; so are the last `fewer` frames.
 struct Ltx25VaeUpsample {
   static constexpr Info info{"ltx25.vae_upsample", 1,  "LTX 2.5 VAE upsampling",
                              "blocks/vae",         "", HEDDLE_NODE_BLOCK};
@@ -85,11 +107,12 @@ struct Ltx25VaeUpsample {
   static constexpr Input<std::int64_t> rows{"rows", Widget{.number = 2}};
   static constexpr Input<std::int64_t> columns{"columns", Widget{.number = 2}};
   static constexpr Input<std::int64_t> fewer{"fewer", Widget{.number = 0}};
+  static constexpr Input<bool> begins{"begins", Widget{.number = 1}};
   static constexpr Weight weight{"weight", HEDDLE_USE_LINEAR};
   static constexpr Weight bias{"bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports =
-      heddle::ports(hidden, frames, rows, columns, fewer, weight, bias, out);
+      heddle::ports(hidden, frames, rows, columns, fewer, begins, weight, bias, out);
   static void execute(Context& ctx);
 };
 

@@ -98,36 +98,40 @@ Tensor square_of(const Tensor& x, std::int64_t top, std::int64_t bottom, std::in
   return x.slice(1, top, bottom).slice(2, left, right);
 }
 
-// Of a square's keys, for each frame of queries those of the frames that it sees, one behind the
-// other: (T, K, n, d).
-Tensor frames_seen(Context& ctx, const Tensor& square, const AxisSight& frames) {
-  const std::int64_t length = frames.length, sees = frames.sees, rows = square.size(1),
-                     columns = square.size(2), heads = square.size(3), head = square.size(4);
-  const Tensor out = ctx.make({length, sees, rows, columns, heads, head});
+// Of a square's keys, for each frame of queries, `count` from `from` on, those of the frames that
+// it sees, one behind the other: (count, K, n, d).
+Tensor frames_seen(Context& ctx, const Tensor& square, const AxisSight& frames, std::int64_t from,
+                   std::int64_t count) {
+  const std::int64_t sees = frames.sees, rows = square.size(1), columns = square.size(2),
+                     heads = square.size(3), head = square.size(4), behind = from + count;
+  const Tensor out = ctx.make({count, sees, rows, columns, heads, head});
   // Where a frame sees other frames than the one before, what is nth for it is nth + 1 for that.
-  const std::int64_t begin = sees / 2, end = begin + length - sees + 1;
-  for (std::int64_t i = 0; i < sees; ++i)
-    ops::copy_into(ctx, square.slice(0, i, i + length - sees + 1),
-                   out.slice(0, begin, end)
+  const std::int64_t begin = std::clamp(sees / 2, from, behind),
+                     end = std::clamp(sees / 2 + frames.length - sees + 1, begin, behind);
+  for (std::int64_t i = 0; begin < end && i < sees; ++i) {
+    const std::int64_t first = frames.first(begin) + i;
+    ops::copy_into(ctx, square.slice(0, first, first + end - begin),
+                   out.slice(0, begin - from, end - from)
                        .slice(1, i, i + 1)
-                       .reshape({length - sees + 1, rows, columns, heads, head}));
+                       .reshape({end - begin, rows, columns, heads, head}));
+  }
   const auto put = [&](std::int64_t frame) {
-    const std::int64_t first = frames.first(frame);
+    const std::int64_t first = frames.first(frame), at = frame - from;
     ops::copy_into(ctx, square.slice(0, first, first + sees),
-                   out.slice(0, frame, frame + 1).reshape({sees, rows, columns, heads, head}));
+                   out.slice(0, at, at + 1).reshape({sees, rows, columns, heads, head}));
   };
-  for (std::int64_t frame = 0; frame < begin; ++frame) put(frame);
-  for (std::int64_t frame = end; frame < length; ++frame) put(frame);
-  return out.reshape({length, sees * rows * columns, heads, head});
+  for (std::int64_t frame = from; frame < begin; ++frame) put(frame);
+  for (std::int64_t frame = end; frame < behind; ++frame) put(frame);
+  return out.reshape({count, sees * rows * columns, heads, head});
 }
 
 }  // namespace
 
 Tensor attended_by_neighbours(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v,
-                              const Neighbourhood& sees) {
+                              const Neighbourhood& sees, std::int64_t begin) {
   const std::int64_t length = q.size(0), height = q.size(1), width = q.size(2), heads = q.size(3),
                      head = q.size(4);
-  const AxisSight frames(length, sees[0]), rows(height, sees[1]), columns(width, sees[2]);
+  const AxisSight frames(k.size(0), sees[0]), rows(height, sees[1]), columns(width, sees[2]);
   SquareBiases biases(ctx, rows, columns, frames.sees);
   const Tensor out = ctx.make({length, height, width, heads, head});
   const double scale = 1 / std::sqrt(double(head));
@@ -137,7 +141,7 @@ Tensor attended_by_neighbours(Context& ctx, const Tensor& q, const Tensor& k, co
                      column = columns.span(left, std::min(left + kSquare, width));
       const auto seen = [&](const Tensor& x) {
         return frames_seen(ctx, square_of(x, row.first, row.last, column.first, column.last),
-                           frames);
+                           frames, begin, length);
       };
       const Tensor asked =
           ops::contiguous(ctx, square_of(q, row.begin, row.end, column.begin, column.end));

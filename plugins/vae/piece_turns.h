@@ -16,8 +16,10 @@ namespace heddle::vae {
 struct PieceStage {
   std::int64_t lag = 0;              // frames of its input that it makes its frames late
   std::int64_t more = 1, fewer = 1;  // frames that it makes of one, or one of how many
-  std::int64_t piece = 1;            // frames that it takes at a time
-  std::int64_t first = 1;            // that it takes at first, where there are as many
+  std::int64_t least = 1;            // frames that it has to make of, before `more`, at first
+  std::int64_t cut = 0;    // of what it makes of a video the last ones, which nobody takes
+  std::int64_t piece = 1;  // frames that it takes at a time
+  std::int64_t first = 1;  // that it takes at first, where there are as many
 };
 
 // One call of a stage.

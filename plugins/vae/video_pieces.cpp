@@ -1,6 +1,7 @@
 #include "plugins/vae/video_pieces.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <span>
@@ -28,13 +29,17 @@ constexpr double kPieceUnbound = std::numeric_limits<double>::infinity();
 Value piece_settings(const Value& model) { return model_settings(model).field("piece"); }
 
 bool is_kept_frame(const std::string& name) { return name.starts_with("kept."); }
+// Drawn for the frames that a stage takes.
+bool is_noise_of_cells(const std::string& name) { return name == "cell_noise"; }
 
 // One side at work on one video.
 class PieceSide final : public ChunkSide {
  public:
+  using DrawCells = std::function<Tensor(std::int64_t begin, std::int64_t frames)>;
+
   // given: what every call is given besides, of the inputs that a stage has.
-  PieceSide(const Value& pieces, const std::vector<PieceRound>& rounds, Value given)
-      : rounds_(rounds), given_(std::move(given)) {
+  PieceSide(const Value& pieces, const std::vector<PieceRound>& rounds, Value given, DrawCells draw)
+      : rounds_(rounds), given_(std::move(given)), draw_(std::move(draw)) {
     for (std::uint32_t s = 0; s < pieces.count(); ++s) stages_.push_back({pieces.item(s)});
   }
 
@@ -55,6 +60,7 @@ class PieceSide final : public ChunkSide {
     Value models;
     Value kept = {};  // of the piece before; a record
     Tensor made = {};
+    std::int64_t taken = 0;  // frames
   };
 
   // Of what the stage before has made, which is given up with its last frames.
@@ -72,8 +78,13 @@ class PieceSide final : public ChunkSide {
     const Value model = stage.models.field(call.turn.kind());
     Record inputs(stage.kept);
     const Value shapes = piece_settings(model).field("shapes");
-    for (std::uint32_t i = 0; i < shapes.count(); ++i)
-      if (!is_kept_frame(shapes.key(i))) inputs.set(shapes.key(i), value_of(piece));
+    for (std::uint32_t i = 0; i < shapes.count(); ++i) {
+      if (is_noise_of_cells(shapes.key(i)))
+        inputs.set(shapes.key(i), value_of(draw_(stage.taken, call.turn.frames)));
+      else if (!is_kept_frame(shapes.key(i)))
+        inputs.set(shapes.key(i), value_of(piece));
+    }
+    stage.taken += call.turn.frames;
     const Value drawn = model_settings(model).field("noise_inputs");
     for (std::uint32_t i = 0; i < drawn.count(); ++i) {
       const auto name = drawn.item(i).as<std::string>();
@@ -95,6 +106,7 @@ class PieceSide final : public ChunkSide {
 
   const std::vector<PieceRound>& rounds_;
   const Value given_;
+  const DrawCells draw_;
   std::vector<Stage> stages_;
   std::size_t next_ = 0;
 };
@@ -124,26 +136,30 @@ Infer::Set piece_set(const Value& model, const PieceTurn& turn, const blocks::Gr
   return set;
 }
 
-// Tells of the calls for a video of so many frames. Gives what the stages keep, and what they have
-// made that others have still to take, in bytes.
+// Tells of the calls for a video of so many frames. Gives what the stages keep, what is drawn for
+// one, and what they have made that others have still to take, in bytes.
 std::uint64_t tell_pieces(Infer& question, const Value& pieces, std::int64_t cell,
                           const blocks::GridSize& cells, std::int64_t frames,
                           const std::vector<Infer::Named>& drawn) {
   const std::vector<PieceStage> sizes = piece_stages(pieces, cell);
-  std::uint64_t waiting = 0;  // of one stage at a time
+  std::uint64_t waiting = 0, noise = 0;  // of one stage at a time
   for (const PieceRound& round : piece_rounds(sizes, frames))
     for (const PieceCall& call : round) {
       const Value model = pieces.item(std::uint32_t(call.stage)).field(call.turn.kind());
-      question.call(model, {piece_set(model, call.turn, cells, drawn)});
+      const Infer::Set set = piece_set(model, call.turn, cells, drawn);
+      for (const Infer::Named& one : set.constants)
+        if (is_noise_of_cells(one.name))
+          noise = std::max(noise, sizeof(float) * std::uint64_t(count_of(one.shape)));
+      question.call(model, {set});
       if (call.stage + 1 == sizes.size()) continue;
       const Value taker = pieces.item(std::uint32_t(call.stage + 1)).field("first");
       PieceTurn all;
       all.frames = call.turn.made(sizes[call.stage]);
       for (const Infer::Named& one : piece_set(taker, all, cells, {}).constants)
-        if (!is_kept_frame(one.name))
+        if (!is_kept_frame(one.name) && !is_noise_of_cells(one.name))
           waiting = std::max(waiting, sizeof(float) * std::uint64_t(count_of(one.shape)));
     }
-  std::uint64_t bytes = waiting;
+  std::uint64_t bytes = waiting + noise;
   for (std::uint32_t s = 0; s < pieces.count(); ++s)
     for (const Infer::Named& one :
          piece_set(pieces.item(s).field("next"), {.frames = 1}, cells, {}).constants)
@@ -154,12 +170,29 @@ std::uint64_t tell_pieces(Infer& question, const Value& pieces, std::int64_t cel
 // The latents of one video, with their share of noise where the decoder is told a level; `inputs`:
 // what it draws besides.
 Tensor with_drawn(Context& ctx, const Value& decoder, const Tensor& z, Record& inputs) {
+  if (model_settings(decoder).has("cell_noise")) return z;  // drawn piece by piece
   set_decoder_noise(ctx, decoder, z, inputs);
   const Value drawn = inputs.value().field("noise");
   if (!drawn) return z;
   const double share = model_settings(decoder).get<double>("noise_share", 0);
   return ops::combine(ctx,
                       {{1 - share, ops::cast(ctx, z, HEDDLE_F32)}, {share, drawn.as<Tensor>()}});
+}
+
+// Behind z (B, C, F, h, w) its last frame, as often as the decoder wants it.
+std::int64_t z_frames_behind(const Value& vae) {
+  return model_settings(vae.field("decoder")).get<std::int64_t>("frames_behind", 0);
+}
+Tensor with_frames_behind(Context& ctx, const Tensor& z, std::int64_t more) {
+  if (more == 0) return z;
+  Shape shape = z.shape();
+  const std::int64_t count = shape[2];
+  shape[2] = checked_sum({count, more}, "the frames");
+  const Tensor all = ctx.make(shape, z.dtype());
+  ops::copy_into(ctx, z, all.slice(2, 0, count));
+  for (std::int64_t at = count; at < shape[2]; ++at)
+    ops::copy_into(ctx, z.slice(2, count - 1, count), all.slice(2, at, at + 1));
+  return all;
 }
 
 std::vector<Tensor> tensors_of(const Value& record) {
@@ -196,7 +229,8 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
   // As a whole, the videos of a batch draw one after another.
   const Tensor raw = raw_of(ctx, samples, latent, autoencoder);
   Record given;
-  const Tensor z = with_drawn(ctx, decoder, raw, given);
+  const Tensor z =
+      with_frames_behind(ctx, with_drawn(ctx, decoder, raw, given), z_frames_behind(vae));
   const Value pieces = vae.field("decoder_pieces");
   const std::vector<PieceRound> pass = piece_rounds(piece_stages(pieces, 1), z.size(2));
   ChunkRounds rounds{
@@ -219,9 +253,13 @@ Tensor decoded_pieces(Context& ctx, const Value& vae, const Value& latent,
     parts.made(done += pictures.count() / each);
     ctx.progress(double(done) / double(shape[0]), "frames");
   };
-  code_chunks(
-      ctx, [&](std::int64_t) { return std::make_unique<PieceSide>(pieces, pass, given.value()); },
-      rounds);
+  const auto begin = [&](std::int64_t video) {
+    const auto draw = [&, video](std::int64_t first, std::int64_t count) {
+      return drawn_cells(ctx, decoder, raw.shape(), video, first, count);
+    };
+    return std::make_unique<PieceSide>(pieces, pass, given.value(), draw);
+  };
+  code_chunks(ctx, begin, rounds);
   parts.whole();
   return frames;
 }
@@ -232,13 +270,14 @@ void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples
   std::vector<Infer::Named> drawn;
   tell_decoder_noise(vae.field("decoder"), samples, drawn);
   std::uint64_t kept = 0;
+  const std::int64_t all = checked_sum({samples[2], z_frames_behind(vae)}, "the frames");
   for (std::int64_t item = 0; item < samples[0]; ++item)
-    kept = tell_pieces(question, vae.field("decoder_pieces"), 1, {samples[3], samples[4]},
-                       samples[2], drawn);
+    kept =
+        tell_pieces(question, vae.field("decoder_pieces"), 1, {samples[3], samples[4]}, all, drawn);
   const double numbers = double(count_of(frames));
   const std::vector<PieceStage> stages = piece_stages(vae.field("decoder_pieces"), 1);
   std::int64_t most = 0;  // frames of a piece; at the end of a video there are more
-  for (const PieceRound& round : piece_rounds(stages, samples[2]))
+  for (const PieceRound& round : piece_rounds(stages, all))
     for (const PieceCall& call : round)
       if (call.stage + 1 == stages.size()) most = std::max(most, call.turn.made(stages.back()));
   const std::uint64_t piece =
@@ -273,9 +312,10 @@ Tensor encoded_pieces(Context& ctx, const Value& vae, const Tensor& pictures,
     }
     ctx.progress(double(at) / double(shape[2]), "frames");
   };
-  code_chunks(
-      ctx, [&](std::int64_t) { return std::make_unique<PieceSide>(pieces, pass, Value()); },
-      rounds);
+  const auto begin = [&](std::int64_t) {
+    return std::make_unique<PieceSide>(pieces, pass, Value(), PieceSide::DrawCells());
+  };
+  code_chunks(ctx, begin, rounds);
   return means;
 }
 
