@@ -72,7 +72,7 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
   std::vector<std::uint64_t> bytes(last_device + 1);
   std::uint32_t before = placed.devices.back();  // home hands out what the first stage reads
   if (placed.deals_rounds()) {
-    // Of the open rounds a device has two at most.
+    // A device has two of the open rounds.
     const std::uint64_t each = 2, given_out = (open + 1) * handed.front(),
                         there = std::accumulate(kept.begin(), kept.end(), std::uint64_t{0});
     for (const std::uint32_t d : placed.devices)
@@ -199,6 +199,7 @@ double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::
   std::vector<double> made(last + 1);  // by stage: when its latest result is there
   std::vector<double> read;            // by round: when its result is there
   bool begins = true;                  // a round
+  const std::size_t ahead = of_stage.empty() ? 2 * devices.size() - 1 : devices.size();
   for (const StagedCall& call : calls) {
     const auto device_of = [&](std::uint32_t stage) {
       return of_stage.empty() ? std::uint32_t(read.size() % devices.size()) : of_stage[stage];
@@ -207,8 +208,7 @@ double staged_seconds(std::span<const StagedCall> calls, const std::vector<std::
                         at = device_of(call.stage);
     double ready = call.stage == 0 ? 0 : made[call.stage - 1];
     // The node does not go on before the result of a round is read that lies so far behind.
-    if (begins && read.size() > devices.size())
-      ready = std::max(ready, read[read.size() - devices.size() - 1]);
+    if (begins && read.size() > ahead) ready = std::max(ready, read[read.size() - ahead - 1]);
     if (at != from) ready += prices.transfer_seconds(devices[from], devices[at], call.handed_bytes);
     made[call.stage] = free[at] = std::max(ready, free[at]) + call.seconds;
     begins = call.stage == last;

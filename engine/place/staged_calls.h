@@ -29,17 +29,21 @@ struct PlacedStages {
   // told with all of that; and what is handed on, of all rounds under way.
   std::vector<std::uint64_t> under_way_bytes;
 
-  // Rounds that are opened beyond the one whose result is read: each device has one to do when it
-  // has done one.
-  std::uint32_t ahead() const { return std::uint32_t(devices.size()); }
   bool deals_rounds() const { return of_stage.empty(); }
+  // Rounds that are opened beyond the one whose result is read: each device has one to do when it
+  // has done one, of whole rounds also while the node is at the results of another device.
+  std::uint32_t ahead() const {
+    const auto count = std::uint32_t(devices.size());
+    return deals_rounds() ? 2 * count - 1 : count;
+  }
   // Of that index into devices, where whole rounds are dealt out.
   std::uint32_t rounds_of(std::uint32_t index) const {
-    return (rounds + ahead() - 1 - index) / ahead();
+    const auto count = std::uint32_t(devices.size());
+    return (rounds + count - 1 - index) / count;
   }
   // An index into devices.
   std::uint32_t device_of(std::uint32_t round, std::uint32_t stage) const {
-    return deals_rounds() ? round % ahead() : of_stage[stage];
+    return deals_rounds() ? round % std::uint32_t(devices.size()) : of_stage[stage];
   }
 };
 
