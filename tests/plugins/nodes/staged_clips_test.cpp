@@ -85,9 +85,7 @@ BOOST_AUTO_TEST_CASE(devices_decode_tiles_side_by_side_to_the_bytes_of_one) {
 }
 
 BOOST_AUTO_TEST_CASE(devices_encode_clips_side_by_side_to_the_bytes_of_one) {
-  const auto flow = [](int seed) { return encode(seed, 5); };
-  hold_clips(flow, 2, 1.6);
-  hold_clips(flow, 3, 2.4);
+  hold_clips([](int seed) { return encode(seed, 4); }, 2, 1.9);
 }
 
 BOOST_AUTO_TEST_CASE(work_that_runs_as_late_as_events_allow_makes_the_same_bytes) {
@@ -104,11 +102,12 @@ BOOST_AUTO_TEST_CASE(work_that_runs_as_late_as_events_allow_makes_the_same_bytes
 
 // What is read is not computed once more: one device goes on with what is not.
 BOOST_AUTO_TEST_CASE(where_a_device_has_no_room_one_goes_on_to_the_same_bytes) {
-  for (const std::string& flow : {decode(2, 5), encode(2, 5)}) {
+  for (const bool is_latent : {false, true}) {
+    const std::string flow = is_latent ? encode(2, 5) : decode(2, 5);
     Engine alone(options(1));
     const std::vector<float> wanted = run(alone, flow, 1).numbers;
     std::size_t warned = 0;
-    for (const std::uint64_t nth : {1, 2, 5, 20}) {
+    for (const std::uint64_t nth : {2, 20}) {
       Engine engine(options(2));
       bool is_begun = false;
       const Made made = run(engine, flow, 2, [&](std::size_t) {
