@@ -16,6 +16,7 @@
 #include "qwen21_bench.h"
 #include "qwen_bench.h"
 #include "sd3_bench.h"
+#include "seedvr_bench.h"
 #include "unet_bench.h"
 #include "wan_bench.h"
 #include "zimage_bench.h"
@@ -40,6 +41,7 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
   const std::string latent = s.is_upscaled ? R"("shown", 2)"
                              : s.sound > 0 ? R"("both", 0)"
                                            : R"("size", 0)";
+  const bool is_shown = s.is_upscaled || s.is_sharpened;
   return text(
              R"({"model": {"class_type": "UNETLoader", "inputs": {"unet_name": "%s.safetensors", "weight_dtype": "default"}},)",
              name) +
@@ -60,11 +62,14 @@ std::string workflow(const BenchDrawing& s, const char* name, const heddle_bench
                     R"("shown": {"class_type": "SD_4XUpscale_Conditioning", "inputs": {"images": ["small", 0], "positive": ["text", 0], "negative": ["other_text", 0], "scale_ratio": 4.0, "noise_augmentation": 0.0}},)",
                     w.width / 4, w.height / 4)
               : "") +
+         (s.is_sharpened
+              ? R"("shown": {"class_type": "SeedVR2Conditioning", "inputs": {"model": ["model", 0], "vae_conditioning": ["size", 0]}},)"
+              : "") +
          text(
              R"("sample": {"class_type": "KSampler", "inputs": {"model": ["model", 0], "positive": [%s], "negative": [%s],)"
              R"("latent_image": [%s], "seed": 1, "steps": %u, "cfg": %s, "sampler_name": "euler", "scheduler": "simple", "denoise": 1.0}},)",
-             s.is_upscaled ? R"("shown", 0)" : R"("text", 0)",
-             s.is_upscaled ? R"("shown", 1)" : R"("other_text", 0)", latent.c_str(), w.steps,
+             is_shown ? R"("shown", 0)" : R"("text", 0)",
+             is_shown ? R"("shown", 1)" : R"("other_text", 0)", latent.c_str(), w.steps,
              w.sets == 2 ? "3.5" : "1.0") +
          (s.sound > 0 || s.makes_both
               ? R"("parts": {"class_type": "LTXVSeparateAVLatent", "inputs": {"av_latent": ["sample", 0]}},)"
@@ -147,7 +152,9 @@ const heddle_list* BenchShapes::list() {
                kFlux2Klein4Bench, kFlux3KleinBench, kFlux3KleinBaseBench, kSd35LargeBench,
                kSd35MediumBench, kSd3MediumBench, kKrea2Bench, kQwen21Bench, kChromaBench,
                kRadianceBench, kSd15Bench, kSdxlBench, kLotusBench, kSdX4Bench, kWan13Bench,
-               kWan14Bench, kLtxvBench, kLtx2Bench, kMinimaxBench, kHunyuan15Bench>();
+               kWan14Bench, kWan5Bench, kLtxvBench, kLtxv13Bench, kLtx2Bench, kLtx23Bench,
+               kLtx25Bench, kMinimaxBench, kHunyuan10Bench, kHunyuan15Bench, kSeedvr3Bench,
+               kSeedvr7Bench>();
 }
 
 }  // namespace heddle::denoisers

@@ -5,6 +5,6 @@
 
 namespace heddle::denoisers {
 
-extern const heddle_bench_shape_desc kLtx2Bench;
+extern const heddle_bench_shape_desc kLtx2Bench, kLtx23Bench, kLtx25Bench;
 
 }  // namespace heddle::denoisers

@@ -17,6 +17,8 @@ constexpr std::int64_t kLtxvText = 4096, kLtxvWaves = 256, kLtxvChannels = 128;
 constexpr const char* kLtxvEmpty = "EmptyLTXVLatentVideo";
 // A clip of four seconds, with guidance.
 constexpr LtxvShape kLtxv2{2048, 8192, 28, {128, kLtxvText, 0, 768, 4, 2, 512, 97, kLtxvEmpty}};
+// The same, at the size that it was published for.
+constexpr LtxvShape kLtxv13{4096, 16384, 48, {128, kLtxvText, 0, 1216, 4, 2, 704, 121, kLtxvEmpty}};
 constexpr LtxvShape kSmallLtxv{256, 384, 2, {16, kLtxvText, 0, 128, 2, 2, 96, 17, kLtxvEmpty}};
 
 void add_ltxv_tensors(const LtxvShape& s, BenchTensors& tensors) {
@@ -43,10 +45,11 @@ void add_ltxv_tensors(const LtxvShape& s, BenchTensors& tensors) {
   tensors.linear("proj_out", kLtxvChannels, d);
 }
 
+template <const LtxvShape& kShape>
 heddle_status* make_ltxv(const heddle_host*, const heddle_bench_shape_desc* self,
                          const heddle_bench_request* request, const heddle_bench_sink* sink) {
   return guard([&] {
-    const LtxvShape& shape = request->is_small != 0 ? kSmallLtxv : kLtxv2;
+    const LtxvShape& shape = request->is_small != 0 ? kSmallLtxv : kShape;
     describe_bench(self->name, shape.drawing, *request, *sink,
                    [&](BenchTensors& tensors) { add_ltxv_tensors(shape, tensors); });
   });
@@ -57,6 +60,10 @@ heddle_status* make_ltxv(const heddle_host*, const heddle_bench_shape_desc* self
 constinit const heddle_bench_shape_desc kLtxvBench{
     sizeof(heddle_bench_shape_desc), "ltxv-2b",
     "LTX-Video's transformer, 2 billion parameters, 97 frames of 768x512 with guidance",
-    &make_ltxv};
+    &make_ltxv<kLtxv2>};
+constinit const heddle_bench_shape_desc kLtxv13Bench{
+    sizeof(heddle_bench_shape_desc), "ltxv-13b",
+    "LTX-Video's transformer, 13 billion parameters, 121 frames of 1216x704 with guidance",
+    &make_ltxv<kLtxv13>};
 
 }  // namespace heddle::denoisers

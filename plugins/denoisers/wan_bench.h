@@ -5,6 +5,6 @@
 
 namespace heddle::denoisers {
 
-extern const heddle_bench_shape_desc kWan13Bench, kWan14Bench;
+extern const heddle_bench_shape_desc kWan13Bench, kWan14Bench, kWan5Bench;
 
 }  // namespace heddle::denoisers

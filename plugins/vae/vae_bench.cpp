@@ -7,6 +7,7 @@
 #include <string>
 
 #include "heddle/value.hpp"
+#include "plugins/vae/film_vae_bench.h"
 #include "plugins/vae/wan_vae_bench.h"
 
 namespace heddle::vae {
@@ -129,6 +130,9 @@ constexpr heddle_bench_shape_desc kFluxVae{sizeof(heddle_bench_shape_desc), "flu
 
 }  // namespace
 
-const heddle_list* VaeBench::list() { return descs<kFluxVae, kWanVaeBench>(); }
+const heddle_list* VaeBench::list() {
+  return descs<kFluxVae, kWanVaeBench, kWan22VaeBench, kHunyuanVaeBench, kSeedvrVaeBench,
+               kLtx23VaeBench>();
+}
 
 }  // namespace heddle::vae
