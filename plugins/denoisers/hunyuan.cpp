@@ -5,6 +5,7 @@
 #include "dual_stream.h"
 #include "flux_blocks.h"
 #include "hunyuan_names.h"
+#include "preview_factors.h"
 #include "rotary_axes.h"
 #include "wan_blocks.h"
 
@@ -340,6 +341,7 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
   graph.setting("family", "hunyuan-video");
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{s.is_later ? 16 : 8});
+  add_preview_factors(s.is_later ? LatentKind::hunyuan15 : LatentKind::hunyuan, s.channels, graph);
   graph.setting("latent_frames", true);
   graph.setting("mask_clean", true);
   graph.setting("latent_scale", s.is_later ? kLatentScale15 : kLatentScale10);

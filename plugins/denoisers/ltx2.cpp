@@ -11,6 +11,7 @@
 #include "ltxv_guides.h"
 #include "ltxv_names.h"
 #include "plugins/blocks/slots.h"
+#include "preview_factors.h"
 #include "wan_blocks.h"
 
 namespace heddle::denoisers {
@@ -372,6 +373,7 @@ void Ltx2::build(const Checkpoint& file, const Value& config, Blocks& graph) {
   builder.run();
   graph.setting("family", "ltx2");
   graph.setting("latent_channels", builder.channels());
+  add_preview_factors(LatentKind::ltx2, builder.channels(), graph);
   graph.setting("latent_downscale", std::int64_t{32});
   graph.setting("latent_frames", true);
   graph.setting("latent_sound", true);

@@ -6,6 +6,7 @@
 #include "ltxv_guides.h"
 #include "ltxv_names.h"
 #include "plugins/blocks/slots.h"
+#include "preview_factors.h"
 #include "wan_blocks.h"
 
 namespace heddle::denoisers {
@@ -249,6 +250,7 @@ class LtxvBuilder {
 void add_ltxv_settings(const LtxvSizes& s, Blocks& graph) {
   graph.setting("family", "ltxv");
   graph.setting("latent_channels", s.channels);
+  add_preview_factors(LatentKind::ltxv, s.channels, graph);
   graph.setting("latent_downscale", std::int64_t{32});
   graph.setting("latent_frames", true);
   graph.setting("latent_scale", 1.0);

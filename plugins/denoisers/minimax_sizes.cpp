@@ -5,6 +5,7 @@
 #include "model_patches.h"
 #include "patches.h"
 #include "plugins/blocks/sparse_config.h"
+#include "preview_factors.h"
 
 namespace heddle::denoisers {
 
@@ -67,6 +68,7 @@ void add_minimax_settings(const MinimaxSizes& s, const MinimaxNames& names, cons
                           Blocks& graph) {
   graph.setting("family", "minimax-h3");
   graph.setting("latent_channels", s.channels);
+  add_preview_factors(LatentKind::minimax_h3, s.channels, graph);
   graph.setting("latent_downscale", std::int64_t{16});
   graph.setting("latent_frames", true);
   graph.setting("latent_sound", true);

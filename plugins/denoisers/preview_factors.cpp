@@ -3,6 +3,8 @@
 #include <span>
 #include <vector>
 
+#include "preview_video_colours.h"
+
 namespace heddle::denoisers {
 namespace {
 
@@ -98,6 +100,18 @@ Known known(LatentKind kind) {
       return {kFlux2Colours, 128};
     case LatentKind::wan21:
       return {kWan21Colours, 16};
+    case LatentKind::wan22:
+      return {kWan22Colours, 48};
+    case LatentKind::ltxv:
+      return {kLtxvColours, 128};
+    case LatentKind::ltx2:
+      return {kLtx2Colours, 128};
+    case LatentKind::hunyuan:
+      return {kHunyuanColours, 16};
+    case LatentKind::hunyuan15:
+      return {kHunyuan15Colours, 32};
+    case LatentKind::minimax_h3:
+      return {kMinimaxColours, 24};
     case LatentKind::qwen21:
       return {kQwen21Colours, 64};
     case LatentKind::pixels:

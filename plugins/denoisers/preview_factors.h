@@ -8,7 +8,24 @@
 
 namespace heddle::denoisers {
 
-enum class LatentKind { sd, sd_x4, sdxl, playground, sd3, flux, flux2, wan21, qwen21, pixels };
+enum class LatentKind {
+  sd,
+  sd_x4,
+  sdxl,
+  playground,
+  sd3,
+  flux,
+  flux2,
+  wan21,
+  wan22,
+  qwen21,
+  ltxv,
+  ltx2,
+  hunyuan,
+  hunyuan15,
+  minimax_h3,
+  pixels
+};
 
 // Does nothing where latents have other channels than those of the published models.
 void add_preview_factors(LatentKind kind, std::int64_t channels, Blocks& graph);

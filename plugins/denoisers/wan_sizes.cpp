@@ -67,7 +67,8 @@ void add_wan_settings(const WanSizes& s, Blocks& graph) {
   graph.setting("latent_channels", s.channels);
   graph.setting("latent_downscale", std::int64_t{s.channels == kChannelsOf22 ? 16 : 8});
   graph.setting("latent_frames", true);
-  add_preview_factors(LatentKind::wan21, s.channels, graph);
+  add_preview_factors(s.channels == kChannelsOf22 ? LatentKind::wan22 : LatentKind::wan21,
+                      s.channels, graph);
   graph.setting("patch", kPatch);
   graph.setting("guidance_embedded", false);
   graph.setting("context_width", s.text);
