@@ -7,7 +7,10 @@ file), by the names of the model's publisher, goes through diffusers' converter:
 the result is of, factors B which of its rows. Some converters know the published width alone, and are given its rows.
 The result, for each family:
 
-    {"goldens": folder, "model": of its shapes.json, "others": {module: tensor, or [[tensor, begin, end], ...]}}
+    {"goldens": folder, "model": of its shapes.json, or a file there, "layers": residual blocks of a level of a UNet,
+     "others": {module: tensor, or [[tensor, begin, end], ...]}}
+
+UNets have the names of checkpoints, which diffusers' converter of these renames.
 
 Besides those of diffusers, "others" has the names of the publisher of HunyuanVideo, and of joined matrices.
 
@@ -21,6 +24,10 @@ import sys
 
 import torch
 from diffusers.loaders import lora_conversion_utils as convert
+from diffusers.loaders.single_file_utils import convert_ldm_unet_checkpoint
+from safetensors import safe_open
+
+from make_unet_files import original
 
 HERE = pathlib.Path(__file__).parent
 BY_FILE = {
@@ -31,15 +38,23 @@ BY_FILE = {
 }
 
 
+def expanded(name):
+    numbered = re.search(r"\{(\d+)-(\d+)\}", name)
+    if not numbered:
+        return [name]
+    numbers = range(int(numbered[1]), int(numbered[2]) + 1)
+    return [one for i in numbers for one in expanded(name.replace(numbered[0], str(i), 1))]
+
+
 def shapes_of(folder, model):
+    if model.endswith(".safetensors"):
+        with safe_open(HERE / folder / model, "pt") as file:
+            return {name: file.get_slice(name).get_shape() for name in file.keys()}
     shapes = {}
     for name, told in json.load(open(HERE / folder / "shapes.json"))[model].items():
         name = name.removeprefix(model + ".")  # some files hold several models
         shape = told[0] if told and isinstance(told[0], list) else told
-        numbered = re.search(r"\{(\d+)-(\d+)\}", name)
-        numbers = range(int(numbered[1]), int(numbered[2]) + 1) if numbered else [None]
-        for i in numbers:
-            shapes[name if i is None else name.replace(numbered[0], str(i))] = shape
+        shapes |= {one: shape for one in expanded(name)}
     return shapes
 
 
@@ -120,8 +135,56 @@ def hunyuan(lora):
     return convert._convert_hunyuan_video_lora_to_diffusers({by_publisher(key): value for key, value in lora.items()})
 
 
+FLUX_WIDTH = 40  # of the small model
+CHROMA_WIDTH = shapes_of("chroma", "transformer")["img_in.weight"][0]
+CHROMA_LEFT = "distilled_guidance_layer"  # no converter knows it
+
+
+def flux_rows(width):
+    """The converter parts 3072 queries, as many keys and values, and 12288 rows of the MLP."""
+
+    def rows(name, count):
+        if ".linear1." not in name:
+            return list(range(count))
+        return [row * width // 3072 for row in range(count // width * 3072)]
+
+    return rows
+
+
+def flux(lora):
+    """Names of ComfyUI's files -> those of sd-scripts -> those of diffusers."""
+    flat = {}
+    for key, value in lora.items():
+        module, kind = key.removeprefix("diffusion_model.").split(".lora_")
+        flat[f"lora_unet_{module.replace('.', '_')}.lora_{kind}"] = value
+    return convert._convert_kohya_flux_lora_to_diffusers(flat)
+
+
+def unet(model):
+    """Matrices and filters of a UNet by the names of checkpoints; diffusers' converter renames them."""
+    shapes = shapes_of("unet", model)
+    layers = len({name.split(".")[3] for name in shapes if name.startswith("down_blocks.0.resnets.")})
+    tensors = [original(name, shapes, layers) for name in shapes]
+    numbered = {"model.diffusion_model." + name: torch.tensor(i) for i, name in enumerate(tensors)}
+    told = {"class_embed_type": None, "addition_embed_type": None, "layers_per_block": layers}
+    if "label_emb.0.0.weight" in tensors:
+        told["addition_embed_type"] = "text_time"
+    converted = convert_ldm_unet_checkpoint(numbered, told)
+    assert len(converted) == len(shapes), model
+    modules = {
+        name.removesuffix(".weight"): tensors[int(number)]
+        for name, number in converted.items()
+        if name.endswith(".weight") and len(shapes[name]) > 1
+    }
+    return {"goldens": "unet", "model": model, "layers": layers, "others": modules}
+
+
 HUNYUAN_LEFT = r"^(byt5_in|cond_type_embedding|vision_in|time_in|final_layer.adaLN)"
 cases = {
+    "FLUX.1": case("random", "flux_original.safetensors", flux, factors="lora_down lora_up", rows=flux_rows(FLUX_WIDTH)),
+    "Chroma": case("chroma", "transformer", flux, CHROMA_LEFT, "lora_down lora_up", flux_rows(CHROMA_WIDTH)),
+    "Stable Diffusion 1": unet("sd1"),
+    "SDXL": unet("sdxl"),
     "Wan 2.1": case("umt5", "following", convert._convert_non_diffusers_wan_lora_to_diffusers),
     "Wan 2.1 t2v": case("wan", "flow", convert._convert_non_diffusers_wan_lora_to_diffusers),
     "HunyuanVideo 1.0": case(
@@ -145,7 +208,8 @@ cases = {
         "flux3", "distilled", convert._convert_non_diffusers_flux3_lora_to_diffusers,
         r"^(emb_in|txt_in|time_in|ref_time_in|final_layer)|\.lin\.|modulation"),
 }
-# What no converter knows: as HunyuanVideo15Transformer3DModel and ZImageTransformer2DModel call it.
+# What no converter knows: as HunyuanVideo15Transformer3DModel, ChromaTransformer2DModel and
+# ZImageTransformer2DModel call it.
 cases["HunyuanVideo 1.5"]["others"] |= {
     "time_embed.timestep_embedder.linear_1": "time_in.in_layer.weight",
     "time_embed.timestep_embedder.linear_2": "time_in.out_layer.weight",
@@ -153,6 +217,10 @@ cases["HunyuanVideo 1.5"]["others"] |= {
     "image_embedder.linear_1": "vision_in.proj.1.weight",
     "cond_type_embed": "cond_type_embedding.weight",
 }
+for i in range(2):
+    for here, there in {"in_layer": "linear_1", "out_layer": "linear_2"}.items():
+        module = f"distilled_guidance_layer.layers.{i}."
+        cases["Chroma"]["others"][module + there] = f"{module}{here}.weight"
 cases["Z-Image"]["others"] |= {
     "all_x_embedder.2-1": "x_embedder.weight",
     "all_final_layer.2-1.linear": "final_layer.linear.weight",
@@ -181,6 +249,7 @@ out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else HERE.parent / "nodes/l
 lines = []
 for name, told in cases.items():
     modules = ",\n".join(f"    {json.dumps(m)}: {json.dumps(parts)}" for m, parts in told["others"].items())
-    head = f'  {json.dumps(name)}: {{"goldens": {json.dumps(told["goldens"])}, "model": {json.dumps(told["model"])}, "others": '
+    head = f'  {json.dumps(name)}: {{"goldens": {json.dumps(told["goldens"])}, "model": {json.dumps(told["model"])}, '
+    head += (f'"layers": {told["layers"]}, ' if "layers" in told else "") + '"others": '
     lines.append(head + ("{\n" + modules + "\n  }}" if modules else "{}}"))
 out.write_text("{\n" + ",\n".join(lines) + "\n}\n")

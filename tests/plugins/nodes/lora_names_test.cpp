@@ -88,12 +88,26 @@ NamedFamily svd_family() {
   return family;
 }
 
+// Tensors of the names and shapes of a golden file.
+std::vector<FileTensor> file_model(const std::string& folder, const std::string& file) {
+  std::vector<FileTensor> tensors;
+  const TensorFile golden(tests_folder() / "plugins/goldens" / folder / file);
+  for (const auto& [tensor, entry] : golden.entries())
+    tensors.push_back(seeded_tensor(tensor, entry.shape));
+  return tensors;
+}
+
 NamedFamily named_family(const std::string& name) {
   if (name == kSvd) return svd_family();
   const engine::Json all = lora_name_cases();
   const engine::Json& told = all.at(name);
   const std::string model(told.at("model").as_string());
-  NamedFamily family{seeded_model(model, false, std::string(told.at("goldens").as_string())), {}};
+  const std::string folder(told.at("goldens").as_string());
+  NamedFamily family{model.ends_with(".safetensors") ? file_model(folder, model)
+                                                     : seeded_model(model, false, folder),
+                     {}};
+  if (const auto* layers = told.find("layers"))
+    name_unet_as_original(family.tensors, int(layers->as_int64()));
   for (FileTensor& tensor : family.tensors)  // some files hold several models
     if (tensor.name.starts_with(model + ".")) tensor.name.erase(0, model.size() + 1);
   for (const auto& member : told.at("others").members()) {
@@ -315,10 +329,7 @@ BOOST_DATA_TEST_CASE_F(LoraNames, every_tensor_takes_a_difference_and_what_fits_
 // FLUX.1 by the names of the processors that USO's file has instead of its attentions, and by those
 // that ComfyUI gives them.
 BOOST_AUTO_TEST_CASE(processors_of_attentions_are_what_they_replace) {
-  std::vector<FileTensor> tensors;
-  const TensorFile small(random() / "flux_original.safetensors");
-  for (const auto& [tensor, entry] : small.entries())
-    tensors.push_back(seeded_tensor(tensor, entry.shape));
+  const std::vector<FileTensor> tensors = file_model("random", "flux_original.safetensors");
   write_model(tensors);
   const Model plain = model_of(tensors);
   const std::int64_t qkv = 3 * plain.at("single_blocks.0.linear2.weight").shape[0];
