@@ -5,6 +5,7 @@
 #include <heddle/checked.hpp>
 
 #include "family_schedules.h"
+#include "gits_schedule.h"
 #include "latent.h"
 #include "schedule_kind.h"
 #include "sigmas_value.h"
@@ -122,6 +123,11 @@ void AlignYourStepsScheduler::execute(Context& ctx) {
 
 void OptimalStepsScheduler::execute(Context& ctx) {
   ctx[sigmas] = tabled(ctx, ctx[model_type], ctx[steps], ctx[denoise]);
+}
+
+void GITSScheduler::execute(Context& ctx) {
+  ctx[sigmas] = made(
+      ctx, [&] { return gits_sigmas(ctx[coeff], steps_of<GITSScheduler>(ctx), ctx[denoise]); });
 }
 
 void LTXVScheduler::execute(Context& ctx) {

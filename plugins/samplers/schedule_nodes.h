@@ -191,6 +191,23 @@ struct OptimalStepsScheduler {
   static void execute(Context& ctx);
 };
 
+struct GITSScheduler {
+  static constexpr Info info{"GITSScheduler",
+                             1,
+                             "GITSScheduler",
+                             "model/sampling/schedulers",
+                             "The published levels of GITS. Greater coefficients leave more of "
+                             "them to small ones.",
+                             HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
+  static constexpr Input<double> coeff{"coeff",
+                                       Widget{.number = 1.2, .min = 0.8, .max = 1.5, .step = 0.05}};
+  static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 10, .min = 2, .max = 1000}};
+  static constexpr Input<double> denoise{"denoise", kDenoise};
+  static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
+  static constexpr auto ports = heddle::ports(coeff, steps, denoise, sigmas);
+  static void execute(Context& ctx);
+};
+
 struct LTXVScheduler {
   static constexpr Info info{"LTXVScheduler",
                              1,

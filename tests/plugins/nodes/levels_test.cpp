@@ -85,6 +85,8 @@ BOOST_AUTO_TEST_CASE(published_tables_are_taken_by_the_models_name) {
                     R"("model_type": "SD1", "steps": 10, "denoise": 1.0)")[0] == 14.6146412293f);
   BOOST_TEST(levels("OptimalStepsScheduler",
                     R"("model_type": "FLUX", "steps": 10, "denoise": 1.0)")[0] == 0.9968f);
+  BOOST_TEST(levels("GITSScheduler", R"("coeff": 1.2, "steps": 2, "denoise": 1.0)") ==
+             (Levels{14.61464119f, 0.803307f, 0}));
 }
 
 BOOST_AUTO_TEST_CASE(arguments_without_a_schedule_are_refused_with_their_values) {
