@@ -333,8 +333,7 @@ class HunyuanBuilder {
   std::optional<Source> reference_;
 };
 
-// Factors of the latents of the published autoencoders: ComfyUI's constants, which are their
-// configs'.
+// Of the latents of the published autoencoders: ComfyUI's constants, which are their configs'.
 constexpr double kLatentScale10 = 0.476986, kLatentScale15 = 1.03682;
 
 void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
@@ -361,10 +360,8 @@ void add_hunyuan_settings(const HunyuanSizes& s, Blocks& graph) {
     graph.setting("concat_masks", std::int64_t{1});
     graph.setting("concat_mask_last", true);
   }
-  if (s.reads_reference()) {
-    graph.setting("reference_frame", true);
-    graph.setting("reference_video", true);
-  }
+  if (s.reads_reference())
+    for (const char* name : {"reference_frame", "reference_video"}) graph.setting(name, true);
   if (s.is_later) {
     graph.setting("vision_width", s.vision);
     graph.setting("vision_states", "last_hidden");
