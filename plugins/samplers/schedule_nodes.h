@@ -199,8 +199,10 @@ struct GITSScheduler {
                              "The published levels of GITS. Greater coefficients leave more of "
                              "them to small ones.",
                              HEDDLE_NODE_HOST | HEDDLE_NODE_DESCRIBES};
-  static constexpr Input<double> coeff{"coeff",
-                                       Widget{.number = 1.2, .min = 0.8, .max = 1.5, .step = 0.05}};
+  static constexpr Input<double> coeff{
+      "coeff",
+      Widget{
+          .number = 1.2, .min = 0.8, .max = 1.5, .step = 0.05, .extra = R"({"advanced": true})"}};
   static constexpr Input<std::int64_t> steps{"steps", Widget{.number = 10, .min = 2, .max = 1000}};
   static constexpr Input<double> denoise{"denoise", kDenoise};
   static constexpr Output<Tensor> sigmas{"SIGMAS", 0, "", "SIGMAS"};
