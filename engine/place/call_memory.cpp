@@ -12,6 +12,7 @@ namespace {
 struct Life {
   std::uint32_t first = 0, last = 0;
   std::uint64_t bytes = 0;
+  bool is_kept = false;  // for all steps
 };
 
 class Memory {
@@ -29,12 +30,14 @@ class Memory {
 
   std::vector<CallMemory> run() {
     add_values();
-    const std::vector<std::uint64_t> peaks = activations(), weights = weight_bytes();
+    const std::vector<std::uint64_t> peaks = activations(), weights = weight_bytes(),
+                                     kept = kept_bytes();
     std::vector<CallMemory> result;
     for (const std::uint32_t d : placement_.devices)
       result.push_back({{d, weights[slot_[d]] + peaks[slot_[d]],
                          usable_bytes(call_.prices.topology().devices[d])},
-                        weights[slot_[d]]});
+                        weights[slot_[d]],
+                        kept[slot_[d]]});
     return result;
   }
 
@@ -48,7 +51,7 @@ class Memory {
     const bool lasting = blocks_.phase_of(s) != blocks_.load().main;
     const auto [life, is_new] = lives_.at(s, branch, device);
     if (is_new)
-      life = {lasting ? 0 : first, lasting ? end_ : last, blocks_.bytes_of(s, branch)};
+      life = {lasting ? 0 : first, lasting ? end_ : last, blocks_.bytes_of(s, branch), lasting};
     else if (!lasting)
       life.last = std::max(life.last, last);
   }
@@ -111,6 +114,15 @@ class Memory {
       }
     }
     return {peak.begin(), peak.end()};
+  }
+
+  // By index into the placement's devices.
+  std::vector<std::uint64_t> kept_bytes() const {
+    std::vector<std::uint64_t> bytes(placement_.devices.size(), 0);
+    for (const auto& copy : lives_.all())
+      if (const std::uint32_t slot = slot_[copy.device]; slot != kNone && copy.value.is_kept)
+        bytes[slot] += copy.value.bytes;
+    return bytes;
   }
 
   std::vector<std::uint64_t> weight_bytes() const {

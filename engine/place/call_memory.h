@@ -12,6 +12,7 @@ namespace heddle::engine {
 struct CallMemory {
   DeviceNeed need;
   std::uint64_t weight_bytes = 0;  // of what it wants
+  std::uint64_t kept_bytes = 0;    // of it: values that are made once and kept for all steps
 };
 std::vector<CallMemory> whole_memory(const CallCase& call, const CallPlacement& placement);
 

@@ -170,7 +170,8 @@ class SharedWork {
     return bytes;
   }
 
-  // Activations as on one device that has the group's branches; of tokens, the share of them.
+  // Activations as on one device that has the group's branches; of tokens, the share of them. What
+  // is made once, as the keys of a text, every rank keeps as a whole.
   void add_needs(CallEstimate& result) const {
     CallPlacement whole;
     whole.parallel = placement_.parallel & (ParallelMode::cfg | ParallelMode::data);
@@ -187,11 +188,13 @@ class SharedWork {
         const CallLoad& load = call_.load(need.device);
         const std::uint64_t activations =
                                 need.wanted_bytes - std::min(need.wanted_bytes, load.weight_bytes),
+                            kept = std::min(activations, of_groups[group].kept_bytes),
                             weights = load.rank_bytes(placement_.parallel & kRanksExchange,
                                                       fractions_[rank], rank == 0);
         need.wanted_bytes =
-            weights +
-            (by_rows_ ? activations : std::uint64_t(double(activations) * fractions_[rank]));
+            weights + (by_rows_
+                           ? activations
+                           : kept + std::uint64_t(double(activations - kept) * fractions_[rank]));
         result.needs[group * ranks_ + rank] = need;
         result.load_seconds = std::max(
             result.load_seconds, call_.prices.transfer_seconds(kHostSide, need.device, weights));
