@@ -63,7 +63,7 @@ bool have_room(const std::vector<PlacedCall>& calls, const std::vector<StagedCal
 std::string why_undivided(const std::vector<StagedCall>& staged) {
   if (staged.empty()) return "one device has no room for all weights of a stage, or stages differ";
   const auto most = std::ranges::max(staged, {}, &StagedCall::stage);
-  if (most.stage == 0 && !most.is_alone) return "there is one stage";
+  if (most.stage == 0 && !most.is_independent) return "there is one stage";
   if (std::ranges::count(staged, most.stage, &StagedCall::stage) == 1) return "there is one chunk";
   return "several devices would not be 2 % faster";
 }

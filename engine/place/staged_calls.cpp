@@ -72,8 +72,8 @@ std::vector<std::uint64_t> under_way(std::span<const StagedCall> calls,
   std::vector<std::uint64_t> bytes(last_device + 1);
   std::uint32_t before = placed.devices.back();  // home hands out what the first stage reads
   if (placed.deals_rounds()) {
-    // A device has two of the open rounds.
-    const std::uint64_t each = 2, given_out = (open + 1) * handed.front(),
+    // A device has two of the open rounds. Home has given as many more that have not begun.
+    const std::uint64_t each = 2, given_out = 2 * open * handed.front(),
                         there = std::accumulate(kept.begin(), kept.end(), std::uint64_t{0});
     for (const std::uint32_t d : placed.devices)
       bytes[d] = 2 * each * made.back() + (d == before ? given_out : each * handed.front() + there);
@@ -144,7 +144,7 @@ std::optional<RoundStage> round_stage(const Model& model) {
   const auto* input = std::get_if<std::string>(&(*handed)->content);
   constexpr std::int64_t kMostStages = 1 << 16;
   if (stage == nullptr || input == nullptr || *stage < 0 || *stage > kMostStages) return {};
-  const Value* const told = settings->find(HEDDLE_ROUND_ALONE);
+  const Value* const told = settings->find(HEDDLE_ROUND_INDEPENDENT);
   const bool* const alone = told == nullptr ? nullptr : std::get_if<bool>(&(*told)->content);
   return RoundStage{std::uint32_t(*stage), *input, alone != nullptr && *alone};
 }
@@ -164,20 +164,20 @@ std::vector<StagedCall> staged_calls(const std::vector<CallSpec>& calls,
     for (const auto& [name, info] : call.sets.front().constants)
       (name == stage->handed ? one.handed_bytes : one.kept_bytes) += dense_bytes(info);
     one.made_bytes = made_by(model, *loads[c]);
-    one.is_alone = stage->is_alone;
+    one.is_independent = stage->is_independent;
     staged.push_back(one);
   }
   // The first round has all stages, and each goes on to the last one.
   const std::uint32_t last = stage_count(staged) - 1;
-  bool are_alone = true;
+  bool are_independent = true;
   for (std::size_t c = 0; c < staged.size(); ++c) {
     const std::uint32_t stage = staged[c].stage;
     const bool ends = c + 1 == staged.size(), goes_on = !ends && staged[c + 1].stage == stage + 1;
     if (stage == last ? goes_on : !goes_on) return {};
     if (!ends) staged[c + 1].round = staged[c].round + (goes_on ? 0 : 1);
-    if (!ends && !goes_on) are_alone = are_alone && staged[c + 1].stage == 0;
+    if (!ends && !goes_on) are_independent = are_independent && staged[c + 1].stage == 0;
   }
-  for (StagedCall& one : staged) one.is_alone = one.is_alone && are_alone;
+  for (StagedCall& one : staged) one.is_independent = one.is_independent && are_independent;
   return staged;
 }
 
@@ -229,7 +229,7 @@ std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std:
   best.seconds = best.alone_seconds;
   const std::uint32_t stages = stage_count(calls);
   const std::uint32_t rounds = rounds_of(calls);
-  const bool are_alone = std::ranges::all_of(calls, &StagedCall::is_alone);
+  const bool are_independent = std::ranges::all_of(calls, &StagedCall::is_independent);
   const auto consider = [&](std::size_t count, std::vector<std::uint32_t> of_stage) {
     PlacedStages one{{others.begin(), others.begin() + std::ptrdiff_t(count - 1)},
                      std::move(of_stage),
@@ -242,7 +242,7 @@ std::optional<PlacedStages> place_stages(std::span<const StagedCall> calls, std:
     if (one.seconds < kWorthIt * best.seconds) best = std::move(one);
   };
   for (const std::size_t count : counts_of_devices(others.size() + 1)) {
-    if (are_alone && count <= rounds) consider(count, {});
+    if (are_independent && count <= rounds) consider(count, {});
     if (count <= stages) consider(count, cut_stages(calls, std::uint32_t(count)));
   }
   if (best.devices.empty()) return {};

@@ -50,8 +50,8 @@ struct PlacedStages {
 // What a model says of its place in a round, by its settings (heddle/abi/stages.h).
 struct RoundStage {
   std::uint32_t number = 0;
-  std::string handed;     // the input that the stage before has made
-  bool is_alone = false;  // its rounds read nothing of each other
+  std::string handed;           // the input that the stage before has made
+  bool is_independent = false;  // its rounds read nothing of each other
 };
 std::optional<RoundStage> round_stage(const Model& model);
 
@@ -61,7 +61,7 @@ struct StagedCall {
   double seconds = 0;
   std::uint64_t handed_bytes = 0, kept_bytes = 0, made_bytes = 0;  // kept: between its calls
   std::uint32_t round = 0;
-  bool is_alone = false;  // of its round, all of which it is
+  bool is_independent = false;  // of its round, all of which it is
 };
 
 // The calls as stages; empty where they are none, or not all of them are. `loads`: by call, on

@@ -10,22 +10,21 @@
 namespace heddle::vae {
 namespace {
 
-// All chunks from the first one of the video that is not all read; where they are alone, from the
-// first one that is not.
+// All chunks from the first one of the video that is not all read; where they are independent, from
+// the first one that is not.
 class Pass {
  public:
   // behind: chunks made before the first of them is read. read: chunks of all videos that have been
-  // read; unread: where they are alone, what has been given of those that come then.
+  // read.
   Pass(Context& ctx, const ChunkRounds& rounds, Stages& stages, std::int64_t behind,
-       std::int64_t& read, std::deque<Tensor>& unread)
+       std::int64_t& read)
       : ctx_(ctx),
         rounds_(rounds),
         stages_(stages),
         ahead_(stages.ahead()),
         behind_(behind),
         read_(read),
-        unread_(unread),
-        next_given_(rounds.are_alone ? read : read / rounds.chunks * rounds.chunks),
+        next_given_(rounds.are_independent ? read : read / rounds.chunks * rounds.chunks),
         next_read_(next_given_) {}
 
   void run(const BeginSide& begin) {
@@ -51,12 +50,7 @@ class Pass {
 
  private:
   void give() {
-    const auto begun = std::size_t(next_given_ - read_);
-    if (rounds_.are_alone && begun < unread_.size())
-      given_.push_back(unread_[begun]);
-    else
-      given_.push_back(rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
-    if (rounds_.are_alone && begun == unread_.size()) unread_.push_back(given_.back());
+    given_.push_back(rounds_.give(next_given_ / rounds_.chunks, next_given_ % rounds_.chunks));
     if (ahead_ > 0 && given_.back()) stages_.written(given_.back());
     ++next_given_;
   }
@@ -68,7 +62,6 @@ class Pass {
     if (i < read_) return;  // of a video that was begun again
     rounds_.read(i / rounds_.chunks, i % rounds_.chunks, made, ahead_ > 0);
     read_ = i + 1;
-    if (rounds_.are_alone) unread_.pop_front();
   }
   void stop_if_cancelled() const {
     if (ctx_.cancelled()) throw Error(HEDDLE_CANCELLED, "cancelled");
@@ -79,7 +72,6 @@ class Pass {
   Stages& stages_;
   const std::int64_t ahead_, behind_;
   std::int64_t& read_;
-  std::deque<Tensor>& unread_;
   std::int64_t next_given_, next_read_;
   std::deque<Tensor> given_, made_;
 };
@@ -88,14 +80,13 @@ class Pass {
 
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds) {
   std::int64_t read = 0;
-  std::deque<Tensor> unread;
   Stages stages(ctx);
   // Empty: done.
   const auto lacks_room = [&](std::int64_t behind) {
     Tensor nothing;
     return blocks::no_room(
         [&] {
-          Pass(ctx, rounds, stages, behind, read, unread).run(begin);
+          Pass(ctx, rounds, stages, behind, read).run(begin);
           return Tensor();
         },
         nothing);
@@ -109,7 +100,7 @@ void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds
   }
   // While a chunk is read, one device has the next one to do.
   if (rounds.always_waits && lacks_room(1).empty()) return;
-  Pass(ctx, rounds, stages, 0, read, unread).run(begin);
+  Pass(ctx, rounds, stages, 0, read).run(begin);
 }
 
 }  // namespace heddle::vae

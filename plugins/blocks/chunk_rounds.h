@@ -22,8 +22,9 @@ class ChunkSide {
 struct ChunkRounds {
   std::int64_t videos = 1, chunks = 1;  // of each
   // Of chunk `chunk` of a video: what the first stage takes; empty where it takes nothing more, as
-  // at the end of a video whose later stages have still to do. In order, some chunks ahead; once
-  // more for those of a video that is begun again, but where chunks are alone.
+  // at the end of a video whose later stages have still to do. In order, some chunks ahead; where
+  // there is no room, once more from the first chunk of the video under way on, or, where chunks
+  // are independent, from the first that is not read.
   std::function<Tensor(std::int64_t video, std::int64_t chunk)> give = {};
   // What is read of what the last stage has made. Only enqueues; empty: that itself.
   std::function<Tensor(const Tensor& made)> finish = {};
@@ -33,8 +34,8 @@ struct ChunkRounds {
       {};
   bool always_waits = false;
   // No chunk reads what another one left behind: what is begun again begins with the first chunk
-  // that is not read, and what was given is kept until then.
-  bool are_alone = false;
+  // that is not read.
+  bool are_independent = false;
   // What stages are given besides, of the node's device.
   std::vector<Tensor> given = {};
 };
@@ -43,8 +44,9 @@ struct ChunkRounds {
 using BeginSide = std::function<std::unique_ptr<ChunkSide>(std::int64_t video)>;
 
 // Where memory lacks for several devices at a time, a warning says so, and one device goes on from
-// the first chunk of the video under way; where it lacks for two chunks of one device, one by one.
-// Throws what the models and the functions throw, and HEDDLE_CANCELLED.
+// the first chunk of the video under way, or the first that is not read; where it lacks for two
+// chunks of one device, one by one. Throws what the models and the functions throw, and
+// HEDDLE_CANCELLED.
 void code_chunks(Context& ctx, const BeginSide& begin, const ChunkRounds& rounds);
 
 }  // namespace heddle::vae

@@ -187,7 +187,7 @@ Tensor decoded_clips(Context& ctx, const Value& vae, const Value& latent, const 
   ChunkRounds rounds{.videos = samples.size(0),
                      .chunks = clips * tiles.count(),
                      .always_waits = true,
-                     .are_alone = true};
+                     .are_independent = true};
   const double all = double(rounds.videos) * double(rounds.chunks);
   rounds.give = [&](std::int64_t item, std::int64_t chunk) {
     const std::int64_t begin = chunk / tiles.count() * kClipCells, tile = chunk % tiles.count();
@@ -291,7 +291,7 @@ Tensor encoded_clips(Context& ctx, const Value& vae, const ClipPictures& picture
   ClipFloats clip(std::size_t(whole.count()), &memory),
       means(std::size_t(count_of(shape)), &memory);
   TileWall wall(tiles, 1, whole, memory);
-  ChunkRounds rounds{.chunks = clips * tiles.count(), .are_alone = true};
+  ChunkRounds rounds{.chunks = clips * tiles.count(), .are_independent = true};
   Tensor shown;  // the clip whose tiles are given
   std::int64_t shown_number = -1;
   rounds.give = [&](std::int64_t, std::int64_t chunk) {

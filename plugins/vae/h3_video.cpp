@@ -292,7 +292,7 @@ void build_h3_video_side(const Checkpoint& file, const Value& config, Blocks& gr
   graph.setting("family", "minimax_h3_vae");
   graph.setting(HEDDLE_ROUND_STAGE, std::int64_t{0});
   graph.setting(HEDDLE_ROUND_INPUT, decodes ? "z" : "image");
-  graph.setting(HEDDLE_ROUND_ALONE, true);
+  graph.setting(HEDDLE_ROUND_INDEPENDENT, true);
   graph.setting("scaling_factor", 1.0);
   graph.setting("shift_factor", 0.0);
   graph.setting("latent_channels", channels);

@@ -136,11 +136,15 @@ Infer::Set piece_set(const Value& model, const PieceTurn& turn, const blocks::Gr
   return set;
 }
 
-// Tells of the calls for a video of so many frames. Gives what the stages keep, what is drawn for
-// one, and what they have made that others have still to take, in bytes.
-std::uint64_t tell_pieces(Infer& question, const Value& pieces, std::int64_t cell,
-                          const blocks::GridSize& cells, std::int64_t frames,
-                          const std::vector<Infer::Named>& drawn) {
+// In bytes: on the device, what the stages keep, what is drawn for one, and what they have made
+// that others have still to take; on the host, what is drawn there.
+struct PieceBytes {
+  std::uint64_t kept = 0, drawn = 0;
+};
+// Tells of the calls for a video of so many frames.
+PieceBytes tell_pieces(Infer& question, const Value& pieces, std::int64_t cell,
+                       const blocks::GridSize& cells, std::int64_t frames,
+                       const std::vector<Infer::Named>& drawn) {
   const std::vector<PieceStage> sizes = piece_stages(pieces, cell);
   std::uint64_t waiting = 0, noise = 0;  // of one stage at a time
   for (const PieceRound& round : piece_rounds(sizes, frames))
@@ -159,11 +163,11 @@ std::uint64_t tell_pieces(Infer& question, const Value& pieces, std::int64_t cel
         if (!is_kept_frame(one.name) && !is_noise_of_cells(one.name))
           waiting = std::max(waiting, sizeof(float) * std::uint64_t(count_of(one.shape)));
     }
-  std::uint64_t bytes = waiting + noise;
+  PieceBytes bytes{waiting + noise, noise};
   for (std::uint32_t s = 0; s < pieces.count(); ++s)
     for (const Infer::Named& one :
          piece_set(pieces.item(s).field("next"), {.frames = 1}, cells, {}).constants)
-      if (is_kept_frame(one.name)) bytes += sizeof(float) * std::uint64_t(count_of(one.shape));
+      if (is_kept_frame(one.name)) bytes.kept += sizeof(float) * std::uint64_t(count_of(one.shape));
   return bytes;
 }
 
@@ -269,10 +273,10 @@ void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples
   const Shape frames = frames_shape(samples, vae, autoencoder);  // may throw: before all calls
   std::vector<Infer::Named> drawn;
   tell_decoder_noise(vae.field("decoder"), samples, drawn);
-  std::uint64_t kept = 0;
+  PieceBytes bytes;
   const std::int64_t all = checked_sum({samples[2], z_frames_behind(vae)}, "the frames");
   for (std::int64_t item = 0; item < samples[0]; ++item)
-    kept =
+    bytes =
         tell_pieces(question, vae.field("decoder_pieces"), 1, {samples[3], samples[4]}, all, drawn);
   const double numbers = double(count_of(frames));
   const std::vector<PieceStage> stages = piece_stages(vae.field("decoder_pieces"), 1);
@@ -282,8 +286,8 @@ void tell_decoded_pieces(Infer& question, const Value& vae, const Shape& samples
       if (call.stage + 1 == stages.size()) most = std::max(most, call.turn.made(stages.back()));
   const std::uint64_t piece =
       sizeof(float) * std::uint64_t(count_of({most, frames[1], frames[2], frames[3]}));
-  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, kept + 3 * piece);
-  question.host_scratch(sizeof(float) * std::uint64_t(count_of(frames)));
+  question.cost(2 * numbers, 2 * double(sizeof(float)) * numbers, bytes.kept + 3 * piece);
+  question.host_scratch(sizeof(float) * std::uint64_t(count_of(frames)) + bytes.drawn);
 }
 
 Tensor encoded_pieces(Context& ctx, const Value& vae, const Tensor& pictures,
@@ -326,7 +330,8 @@ void tell_encoded_pieces(Infer& question, const Value& vae, const Shape& picture
   const std::uint64_t kept =
       tell_pieces(question, encoder_pieces_of(vae), step,
                   {autoencoder.cells(pictures[1]), autoencoder.cells(pictures[2])},
-                  length.frames_of(length.cells_of(pictures[0])), {});
+                  length.frames_of(length.cells_of(pictures[0])), {})
+          .kept;
   const double numbers = double(count_of(pictures));
   const std::uint64_t piece =
       sizeof(float) * std::uint64_t(count_of({step, pictures[1], pictures[2], pictures[3]}));

@@ -145,7 +145,7 @@ namespace {
 
 // Rounds that have nothing to do with each other.
 std::vector<StagedCall> alone(std::vector<StagedCall> calls) {
-  for (StagedCall& call : calls) call.is_alone = true;
+  for (StagedCall& call : calls) call.is_independent = true;
   return calls;
 }
 
@@ -153,7 +153,7 @@ std::vector<StagedCall> alone(std::vector<StagedCall> calls) {
 
 // One stage is enough where rounds read nothing of each other; no device is given more of them than
 // another one, but for one.
-BOOST_AUTO_TEST_CASE(rounds_that_are_alone_are_dealt_out) {
+BOOST_AUTO_TEST_CASE(rounds_that_are_independent_are_dealt_out) {
   const Topology topology = test::equal_devices(3, 1e9, 0);
   const Prices prices(topology, {});
   const std::vector<StagedCall> calls = alone(rounds_of({2}, 8, 8));
@@ -173,7 +173,8 @@ BOOST_AUTO_TEST_CASE(rounds_that_are_alone_are_dealt_out) {
   const std::uint64_t made = 18, open = 2;
   BOOST_TEST(placed->under_way_bytes.at(1) == 10 + open * 8 + 2 * open * made);
   BOOST_TEST(placed->ahead() + 1 == 3 * open);
-  BOOST_TEST(placed->under_way_bytes.at(0) == (3 * open + 1) * 8 + 2 * open * made);
+  // What is given lies at home until those who compute have it.
+  BOOST_TEST(placed->under_way_bytes.at(0) == 2 * (3 * open) * 8 + 2 * open * made);
 }
 
 BOOST_AUTO_TEST_CASE(no_device_is_without_a_round) {

@@ -89,13 +89,14 @@ BOOST_AUTO_TEST_CASE(devices_encode_clips_side_by_side_to_the_bytes_of_one) {
 }
 
 BOOST_AUTO_TEST_CASE(work_that_runs_as_late_as_events_allow_makes_the_same_bytes) {
-  for (const std::string& flow : {decode(1, 3), encode(1, 3)}) {
+  // More rounds than are under way at a time.
+  for (const std::string& flow : {decode(1, 6), encode(1, 6)}) {
     Engine alone(options(1));
     const std::vector<float> wanted = run(alone, flow, 1).numbers;
     for (int seed = 1; seed <= 2; ++seed) {
-      Engine engine(options(3, cat(R"(, "shuffle": )", seed)));
+      Engine engine(options(2, cat(R"(, "shuffle": )", seed)));
       BOOST_TEST(step_of(engine, flow).find("pipeline") != nullptr);
-      BOOST_TEST(are_equal(run(engine, flow, 3).numbers, wanted), "shuffled by " << seed);
+      BOOST_TEST(are_equal(run(engine, flow, 2).numbers, wanted), "shuffled by " << seed);
     }
   }
 }
@@ -124,11 +125,11 @@ BOOST_AUTO_TEST_CASE(where_a_device_has_no_room_one_goes_on_to_the_same_bytes) {
   }
 }
 
-// With budgets of what the plan says of each device and of the weights nothing lacks; what a device
-// needs does not grow with the number of clips.
+// With budgets of what the plan says of each device nothing lacks; what a device needs does not
+// grow with the number of clips.
 BOOST_AUTO_TEST_CASE(budgets_of_what_is_told_are_enough) {
   for (const bool is_latent : {false, true}) {
-    const auto flow = [&](int seed, int clips = 4) {
+    const auto flow = [&](int seed, int clips = 9) {
       return is_latent ? encode(seed, clips) : decode(seed, clips);
     };
     Engine alone(options(1));
@@ -136,15 +137,9 @@ BOOST_AUTO_TEST_CASE(budgets_of_what_is_told_are_enough) {
     const EngineOptions plenty = narrow(2);
     EngineOptions given = plenty;
     const std::map<std::string, std::uint64_t> told = told_of(plenty, flow(1), "all_bytes"),
-                                               of_more = told_of(plenty, flow(1, 8), "all_bytes");
-    {
-      Engine engine(plenty);
-      (void)run(engine, flow(1), 2);
-      for (const auto& [name, bytes] : told)
-        if (name != "host")
-          given.budgets[name] =
-              MemorySize{bytes + control->bytes_copied(HEDDLE_FAKE_HOST, name == "fake:0" ? 0 : 1)};
-    }
+                                               of_more = told_of(plenty, flow(1, 18), "all_bytes");
+    for (const auto& [name, bytes] : told)
+      if (name != "host") given.budgets[name] = MemorySize{bytes};
     // The other device has tiles alone.
     for (const auto& [name, bytes] : told)
       if (name != "host") BOOST_TEST_MESSAGE(name << " " << bytes << ", " << of_more.at(name));
@@ -176,7 +171,8 @@ BOOST_AUTO_TEST_CASE(a_plan_says_why_one_device_does_all) {
   EngineOptions narrower = narrow(2);
   for (const auto& [name, bytes] : told_of(narrower, decode(1, 4), "all_bytes"))
     if (name != "host") narrower.budgets[name] = MemorySize{bytes / 2};
-  BOOST_TEST(why(narrower, decode(1, 4)) != "");
+  const std::string said = why(narrower, decode(1, 4));
+  BOOST_TEST(said.find("room") != std::string::npos, said);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

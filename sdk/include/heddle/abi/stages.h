@@ -23,12 +23,12 @@ extern "C" {
  * at any: where a stage has made more than the next one takes at a time, this one reads the rest of
  * it then.
  * What is kept between calls infer() tells as scratch, as for one device.
- * Where all models of the rounds say HEDDLE_ROUND_ALONE, no round reads what another one has made,
- * and all begin at the first stage: as clips that are decoded each by itself. Then whole rounds may
- * be dealt out among devices. */
-#define HEDDLE_ROUND_STAGE "round_stage" /* int    */
-#define HEDDLE_ROUND_INPUT "round_input" /* string */
-#define HEDDLE_ROUND_ALONE "round_alone" /* bool, optional: false */
+ * Where all models of the rounds say HEDDLE_ROUND_INDEPENDENT, no round reads what another one has
+ * made, and all begin at the first stage: as clips that are decoded each by itself. Then whole
+ * rounds may be dealt out among devices. */
+#define HEDDLE_ROUND_STAGE "round_stage"             /* int    */
+#define HEDDLE_ROUND_INPUT "round_input"             /* string */
+#define HEDDLE_ROUND_INDEPENDENT "round_independent" /* bool, optional: false */
 
 #define HEDDLE_SERVICE_STAGES "heddle.stages/0"
 typedef struct heddle_stages_service {
