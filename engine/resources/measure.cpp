@@ -235,7 +235,12 @@ bool has_int8_gemm(const Device& device) {
   const auto layout_of = [&](heddle_dtype dtype) {
     return device.weight_layout(HEDDLE_USE_LINEAR, make_info(dtype, shape)).info.layout;
   };
-  return layout_of(HEDDLE_I8_SCALED) != layout_of(HEDDLE_Q8_0);
+  try {
+    return layout_of(HEDDLE_I8_SCALED) != layout_of(HEDDLE_Q8_0);
+  } catch (const Error& error) {  // a device may have no blocks at all
+    if (error.code() != Code::unsupported) throw;
+    return false;
+  }
 }
 
 // 0 where there is no room for the smallest.

@@ -7,9 +7,10 @@
 //              row, at least 1e-30
 //   out      = f(sum of rounded * stored * (s * scale of the matrix's row) + bias) + residual
 //
-// The sums are exact, all else is f32: devices differ in what the activation f rounds alone. A row
-// in which one number is none becomes NaN as a whole. A matrix's row whose blocks have unlike
-// scales is rounded anew, to the largest of them; files have one for a row.
+// The sums are exact, all else is f32: devices differ in what the activation f rounds, and in the
+// bias, which some keep in the compute type (HEDDLE_USE_BIAS). A row in which one number is none
+// becomes NaN as a whole. A matrix's row whose blocks have unlike scales is rounded anew, to the
+// largest of them; files have one for a row.
 #pragma once
 
 #include <cmath>

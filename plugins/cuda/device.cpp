@@ -264,7 +264,9 @@ void Device::describe(heddle_device_info& info) {
       info.name,
       card_.name +
           (settings_.attention_fp8 && has_hopper_kernels(card_) ? blocks::kFp8AttentionModel : "") +
-          (settings_.linear_int8 && !settings_.reference_only ? blocks::kInt8ProductsModel : ""));
+          (settings_.linear_int8 && !settings_.reference_only && card_.major >= 8
+               ? blocks::kInt8ProductsModel
+               : ""));
   write_text(info.location, card_.uuid);
   info.memory_total = info.memory_free = card_.memory_bytes;
   if (const auto memory = nvml::memory(card_.uuid)) {

@@ -89,6 +89,7 @@ struct Int8Linear {
     if (!plan_int8(stream.device(), call, way))
       device::fail(HEDDLE_UNSUPPORTED, "does not fit ", device::describe(in(call, 1).info));
     const heddle_view &x = in(call, 0), &weight = in(call, 1);
+    if (!lies_at_16(weight.data)) return launch_other(kLinear, stream, call);
     const Gemm& p = way.gemm;
     auto* const memory = static_cast<char*>(workspace);
     auto* const numbers = memory + way.x_at;

@@ -13,6 +13,8 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr std::size_t kChunkBytes = std::size_t{32} << 20;  // of file bytes on the device at a time
+// The same where steps stream such matrices, beside a budget that counts what they become alone.
+constexpr std::size_t kStreamedChunkBytes = std::size_t{4} << 20;
 
 bool is_matrix(std::int32_t use) {
   return use == HEDDLE_USE_LINEAR || use == HEDDLE_USE_LINEAR_FP8;
@@ -187,7 +189,7 @@ void make_int8(Stream& stream, const heddle_view& part, void* to, float* scales)
   const std::int64_t rows = part.info.shape[0], columns = part.info.shape[1];
   const std::int64_t row_bytes = device::bytes_of(part.info.dtype, columns);
   const std::int64_t most =
-      std::clamp(static_cast<std::int64_t>(kChunkBytes) / row_bytes, std::int64_t{1}, rows);
+      std::clamp(static_cast<std::int64_t>(kStreamedChunkBytes) / row_bytes, std::int64_t{1}, rows);
   const Chunk chunk(stream, static_cast<std::size_t>(most * row_bytes));
   for (std::int64_t begin = 0; begin < rows; begin += most) {
     const std::int64_t here = std::min(most, rows - begin);

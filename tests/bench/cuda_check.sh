@@ -107,6 +107,7 @@ if wanted conformance; then
     part "conformance_hopper_$type" "${check[@]}" --option cudnn_flops=0 --option hopper_percent=0 --option compute=$type --only conv -- "--run_test=$promised:$rounded"
   done
   part conformance_plain "${check[@]}" --option compute=f32 --option kernels=reference -- "--run_test=$promised"
+  part int8_by_cublaslt bash -c '"$@" 2>&1 | tee /dev/stderr | grep -q "by cublaslt i8"' int8 "${check[@]}" -- --run_test=int8 --log_level=message
   part support "$bundle/conformance" support --plugin "$bundle/plugins/cuda.so"
   part 'batch_bytes?' "${check[@]}" -- '--run_test=cases/bytes_of_an_item*'
 fi
@@ -312,7 +313,9 @@ if wanted memory; then
     part memcheck_f32 compute-sanitizer --error-exitcode 9 "${check[@]}" --option compute=f32 -- --run_test=blocks '--run_test=devices/parts*'
     # Only our own kernels: of the libraries' nothing is said.
     part racecheck compute-sanitizer --tool racecheck --error-exitcode 9 "${check[@]}" --only ' with (plain|vector|few)$' -- '--run_test=cases/every_kernel*'
-    tail -qn 1 "$results"/{memcheck,memcheck_f32,racecheck}.log
+    part memcheck_int8 compute-sanitizer --error-exitcode 9 "${check[@]}" -- '--run_test=int8/zeros*' '--run_test=int8/unlike*' '--run_test=int8/activations*'
+    part racecheck_int8 compute-sanitizer --tool racecheck --kernel-regex kns=int8_ --error-exitcode 9 "${check[@]}" -- '--run_test=int8/zeros*'
+    tail -qn 1 "$results"/{memcheck,memcheck_f32,racecheck,memcheck_int8,racecheck_int8}.log
   else
     echo "compute-sanitizer is not here"
   fi
