@@ -17,9 +17,10 @@ namespace {
 void require_whole_blocks(const std::vector<WeightSource::Part>& parts,
                           const WeightSource::Range& columns, DType joined) {
   for (const WeightSource::Part& part : parts) {
+    // What is widened before it is divided stands in no blocks any more.
+    const DType stored = part.tensor->packed != nullptr ? DType::f32 : part.tensor->dtype;
     const std::int64_t below = elements_below(*part.tensor, 2),
-                       block = dtype_block(is_block_format(joined) ? joined : part.tensor->dtype)
-                                   .elements;
+                       block = dtype_block(is_block_format(joined) ? joined : stored).elements;
     if (columns.begin * below % block == 0 && columns.end * below % block == 0) continue;
     throw Error(Code::unsupported,
                 cat(quote(part.tensor->name), " (", join(part.tensor->shape, ", "),
