@@ -49,11 +49,11 @@ struct BenchDrawing {
   std::uint32_t side, steps, sets;       // pixels of a square picture, or of a video's width
   std::uint32_t height = 0, frames = 0;  // of a video; frames 0: it is a picture
   const char* video = "EmptyHunyuanLatentVideo";  // the node that makes its latent
-  std::uint32_t sound = 0;  // frames of the latent of its sound, 128 numbers each; 0: it has none
-  bool makes_both = false;  // that node makes the latent of the sound, too
+  std::uint32_t sound = 0;   // frames of the latent of its sound, 128 numbers each; 0: it has none
+  bool makes_both = false;   // that node makes the latent of the sound, too
+  bool is_upscaled = false;  // the picture is a small one of a quarter of its sides, made larger
   // The conditioning is SeedVR2Conditioning's: the texts of the model's file, and the latent.
   bool is_sharpened = false;
-  bool is_upscaled = false;  // the picture is a small one of a quarter of its sides, made larger
 };
 
 // Tells the sink the tensors of the file "diffusion_models/NAME.safetensors" and a workflow that

@@ -27,7 +27,10 @@ Tensor attend_across(Context& ctx, const Tensor& q, const heddle_shard& asking, 
                own_kv = kv.reshape({batch, kv.size(1), 2, heads, head}),
                out = ctx.make(own_q.shape());
   const JointShard shard = joint_shard(ctx, asking.begin, asking.total, heads);
-  if (asking.total >= others.total || ctx.group().kind != HEDDLE_GROUP_SEQUENCE) {
+  // A device receives the others' 2 m numbers of a channel, or of its heads' 2 (l + m): of n
+  // devices the former is less where m (n - 1) < l.
+  const bool gathers = others.total * (std::int64_t(ctx.group().count) - 1) <= asking.total;
+  if (gathers || ctx.group().kind != HEDDLE_GROUP_SEQUENCE) {
     see_across(ctx, own_q, ops::all_gather(ctx, own_kv, 1, others.begin, others.total), out);
     return out;
   }

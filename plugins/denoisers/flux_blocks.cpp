@@ -92,7 +92,7 @@ void project_stream(Context& ctx, const Stream& w, const Tensor& x, const Modula
 }
 
 // A linear layer whose inputs a group of devices may hold in parts: each multiplies its own, and
-// the bias is added to the sum, in f32 until then.
+// the bias is added to the sum, which is f32 until then.
 Tensor joining_linear(Context& ctx, const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (ctx.group().kind != HEDDLE_GROUP_ROWS) return ops::linear(ctx, x, weight, bias);
   const Tensor sum = ops::all_reduce(ctx, blocks::wide_linear(ctx, x, weight, {}));

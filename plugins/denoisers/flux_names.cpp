@@ -277,8 +277,8 @@ void FluxNames::each_module(const Visit& visit) const {
     const std::string at = std::string(kApproximator) + "layers." + std::to_string(i) + ".";
     each_of(kInApproximator, at, at,
             [&](auto module, auto kind) { return in_approximator(i, module, kind); });
-    visit(std::string(kApproximator) + "norms." + std::to_string(i) + ".scale", "weight",
-          in_approximator(i, "norm", "weight"));
+    if (const std::vector<Part> norm = in_approximator(i, "norm", "weight"); is_there(norm))
+      visit(std::string(kApproximator) + "norms." + std::to_string(i) + ".scale", "weight", norm);
   }
   for (int i = 0; i < network_depth(); ++i) {
     const std::string at = std::string(kNetworks) + std::to_string(i) + ".";

@@ -93,7 +93,7 @@ struct UnetTokensIn {
   static constexpr Weight norm_bias{"norm.bias"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj_filter{"proj.filter", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
+  static constexpr Weight proj_bias{"proj.bias"};
   static constexpr Output<Tensor> out{"tokens"};
   static constexpr auto ports =
       heddle::ports(hidden, groups, eps, norm, norm_bias, proj, proj_filter, proj_bias, out);
@@ -108,7 +108,7 @@ struct UnetTokensOut {
   static constexpr Input<Tensor> hidden{"hidden"};
   static constexpr Weight proj{"proj.weight", HEDDLE_USE_LINEAR, HEDDLE_PORT_OPTIONAL};
   static constexpr Weight proj_filter{"proj.filter", HEDDLE_USE_CONV2D, HEDDLE_PORT_OPTIONAL};
-  static constexpr Weight proj_bias{"proj.bias", HEDDLE_USE_BIAS};
+  static constexpr Weight proj_bias{"proj.bias"};
   static constexpr Output<Tensor> out{"hidden"};
   static constexpr auto ports = heddle::ports(tokens, hidden, proj, proj_filter, proj_bias, out);
   static void execute(Context& ctx);

@@ -98,8 +98,8 @@ void add_ltx_decoder(const LtxLevels& levels, ClipTensors& to) {
   to.cube("decoder.conv_out.conv", kLtxPixels, levels.back().width);
 }
 
-constexpr ClipShape kFilmClip{std::uint32_t(kFilmChannels), 8, 4, {1280, 720, 129}, {32, 48, 5}},
-    kSharpClip{std::uint32_t(kFilmChannels), 8, 4, {1280, 720, 21}, {32, 48, 5}},
+constexpr ClipShape kFilmClip{std::uint32_t(kFilmChannels), 8, 4, {1280, 720, 129}, {16, 16, 5}},
+    kSharpClip{std::uint32_t(kFilmChannels), 8, 4, {1280, 720, 21}, {16, 16, 5}},
     kLtxClip{std::uint32_t(kLtxLatent), 32, 8, {1280, 736, 121}, {64, 64, 9}};
 
 template <const ClipShape& kClip, const auto& kWidths, const auto& kSmallWidths, auto kAdd>
