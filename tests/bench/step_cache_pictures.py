@@ -38,15 +38,16 @@ def seconds_and_picture(arguments, flow):
         path = pathlib.Path(folder) / "flow.json"
         path.write_text(json.dumps(flow))
         command = [arguments.program, "run", str(path), "--json", "--devices", arguments.devices, "--output", folder]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        log = pathlib.Path(folder) / "log"
+        with log.open("w") as to:
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=to, text=True)
         times = []
         for line in process.stdout:
             event = json.loads(line) if line.startswith("{") else {}
             if event.get("node") == sampler:
                 times.append(time.monotonic())
-        said = process.stderr.read()
         if process.wait() != 0:
-            raise SystemExit(f"exit code {process.returncode}: {said[-2000:]}")
+            raise SystemExit(f"exit code {process.returncode}: {log.read_text()[-2000:]}")
         picture = numpy.asarray(Image.open(next(pathlib.Path(folder).rglob("*.png"))).convert("RGB"), dtype=float)
     return times[-1] - times[0], picture
 

@@ -2,7 +2,7 @@
 // file without its numbers.
 #pragma once
 
-#include <algorithm>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -74,18 +74,18 @@ inline std::vector<std::string> numbered_names(const std::string& name) {
 // those of the same name that there are.
 inline void add_part(std::vector<FileTensor>& tensors, const std::string& prefix,
                      const heddle::engine::Json& part, const std::string& dtype) {
+  std::map<std::string, std::size_t> places;
+  for (std::size_t i = 0; i < tensors.size(); ++i) places.emplace(tensors[i].name, i);
   for (const auto& row : part.members())
     for (const std::string& name : numbered_names(row.key)) {
       FileTensor made{prefix + name, name.ends_with("position_ids") ? "I64" : dtype, {}, {}};
       for (const heddle::engine::Json& size : row.value.as_array())
         made.shape.push_back(size.as_int64());
-      const auto there =
-          std::find_if(tensors.begin(), tensors.end(),
-                       [&](const FileTensor& tensor) { return tensor.name == made.name; });
-      if (there == tensors.end())
+      const auto [place, is_new] = places.emplace(made.name, tensors.size());
+      if (is_new)
         tensors.push_back(std::move(made));
       else
-        *there = std::move(made);
+        tensors[place->second] = std::move(made);
     }
 }
 

@@ -43,9 +43,8 @@ typedef struct heddle_fake_control {
   uint64_t (*copies)(uint32_t device);   /* enqueued on its streams; weights are not among them */
   uint64_t (*weights)(uint32_t device);  /* make_weight calls                                   */
   uint64_t (*allocations)(uint32_t device); /* that succeeded */
-  uint64_t (*launches)(
-      uint32_t device,
-      const char* op); /* op NULL: all. Of the devices of this index that are open */
+  uint64_t (*launches)(uint32_t device,
+                       const char* op); /* op NULL: all. Since reset(), of devices of this index */
   uint64_t (*used_bytes)(uint32_t device);
   uint64_t (*peak_bytes)(uint32_t device);
   /* Allocations that were freed while work enqueued before still referred to them: a fault of
