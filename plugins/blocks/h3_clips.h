@@ -2,9 +2,10 @@
 // (plugins/vae/h3_video.h). Each clip of frames is coded by itself. A decoder is given the first
 // cells of the clip that follows as well, and what it makes of these goes over into what is made of
 // that clip itself. Within a clip, tiles of rows and columns are coded one after another and go
-// over into each other. A device holds one tile of one clip, whatever the video's size, or two
-// where several devices are given tiles in turn (chunk_rounds.h), to the same numbers; frames come
-// together in host memory, in f32. One call's thread, but for what is told before a run.
+// over into each other. A device holds two tiles at most, whatever the video's size: while one is
+// read the next one is decoded, and several devices take tiles in turn (chunk_rounds.h). The
+// numbers are the same; frames come together in host memory, in f32. One call's thread, but for
+// what is told before a run.
 #pragma once
 
 #include <heddle/node.hpp>
