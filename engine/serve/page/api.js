@@ -19,10 +19,13 @@ function reasonOf(text, status) {
   return text.length > 0 && text.length < 300 ? text : `The server answered with status ${status}.`;
 }
 
+// Ends what is asked within a session: see signOut().
+let session = new AbortController();
+
 // Its JSON, or null where there is none. What is refused is thrown: an Error with `status` and,
 // where the server sent JSON, `answer`.
-export async function ask(method, path, body) {
-  const options = {method, headers: {}};
+export async function ask(method, path, body, signal = session.signal) {
+  const options = {method, headers: {}, signal};
   if (body !== undefined) {
     options.body = writeJson(body);
     options.headers['Content-Type'] = 'application/json';
@@ -32,7 +35,9 @@ export async function ask(method, path, body) {
     response = await fetch(path, options);
     text = await response.text();
   } catch {
-    throw new Error('The server does not answer. Is it running?');
+    const error = new Error('The server does not answer. Is it running?');
+    error.isSignInWanted = signal.aborted;  // nobody is told of what the page itself has ended
+    throw error;
   }
   if (response.ok) return text ? parseJson(text) : null;
   const error = new Error(reasonOf(text, response.status));
@@ -47,6 +52,17 @@ export async function ask(method, path, body) {
     wantSignIn();
   }
   throw error;
+}
+
+// What this page asks by itself, under way or later, is aborted first: behind it the server would refuse it.
+export async function signOut() {
+  session.abort();
+  try {
+    await ask('DELETE', 'v1/session', undefined, new AbortController().signal);
+  } catch (error) {
+    session = new AbortController();
+    throw error;
+  }
 }
 
 export const get = (path) => ask('GET', path);

@@ -1,5 +1,5 @@
 // Signing in and out: the key is shown once, and the browser keeps a cookie that scripts cannot read.
-import {ask, get} from './api.js';
+import {ask, get, signOut} from './api.js';
 import {byId, guarded, setText} from './dom.js';
 
 // Where the front end stands, for whoever was on the way there.
@@ -32,7 +32,7 @@ export async function signIn(proceed) {
   const {needs_key: needsKey, is_signed_in: isSignedIn} = await get('v1/session');
   hasKey = needsKey;
   byId('sign-out').addEventListener('click', guarded(async () => {
-    await ask('DELETE', 'v1/session');
+    await signOut();
     location.reload();
   }));
   byId('sign-in-form').addEventListener('submit', async (event) => {
