@@ -107,6 +107,12 @@ const heddle_cost_service& cost_table() {
   return table;
 }
 
+// Tiles are calls of models, too: a node that has told of scratch memory for them was refused.
+const heddle_least_cost_service& least_cost_table() {
+  static const heddle_least_cost_service table{[](heddle_infer*, std::uint64_t) {}};
+  return table;
+}
+
 const char* received(heddle_validation* q, heddle_port_index input) {
   const char* type = nullptr;
   free_status(to_status([&] {
@@ -142,6 +148,7 @@ const heddle_validation_service& validation_table() {
 void offer_worker_services() {
   offer_instead(HEDDLE_SERVICE_INFER, &infer_table());
   offer_instead(HEDDLE_SERVICE_COST, &cost_table());
+  offer_instead(HEDDLE_SERVICE_LEAST_COST, &least_cost_table());
   offer_instead(HEDDLE_SERVICE_VALIDATION, &validation_table());
 }
 

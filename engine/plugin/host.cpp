@@ -43,6 +43,7 @@ const void* service(const heddle_host*, const char* name) {
       {HEDDLE_SERVICE_FILES, files_service()},
       {HEDDLE_SERVICE_INFER, infer_service()},
       {HEDDLE_SERVICE_COST, cost_service()},
+      {HEDDLE_SERVICE_LEAST_COST, least_cost_service()},
       {HEDDLE_SERVICE_VALIDATION, validation_service()},
       {HEDDLE_SERVICE_CHECKPOINT, checkpoint_service()},
       {HEDDLE_SERVICE_GRAPH, graph_service()},

@@ -9,6 +9,7 @@
 #include "engine/files/checkpoint.h"
 #include "heddle/abi/joined_model.h"
 #include "heddle/abi/model.h"
+#include "heddle/abi/least_cost.h"
 #include "heddle/abi/parts.h"
 #include "heddle/abi/send.h"
 #include "heddle/abi/stages.h"
@@ -49,6 +50,7 @@ const heddle_folders_service* folders_service();
 const heddle_files_service* files_service();
 const heddle_infer_service* infer_service();
 const heddle_cost_service* cost_service();
+const heddle_least_cost_service* least_cost_service();
 const heddle_validation_service* validation_service();
 const heddle_checkpoint_service* checkpoint_service();
 const heddle_graph_service* graph_service();

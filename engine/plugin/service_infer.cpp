@@ -1,4 +1,4 @@
-// heddle.infer/0 and heddle.cost/0.
+// heddle.infer/0, heddle.cost/0 and heddle.least_cost/0.
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/device/status.h"
@@ -183,6 +183,12 @@ const heddle_cost_service* cost_service() {
       [](heddle_infer* q, const heddle_infer_call* asked) {
         return to_status([&] { q->answer.least_calls.push_back(call_of(*asked)); });
       }};
+  return &table;
+}
+
+const heddle_least_cost_service* least_cost_service() {
+  static const heddle_least_cost_service table{
+      [](heddle_infer* q, std::uint64_t bytes) { q->answer.least_scratch_bytes = bytes; }};
   return &table;
 }
 

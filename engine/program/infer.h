@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,6 +45,8 @@ struct NodeSpec {
   std::uint64_t host_scratch_bytes = 0;  // in host memory, wherever it is placed
   std::vector<CallSpec> calls;           // in the order execute() makes them
   std::vector<CallSpec> least_calls;     // made instead, where there is no room for those
+  // With least_calls, instead of scratch_bytes; empty: as much.
+  std::optional<std::uint64_t> least_scratch_bytes;
 };
 
 // What execute() takes at most, as far as it tells, without the models that it calls: the tensors

@@ -6,6 +6,7 @@
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/graph/model.h"
+#include "engine/graph/surely_run.h"
 #include "engine/place/call_steps.h"
 #include "engine/place/node_values.h"
 #include "engine/session/call_needs.h"
@@ -37,6 +38,12 @@ std::string reason_of(const SessionPlan& plan, std::uint32_t device_slot,
 }  // namespace
 
 namespace {
+
+// Of the node's values, `values` bytes with all that it works on: those beside its smallest tiles.
+std::uint64_t values_in_tiles(const NodeSpec& spec, std::uint64_t values) {
+  return spec.least_scratch_bytes ? values - spec.scratch_bytes + *spec.least_scratch_bytes
+                                  : values;
+}
 
 // With what the node calls instead where there is no room; its own device does all of that.
 void add_tiled(const NodeSpec& spec, std::uint64_t own, const Topology& topology,
@@ -119,7 +126,8 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
     }
     if (!spec.least_calls.empty() && by_device.contains(assignment.device)) {
       try {
-        add_tiled(spec, values, topology, environment, by_device[assignment.device]);
+        add_tiled(spec, values_in_tiles(spec, values), topology, environment,
+                  by_device[assignment.device]);
       } catch (const Error& error) {
         all.left_out.push_back(cat(graph.nodes[n].id, ": ", error.full()));
       }
@@ -129,7 +137,7 @@ MemoryRequirements memory_requirements(const Graph& graph, const Plan& plan,
       need.all_bytes = with_shared_chunks(need.all_bytes);
       add_shared(own, under_way(assignment, d), need.min_bytes, need.reason);
       if (need.tiled_bytes > 0) {
-        add_shared(own, 0, need.tiled_bytes, need.tiled_reason);
+        add_shared(values_in_tiles(spec, own), 0, need.tiled_bytes, need.tiled_reason);
       } else {
         need.tiled_bytes = need.min_bytes;
         need.tiled_reason = need.reason;
@@ -183,33 +191,6 @@ std::vector<HostRequirement> host_requirements(const Graph& graph, const Plan& p
     if (host.min_bytes > 0) all.push_back(host);
   return all;
 }
-
-namespace {
-
-// But for what is asked for on the way.
-std::vector<bool> surely_run(const Graph& graph, std::span<const Source> wanted) {
-  std::vector<bool> runs(graph.nodes.size());
-  std::vector<NodeIndex> open;
-  const auto reach = [&](NodeIndex n) {
-    if (!runs[n]) open.push_back(n);
-    runs[n] = true;
-  };
-  const auto reach_through = [&](const Binding& binding) {
-    if (const auto* link = std::get_if<Source>(&binding)) reach(link->node);
-  };
-  for (const NodeIndex sink : graph.sinks) reach(sink);
-  for (const Source& source : wanted) reach(source.node);
-  while (!open.empty()) {
-    const Node& node = graph.nodes[open.back()];
-    open.pop_back();
-    for (std::uint32_t i = 0; i < node.inputs.size(); ++i)
-      if ((node.type->input(i).flags & HEDDLE_PORT_LAZY) == 0) reach_through(node.inputs[i]);
-    for (const auto& [name, binding] : node.extra) reach_through(binding);
-  }
-  return runs;
-}
-
-}  // namespace
 
 void check_host_nodes(const Graph& graph, const Plan& plan, const Inferred& inferred,
                       std::span<const Source> wanted, const Environment& environment) {

@@ -139,7 +139,9 @@ class Counter {
     const NodeSpec& spec = inferred_.nodes[n];
     const std::uint32_t home = assignment.on_host ? host_ : assignment.device;
     const std::uint64_t scratch = assignment.on_host ? 0 : spec.scratch_bytes;
-    if (scratch > 0) raise(home, scratch, 0, scratch);
+    const bool tiles = !assignment.on_host && !spec.least_calls.empty();
+    if (scratch > 0)
+      raise(home, scratch, 0, tiles ? spec.least_scratch_bytes.value_or(scratch) : scratch);
     if (spec.host_scratch_bytes > 0) {
       const std::uint32_t there = is_in_host(home) ? home : host_;
       raise(there, spec.host_scratch_bytes, 0, spec.host_scratch_bytes);

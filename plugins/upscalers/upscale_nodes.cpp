@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
+#include <heddle/least_cost.hpp>
 #include <heddle/model.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
@@ -177,18 +178,22 @@ void ImageUpscaleWithModel::infer(Infer& question) {
   const std::vector<Tile> tiles = blocks::tiles_of(work.in, work.tilings.front());
   for (std::int64_t item = 0; item < (*shape)[0]; ++item)
     for (const Tile& tile : tiles) question.call(upscaler.model, {call_of(tile)});
+  const auto made_of = [&](const Tile& tile) {
+    const std::int64_t numbers =
+        checked_product({tile.height, tile.width, upscaler.shape.scale, upscaler.shape.scale,
+                         upscaler.shape.out_channels},
+                        "a tile");
+    return checked_cast<std::uint64_t>(double(sizeof(float)) * double(numbers), "bytes");
+  };
   // The largest of the smallest tiles.
-  if (!is_whole(*shape, kLeastTile))
-    question.least_call(
-        upscaler.model,
-        {call_of({0, 0, std::min(kLeastTile, (*shape)[1]), std::min(kLeastTile, (*shape)[2])})});
+  if (!is_whole(*shape, kLeastTile)) {
+    const Tile least{0, 0, std::min(kLeastTile, (*shape)[1]), std::min(kLeastTile, (*shape)[2])};
+    question.least_call(upscaler.model, {call_of(least)});
+    tell_least_scratch(question, made_of(least));
+  }
   const std::int64_t numbers =
       checked_product({result[0], result[1], result[2], result[3]}, "the picture");
-  const std::int64_t of_tile =
-      checked_product({tiles.front().height, tiles.front().width, upscaler.shape.scale,
-                       upscaler.shape.scale, upscaler.shape.out_channels},
-                      "a tile");
-  const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(of_tile), "bytes");
+  const std::uint64_t bytes = made_of(tiles.front());
   question.cost(2 * double(numbers), 2 * double(sizeof(float)) * double(numbers), bytes);
   if (!is_whole(*shape, kTile)) question.host_scratch(blocks::tile_sum_bytes(work) + 2 * bytes);
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
+#include <heddle/least_cost.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/session.hpp>
 
@@ -81,6 +82,14 @@ void put_together(Context& ctx, const TiledWork& work, std::int64_t items, int r
   }
 }
 
+// What goes in, and what comes out.
+std::int64_t numbers_of_tile(const TiledWork& work, const Shape& in, std::int64_t height,
+                             std::int64_t width) {
+  const std::int64_t out = checked_product(
+      {work.ratio.of(height), work.ratio.of(width), work.out.outer, work.out.inner}, "a tile");
+  return checked_sum({count_of(in), out}, "a tile");
+}
+
 // The calls of a run: `shape` gives the input of a tile.
 template <class ShapeOf>
 void infer_calls(Infer& question, const Value& model, const char* input, const TiledWork& work,
@@ -91,10 +100,7 @@ void infer_calls(Infer& question, const Value& model, const char* input, const T
     for (const Tiling& tiling : work.tilings)
       for (const Tile& tile : tiles_of(work.in, tiling)) {
         question.call(model, {{.constants = {{input, HEDDLE_F32, shape(tile)}}, .steps = {}}});
-        const std::int64_t out = checked_product(
-            {work.ratio.of(tile.height), work.ratio.of(tile.width), work.out.outer, work.out.inner},
-            "a tile");
-        most = std::max(most, checked_sum({count_of(shape(tile)), out}, "a tile"));
+        most = std::max(most, numbers_of_tile(work, shape(tile), tile.height, tile.width));
       }
   const double numbers = double(work.tilings.size()) * double(items) * double(numbers_of(work));
   const auto bytes = checked_cast<std::uint64_t>(double(sizeof(float)) * double(most), "bytes");
@@ -136,13 +142,15 @@ Tensor decode_in_tiles(Context& ctx, const Value& vae, const Value& latent, std:
 void tell_least_tiles(Infer& question, const Value& decoder, const Shape& latents,
                       const Autoencoder& autoencoder, std::int64_t tile_size) {
   if (!decoder.is(HEDDLE_KIND_MODEL)) return;
-  for (const Tiling& tiling : decoding(latents, autoencoder, tile_size, 0).tilings)
-    question.least_call(decoder,
-                        {{.constants = {{"z",
-                                         HEDDLE_F32,
-                                         {1, latents[1], std::min(tiling.height, latents[2]),
-                                          std::min(tiling.width, latents[3])}}},
-                          .steps = {}}});
+  const TiledWork work = decoding(latents, autoencoder, tile_size, 0);
+  std::int64_t most = 0;
+  for (const Tiling& tiling : work.tilings) {
+    const Shape z{1, latents[1], std::min(tiling.height, latents[2]),
+                  std::min(tiling.width, latents[3])};
+    question.least_call(decoder, {{.constants = {{"z", HEDDLE_F32, z}}, .steps = {}}});
+    most = std::max(most, numbers_of_tile(work, z, z[2], z[3]));
+  }
+  tell_least_scratch(question, sizeof(float) * std::uint64_t(most));
 }
 
 void VaeDecodeTiled::execute(Context& ctx) {

@@ -51,7 +51,7 @@ Shape shape_of_input(const std::string& name, const Value& told, std::int64_t ro
 
 // What a stage reads of a chunk, before a run as f32.
 std::vector<Infer::Named> stage_inputs(const Value& stage, const blocks::GridSize& cells,
-                                       std::int64_t downscale, std::int64_t before = 1) {
+                                       std::int64_t downscale, std::int64_t before) {
   const Value shapes = chunk_shapes(stage);
   std::vector<Infer::Named> inputs;
   for (std::uint32_t k = 0; k < shapes.count(); ++k)
@@ -59,6 +59,17 @@ std::vector<Infer::Named> stage_inputs(const Value& stage, const blocks::GridSiz
                       shape_of_input(shapes.key(k), shapes.item(k), cells.height, cells.width,
                                      downscale, before)});
   return inputs;
+}
+
+// What the side keeps for the last chunk of `count`: what is kept may grow with them.
+std::uint64_t kept_bytes(const Value& chunks, const blocks::GridSize& cells, std::int64_t downscale,
+                         std::int64_t count) {
+  std::uint64_t kept = 0;
+  const Value stages = chunks.field("next");
+  for (std::uint32_t s = 0; count > 1 && s < stages.count(); ++s)
+    for (const Infer::Named& one : stage_inputs(stages.item(s), cells, downscale, count - 1))
+      if (is_kept_name(one.name)) kept += sizeof(float) * std::uint64_t(count_of(one.shape));
+  return kept;
 }
 
 }  // namespace
@@ -74,29 +85,26 @@ VideoLength video_length(const Value& vae) {
 
 std::uint64_t tell_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
                           std::int64_t downscale, std::int64_t count) {
-  std::uint64_t kept = 0;
   for (std::int64_t i = 0; i < count; ++i) {
     const Value stages = chunks.field(i == 0 ? "first" : "next");
-    for (std::uint32_t s = 0; s < stages.count(); ++s) {
-      const std::vector<Infer::Named> inputs = stage_inputs(stages.item(s), cells, downscale, i);
-      for (const Infer::Named& one : inputs)
-        if (i + 1 == std::max<std::int64_t>(2, count) && is_kept_name(one.name))
-          kept += sizeof(float) * std::uint64_t(count_of(one.shape));
-      question.call(stages.item(s), {{.constants = inputs, .steps = {}}});
-    }
+    for (std::uint32_t s = 0; s < stages.count(); ++s)
+      question.call(
+          stages.item(s),
+          {{.constants = stage_inputs(stages.item(s), cells, downscale, i), .steps = {}}});
   }
-  return kept;
+  return kept_bytes(chunks, cells, downscale, count);
 }
 
-void tell_least_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
-                       std::int64_t downscale) {
+std::uint64_t tell_least_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
+                                std::int64_t downscale, std::int64_t count) {
   for (const char* chunk : {"first", "next"}) {
     const Value stages = chunks.field(chunk);
     for (std::uint32_t s = 0; s < stages.count(); ++s)
       question.least_call(
           stages.item(s),
-          {{.constants = stage_inputs(stages.item(s), cells, downscale), .steps = {}}});
+          {{.constants = stage_inputs(stages.item(s), cells, downscale, 1), .steps = {}}});
   }
+  return kept_bytes(chunks, cells, downscale, count);
 }
 
 VideoSide::VideoSide(const Value& chunks) {

@@ -64,8 +64,8 @@ void tell_decoded_frames(Infer& question, const Value& vae, const Shape& samples
 std::uint64_t tell_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
                           std::int64_t downscale, std::int64_t count);
 // The same of those that are made where there is no room for larger ones.
-void tell_least_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
-                       std::int64_t downscale);
+std::uint64_t tell_least_chunks(Infer& question, const Value& chunks, const blocks::GridSize& cells,
+                                std::int64_t downscale, std::int64_t count);
 
 // Whether a batch of so many pictures is a video of this autoencoder.
 bool is_video(std::int64_t pictures, const Value& vae);

@@ -6,6 +6,7 @@
 
 #include <heddle/checked.hpp>
 #include <heddle/host_memory.hpp>
+#include <heddle/least_cost.hpp>
 #include <heddle/ops.hpp>
 #include <heddle/parts.hpp>
 
@@ -200,6 +201,15 @@ Infer::Set tile_set(const Value& decoder, const VideoTile& tile, std::int64_t ch
   return set;
 }
 
+// Of a tile, in bytes: as the last stage has made them, from 0 to 1, and on their way to the host.
+std::uint64_t pictures_of_a_chunk(const Value& vae, const Autoencoder& autoencoder,
+                                  const VideoTile& tile) {
+  return 3 * sizeof(float) *
+         std::uint64_t(
+             count_of({video_length(vae).downscale, tile[1].size() * autoencoder.downscale,
+                       tile[2].size() * autoencoder.downscale, autoencoder.colours}));
+}
+
 // All or nothing: who finds no room for it tries once more.
 void append_frames(Context& ctx, const Tensor& pictures, std::pmr::vector<float>& made) {
   const std::size_t before = made.size();
@@ -286,13 +296,10 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
         question.call(vae.field("decoder"), {tile_set(vae.field("decoder"), tile, samples[1])});
         continue;
       }
-      const std::uint64_t chunk =
-          sizeof(float) * std::uint64_t(count_of(
-                              {video_length(vae).downscale, tile[1].size() * autoencoder.downscale,
-                               tile[2].size() * autoencoder.downscale, autoencoder.colours}));
-      kept = std::max(kept, 3 * chunk + tell_chunks(question, vae.field("decoder_chunks"),
-                                                    {tile[1].size(), tile[2].size()},
-                                                    autoencoder.downscale, tile[0].size()));
+      kept = std::max(kept, pictures_of_a_chunk(vae, autoencoder, tile) +
+                                tell_chunks(question, vae.field("decoder_chunks"),
+                                            {tile[1].size(), tile[2].size()}, autoencoder.downscale,
+                                            tile[0].size()));
     }
   const double numbers = double(count_of(frames_shape(samples, vae, autoencoder)));
   question.cost(4 * numbers, 4 * double(sizeof(float)) * numbers, kept);
@@ -302,11 +309,14 @@ void tell_decoded_tiles(Infer& question, const Value& vae, const Shape& samples,
 void tell_least_decoded_tile(Infer& question, const Value& vae, const Shape& samples,
                              const Autoencoder& autoencoder, const VideoTiling& tiling) {
   const VideoTile tile = tiles_of(decoding_axes(samples, vae, autoencoder, tiling)).front();
-  if (decodes_whole_videos(vae))
-    return question.least_call(vae.field("decoder"),
-                               {tile_set(vae.field("decoder"), tile, samples[1])});
-  tell_least_chunks(question, vae.field("decoder_chunks"), {tile[1].size(), tile[2].size()},
-                    autoencoder.downscale);
+  if (decodes_whole_videos(vae)) {
+    question.least_call(vae.field("decoder"), {tile_set(vae.field("decoder"), tile, samples[1])});
+    return tell_least_scratch(question, 0);
+  }
+  tell_least_scratch(question, pictures_of_a_chunk(vae, autoencoder, tile) +
+                                   tell_least_chunks(question, vae.field("decoder_chunks"),
+                                                     {tile[1].size(), tile[2].size()},
+                                                     autoencoder.downscale, tile[0].size()));
 }
 
 Tensor encoded_frames_in_tiles(Context& ctx, const Value& vae, const Tensor& pictures,

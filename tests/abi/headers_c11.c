@@ -10,6 +10,7 @@
 #include <heddle/abi/frame_ops.h>
 #include <heddle/abi/infer.h>
 #include <heddle/abi/joined_model.h>
+#include <heddle/abi/least_cost.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/node.h>
 #include <heddle/abi/norm_ops.h>

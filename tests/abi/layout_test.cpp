@@ -6,6 +6,7 @@
 #include <heddle/abi/device_ahead.h>
 #include <heddle/abi/device_sharing.h>
 #include <heddle/abi/joined_model.h>
+#include <heddle/abi/least_cost.h>
 #include <heddle/abi/model.h>
 #include <heddle/abi/ops.h>
 #include <heddle/abi/parts.h>
@@ -126,6 +127,8 @@ AT(heddle_parts_service, made, 8);
 AT(heddle_parts_service, take_back, 16);
 AT(heddle_parts_service, await, 24);
 static_assert(HEDDLE_PORT_PARTS == 2048);
+SIZE(heddle_least_cost_service, 8);
+AT(heddle_least_cost_service, scratch, 0);
 SIZE(heddle_stages_service, 32);
 AT(heddle_stages_service, begin, 0);
 AT(heddle_stages_service, written, 8);

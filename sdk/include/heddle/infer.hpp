@@ -85,6 +85,8 @@ class Infer {
     tell(service<heddle_cost_service>().least_call, model, sets, {}, 1);
   }
 
+  heddle_infer* raw() const { return raw_; }
+
  private:
   void tell(heddle_status* (*how)(heddle_infer*, const heddle_infer_call*), const Value& model,
             const std::vector<Set>& sets, const std::vector<Named>& schedule, std::uint32_t steps) {
