@@ -53,12 +53,16 @@ struct ExpectedParts {
   ReadWatch watch;
   std::vector<HostItem*> items;
   std::size_t position = 0;  // of the one that is wanted next
+  // By work that comes behind all that is under way: what that wants is wanted before any of these.
+  bool is_later = false;
   // Bytes of the largest that a buffer to pass through is made for, and of the largest small one.
   std::uint64_t largest = 0, largest_small = 0;
   unsigned watching = 0;  // reads under way that will tell `watch`
 };
 
 inline constexpr std::uint64_t kUnexpected = std::numeric_limits<std::uint64_t>::max();
+// Of what is_later: more than work under way wants.
+inline constexpr std::uint64_t kLater = std::uint64_t{1} << 40;
 
 struct ItemUse {
   ExpectedParts* forecast = nullptr;
@@ -66,6 +70,11 @@ struct ItemUse {
 
   // How many others are wanted before; kUnexpected: it is not wanted any more.
   std::uint64_t distance() const {
+    const std::uint64_t steps = steps_to();
+    return steps != kUnexpected && forecast->is_later ? kLater + steps : steps;
+  }
+  // How many of the forecast come before.
+  std::uint64_t steps_to() const {
     const std::size_t from = forecast->position;
     const auto next = std::lower_bound(at.begin(), at.end(), from);
     if (next != at.end()) return *next - from;
@@ -133,10 +142,12 @@ struct HostItem {
     for (const ItemUse& use : uses) next = std::min(next, use.distance());
     return next;
   }
+  // By work under way on that device.
   std::uint64_t next_use_by(const Device* reader) const {
     std::uint64_t next = kUnexpected;
     for (const ItemUse& use : uses)
-      if (use.forecast->reader.get() == reader) next = std::min(next, use.distance());
+      if (use.forecast->reader.get() == reader && !use.forecast->is_later)
+        next = std::min(next, use.distance());
     return next;
   }
 };

@@ -109,7 +109,14 @@ class HostWeights {
   // From now on they are wanted in this order, by get() for that reader; it may leave some out.
   [[nodiscard]] Expectation expect(std::span<const FilePart> parts, UseOrder order,
                                    std::shared_ptr<const Device> reader, ReadWatch watch = {}) {
-    return prefetcher_.expect(parts, order, std::move(reader), std::move(watch));
+    return prefetcher_.expect(parts, order, std::move(reader), std::move(watch), false);
+  }
+  // The same, once, by work that begins when what is under way has ended: read as far as that wants
+  // nothing more, into room that it leaves.
+  [[nodiscard]] Expectation expect_later(std::span<const FilePart> parts,
+                                         std::shared_ptr<const Device> reader,
+                                         ReadWatch watch = {}) {
+    return prefetcher_.expect(parts, UseOrder::once, std::move(reader), std::move(watch), true);
   }
 
   // Evicts at least so many bytes where it can: what is wanted last first. Waits for streams

@@ -60,9 +60,9 @@ void PageCache::advance(const FilePart& part, const Device& reader) {
   for (const ItemUse& use : item->uses) {
     ExpectedParts& parts = *use.forecast;
     if (parts.reader.get() != &reader) continue;
-    const std::uint64_t distance = use.distance();
-    if (distance == kUnexpected) continue;
-    parts.position += distance + 1;
+    const std::uint64_t steps = use.steps_to();
+    if (steps == kUnexpected) continue;
+    parts.position += steps + 1;
     if (parts.order == UseOrder::cyclic) parts.position %= parts.items.size();
   }
 }

@@ -29,11 +29,13 @@ void Expectation::end() {
 // ---- what is expected ----
 
 Expectation Prefetcher::expect(std::span<const FilePart> parts, UseOrder order,
-                               std::shared_ptr<const Device> reader, ReadWatch watch) {
+                               std::shared_ptr<const Device> reader, ReadWatch watch,
+                               bool is_later) {
   Expectation expectation;
   expectation.parts_ = std::make_shared<ExpectedParts>();
   ExpectedParts& expected = *expectation.parts_;
   expected.order = order;
+  expected.is_later = is_later;
   expected.reader = std::move(reader);
   expected.watch = std::move(watch);
   expectation.owner_ = this;             // from here on it is undone when something throws
@@ -98,8 +100,11 @@ Prefetcher::Next Prefetcher::find_next() const {
   for (const ExpectedParts* parts : host_.cache.expected()) {
     const std::size_t count = parts->items.size(), from = parts->position;
     const std::size_t steps = parts->order == UseOrder::cyclic ? count : count - from;
+    const std::uint64_t before = parts->is_later ? kLater : 0;
+    if (before >= next.wanted_in) continue;
     std::uint64_t bytes = 0;
-    for (std::size_t step = 0; step < std::min<std::uint64_t>(steps, next.wanted_in); ++step) {
+    for (std::size_t step = 0; step < std::min<std::uint64_t>(steps, next.wanted_in - before);
+         ++step) {
       HostItem* const item = parts->items[(from + step) % count];
       const HostCopy& copy = item->*host_.cache.choose_copy(*item, *parts->reader);
       bytes += item->bytes;
@@ -108,7 +113,7 @@ Prefetcher::Next Prefetcher::find_next() const {
       if (is_staged && copy.state == CopyState::loading) break;  // another device's; soon there
       const bool is_source = is_staged && copy.state == CopyState::ready;
       if ((copy.state != CopyState::absent && !is_source) || item->reading_ahead_failed) continue;
-      next = {item, parts, step, bytes - item->bytes};
+      next = {item, parts, before + step, bytes - item->bytes};
       break;
     }
   }
@@ -130,6 +135,7 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
   if (next.item == nullptr) return Ahead::nothing;
   HostItem& item = *next.item;
   const std::shared_ptr<const Device> reader = next.by->reader;  // they may end meanwhile
+  const bool is_later = next.by->is_later;
   // What is expected again goes only for what is wanted very soon. Otherwise everything would be
   // evicted as soon as it was used, to make room for what comes next, and nothing of a cycle that
   // is larger than the room would ever be found here: with the least recently used it is the same.
@@ -150,7 +156,8 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
     item.reading_ahead_failed = true;  // whoever asks for it is told
   }
   --beginning_;
-  if (started == PageCache::Started::under_way && !copy.is_pinned() && !reader->host_visible())
+  if (started == PageCache::Started::under_way && !copy.is_pinned() && !reader->host_visible() &&
+      !is_later)
     item.keep_plain = true;
   if (started == PageCache::Started::no_room) {  // and nothing has changed that anybody waits for
     --copy.leases;

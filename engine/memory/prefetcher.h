@@ -61,7 +61,7 @@ class Prefetcher {
   void stop();  // its threads end
 
   Expectation expect(std::span<const FilePart> parts, UseOrder order,
-                     std::shared_ptr<const Device> reader, ReadWatch watch);
+                     std::shared_ptr<const Device> reader, ReadWatch watch, bool is_later);
   // Under the lock: something goes, if it has to, as soon as it is there.
   bool is_reading_ahead() const { return beginning_ > 0 || host_.cache.is_loading_ahead(); }
   // Under the lock: a thread takes room to read ahead.

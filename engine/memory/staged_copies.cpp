@@ -15,7 +15,7 @@ bool StagedCopies::passes_through(const HostItem& item, const Device& reader) co
 }
 
 bool StagedCopies::is_staged_ahead(const HostItem& item, const ExpectedParts& parts) const {
-  return parts.order == UseOrder::once && passes_through(item, *parts.reader) &&
+  return parts.order == UseOrder::once && !parts.is_later && passes_through(item, *parts.reader) &&
          item.bytes <= std::max(kSmallBuffer, pool_.share() / kLargeBuffers) &&
          cache_.choose_copy(item, *parts.reader) == &HostItem::pages;
 }

@@ -29,6 +29,19 @@ std::vector<std::optional<WeightSource>> weight_sources(const Model& model, cons
   return sources;
 }
 
+std::vector<WeightSource> weights_of(const Model& model, const Node& node) {
+  const std::vector<std::optional<WeightSource>> sources = weight_sources(model, node);
+  std::vector<WeightSource> all;
+  for (std::uint32_t slot = 0; slot < sources.size(); ++slot)
+    for (const WeightPiece piece :
+         {WeightPiece::whole, WeightPiece::down, WeightPiece::up, WeightPiece::scale}) {
+      const std::uint32_t number = weight_number(node, {slot, piece});
+      if (auto source = numbered_source(sources, node, number, {}, kWholeWeight))
+        all.push_back(std::move(*source));
+    }
+  return all;
+}
+
 namespace {
 
 std::vector<WeightSource::Range> rank_ranges(const WeightShard& shard,

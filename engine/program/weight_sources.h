@@ -24,6 +24,9 @@ std::optional<WeightSource> numbered_source(const std::vector<std::optional<Weig
                                             const Node& node, std::uint32_t number,
                                             const std::vector<double>& shares, std::uint32_t rank);
 
+// All weights of a node's slots, whole, with what is added beside matrices.
+std::vector<WeightSource> weights_of(const Model& model, const Node& node);
+
 // What people know a model's weights by: "flux diffusion_models/flux1-dev.safetensors".
 std::string weights_name(const Model& model);
 

@@ -32,6 +32,7 @@ Execution::Execution(const RunRequest& request, Environment& environment, Observ
       transfers_(run_, plan_, schedule_, environment, request.timeline, request.steps),
       use_(environment),
       forecast_(environment.forecast, graph_, plan_.order.empty() ? graph_.order : plan_.order),
+      read_ahead_(graph_, plan_, request.fetch, environment, request.timeline),
       member_(environment.flights),
       schedule_(run_, static_cast<std::uint32_t>(environment.devices.size())),
       released_(request.finished != nullptr && request.steps == nullptr &&

@@ -30,6 +30,7 @@
 #include "engine/run/released_values.h"
 #include "engine/run/transfers.h"
 #include "engine/run/uncached_nodes.h"
+#include "engine/session/read_ahead.h"
 
 namespace heddle::engine {
 
@@ -319,6 +320,7 @@ class Execution final : private SingleFlight::Run,
   Transfers transfers_;
   DeviceUse use_;
   RunForecast forecast_;
+  ReadAhead read_ahead_;
   const SingleFlight::Member member_;
   UncachedNodes uncached_;
   std::mutex mutex_;

@@ -214,6 +214,7 @@ bool Execution::take_from_cache(NodeIndex n, const OutputCache::Reading& cache) 
   for (const Value& value : *outputs) use_.touch_holders(value);
   forecast_.made(n, *outputs);
   forecast_.done(n);
+  read_ahead_.done(n);
   for (std::uint32_t o = 0; o < count; ++o) output({n, o}) = (*outputs)[o];
   result_.timings.push_back({n, 0, true});
   cached_.push_back(n);

@@ -68,6 +68,7 @@ void Execution::execute_node(Running& running, Worker& worker, Lock& lock) {
   if (request_.timeline != nullptr) [[unlikely]]
     trace_begin(running);
   forecast_.began(n);
+  read_ahead_.began(n);
   if (observer_.listens())
     observer_.node_started(node, run_.place(n).on_host ? "host" : device.state->device().name());
   if (request_.steps != nullptr) request_.steps->began(n, running.call->device());
@@ -282,6 +283,7 @@ void Execution::complete(Made&& made, Worker& worker, Lock& lock) {
     keep_for_disk(made, lock);
   forecast_.made(n, made.outputs);
   forecast_.done(n);
+  read_ahead_.done(n);
   if (!made.blocked.empty() || made.has_ui()) [[unlikely]]
     show(made, worker, lock);
   else

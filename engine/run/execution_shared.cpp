@@ -53,6 +53,7 @@ void Execution::adopt(NodeIndex n, std::vector<Value> made, Worker& worker, Lock
   for (const Value& value : outputs) use_.touch_holders(value);
   forecast_.made(n, outputs);
   forecast_.done(n);
+  read_ahead_.done(n);
   for (std::size_t i = count + 1; i < made.size(); ++i)
     observer_.node_blocked(node, get_str(*made[i]));
   if (!ui.empty()) observer_.node_shows(node, ui);

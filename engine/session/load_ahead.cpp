@@ -19,22 +19,6 @@ namespace heddle::engine {
 
 namespace {
 
-// In the order of blocks, with what is added beside matrices.
-std::vector<WeightSource> all_weights(const Model& model) {
-  std::vector<WeightSource> all;
-  for (const Node& node : model.graph->nodes) {
-    const std::vector<std::optional<WeightSource>> sources = weight_sources(model, node);
-    for (std::uint32_t slot = 0; slot < sources.size(); ++slot)
-      for (const WeightPiece piece :
-           {WeightPiece::whole, WeightPiece::down, WeightPiece::up, WeightPiece::scale}) {
-        const std::uint32_t number = weight_number(node, {slot, piece});
-        if (auto source = numbered_source(sources, node, number, {}, kWholeWeight))
-          all.push_back(std::move(*source));
-      }
-  }
-  return all;
-}
-
 // That others use now, and what they have claimed: it does not go.
 std::uint64_t bytes_in_use(std::uint32_t device, Environment& environment) {
   const LedgerReport now = environment.devices[device].state->ledger().report();
@@ -99,7 +83,9 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
     if (stop.stop_requested()) throw_stopped();
     return false;
   });
-  const std::vector<WeightSource> sources = all_weights(model);
+  std::vector<WeightSource> sources;  // in the order of blocks
+  for (const Node& node : model.graph->nodes)
+    std::ranges::move(weights_of(model, node), std::back_inserter(sources));
   std::map<Hash128, std::uint64_t> weights;  // each once, wherever the model calls it
   std::uint64_t bytes = 0, missing = 0;
   std::vector<FilePart> wanted;

@@ -7,6 +7,8 @@
 
 using namespace heddle;
 
+using Names = std::vector<std::string>;
+
 BOOST_FIXTURE_TEST_SUITE(host_threads, test::HostFixture)
 
 BOOST_AUTO_TEST_CASE(four_loading_threads_never_exceed_the_limit) {
@@ -151,6 +153,68 @@ BOOST_AUTO_TEST_CASE(what_was_let_go_for_others_is_left_to_them_until_somebody_a
     host->evict(3 * kPart);
     BOOST_TEST(room->reserve(3 * kPart).has_value());  // before anything is read ahead into it
   }
+}
+
+BOOST_AUTO_TEST_CASE(what_later_work_wants_is_read_behind_all_that_work_under_way_wants) {
+  write(8);
+  for (const bool is_used : {true, false})
+    for (const auto& reader : {cpu(), fake()}) {
+      make(16 * kPart, 8 * kPart, 2 * kPart, 1);
+      reads.clear();
+      watched_bytes = 0;
+      const std::vector<engine::FilePart> parts = all();
+      std::promise<void> all_read;
+      const engine::ReadWatch watch = [&, note = note_reads()](const engine::FileRead& read) {
+        note(read);
+        const std::lock_guard lock(mutex);
+        if (watched_bytes == 8 * kPart) all_read.set_value();
+      };
+      {
+        const engine::Expectation now =
+            host->expect({parts.data(), 4}, engine::UseOrder::cyclic, reader, watch);
+        const engine::Expectation later = host->expect_later({parts.data() + 4, 4}, reader, watch);
+        all_read.get_future().wait();  // nobody has asked for anything
+        BOOST_TEST(reads == (Names{"0", "1", "2", "3", "4", "5", "6", "7"}),
+                   boost::test_tools::per_element());
+        for (std::size_t i = 0; is_used && i < 8; ++i) BOOST_TEST(use(i, reader));
+      }
+      BOOST_TEST(host->report().read_first == 8 * kPart);
+      BOOST_TEST(host->report().read_again == 0u);
+      // What nobody has used goes with who expected it; what a cycle reads is wanted once more.
+      if (!is_used) BOOST_TEST(host->report().held <= 4 * kPart);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_later_work_wants_takes_no_room_from_work_under_way) {
+  write(12);
+  const std::vector<engine::FilePart> parts = all();
+  const auto is_later = [](const std::string& name) { return std::stoi(name) >= 6; };
+  for (const auto& reader : {cpu(), fake()}) {
+    make(4 * kPart, 4 * kPart, 0, 2);
+    reads.clear();
+    const engine::Expectation now =
+        host->expect({parts.data(), 6}, engine::UseOrder::cyclic, reader, note_reads());
+    const engine::Expectation later =
+        host->expect_later({parts.data() + 6, 6}, reader, note_reads());
+    for (int round = 0; round < 10; ++round)
+      for (std::size_t i = 0; i < 6; ++i) BOOST_TEST(use(i, reader));
+    const std::lock_guard lock(mutex);
+    BOOST_TEST(std::ranges::none_of(reads, is_later));
+  }
+  // What was read for later work goes for whoever asks now, the last of it first.
+  make(4 * kPart, 0, 0, 2);
+  std::promise<void> is_full;
+  std::uint64_t bytes = 0;
+  const engine::Expectation later =
+      host->expect_later({parts.data(), 6}, cpu(), [&](const engine::FileRead& read) {
+        const std::lock_guard lock(mutex);
+        bytes += read.bytes;
+        if (bytes == 4 * kPart) is_full.set_value();
+      });
+  is_full.get_future().wait();
+  for (std::size_t i = 8; i < 12; ++i) BOOST_TEST(use(i, cpu()));
+  BOOST_TEST(use(0, cpu()));
+  BOOST_TEST(host->report().peak <= 4 * kPart);
 }
 
 BOOST_AUTO_TEST_CASE(expectations_may_end_while_their_parts_are_read) {
