@@ -8,8 +8,8 @@
 
 #include "engine/files/checkpoint.h"
 #include "heddle/abi/joined_model.h"
-#include "heddle/abi/model.h"
 #include "heddle/abi/least_cost.h"
+#include "heddle/abi/model.h"
 #include "heddle/abi/parts.h"
 #include "heddle/abi/send.h"
 #include "heddle/abi/stages.h"
