@@ -55,6 +55,7 @@ struct ExpectedParts {
   std::size_t position = 0;  // of the one that is wanted next
   // By work that comes behind all that is under way: what that wants is wanted before any of these.
   bool is_later = false;
+  std::uint64_t most = 0;  // bytes of the largest
   // Bytes of the largest that a buffer to pass through is made for, and of the largest small one.
   std::uint64_t largest = 0, largest_small = 0;
   unsigned watching = 0;  // reads under way that will tell `watch`

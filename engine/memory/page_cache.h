@@ -53,6 +53,8 @@ class PageCache {
   static Key key_of(const HostItem& item);
   const std::map<Key, std::unique_ptr<HostItem>>& items() const { return items_; }
   Copy choose_copy(const HostItem& item, const Device& reader) const;
+  // Whether a file is larger than all that may be held: it does not lie in its mapping.
+  bool is_tight(const TensorFile& file) const;
   void mark_used(HostItem& item) { item.last_use = ++clock_; }
 
   // ---- what comes ----
@@ -102,7 +104,6 @@ class PageCache {
 
  private:
   bool is_to_be_pinned(const HostItem& item, const Device& reader) const;
-  bool is_tight(const TensorFile& file) const;
   bool is_of_no_use(const HostItem& item, const HostCopy& copy) const;
   std::uint64_t bytes_to_start(const HostItem& item, Copy which, bool is_direct) const;
   bool make_memory(Lock& lock, HostItem& item, const std::shared_ptr<const Device>& pinned_by,

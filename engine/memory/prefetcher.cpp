@@ -42,6 +42,8 @@ Expectation Prefetcher::expect(std::span<const FilePart> parts, UseOrder order,
   expected.items.reserve(parts.size());  // an item that has its use is among them in any case
   const Lock lock(host_.monitor.mutex);
   for (std::size_t i = 0; i < parts.size(); ++i) {
+    // It would lie in plain memory, where it keeps out what is pinned instead.
+    if (is_later && host_.cache.is_tight(*parts[i].file)) continue;
     HostItem& item = host_.cache.own_item_of(parts[i]);
     expected.items.push_back(&item);
     item.reading_ahead_failed = false;
@@ -49,7 +51,8 @@ Expectation Prefetcher::expect(std::span<const FilePart> parts, UseOrder order,
     if (order == UseOrder::cyclic) item.keep_plain = true;
     if (item.uses.empty() || item.uses.back().forecast != &expected)
       item.uses.push_back({&expected, {}});
-    item.uses.back().at.push_back(i);
+    item.uses.back().at.push_back(expected.items.size() - 1);
+    expected.most = std::max(expected.most, item.bytes);
     if (item.bytes <= kSmallBuffer)
       expected.largest_small = std::max(expected.largest_small, item.bytes);
     else if (item.bytes <= host_.pool.share() / kLargeBuffers)
@@ -143,6 +146,10 @@ Prefetcher::Ahead Prefetcher::read_ahead(Lock& lock) {
       next.wanted_in < 2 ||
       next.bytes_before <= std::min(options_.ahead_bytes, host_.budget.limit() / 8);
   const std::uint64_t wanted_in = is_soon ? next.wanted_in : kUnexpected - 1;
+  // Later work may want it pinned. One by one that takes the place of what is read here, as long as
+  // there is room for one more.
+  if (is_later && !host_.budget.has(item.bytes + next.by->most))
+    return host_.cache.evict_one(lock, wanted_in) ? Ahead::begun : Ahead::no_room;
   if (host_.staged.is_staged_ahead(item, *next.by))
     return stage_ahead(lock, item, reader, wanted_in);
   const auto which = host_.cache.choose_copy(item, *reader);
