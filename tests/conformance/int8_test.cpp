@@ -25,6 +25,9 @@ struct WholeCase {
   std::int64_t rows, columns, terms;
   heddle_dtype x, out;
   bool is_rotated = false, has_bias = false, has_residual = false;
+  std::int64_t items = 1;  // of a batch, each of `rows`
+  heddle_dtype bias = HEDDLE_F32;
+  bool is_residual_sliced = false;
 };
 
 OptionMap with_int8_products() {
@@ -56,32 +59,37 @@ std::string name_of_whole(const WholeCase& one) {
   return device::cat(one.rows, " x ", one.columns, ", ", one.terms, " terms, ",
                      device::dtype_name(one.x), " to ", device::dtype_name(one.out),
                      one.is_rotated ? ", rotated" : "", one.has_bias ? ", bias" : "",
-                     one.has_residual ? ", residual" : "");
+                     one.has_bias && one.bias != HEDDLE_F32 ? " in 16 bits" : "",
+                     one.has_residual ? ", residual" : "", one.is_residual_sliced ? ", sliced" : "",
+                     one.items > 1 ? ", in a batch" : "");
 }
 
 // Rows of sizes of their own; slices.
 OpCase whole_case_of(Random& random, const WholeCase& one, const WholeMatrix& matrix) {
-  HostTensor x = filled(random, HostTensor::slice(one.x, {1, one.rows, one.terms}, 8));
-  for (std::int64_t row = 0; row < one.rows; ++row)
+  HostTensor x = filled(random, HostTensor::slice(one.x, {one.items, one.rows, one.terms}, 8));
+  for (std::int64_t row = 0; row < one.items * one.rows; ++row)
     for (std::int64_t c = 0; c < one.terms; ++c)
       x.set(row * one.terms + c, x.get(row * one.terms + c) * static_cast<double>(1 + row % 7) / 4);
   OpCase made{.name = name_of_whole(one),
               .op = HEDDLE_OP_LINEAR,
               .in = {x, matrix.blocks(), std::nullopt, std::nullopt},
-              .out = {HostTensor::slice(one.out, {1, one.rows, one.columns}, 8)},
+              .out = {HostTensor::slice(one.out, {one.items, one.rows, one.columns}, 8)},
               .attrs = conformance::bytes_of(heddle_activation_attrs{HEDDLE_ACT_NONE}),
               .weight = OpCase::Weight{1, HEDDLE_USE_LINEAR}};
-  if (one.has_bias) made.in[2] = filled(random, HostTensor(HEDDLE_F32, {one.columns}));
+  if (one.has_bias) made.in[2] = filled(random, HostTensor(one.bias, {one.columns}));
+  const Shape whole{one.items, one.rows, one.columns};
   if (one.has_residual)
-    made.in[3] = filled(random, HostTensor(one.out, {1, one.rows, one.columns}));
+    made.in[3] = filled(random, one.is_residual_sliced ? HostTensor::slice(one.out, whole, 8)
+                                                       : HostTensor(one.out, whole));
   return made;
 }
 
 // By the definition; numbers of f32 all the way.
 HostTensor defined_product(const OpCase& op_case, const WholeMatrix& matrix) {
   const HostTensor& x = *op_case.in[0];
-  const std::int64_t rows = x.info().shape[1], terms = matrix.columns;
-  HostTensor made(op_case.out[0].info().dtype, {1, rows, matrix.rows});
+  const std::int64_t items = x.info().shape[0], each = x.info().shape[1], rows = items * each,
+                     terms = matrix.columns;
+  HostTensor made(op_case.out[0].info().dtype, {items, each, matrix.rows});
   for (std::int64_t row = 0; row < rows; ++row) {
     const WholeRow left = whole_row(x, row, terms, matrix.is_rotated);
     for (std::int64_t column = 0; column < matrix.rows; ++column) {
@@ -102,8 +110,8 @@ HostTensor defined_product(const OpCase& op_case, const WholeMatrix& matrix) {
 
 HostTensor exact_product(const OpCase& op_case, const WholeMatrix& matrix) {
   const HostTensor& x = *op_case.in[0];
-  const std::int64_t rows = x.info().shape[1];
-  HostTensor made(HEDDLE_F64, {1, rows, matrix.rows});
+  const std::int64_t items = x.info().shape[0], each = x.info().shape[1], rows = items * each;
+  HostTensor made(HEDDLE_F64, {items, each, matrix.rows});
   for (std::int64_t column = 0; column < matrix.rows; ++column) {
     const std::vector<double> right = matrix.wide(column);
     for (std::int64_t row = 0; row < rows; ++row) {
@@ -132,6 +140,9 @@ const WholeCase kWholeCases[] = {
     {1, 32, 3072, HEDDLE_F32, HEDDLE_BF16, false, true},
     {300, 16, 512, HEDDLE_F16, HEDDLE_F16, true, true},
     {17, 80, 8448, HEDDLE_BF16, HEDDLE_F32, true, false, true},
+    {20, 48, 512, HEDDLE_BF16, HEDDLE_BF16, true, true, true, 3},
+    {24, 32, 256, HEDDLE_BF16, HEDDLE_BF16, false, true, false, 1, HEDDLE_BF16},
+    {40, 64, 512, HEDDLE_F32, HEDDLE_BF16, true, true, true, 2, HEDDLE_BF16, true},
 };
 
 }  // namespace
