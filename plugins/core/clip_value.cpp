@@ -127,26 +127,33 @@ Record encoder_record(Context& ctx, const Kind& kind, const Value& model) {
 // pictures.
 void add_vision(Context& ctx, Record& record, const Checkpoint& file, const Value& config) {
   const std::string name = record.value().get<std::string>("name", "");
-  const bool is_gemma4 = name.starts_with("gemma4");
-  if (name.starts_with("gemma") && !is_gemma4) {
+  if (name == "gemma2") {
     record.set("vision_missing",
                value_of(file.path() +
-                        ": pictures by the vision tower of Gemma 2 or 3 are not supported. Leave "
-                        "the picture away, or load Gemma 4, Qwen2.5-VL or Qwen3-VL."));
+                        ": Gemma 2 sees no pictures. Leave the picture away, or load Gemma 3 or 4, "
+                        "Qwen2.5-VL or Qwen3-VL."));
     return;
   }
-  if (const Value vision = build_if_there(ctx, "vision_encoder", file, config)) {
+  const bool is_gemma3 = name == "gemma3", is_gemma4 = name.starts_with("gemma4");
+  const Value vision = build_if_there(ctx, "vision_encoder", file, config);
+  // SigLIP's tower alone, without the projector, makes nothing that Gemma 3 reads.
+  const bool is_whole = vision && (!is_gemma3 || model_settings(vision).get<std::string>(
+                                                     "family", "") == "gemma3_vision");
+  if (is_whole) {
     record.set("vision", vision);
     return;
   }
   const char* const file_with_both = name == "qwen3vl"   ? "qwen3vl_8b_bf16.safetensors"
                                      : name == "qwen3.5" ? "qwen3.5_9b_bf16.safetensors"
+                                     : is_gemma3         ? "gemma_3_12B_it.safetensors"
                                      : is_gemma4         ? "gemma4_e2b_it_int8_convrot.safetensors"
                                                          : "qwen_2.5_vl_7b_fp8_scaled.safetensors";
+  const char* const tensors = is_gemma3   ? "vision_model.*' and 'multi_modal_projector.*"
+                              : is_gemma4 ? "vision_model.*"
+                                          : "visual.*";
   record.set("vision_missing",
-             value_of(file.path() + ": this text encoder has no vision tower (tensors '" +
-                      (is_gemma4 ? "vision_model" : "visual") +
-                      ".*'), and is to see "
+             value_of(file.path() + ": this text encoder has no vision tower (tensors '" + tensors +
+                      "'), and is to see "
                       "a picture. Load a file with both, such as " +
                       file_with_both +
                       "; of gguf files the tower is a file apart (mmproj), which is not read."));

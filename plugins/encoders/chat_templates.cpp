@@ -4,6 +4,8 @@
 
 #include <heddle/value.hpp>
 
+#include "gemma3_vision_model.h"
+
 namespace heddle::encoders {
 namespace {
 
@@ -30,8 +32,27 @@ constexpr ChatTemplate gemma4(const char* encoder, const char* thinks_not) {
           .marks = kGemma4Marks,
           .shows_behind = true,
           .frame = "<|image><|video|><image|>",
-          .frame_token = "<|video|>"};
+          .frame_token = "<|video|>",
+          .turn = kGemma4Marks[2],
+          .text_stands_off = true};
 }
+
+// Of a prompt with pictures, as ComfyUI has it: a turn of the system, which the publisher's
+// template does not know, and a picture without the marks <start_of_image> and <end_of_image>.
+constexpr ChatTemplate kSeeingGemma3{.encoder = "gemma3",
+                                     .begin = "<bos>",
+                                     .system = {"<start_of_turn>system\n", "<end_of_turn>\n"},
+                                     .usual_system = "You are a helpful assistant.",
+                                     .user = {"<start_of_turn>user\n\n", "<end_of_turn>\n"},
+                                     .picture = kGemma3Picture,
+                                     .picture_token = kGemma3Picture,
+                                     .answer = "<start_of_turn>model\n",
+                                     .thinks = nullptr,
+                                     .thinks_not = "",
+                                     .ends = {"<end_of_turn>", "<eos>"},
+                                     .turn = "<start_of_turn>",
+                                     .gap = "\n",
+                                     .text_stands_off = true};
 
 // From the chat templates of the published models, but where they say otherwise.
 constexpr ChatTemplate kChatTemplates[] = {
@@ -92,18 +113,20 @@ constexpr ChatTemplate kChatTemplates[] = {
      nullptr,
      "",
      {"<end_of_turn>", "<eos>"}},
-    // As Gemma 2.
-    {"gemma3",
-     "<bos><start_of_turn>user\n",
-     {"", "\n\n"},
-     "",
-     {"", "<end_of_turn>\n"},
-     "",
-     "",
-     "<start_of_turn>model\n",
-     nullptr,
-     "",
-     {"<end_of_turn>", "<eos>"}},
+    // As Gemma 2, where it sees no picture.
+    {.encoder = "gemma3",
+     .begin = "<bos><start_of_turn>user\n",
+     .system = {"", "\n\n"},
+     .usual_system = "",
+     .user = {"", "<end_of_turn>\n"},
+     .picture = "",
+     .picture_token = kGemma3Picture,
+     .answer = "<start_of_turn>model\n",
+     .thinks = nullptr,
+     .thinks_not = "",
+     .ends = {"<end_of_turn>", "<eos>"},
+     .seeing = &kSeeingGemma3,
+     .sees_videos = false},
     {"mistral3",
      "<s>",
      {"[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"},
@@ -165,20 +188,22 @@ const ChatTemplate& chat_template(const std::string& encoder) {
 }
 
 std::string chat_text(const ChatTemplate& chat, const ChatPrompt& prompt) {
-  if (chat.shows_behind && (!prompt.in_template || prompt.text.starts_with(chat.marks[2])))
+  if (chat.seeing != nullptr && prompt.pictures > 0) return chat_text(*chat.seeing, prompt);
+  if (chat.turn != nullptr && (!prompt.in_template || prompt.text.starts_with(chat.turn)))
     return (prompt.text.starts_with(chat.begin) ? "" : chat.begin) + prompt.text;
   std::string pictures;
   for (std::size_t i = 0; i < prompt.pictures; ++i) pictures += chat.picture;
   if (!prompt.in_template) return pictures + prompt.text;
   std::string behind;
-  if (chat.shows_behind && prompt.text_alone && prompt.pictures > 0) pictures += "\n\n";
+  if (chat.text_stands_off && prompt.text_alone && prompt.pictures > 0) pictures += "\n\n";
   if (chat.shows_behind && !prompt.text_alone)
     behind = pictures_behind(chat, prompt), pictures = "";
   const std::string system = (prompt.thinks ? chat.thinks_in_system : "") +
                              (prompt.system.empty() ? chat.usual_system : prompt.system);
   std::string text = chat.begin;
   if (!system.empty()) text += chat.system[0] + system + chat.system[1];
-  text += chat.user[0] + pictures + prompt.text + behind + chat.user[1] + chat.answer;
+  text += chat.user[0] + pictures + prompt.text + behind + chat.user[1];
+  text += (prompt.text_alone ? "" : chat.gap) + std::string(chat.answer);
   if (chat.thinks == nullptr) return text;
   if (prompt.text_alone && !prompt.thinks && chat.says != nullptr) return text + chat.says;
   return text + (prompt.thinks ? chat.thinks : chat.thinks_not);

@@ -26,10 +26,18 @@ struct ChatTemplate {
   // Tokens around a channel of the answer, of which one is named "thought", and those around a
   // turn; nullptr: thoughts stand between <think> and </think>, and tokens have no texts.
   const char* const* marks = nullptr;  // channel, its end, turn, its end
-  // Pictures stand behind the prompt, each between empty lines, those of a video with their times,
-  // and a prompt that begins with a turn is taken as it is. A frame, and the token in it.
+  // Pictures stand behind the prompt, each between empty lines, those of a video with their times.
+  // A frame, and the token in it.
   bool shows_behind = false;
   const char *frame = "", *frame_token = "";
+  // A prompt that begins with it, or that is in no template, is taken as it is, behind `begin`.
+  // nullptr: it is one as any other, and pictures stand before one that is in no template.
+  const char* turn = nullptr;
+  const char* gap = "";  // before what the answer begins behind, unless it is one text alone
+  bool text_stands_off = false;  // of which the pictures are, by an empty line, where it is
+  // How it is talked to where it sees pictures; nullptr: the same.
+  const ChatTemplate* seeing = nullptr;
+  bool sees_videos = true;
 };
 
 // Throws HEDDLE_UNSUPPORTED for an encoder that there is none for, naming those that are known.

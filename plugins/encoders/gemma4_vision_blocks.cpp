@@ -9,6 +9,7 @@
 
 #include "half_rotation.h"
 #include "matrix_limits.h"
+#include "patch_sums.h"
 #include "plugins/blocks/heads.h"
 #include "plugins/blocks/wide.h"
 
@@ -68,13 +69,6 @@ Tensor plus_result(Context& ctx, const Tensor& x, const Tensor& made, const Weig
   return ops::add(ctx, x, normed);
 }
 
-// x added up along an axis, which is then 1 long.
-Tensor added_along(Context& ctx, const Tensor& x, int axis) {
-  Tensor sum = x.slice(axis, 0, 1);
-  for (std::int64_t i = 1; i < x.size(axis); ++i) sum = ops::add(ctx, sum, x.slice(axis, i, i + 1));
-  return sum;
-}
-
 }  // namespace
 
 void Gemma4VisionEmbed::execute(Context& ctx) {
@@ -132,11 +126,9 @@ void Gemma4VisionPool::execute(Context& ctx) {
   const std::int64_t side = ctx[merge];
   const PatchGrid grid = patches_of(ctx[picture], ctx[patch], side);
   const Tensor x = ctx[hidden];
-  const std::int64_t width = x.size(2), down = grid.rows / side, right = grid.columns / side;
-  const Tensor rows = added_along(ctx, x.reshape({down, side, right, side, width}), 1),
-               sums = added_along(ctx, rows, 3);
+  const std::int64_t width = x.size(2);
   Tensor means =
-      ops::scale_clamp(ctx, ops::contiguous(ctx, sums).reshape({1, down * right, width}),
+      ops::scale_clamp(ctx, patch_sums(ctx, x, grid.rows, grid.columns, side),
                        {std::sqrt(double(width)) / double(side * side), 0, -kNoLimit, kNoLimit});
   if (const Tensor less = ctx[mean]) {
     const auto wide = [&](const Tensor& row, double times) {

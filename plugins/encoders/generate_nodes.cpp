@@ -117,7 +117,7 @@ void show(Prompt& prompt, const Tensor& images, const Showing& showing) {
 }
 
 // What of both ports is shown. Gemma 4 sees a video, or pictures where there is none; of a prompt
-// that is to be written anew the first picture alone. As in ComfyUI.
+// that is to be written anew the first picture alone. Gemma 3 sees no video. As in ComfyUI.
 struct ShownPorts {
   std::optional<Showing> image, video;
 };
@@ -128,7 +128,7 @@ ShownPorts shown_ports(const ChatTemplate& chat, bool has_image, bool has_video,
   if (takes_one && is_anew) image.most = 1;
   ShownPorts ports;
   if (has_image && !(takes_one && !is_anew && has_video)) ports.image = image;
-  if (has_video && !(takes_one && is_anew)) ports.video = video;
+  if (has_video && chat.sees_videos && !(takes_one && is_anew)) ports.video = video;
   return ports;
 }
 
@@ -162,13 +162,16 @@ Question shown(Context& ctx, const TextEncoder& encoder, bool is_anew, Words&& o
   using T = TextGenerate;
   Question question;
   const bool has_image = ctx.has(T::image), has_video = ctx.has(T::video);
-  const auto [image, video] =
-      shown_ports(chat_template(encoder.name()), has_image, has_video, is_anew);
+  const ChatTemplate& chat = chat_template(encoder.name());
+  const auto [image, video] = shown_ports(chat, has_image, has_video, is_anew);
   if (image) show(question.given, ctx[T::image], *image);
   if (video) show(question.given, ctx[T::video], *video);
   if (bool(image) != has_image || bool(video) != has_video)
-    ctx.warn("Gemma 4 sees pictures or a video, and a video only by TextGenerate: " +
-             std::string(has_image && !image ? "image" : "video") + " is left out.");
+    ctx.warn(
+        std::string(chat.sees_videos
+                        ? "Gemma 4 sees pictures or a video, and a video only by TextGenerate: "
+                        : "Gemma 3 sees pictures, and no video: ") +
+        (has_image && !image ? "image" : "video") + " is left out.");
   question.words = of(question.given.pictures.size());
   question.words.is_video = video && video->is_video;
   question.words.thinks = ctx.has(T::thinking) && ctx[T::thinking];

@@ -45,7 +45,8 @@ struct TextGenerate {
                                        "IMAGE"};
   static constexpr Input<Tensor> video{"video", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
                                        "24 pictures a second, of which it sees one a second, "
-                                       "behind those of image; Gemma 4 in their place.",
+                                       "behind those of image; Gemma 4 in their place, and "
+                                       "Gemma 3 not at all.",
                                        "IMAGE"};
   static constexpr Input<Value> audio{"audio", HEDDLE_PORT_OPTIONAL | HEDDLE_PORT_HOST,
                                       "No model here hears it: it is left out.", "AUDIO"};

@@ -67,7 +67,8 @@ constexpr LanguageKind gemma3(std::int64_t window, double rope_factor, double qu
           .norm_shift = 1,
           .scales_embedding = true,
           .windows = {window, 6, 1e4, rope_factor},
-          .query_size = query_size};
+          .query_size = query_size,
+          .takes_states = true};
 }
 // Of 4B and 12B, of the smaller ones, and of 27B. A config says which it is by its numbers.
 constexpr LanguageKind kGemma3 = gemma3(1024, 8, 0), kSmallGemma3 = gemma3(512, 1, 0),

@@ -7,6 +7,7 @@
 #include <heddle/host_memory.hpp>
 
 #include "plugins/blocks/byte_pictures.h"
+#include "vision_tower.h"
 
 namespace heddle::encoders {
 namespace {
@@ -72,6 +73,10 @@ GridSize size_in_units(const GridSize& from, std::int64_t unit) {
   return {std::max(to.height, unit), std::max(to.width, unit)};
 }
 
+GridSize square_size(const GridSize& from, std::int64_t side) {
+  return size_of_area(from, side * side, 1);
+}
+
 GridSize picture_size(const Shape& shape, const std::string& port) {
   if (shape.size() != 4 || shape[3] < kColours || std::ranges::count(shape, 0) > 0)
     throw Error(HEDDLE_INVALID_ARGUMENT,
@@ -102,6 +107,11 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image, con
 
 Tensor vision_pixels(Context& ctx, const Tensor& image, const GridSize& to, const Value& settings,
                      std::int64_t count) {
+  if (const auto side = settings.get<std::int64_t>("side", 0)) {
+    const Tensor even = scaled_by_area(ctx, image.slice(0, 0, count),
+                                       square_size({image.size(1), image.size(2)}, side));
+    return tower_pixels(ctx, even, Record(settings).set("size", value_of(side)).value(), true);
+  }
   HostMemory memory(ctx);
   const Grids grids{count, {image.size(1), image.size(2)}, kColours};
   std::pmr::vector<float> pixels(

@@ -19,6 +19,11 @@ blocks::GridSize size_of_area(const blocks::GridSize& from, std::int64_t pixels,
 // vision tower is used with.
 blocks::GridSize size_in_units(const blocks::GridSize& from, std::int64_t unit);
 
+// What a picture becomes, by areas, of which a tower with the setting "side" sees the middle: as
+// many pixels as its square has, with the aspect kept, as ComfyUI shows Gemma 3 pictures. Then its
+// shorter side is made as long as the square's. Throws where a side would be none.
+blocks::GridSize square_size(const blocks::GridSize& from, std::int64_t side);
+
 // The sides of an IMAGE's shape; throws with the port's name where it is none, or empty.
 blocks::GridSize picture_size(const Shape& shape, const std::string& port);
 
@@ -31,7 +36,8 @@ std::pmr::vector<float> resampled_colours(Context& ctx, const Tensor& image,
 // The first `count` of such pictures as a vision tower with these settings reads them: (count, h,
 // w, 3) f32 on the call's device, less a mean and over a deviation: its own (pixel_mean,
 // pixel_deviation), else those of CLIP for each colour. Resized between neighbours, but with
-// "sees_bytes" by cubes with antialiasing, from bytes (truncated) to bytes.
+// "sees_bytes" by cubes with antialiasing, from bytes (truncated) to bytes, and with "side", one
+// square alone, as square_size() says.
 Tensor vision_pixels(Context& ctx, const Tensor& image, const blocks::GridSize& to,
                      const Value& settings, std::int64_t count = 1);
 

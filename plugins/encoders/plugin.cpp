@@ -8,6 +8,7 @@
 #include "deep_vision_model.h"
 #include "delta_blocks.h"
 #include "edit_nodes.h"
+#include "gemma3_vision_model.h"
 #include "gemma4_blocks.h"
 #include "gemma4_vision_model.h"
 #include "generate_nodes.h"
@@ -50,20 +51,20 @@ HEDDLE_PLUGIN("org.heddle.encoders", "0.1.0", Clip, ClipEmbed, ClipLayer, ClipFi
               LanguageLogits, Gemma4Told, Gemma4Layer, Gemma4KeptLayer, Gemma4SharingLayer,
               TextProjection, ProjectionRows, ProjectionMatrix, SiglipVision, SiglipEmbed,
               SiglipFinish, Redux, ReduxTokens, VisionModel, VisionEmbed, VisionRope, VisionLayer,
-              VisionMerge, Gemma4Vision, Gemma4VisionEmbed, Gemma4VisionRope, Gemma4VisionLayer,
-              Gemma4VisionPool, Gemma4PixelTokens, DeepVisionModel, DeepVisionEmbed,
-              DeepVisionLayer, DeepVisionMerge, Wav2Vec2, Whisper, SoundFilter, SoundProject,
-              SoundPlaces, SpectrumFilters, SoundLayer, SoundFinish, AudioEncoderEncode,
-              WanDancerEncodeAudio, CLIPTextEncode, CLIPTextEncodeFlux, CLIPTextEncodeSD3,
-              CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner, CLIPTextEncodeLumina2,
-              CLIPTextEncodeControlnet, GLIGENTextBoxApply, TextEncodeQwenImageEdit,
-              TextEncodeQwenImageEditPlus, TextEncodeHunyuanVideo_ImageToVideo,
-              TextEncodeQwenImage21, ReferenceMultiLatent, MiniMaxH3ImageToVideo, MiniMaxH3AddGuide,
-              MiniMaxH3ReferenceToVideo, TextGenerate, TextGenerateLTX2Prompt, CLIPVisionEncode,
-              SVD_img2vid_Conditioning, SV3D_Conditioning, StableZero123_Conditioning,
-              StableZero123_Conditioning_Batched, StyleModelApply, IPAdapter, IPAdapterAdvanced,
-              IPAdapterBatch, IPAdapterStyleComposition, IPAdapterEncoder, IPAdapterCombineEmbeds,
-              IPAdapterEmbeds, IPAdapterEmbedsBatch, CLIPSetLastLayer, T5TokenizerOptions,
-              SetClipHooks, Modules, Tokenizers)
+              VisionMerge, Gemma3Vision, Gemma3Project, Gemma4Vision, Gemma4VisionEmbed,
+              Gemma4VisionRope, Gemma4VisionLayer, Gemma4VisionPool, Gemma4PixelTokens,
+              DeepVisionModel, DeepVisionEmbed, DeepVisionLayer, DeepVisionMerge, Wav2Vec2, Whisper,
+              SoundFilter, SoundProject, SoundPlaces, SpectrumFilters, SoundLayer, SoundFinish,
+              AudioEncoderEncode, WanDancerEncodeAudio, CLIPTextEncode, CLIPTextEncodeFlux,
+              CLIPTextEncodeSD3, CLIPTextEncodeSDXL, CLIPTextEncodeSDXLRefiner,
+              CLIPTextEncodeLumina2, CLIPTextEncodeControlnet, GLIGENTextBoxApply,
+              TextEncodeQwenImageEdit, TextEncodeQwenImageEditPlus,
+              TextEncodeHunyuanVideo_ImageToVideo, TextEncodeQwenImage21, ReferenceMultiLatent,
+              MiniMaxH3ImageToVideo, MiniMaxH3AddGuide, MiniMaxH3ReferenceToVideo, TextGenerate,
+              TextGenerateLTX2Prompt, CLIPVisionEncode, SVD_img2vid_Conditioning, SV3D_Conditioning,
+              StableZero123_Conditioning, StableZero123_Conditioning_Batched, StyleModelApply,
+              IPAdapter, IPAdapterAdvanced, IPAdapterBatch, IPAdapterStyleComposition,
+              IPAdapterEncoder, IPAdapterCombineEmbeds, IPAdapterEmbeds, IPAdapterEmbedsBatch,
+              CLIPSetLastLayer, T5TokenizerOptions, SetClipHooks, Modules, Tokenizers)
 
 }  // namespace heddle::encoders

@@ -223,6 +223,7 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
                                         "was published with.");
   Window& row = all.rows.front();
   const auto unit = settings.get<std::int64_t>("unit", 1),
+             side = settings.get<std::int64_t>("side", 0),
              most = settings.get<std::int64_t>(is_video ? "frame_tokens" : "picture_tokens", 0);
   std::vector<std::int32_t> ids;
   for (const std::int32_t id : row.ids) {
@@ -231,9 +232,11 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
       continue;
     }
     const std::size_t number = all.pictures.size();
-    const blocks::GridSize from = prompt.pictures[number].size,
-                           size = most > 0 ? size_in_tokens(from, most, unit)
-                                           : size_in_units(from, unit);
+    const blocks::GridSize from = prompt.pictures[number].size;
+    if (side > 0) square_size(from, side);  // or says that it is too narrow
+    const blocks::GridSize size = side > 0   ? blocks::GridSize{side, side}
+                                  : most > 0 ? size_in_tokens(from, most, unit)
+                                             : size_in_units(from, unit);
     all.pictures.push_back(
         {number, std::int64_t(ids.size()), size.height / unit, size.width / unit});
     ids.insert(ids.end(), std::size_t(all.pictures.back().end()) - ids.size(),

@@ -18,15 +18,6 @@ constexpr std::int64_t kSiglipHead = 72, kSiglipColours = 3;
 // Layers from the end that USO reads a style off; the deepest first.
 constexpr int kSeenDepths[] = {20, 11, 2};
 
-std::optional<std::string> siglip_prefix(const Checkpoint& file) {
-  const auto prefix = blocks::prefix_before(file, kSiglipPatches);
-  // CLIP's towers have a class token, and patches without a bias.
-  const bool is_siglip = prefix && file.has(*prefix + "embeddings.patch_embedding.bias") &&
-                         !file.has(*prefix + "embeddings.class_embedding") &&
-                         file.has(*prefix + "encoder.layers.0.self_attn.q_proj.weight");
-  return is_siglip ? prefix : std::nullopt;
-}
-
 void fill_both(blocks::Slots& slots, const Weight& weight, const Weight& bias,
                const std::string& module, const Shape& shape) {
   slots.fill(weight, module + ".weight", shape);
@@ -123,18 +114,22 @@ void ReduxTokens::execute(Context& ctx) {
   ctx[out] = blocks::wide_linear(ctx, raised, ctx[down], ctx[down_bias]);
 }
 
+std::optional<std::string> siglip_prefix(const Checkpoint& file) {
+  const auto prefix = blocks::prefix_before(file, kSiglipPatches);
+  // CLIP's towers have a class token, and patches without a bias.
+  const bool is_siglip = prefix && file.has(*prefix + "embeddings.patch_embedding.bias") &&
+                         !file.has(*prefix + "embeddings.class_embedding") &&
+                         file.has(*prefix + "encoder.layers.0.self_attn.q_proj.weight");
+  return is_siglip ? prefix : std::nullopt;
+}
+
 int SiglipVision::match(const Checkpoint& file, const Value&) {
   return siglip_prefix(file) ? 100 : 0;
 }
 
-void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& graph) {
-  const std::optional<std::string> found = siglip_prefix(file);
-  if (!found)
-    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no vision tower of SigLIP");
-  const std::string& prefix = *found;
+SiglipTower add_siglip(const Checkpoint& file, const std::string& prefix, const Value& config,
+                       const heddle::Source& picture, Blocks& graph) {
   const SiglipSizes s = read_siglip_sizes(file, prefix, config);
-  const heddle::Source picture =
-      graph.input("picture", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
   Block embed = graph.add<SiglipEmbed>("embed");
   embed.link(SiglipEmbed::picture, picture);
   blocks::Slots slots(file, embed, "embed");
@@ -142,26 +137,42 @@ void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& gr
             prefix + "embeddings.patch_embedding", {s.width, kSiglipColours, s.patch, s.patch});
   slots.fill(SiglipEmbed::positions, prefix + "embeddings.position_embedding.weight",
              {s.positions, s.width});
-  heddle::Source hidden = embed[SiglipEmbed::out];
+  SiglipTower tower{.layers = {},
+                    .seen = embed[SiglipEmbed::out],
+                    .width = s.width,
+                    .positions = s.positions,
+                    .patch = s.patch};
   const int layers = blocks::layer_count(file, prefix + "encoder.layers.");
-  const bool sees_depths = layers >= kSeenDepths[0];
-  for (int i = 0; i < layers; ++i) {
-    hidden = add_siglip_layer(file, prefix, i, s, hidden, graph);
-    for (const int depth : kSeenDepths)
-      if (sees_depths && layers - i == depth)
-        graph.output(("hidden_" + std::to_string(depth)).c_str(), hidden);
-  }
+  for (int i = 0; i < layers; ++i)
+    tower.layers.push_back(tower.seen = add_siglip_layer(file, prefix, i, s, tower.seen, graph));
   Block finish = graph.add<SiglipFinish>("finish");
-  finish.link(SiglipFinish::hidden, hidden).set(SiglipFinish::eps, s.eps);
+  finish.link(SiglipFinish::hidden, tower.seen).set(SiglipFinish::eps, s.eps);
   blocks::Slots last(file, finish, "finish");
   fill_both(last, SiglipFinish::norm, SiglipFinish::norm_bias, prefix + "post_layernorm",
             {s.width});
-  graph.output("last_hidden", finish[SiglipFinish::out]);
+  tower.seen = finish[SiglipFinish::out];
+  return tower;
+}
+
+void SiglipVision::build(const Checkpoint& file, const Value& config, Blocks& graph) {
+  const std::optional<std::string> prefix = siglip_prefix(file);
+  if (!prefix)
+    throw Error(HEDDLE_INVALID_ARGUMENT, file.path() + ": this is no vision tower of SigLIP");
+  const heddle::Source picture =
+      graph.input("picture", HEDDLE_INPUT_LOOP_INVARIANT | HEDDLE_INPUT_BATCH);
+  const SiglipTower tower = add_siglip(file, *prefix, config, picture, graph);
+  const auto layers = int(tower.layers.size());
+  const bool sees_depths = layers >= kSeenDepths[0];
+  for (const int depth : kSeenDepths)
+    if (sees_depths)
+      graph.output(("hidden_" + std::to_string(depth)).c_str(),
+                   tower.layers[std::size_t(layers - depth)]);
+  graph.output("last_hidden", tower.seen);
   graph.setting("family", "siglip_vision");
-  graph.setting("width", s.width);
-  graph.setting("tokens", s.positions);
+  graph.setting("width", tower.width);
+  graph.setting("tokens", tower.positions);
   graph.setting("sees_depths", sees_depths);
-  graph.setting("size", siglip_size(s.positions, s.patch, config));
+  graph.setting("size", siglip_size(tower.positions, tower.patch, config));
   graph.setting("pixel_mean", 0.5);  // pictures go from -1 to 1
   graph.setting("pixel_deviation", 0.5);
 }

@@ -17,6 +17,10 @@
 
 #include <heddle/model.hpp>
 
+#include <optional>
+#include <string>
+#include <vector>
+
 namespace heddle::encoders {
 
 // picture (B, H, W, 3) -> hidden (B, S, D): patches row after row, plus their positions.
@@ -58,6 +62,20 @@ struct ReduxTokens {
   static constexpr auto ports = heddle::ports(hidden, up, up_bias, down, down_bias, out);
   static void execute(Context& ctx);
 };
+
+// The tower of a file, as blocks of a graph: states (B, S, D) behind each layer, and behind the
+// norm after the last.
+struct SiglipTower {
+  std::vector<heddle::Source> layers;
+  heddle::Source seen;
+  std::int64_t width = 0, positions = 0;  // D, S
+  std::int64_t patch = 0;                 // pixels of a side
+};
+// What its tensors' names begin with, such as "vision_model."; none where a file has no such tower.
+std::optional<std::string> siglip_prefix(const Checkpoint& file);
+// `picture` (B, H, W, 3). Throws where a tensor is missing or has another shape.
+SiglipTower add_siglip(const Checkpoint& file, const std::string& prefix, const Value& config,
+                       const heddle::Source& picture, Blocks& graph);
 
 struct SiglipVision {
   static constexpr Family family{"siglip_vision", "vision_encoder", 1, "SigLIP's vision tower"};

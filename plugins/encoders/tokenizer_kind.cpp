@@ -6,6 +6,8 @@
 
 #include <heddle/model.hpp>
 
+#include "gemma3_vision_model.h"
+#include "plugins/blocks/slots.h"
 #include "shipped_vocabularies.h"
 #include "tokenizer/spiece.h"
 #include "tokenizer/tekken.h"
@@ -74,6 +76,8 @@ heddle_status* open(const heddle_host*, const char* folder, heddle_value** out) 
 
 constexpr char kSpieceTensor[] = "spiece_model";
 
+constexpr char kTokenTable[] = "embed_tokens.weight";
+
 constexpr char kTekkenTensor[] = "tekken_model";
 
 constexpr char kJsonTensor[] = "tokenizer_json";
@@ -99,7 +103,13 @@ std::string file_in(const Checkpoint& file, const char* tensor, const std::strin
 
 text::Tokenizer read_spiece_tensor(const Checkpoint& file) {
   const std::string name = file.path() + ": tensor '" + kSpieceTensor + "'";
-  return text::read_spiece(file_in(file, kSpieceTensor, name, "spiece.model"), name);
+  const std::string bytes = file_in(file, kSpieceTensor, name, "spiece.model");
+  if (sees_as_gemma3(file)) {
+    text::Tokenizer seeing = text::read_spiece(bytes, name, {kGemma3Picture});
+    const std::string table = blocks::prefix_before(file, kTokenTable).value_or("") + kTokenTable;
+    if (file.has(table) && seeing.id_count() <= std::size_t(file.size(table, 0))) return seeing;
+  }
+  return text::read_spiece(bytes, name);
 }
 
 text::Tokenizer read_tekken_tensor(const Checkpoint& file) {

@@ -211,7 +211,8 @@ constexpr std::string_view kMask = "<mask>";
 
 // Language models: nothing stands behind a text, and their begin piece and the end of a turn may be
 // written into one.
-Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& name) {
+Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& name,
+                        const std::vector<std::string>& more) {
   BpeOptions options{.vocabulary = {},
                      .merges = {},
                      .merged_ids = {},
@@ -231,6 +232,7 @@ Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& na
         (piece.text == model.begin_piece || piece.text == kTurnEnd))
       added.push_back({.content = piece.text, .special = true});
   }
+  for (const std::string& token : more) added.push_back({.content = token, .special = true});
   options.merged_ids = merges_of(model.pieces, options.vocabulary);
   auto rules = std::make_shared<const SpieceRules>(std::move(model.rules));
   Normalizer normalizer({SpieceStep{std::move(rules)}}, name);
@@ -247,7 +249,8 @@ Tokenizer bpe_tokenizer(Model model, std::int32_t unknown, const std::string& na
 
 }  // namespace
 
-Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
+Tokenizer read_spiece(std::string_view bytes, const std::string& name,
+                      const std::vector<std::string>& more) {
   Model model = read_model(bytes, name);
   check_type(model, name);
   check_pieces(model, name);
@@ -257,7 +260,7 @@ Tokenizer read_spiece(std::string_view bytes, const std::string& name) {
         Charsmap::parse(model.charsmap, name + ": normalizer_spec.precompiled_charsmap"));
   }
   model.rules.user_defined = user_defined_trie(model);
-  if (model.model_type == kBpeType) return bpe_tokenizer(std::move(model), unknown, name);
+  if (model.model_type == kBpeType) return bpe_tokenizer(std::move(model), unknown, name, more);
   std::vector<std::int32_t> suffix = suffix_of(model), silent = silent_of(model.pieces);
   Unigram unigram({.pieces = std::move(model.pieces),
                    .unknown = unknown,
