@@ -81,7 +81,7 @@ inline const TrueFile kTrueFiles[] = {
      R"(tekken_model|.*\.weight_scale)"},
     {"diffusion_models/lumina_2_model_bf16", {"diffusion_model"}, R"(norm_final\.weight)"},
     {"text_encoders/gemma_2_2b_fp16", {"text_encoder"}, "spiece_model"},
-    {"text_encoders/gemma_3_12B_it", {"text_encoder"}, "spiece_model"},
+    {"text_encoders/gemma_3_12B_it", {"text_encoder", "vision_encoder"}, "spiece_model"},
     {"text_encoders/gemma4_e2b_it_bf16", {"text_encoder", "vision_encoder"}, kBesideGemma4},
     {"text_encoders/gemma4-12b-with-proj-ltx-2.5-bf16",
      {"text_encoder", "vision_encoder"},

@@ -18,7 +18,7 @@ import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from diffusers.models.autoencoders.ltx2_diffusion_decoder import LTX2VideoDiffusionDecoderModel
 from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4UnifiedConfig, Gemma4UnifiedForConditionalGeneration, Gemma4UnifiedTextConfig, Gemma4VisionConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4UnifiedConfig, Gemma4UnifiedForConditionalGeneration, Gemma4UnifiedTextConfig, Gemma4VisionConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, SiglipVisionConfig, SiglipVisionModel, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_control_goldens
@@ -651,6 +651,17 @@ def main():
                 head_dim=256,
             )
         )
+        gemma3_sees = SiglipVisionModel(
+            SiglipVisionConfig(
+                hidden_size=1152,
+                intermediate_size=4304,
+                num_hidden_layers=27,
+                num_attention_heads=16,
+                image_size=896,
+                patch_size=14,
+                vision_use_head=False,
+            )
+        )
         krea = Krea2Transformer2DModel()
         klein_3, klein_3_base = flux3(True), flux3(False)
         chroma = make_chroma_goldens.original_shapes(ChromaTransformer2DModel().state_dict())
@@ -677,6 +688,8 @@ def main():
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
     gemma3_shapes = {name: shape for name, shape in shapes_of(gemma3).items() if name != "lm_head.weight"}
+    gemma3_shapes |= {"vision_model." + name.removeprefix("vision_model."): shape for name, shape in shapes_of(gemma3_sees).items()}
+    gemma3_shapes |= {"multi_modal_projector.mm_input_projection_weight": [1152, 3840], "multi_modal_projector.mm_soft_emb_norm.weight": [1152]}
     spiece, spiece3 = {"spiece_model": ["U8", [4_241_003]]}, {"spiece_model": ["U8", [4_689_074]]}
     tekken = {"tekken_model": ["U8", [19_399_895]]}
     blocks, layers = r"(double|single)_blocks\.", r"model\.layers\."
