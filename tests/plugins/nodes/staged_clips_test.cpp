@@ -1,5 +1,8 @@
 // Tiles of clips through MiniMax H3's video autoencoder on several simulated devices, which are
 // given them in turn: they work side by side, to the same bytes as one device.
+#include <atomic>
+#include <thread>
+
 #include "tests/plugins/nodes/staged_fixture.h"
 #include "tests/support/h3_files.h"
 
@@ -123,6 +126,30 @@ BOOST_AUTO_TEST_CASE(where_a_device_has_no_room_one_goes_on_to_the_same_bytes) {
     }
     BOOST_TEST(warned > 0u);
   }
+}
+
+// While clips are under way on both devices.
+BOOST_AUTO_TEST_CASE(a_cancelled_run_leaves_the_devices_to_the_next_one) {
+  const std::string flow = decode(2, 5);
+  Engine alone(options(1)), engine(options(2));
+  const std::vector<float> wanted = run(alone, flow, 1).numbers;
+  BOOST_TEST(step_of(engine, flow).find("pipeline") != nullptr);
+  Run* running = nullptr;
+  std::atomic<bool> may_cancel = false;
+  std::size_t told = 0;
+  const auto cancel = [&](const Event& event) {
+    if (event.kind != Event::Kind::node_progress || event.node != "out" || ++told != 2) return;
+    while (!may_cancel) std::this_thread::yield();
+    running->cancel();
+  };
+  Run one = engine.start(engine.parse(flow), {.observer = cancel});
+  running = &one;
+  may_cancel = true;
+  BOOST_CHECK_EXCEPTION(one.wait(), EngineError,
+                        [](const EngineError& error) { return error.code() == HEDDLE_CANCELLED; });
+  BOOST_TEST(told < 5u);
+  for (const std::uint32_t d : {0, 1}) BOOST_TEST(control->freed_in_use(d) == 0u);
+  BOOST_TEST(are_equal(run(engine, flow, 2).numbers, wanted));
 }
 
 // With budgets of what the plan says of each device nothing lacks; what a device needs does not
