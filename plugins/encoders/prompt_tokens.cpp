@@ -233,7 +233,6 @@ void TextEncoder::place_pictures(const Prompt& prompt, Windows& all) const {
     }
     const std::size_t number = all.pictures.size();
     const blocks::GridSize from = prompt.pictures[number].size;
-    if (side > 0) square_size(from, side);  // or says that it is too narrow
     const blocks::GridSize size = side > 0   ? blocks::GridSize{side, side}
                                   : most > 0 ? size_in_tokens(from, most, unit)
                                              : size_in_units(from, unit);

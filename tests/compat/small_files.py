@@ -17,7 +17,8 @@ from pathlib import Path
 from small_numbers import INT8_MOST, bytes_of, power_of
 from small_parts import CLIP_L, FILES, FLUX, FLUX2_VAE, FLUX_LAYERS, GOLDENS, QWEN_IMAGE, T5, TEXT, TOKENIZERS, WAN_VAE, flux_headers, golden, lora, small, with_vocabulary
 
-from packed_forms import in_4_bits, in_8_bits, in_fp8, is_inner, told  # small_parts knows its folder
+from ltx_headers import packed_but_tower
+from packed_forms import in_8_bits, in_fp8, is_inner, told  # small_parts knows its folder
 import small_pictures
 
 # Widths in the published files, and here; the same in files that are called together.
@@ -41,6 +42,7 @@ QWEN3_VL_4B = {2560: 256, 4096: 512, 1024: 128, 9728: 512, 3072: 384}
 USO = {3072: 256, 1152: 144}
 GEMMA = {3840: 256, 4096: 512, 2048: 256, 15360: 256}
 LTXV = {2048: 128, 8192: 256, 12288: 768, 4096: TEXT}
+GEMMA_TOWER = {1152: 144, 4304: 96, 4096: 64, 3840: 256}
 GEMMA_LAYERS = 4
 HEARD_LAYERS, HEARD = 2, 128  # of encoders of sound
 WAV2VEC2 = {512: 32, 1024: HEARD, 4096: 160, 768: HEARD, 48: 64, 3072: 160}
@@ -115,8 +117,14 @@ def llama():
 
 
 def gemma():
-    plain = small(FILES["text_encoders/gemma_3_12B_it"](), GEMMA, (("layers", GEMMA_LAYERS),))
-    return with_vocabulary(plain, TOKENIZERS / "bpe.model", 400, "model.embed_tokens.weight")
+    """Its tower sees pictures of 112 pixels as 4 tokens."""
+    sees = ("vision_model.", "multi_modal_projector.")
+    whole = FILES["text_encoders/gemma_3_12B_it"]()
+    text = {name: what for name, what in whole.items() if not name.startswith(sees)}
+    tower = {name: what for name, what in whole.items() if name.startswith(sees)}
+    plain = small(text, GEMMA, (("layers", GEMMA_LAYERS),))
+    plain |= small(tower, GEMMA_TOWER, (("layers", 2),))
+    return with_vocabulary(plain, TOKENIZERS / "bpe.model", 401, "model.embed_tokens.weight")
 
 
 def qwen35(packed=in_8_bits):
@@ -427,7 +435,7 @@ for name in ("depth", "albedo", "normals"):
 add("vae/hunyuanvideo15_vae_fp16", hunyuan15_vae)
 add("text_encoders/llava_llama3_fp8_scaled", llama)
 add("text_encoders/gemma_3_12B_it", gemma)
-add("text_encoders/gemma_3_12B_it_fp4_mixed", lambda: in_4_bits(gemma()))
+add("text_encoders/gemma_3_12B_it_fp4_mixed", lambda: packed_but_tower(gemma()))
 add("checkpoints/ltx-video-2b-v0.9", lambda: ltxv(("ltxv_vae", "flow")))
 add("checkpoints/ltx-video-2b-v0.9.5", lambda: ltxv(("ltxv_later_vae", "0.9.5")))
 add("checkpoints/ltx-2-19b-dev", ltx2)
@@ -445,7 +453,7 @@ for name in (
     add(f"loras/{name}", lambda: ltx2_lora(ltx23))
 add(
     "loras/gemma-3-12b-it-abliterated_lora_rank64_bf16",
-    lambda: lora(gemma(), "text_encoders.transformer.", inside=r"layers\.\d+\."),
+    lambda: lora(gemma(), "text_encoders.transformer.", inside=r"^model\.layers\.\d+\."),
 )
 for name, kind, config in (
     ("ltx-2-spatial-upscaler-x2-1.0", "rational", {"rational_spatial_scale": 2.0}),

@@ -19,7 +19,7 @@ struct Gemma3VisionFixture {
   TemporaryFolder temporary;
   TensorFile expected{tests_folder() / "plugins/goldens/gemma3_pictures/expected.safetensors"};
 
-  static std::vector<FileTensor> file(const std::string& model) {
+  static std::vector<FileTensor> tensors_of(const std::string& model) {
     return seeded_model(model, false, "gemma3_pictures");
   }
   heddle::Results see(const std::vector<FileTensor>& tensors, const std::string& name,
@@ -32,10 +32,12 @@ struct Gemma3VisionFixture {
     return probe.call({temporary / "model.safetensors", "vision_encoder", config,
                        temporary / "pictures.safetensors", prefix.c_str()});
   }
-  double error(const std::vector<FileTensor>& tensors, const std::string& name, std::int64_t side,
-               const std::string& config = "") {
-    return relative_error(see(tensors, name, side, config).floats("model.outputs", "tokens.0"),
-                          expected.floats(name + ".tokens"));
+  double error(const std::vector<FileTensor>& tensors, const std::string& name, std::int64_t side) {
+    const double found =
+        relative_error(see(tensors, name, side).floats("model.outputs", "tokens.0"),
+                       expected.floats(name + ".tokens"));
+    BOOST_TEST_MESSAGE(name << ": relative error " << found);
+    return found;
   }
 };
 
@@ -44,71 +46,76 @@ struct Gemma3VisionFixture {
 BOOST_FIXTURE_TEST_SUITE(gemma3_vision, Gemma3VisionFixture)
 
 BOOST_AUTO_TEST_CASE(tokens_equal_those_of_transformers) {
-  for (const auto& [name, side] : {std::pair{"seeing", 112}, {"larger", 168}}) {
-    const double found = error(file(name), name, side);
-    BOOST_TEST_MESSAGE(name << ": relative error " << found);
-    BOOST_TEST(found < kGemma3Seen, name << ": relative error " << found);
-  }
-}
-
-BOOST_AUTO_TEST_CASE(transformers_names_are_known_too) {
-  std::vector<FileTensor> tensors = file("larger");
-  for (FileTensor& tensor : tensors)
-    tensor.name = "model." +
-                  std::string(tensor.name.starts_with("vision_model.") ? "vision_tower." : "") +
-                  tensor.name;
-  BOOST_TEST(error(tensors, "larger", 168) < kGemma3Seen);
+  BOOST_TEST(error(tensors_of("seeing"), "seeing", 112) < kGemma3Seen);
+  BOOST_TEST(error(tensors_of("larger"), "larger", 168) < kGemma3Seen);
 }
 
 BOOST_AUTO_TEST_CASE(nothing_of_a_file_is_without_effect) {
-  for (const char* part :
-       {"embeddings.position_embedding.weight", "1.self_attn.out_proj.bias",
-        "post_layernorm.weight", "mm_soft_emb_norm.weight", "mm_input_projection_weight"}) {
-    std::vector<FileTensor> tensors = file("larger");
+  for (const char* part : {"mm_soft_emb_norm.weight", "mm_input_projection_weight",
+                           "position_embedding.weight", "post_layernorm.bias"}) {
+    std::vector<FileTensor> tensors = tensors_of("larger");
     for (FileTensor& tensor : tensors)
-      if (tensor.name.ends_with(part))
-        for (std::size_t i = 0; i < tensor.bytes.size() / 8; ++i)
-          std::swap_ranges(&tensor.bytes[4 * i], &tensor.bytes[4 * i] + 4,
-                           &tensor.bytes[tensor.bytes.size() - 4 * (i + 1)]);
+      if (tensor.name.ends_with(part)) {
+        std::vector<float> numbers(tensor.bytes.size() / 4);
+        for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = i % 2 == 0 ? 0.5f : -0.25f;
+        tensor.bytes = bytes_of_floats(numbers);
+      }
     BOOST_TEST(error(tensors, "larger", 168) > 1e-3, part);
   }
 }
 
-BOOST_AUTO_TEST_CASE(settings_say_which_picture_it_sees_and_how_many_tokens_there_are) {
-  const heddle::Results seen = see(file("larger"), "larger", 168);
-  const heddle::engine::Json settings =
-      heddle::engine::parse_json(seen.text("model.settings"), "settings");
-  for (const auto& [key, value] : {std::pair{"side", "168"}, {"unit", "56"}, {"width", "24"}})
-    BOOST_TEST(heddle::engine::write_json(*settings.find(key)) == value, key);
-  BOOST_TEST(seen.shape("model.outputs", "tokens.0") == (std::vector<std::int64_t>{1, 9, 24}),
-             boost::test_tools::per_element());
-  // As the config says it: squares of 6 x 6 patches.
-  BOOST_TEST(see(file("larger"), "larger", 168, R"({"mm_tokens_per_image": 4})")
-                 .shape("model.outputs", "tokens.0")[1] == 4);
+BOOST_AUTO_TEST_CASE(transformers_names_are_known_too) {
+  for (const char* before : {"", "model."}) {
+    std::vector<FileTensor> tensors = tensors_of("larger");
+    for (FileTensor& tensor : tensors) {
+      const bool is_of_tower = tensor.name.starts_with("vision_model.");
+      tensor.name = before + std::string(is_of_tower ? "vision_tower." : "") + tensor.name;
+    }
+    BOOST_TEST(error(tensors, "larger", 168) < kGemma3Seen);
+  }
+}
+
+BOOST_AUTO_TEST_CASE(settings_say_how_large_the_square_and_a_token_are) {
+  const auto settings = [&](const std::string& config) {
+    return heddle::engine::parse_json(
+        see(tensors_of("larger"), "larger", 168, config).text("model.settings"), "settings");
+  };
+  const auto is = [](const heddle::engine::Json& all, const char* key, const char* value) {
+    BOOST_TEST(heddle::engine::write_json(*all.find(key)) == value, key);
+  };
+  const heddle::engine::Json plain = settings("");
+  is(plain, "side", "168");
+  is(plain, "unit", "56");
+  is(plain, "width", "24");
+  is(settings(R"({"mm_tokens_per_image": 16})"), "unit", "42");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_missing_or_wrong_is_said) {
-  const auto says = [&](auto&& change, const char* word, const std::string& config = "") {
-    std::vector<FileTensor> tensors = file("larger");
+  const auto says = [&](auto&& change, std::initializer_list<const char*> words,
+                        const std::string& config = "", std::int64_t side = 168) {
+    std::vector<FileTensor> tensors = tensors_of("larger");
     change(tensors);
-    const std::string text = engine_refusal([&] { see(tensors, "larger", 168, config); });
-    BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
+    const std::string text = engine_refusal([&] { see(tensors, "larger", side, config); });
+    for (const char* word : words)
+      BOOST_TEST(text.find(word) != std::string::npos, "'" << word << "' is not in: " << text);
   };
   const auto without = [](const char* part) {
     return [part](std::vector<FileTensor>& tensors) {
       std::erase_if(tensors, [&](const FileTensor& t) { return t.name.find(part) != t.name.npos; });
     };
   };
-  says(without("mm_soft_emb_norm"), "mm_soft_emb_norm.weight");
-  says(without("layers.1.mlp.fc1.weight"), "layers.1.mlp.fc1.weight");
-  says([](std::vector<FileTensor>&) {}, "cannot make 5 tokens", R"({"mm_tokens_per_image": 5})");
+  const auto nothing = [](std::vector<FileTensor>&) {};
+  says(without("mm_soft_emb_norm"), {"mm_soft_emb_norm.weight"});
+  says(without("layers.1.mlp.fc2.bias"), {"layers.1.mlp.fc2.bias"});
+  says(nothing, {"mm_tokens_per_image", "12 x 12", "25"}, R"({"mm_tokens_per_image": 25})");
+  says(nothing, {"144", "64"}, "", 112);
   says(
       [](std::vector<FileTensor>& tensors) {
         for (FileTensor& tensor : tensors)
           if (tensor.name.ends_with("mm_input_projection_weight"))
             tensor.shape = {71, 24}, tensor.bytes.resize(4 * 71 * 24);
       },
-      "mm_input_projection_weight");
+      {"mm_input_projection_weight", "71"});
 }
 
 BOOST_AUTO_TEST_SUITE_END()

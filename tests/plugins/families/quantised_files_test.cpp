@@ -36,7 +36,7 @@ const QuantisedFile kQuantisedFiles[] = {
     {"text_encoders/gemma_3_12B_it_fp4_mixed",
      "text_encoders/gemma_3_12B_it",
      Packing::fp4_mixed,
-     {"text_encoder"},
+     {"text_encoder", "vision_encoder"},
      "spiece_model"},
     {"text_encoders/qwen3vl_32b_minimax_h3_nvfp4_awq",
      "text_encoders/qwen3vl_32b_bf16",

@@ -33,6 +33,12 @@ def part(name, prefix="", dtype="BF16"):
     return {prefix + tensor: what for tensor, what in expanded({n: (dtype, s) for n, s in PARTS[name].items()}).items()}
 
 
+def packed_but_tower(tensors):
+    """fp4_mixed, with what sees pictures in 16 bits."""
+    tower = {name: what for name, what in tensors.items() if name.startswith(("vision_model.", "multi_modal_projector."))}
+    return packed_forms.in_4_bits({name: what for name, what in tensors.items() if name not in tower}) | tower
+
+
 def transformer_of(files, dtype):
     plain = files["diffusion_models/ltx-video-2b-v0.9"]()
     return {"model.diffusion_model." + name: (dtype, shape) for name, (_, shape) in plain.items()}
@@ -75,9 +81,9 @@ def files(known):
         "latent_upscale_models/ltx-2.3-spatial-upscaler-x2-1.1": lambda: part("upsampler 2.3"),
         "latent_upscale_models/ltx-2.5-latent-spatial-upscaler-x2-bf16-1.0": lambda: part("upsampler 2.3"),
         "vae/ltx-2.5-audio-vae-bf16": lambda: part("audio vae", "audio_vae.") | part("vocoder 2.3", "vocoder."),
-        f"{TEXT}_fp4_mixed": lambda: packed_forms.in_4_bits(known[TEXT]()),
+        f"{TEXT}_fp4_mixed": lambda: packed_but_tower(known[TEXT]()),
         "loras/gemma-3-12b-it-abliterated_lora_rank64_bf16": lambda: lora(
-            known[TEXT](), 64, "text_encoders.transformer.", inside=".layers."
+            known[TEXT](), 64, "text_encoders.transformer.", inside="model.layers."
         ),
     }
     configs = {

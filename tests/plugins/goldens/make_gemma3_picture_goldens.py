@@ -119,13 +119,12 @@ def follow(model, tokenizer, prompt, pixels, count):
     return ids[0, begin:].tolist()
 
 
-def write(model, tokenizer, name, prompt, pictures, count=8):
+def write(model, tokenizer, name, prompt, pictures, is_told=False, count=8):
+    """is_told: in this text each step counts that a picture takes to the tower."""
     side = model.config.vision_config.image_size
     written = follow(model, tokenizer, prompt, [shown(one, side) for one in pictures], count)
-    # What is done to a picture counts.
-    for other in ({"is_even": False}, {"is_cut": False}):
-        if follow(model, tokenizer, prompt, [shown(one, side, **other) for one in pictures], count) == written:
-            print(name, "does not tell", other)
+    for other in ({"is_even": False}, {"is_cut": False}) if is_told else ():
+        assert follow(model, tokenizer, prompt, [shown(one, side, **other) for one in pictures], count) != written
     assert max(written) < tokenizer.get_piece_size()
     text = tokenizer.decode(written)
     print(name, repr(text), written)
@@ -146,7 +145,7 @@ def main(out):
     fox = torch.from_numpy(numpy.array(image)).permute(2, 0, 1)[None].float() / 255
     user, model = "<start_of_turn>user\n\n", "<start_of_turn>model\n"
     system, end = f"<start_of_turn>system\n{SYSTEM}<end_of_turn>\n", "<end_of_turn>\n"
-    write(seeing, tokenizer, "image", f"{system}{user}{IMAGE}a red fox{end}\n{model}", [fox])
+    write(seeing, tokenizer, "image", f"{system}{user}{IMAGE}two trees{end}\n{model}", [fox], is_told=True)
     write(seeing, tokenizer, "tall", f"{system}{user}{IMAGE}a red fox{end}\n{model}", [fox.rot90(-1, (2, 3))])
     write(seeing, tokenizer, "two", f"{system}{user}{IMAGE}{IMAGE}a red fox{end}\n{model}", [fox, fox.flip(3)])
     told = f"<start_of_turn>system\nYou are a poet.{end}{user}{IMAGE}\n\na red fox.{end}{model}"

@@ -18,12 +18,13 @@ import torch
 from diffusers import AutoencoderKLFlux2, AutoencoderKLHunyuanVideo, AutoencoderKLHunyuanVideo15, AutoencoderKLLTX2Video, AutoencoderKLMiniMaxH3, AutoencoderKLMiniMaxH3Audio, AutoencoderKLQwenImage, AutoencoderKLQwenImage21, AutoencoderKLWan, ChromaTransformer2DModel, Flux3Transformer2DModel, FluxControlNetModel, HunyuanVideo15Transformer3DModel, HunyuanVideoTransformer3DModel, Krea2Transformer2DModel, LTX2VideoTransformer3DModel, LTXVideoTransformer3DModel, Lumina2Transformer2DModel, MiniMaxH3Transformer3DModel, QwenImage21Transformer2DModel, QwenImageControlNetModel, QwenImageTransformer2DModel, SD3ControlNetModel, WanAnimateTransformer3DModel, WanTransformer3DModel, WanVACETransformer3DModel, ZImageControlNetModel, ZImageTransformer2DModel
 from diffusers.models.autoencoders.ltx2_diffusion_decoder import LTX2VideoDiffusionDecoderModel
 from diffusers.pipelines.ltx2.connectors import LTX2ConnectorTransformer1d
-from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3ForCausalLM, Gemma3TextConfig, Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4UnifiedConfig, Gemma4UnifiedForConditionalGeneration, Gemma4UnifiedTextConfig, Gemma4VisionConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, SiglipVisionConfig, SiglipVisionModel, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
+from transformers import Gemma2Config, Gemma2ForCausalLM, Gemma3Config, Gemma3ForConditionalGeneration, Gemma3TextConfig, Gemma4AudioConfig, Gemma4Config, Gemma4ForConditionalGeneration, Gemma4TextConfig, Gemma4UnifiedConfig, Gemma4UnifiedForConditionalGeneration, Gemma4UnifiedTextConfig, Gemma4VisionConfig, LlamaConfig, LlamaForCausalLM, MistralConfig, MistralForCausalLM, Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration, Qwen3_5Config, Qwen3_5ForConditionalGeneration, Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration, SiglipVisionConfig, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel, Wav2Vec2Config, Wav2Vec2ForCTC, Wav2Vec2ForPreTraining, WhisperConfig, WhisperModel
 
 import make_chroma_goldens
 import make_control_goldens
 import make_flux2_goldens
 import make_flux3_goldens
+import make_gemma3_picture_goldens
 import make_gemma4_picture_goldens
 import make_h3_vae_goldens
 import make_hunyuan15_vae_goldens
@@ -640,26 +641,26 @@ def main():
                 head_dim=256,
             )
         )
-        gemma3 = Gemma3ForCausalLM(
-            Gemma3TextConfig(
-                vocab_size=262208,
-                hidden_size=3840,
-                intermediate_size=15360,
-                num_hidden_layers=48,
-                num_attention_heads=16,
-                num_key_value_heads=8,
-                head_dim=256,
-            )
-        )
-        gemma3_sees = SiglipVisionModel(
-            SiglipVisionConfig(
-                hidden_size=1152,
-                intermediate_size=4304,
-                num_hidden_layers=27,
-                num_attention_heads=16,
-                image_size=896,
-                patch_size=14,
-                vision_use_head=False,
+        gemma3 = Gemma3ForConditionalGeneration(
+            Gemma3Config(
+                text_config=Gemma3TextConfig(
+                    vocab_size=262208,
+                    hidden_size=3840,
+                    intermediate_size=15360,
+                    num_hidden_layers=48,
+                    num_attention_heads=16,
+                    num_key_value_heads=8,
+                    head_dim=256,
+                ),
+                vision_config=SiglipVisionConfig(
+                    hidden_size=1152,
+                    intermediate_size=4304,
+                    num_hidden_layers=27,
+                    num_attention_heads=16,
+                    image_size=896,
+                    patch_size=14,
+                    vision_use_head=False,
+                ),
             )
         )
         krea = Krea2Transformer2DModel()
@@ -687,9 +688,7 @@ def main():
         flux2_vaes = flux2_vae(True), flux2_vae(False, decoder_block_out_channels=[96, 192, 384, 384])
     mistral_shapes = {name: shape for name, shape in shapes_of(mistral).items() if name not in ("lm_head.weight", "model.norm.weight")}
     gemma_shapes = {name: shape for name, shape in shapes_of(gemma).items() if name != "lm_head.weight"}
-    gemma3_shapes = {name: shape for name, shape in shapes_of(gemma3).items() if name != "lm_head.weight"}
-    gemma3_shapes |= {"vision_model." + name.removeprefix("vision_model."): shape for name, shape in shapes_of(gemma3_sees).items()}
-    gemma3_shapes |= {"multi_modal_projector.mm_input_projection_weight": [1152, 3840], "multi_modal_projector.mm_soft_emb_norm.weight": [1152]}
+    gemma3_shapes = {name: shape for name, shape in shapes_of(gemma3, make_gemma3_picture_goldens.file_name).items() if name != "lm_head.weight"}
     spiece, spiece3 = {"spiece_model": ["U8", [4_241_003]]}, {"spiece_model": ["U8", [4_689_074]]}
     tekken = {"tekken_model": ["U8", [19_399_895]]}
     blocks, layers = r"(double|single)_blocks\.", r"model\.layers\."
