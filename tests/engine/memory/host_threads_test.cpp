@@ -250,7 +250,7 @@ BOOST_AUTO_TEST_CASE(what_was_read_for_later_work_is_pinned_when_that_streams_it
   for (int round = 0; round < 200 && host->report().pinned < 8 * kPart; ++round)
     for (std::size_t i = 0; i < 8; ++i) BOOST_TEST(use(i, fake()));
   BOOST_TEST(host->report().pinned == 8 * kPart);
-  BOOST_TEST(host->report().read_again == 0u);
+  BOOST_TEST(host->report().read_again <= kPart);  // one that was given up half read
 }
 
 BOOST_AUTO_TEST_CASE(expectations_may_end_while_their_parts_are_read) {
