@@ -8,6 +8,7 @@
 #include "engine/base/error.h"
 #include "engine/base/log.h"
 #include "engine/base/text.h"
+#include "engine/session/session_trace.h"
 #include "engine/tensor/dtype.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
@@ -25,7 +26,9 @@ void PreparedSession::set_up() {
   // Nobody waits for the others between these: what crosses has places of its own, and is awaited
   // by its readers' device.
   expected_pages_ = expect_pages({Phase::loop_invariant, Phase::precomputed}, UseOrder::once);
+  StepTrace trace(view_, {Phase::loop_invariant, Phase::precomputed});
   for (const Phase phase : {Phase::loop_invariant, Phase::precomputed}) run(phase);
+  trace.end();
   // What ranks of a group give one another in a step comes to where these phases have worked.
   if (!view_.plan.collectives.empty()) join_devices();
   expected_pages_ = expect_pages({Phase::per_step}, UseOrder::cyclic);

@@ -1,86 +1,17 @@
 // A step of a session that is set up: enqueues what the plan says.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
 #include "engine/program/weight_sources.h"
 #include "engine/session/prepared_session.h"
+#include "engine/session/session_trace.h"
 #include "engine/tensor/shape.h"
 #include "heddle/abi/ops.h"
 
 namespace heddle::engine {
-
-namespace {
-
-bool shows_blocks(const SessionContext& context) {
-  return context.timeline != nullptr && context.timeline->has_blocks();
-}
-
-// Files the launches of one block after another in the timeline, if there is one: a span begins at
-// a block's first launch and ends before whatever is no launch, so that waiting for transfers is no
-// part of it.
-class BlockTrace {
- public:
-  explicit BlockTrace(const SessionView& view) : view_(view) {}
-
-  void block(std::uint32_t index) { block_ = index; }
-  void before_launch() {
-    if (!shows_blocks(view_.context) || begin_) return;
-    begin_.emplace(state().device());
-    state().record(*begin_);
-  }
-  void end() {
-    if (!begin_) return;
-    const SessionPlan::Block& block = view_.plan.blocks[block_];
-    Event end(state().device());
-    state().record(end);
-    const std::string& id = view_.graph().nodes[block.node].id;
-    view_.context.timeline->add(
-        state(), StreamRow::compute, "block",
-        view_.plan.branches.size() == 1 ? id : cat(id, " branch ", block.branch),
-        std::move(*begin_), std::move(end), 0);
-    begin_.reset();
-  }
-
- private:
-  DeviceState& state() const { return view_.state(view_.plan.blocks[block_].device_slot); }
-
-  const SessionView& view_;
-  std::uint32_t block_ = 0;
-  std::optional<Event> begin_;
-};
-
-// Files a whole step in a timeline that shows no blocks: on each device that computes some, from
-// what it enqueues first to what it enqueues last.
-class StepTrace {
- public:
-  explicit StepTrace(const SessionView& view) : view_(view) {
-    if (view.context.timeline == nullptr || view.context.timeline->has_blocks()) return;
-    for (const SessionPlan::Block& block : view.plan.blocks) begins_.try_emplace(block.device_slot);
-    for (auto& [device_slot, begin] : begins_) {
-      begin.emplace(view.state(device_slot).device());
-      view.state(device_slot).record(*begin);
-    }
-  }
-  void end() {
-    for (auto& [device_slot, begin] : begins_) {
-      DeviceState& state = view_.state(device_slot);
-      Event end(state.device());
-      state.record(end);
-      view_.context.timeline->add(state, StreamRow::compute, "step", "step", std::move(*begin),
-                                  std::move(end), 0);
-    }
-  }
-
- private:
-  const SessionView& view_;
-  std::map<std::uint32_t, std::optional<Event>> begins_;  // by device slot
-};
-
-}  // namespace
 
 std::vector<Value> PreparedSession::step(std::uint32_t index,
                                          std::span<const heddle_value* const> sets,
@@ -94,7 +25,7 @@ std::vector<Value> PreparedSession::step(std::uint32_t index,
   const bool is_last = index + 1 == view_.context.request.step_count;
   if (is_last) expected_pages_ = expect_pages({Phase::per_step}, UseOrder::once);
   first_pages_are_here_ = false;
-  StepTrace trace(view_);
+  StepTrace trace(view_, {Phase::per_step});
   run(Phase::per_step, is_last);
   trace.end();
   ++steps_enqueued_;

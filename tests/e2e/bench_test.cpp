@@ -149,6 +149,16 @@ BOOST_AUTO_TEST_CASE(a_report_tells_of_every_step) {
   BOOST_TEST(report.result.size() == 16u * 8 * 8);
 }
 
+// Of an autoencoder and an upscaler no block depends on a step: what they do is the one step.
+BOOST_AUTO_TEST_CASE(a_model_without_steps_is_measured_as_one) {
+  for (const char* const model : {"flux-vae", "esrgan-x4"}) BOOST_TEST_CONTEXT(model) {
+      const BenchReport report = measure_model(fakes({"fake:0"}), small(model));
+      BOOST_TEST(report.step_seconds.size() == 4u);
+      for (const double seconds : report.step_seconds)
+        BOOST_TEST(seconds == report.step_flops * 1e-9, boost::test_tools::tolerance(0.2));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_checksum_is_that_of_the_bytes_however_the_model_is_placed) {
   const BenchReport alone = measure_model(fakes({"fake:0"}), small("flux-dev"));
   BenchOptions divided = small("flux-dev");
