@@ -62,6 +62,7 @@ void HostLease::leave() noexcept {
 
 HostWeights::HostWeights(std::shared_ptr<HostBudget> budget, Options options)
     : budget_(std::move(budget)),
+      group_bytes_(options.group_bytes),
       leases_(monitor_),
       pool_(monitor_, *budget_,
             {options.pinned_bytes, options.staging_bytes, options.staging_devices}),

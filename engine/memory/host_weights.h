@@ -94,6 +94,9 @@ class HostWeights {
     unsigned readers = 2;             // threads that read ahead; 0: nothing is
     unsigned copiers = 0;             // others, that only help to fill pinned memory
     std::uint64_t piece_bytes = std::uint64_t{4} << 20;
+    // In groups of rows of so many bytes a matrix passes to a device (weight_rows.h): large enough
+    // that a link is used well, small enough for several buffers.
+    std::uint64_t group_bytes = std::uint64_t{32} << 20;
     // So far ahead of their use things are read for which others that are expected have to go.
     std::uint64_t ahead_bytes = std::uint64_t{64} << 20;
   };
@@ -132,6 +135,7 @@ class HostWeights {
   // Bytes that pinned copies of parts may take together; buffers that others pass through have the
   // rest of what may be pinned.
   std::uint64_t most_pinned() const { return pool_.most_pinned(); }
+  std::uint64_t group_bytes() const { return group_bytes_; }
 
  private:
   friend class HostLease;
@@ -152,6 +156,7 @@ class HostWeights {
   void await_room(Lock& lock, const HostItem& item, std::uint64_t bytes);
 
   const std::shared_ptr<HostBudget> budget_;
+  const std::uint64_t group_bytes_;
   mutable HostMonitor monitor_;
   LeaseBook leases_;
   StagingPool pool_;

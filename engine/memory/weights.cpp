@@ -5,6 +5,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/weight_rows.h"
 
 namespace heddle::engine {
 
@@ -101,22 +102,47 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
   weight->memory =
       state_.allocate(weight->layout.bytes,
                       {weight->tag, cat("the weight ", quote(source.parts[0].tensor->name)), from});
-  const HostWeight host =
-      host_weight(source, state_);  // waits for its bytes, merges patches: that takes a while
+  std::vector<WeightSource> groups = row_groups(source, state_);
+  std::vector<heddle_weight_layout> layouts;
+  for (const WeightSource& group : groups) layouts.push_back(layout(group));
+  if (groups.size() > 1 && !are_rows(weight->layout, layouts)) {
+    groups = {source};
+    layouts = {weight->layout};
+  }
+  std::uint64_t offset = 0;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    enqueue(groups[i], layouts[i], *weight, offset, {key, weight}, watch);
+    offset += layouts[i].bytes;
+  }
+  const auto making = making_.lock();
+  if (weight->is_lost) throw failure_of_making();  // of some group, as another thread has been told
+  const auto state = entries_.lock();
+  state->bytes += weight->layout.bytes;
+  const auto entry = state->entries.insert_or_assign(key, Entry{.weight = weight}).first;
+  return touch(*state, *entry, model, user);
+}
+
+// Waits for the bytes, without a lock.
+void WeightStore::enqueue(const WeightSource& source, const heddle_weight_layout& layout,
+                          const DeviceWeight& to, std::uint64_t offset, const Unproven& unproven,
+                          const WorkWatch& watch) {
+  const HostWeight host = host_weight(source, state_);  // merges patches: that takes a while
   const auto making = making_.lock();
   // Not more than a little of what is made for this alone: the weights of a big model are made one
   // after another.
   if (making->made_bytes > kMostMadeBytes) prove(*making);
   if (making->unproven.empty()) making->failures_before = state_.device().failed_waits();
+  if (making->unproven.empty() || making->unproven.back().first != unproven.first)
+    making->unproven.push_back(unproven);
   making->keep.insert(making->keep.end(), host.keep.begin(), host.keep.end());
   for (const auto& file : host.files)
     if (std::ranges::find(making->files, file) == making->files.end())
       making->files.push_back(file);
   making->made_bytes += host.made_bytes;
   try {
-    watched(watch, state_, weight->layout.bytes, [&] {
+    watched(watch, state_, layout.bytes, [&] {
       state_.with_stream([&](Stream& stream) {
-        make_device_weight(stream, source, host, weight->layout, weight->memory->data());
+        make_device_weight(stream, source, host, layout, to.memory->data() + offset);
       });
     });
   } catch (const std::exception&) {
@@ -125,23 +151,21 @@ std::shared_ptr<const DeviceWeight> WeightStore::get(const WeightSource& source,
     lose_unproven(*making);
     throw;
   }
-  making->unproven.emplace_back(key, weight);
-  const auto state = entries_.lock();
-  state->bytes += weight->layout.bytes;
-  const auto entry = state->entries.insert_or_assign(key, Entry{.weight = weight}).first;
-  return touch(*state, *entry, model, user);
+}
+
+Error WeightStore::failure_of_making() const {
+  const std::string failure = state_.device().last_failure();
+  return Error(Code::io, cat(state_.device().name(), ": weights could not be made, ",
+                             failure.empty() ? "as another run has been told"
+                                             : cat("because the device failed: ", failure)));
 }
 
 void WeightStore::finish(std::span<const std::shared_ptr<const DeviceWeight>> wanted) {
   const auto making = making_.lock();
   if (!making->keep.empty()) prove(*making);
-  if (std::ranges::any_of(
-          wanted, [](const auto& weight) { return weight != nullptr && weight->is_lost; })) {
-    const std::string failure = state_.device().last_failure();
-    throw Error(Code::io, cat(state_.device().name(), ": weights could not be made, ",
-                              failure.empty() ? "as another run has been told"
-                                              : cat("because the device failed: ", failure)));
-  }
+  if (std::ranges::any_of(wanted,
+                          [](const auto& weight) { return weight != nullptr && weight->is_lost; }))
+    throw failure_of_making();
 }
 
 void WeightStore::prove(Making& making) {

@@ -147,6 +147,7 @@ class WeightStore {
     std::set<Hash128> being_made;     // by a thread that is on its way to the memory for it
     std::uint64_t bytes = 0, clock = 0;
   };
+  using Unproven = std::pair<Hash128, std::weak_ptr<DeviceWeight>>;
   // What is enqueued. Taken before `entries_`, and held while the device works, so that what is
   // here can be asked for meanwhile.
   struct Making {
@@ -155,7 +156,7 @@ class WeightStore {
     std::uint64_t made_bytes = 0;                          // of it, made for one weight alone
     // Enqueued, and not waited for with success yet; and how many waits had failed on the device
     // when the first of them was.
-    std::vector<std::pair<Hash128, std::weak_ptr<DeviceWeight>>> unproven;
+    std::vector<Unproven> unproven;
     std::uint64_t failures_before = 0;
   };
   using Gone = std::vector<std::shared_ptr<DeviceWeight>>;  // freed after the lock
@@ -164,6 +165,11 @@ class WeightStore {
   static std::shared_ptr<const DeviceWeight> touch(State& state, Entries::value_type& entry,
                                                    const Hash128& model, const WeightUser& user);
   void keep_to_limit(std::uint64_t wanted);
+  // The making of one of its row_groups(), of this layout, so many bytes behind its begin.
+  void enqueue(const WeightSource& group, const heddle_weight_layout& layout,
+               const DeviceWeight& weight, std::uint64_t offset, const Unproven& unproven,
+               const WorkWatch& watch);
+  Error failure_of_making() const;
   Gone drop_if(State& state, const std::function<bool(const Entry&)>& goes);
   void prove(Making& making);
   static void keep_for(Entry& entry, const Hash128& model);

@@ -8,6 +8,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/weight_rows.h"
 #include "engine/program/call_placement.h"
 #include "engine/program/session_plan.h"
 #include "engine/program/weight_slot.h"
@@ -95,7 +96,7 @@ std::uint64_t load_ahead(const Model& model, std::uint32_t device, bool keeps,
     bytes += here;
     if (on.weights->has(source, checkpoint)) continue;
     missing += here;
-    std::ranges::move(file_parts(source), std::back_inserter(wanted));
+    std::ranges::move(loaded_parts(source, *on.state), std::back_inserter(wanted));
   }
   check_room(name, missing, device, environment);
   Place place(model.identity, name, weights, device, environment);

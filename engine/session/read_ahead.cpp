@@ -8,6 +8,7 @@
 #include "engine/base/log.h"
 #include "engine/base/text.h"
 #include "engine/graph/surely_run.h"
+#include "engine/memory/weight_rows.h"
 #include "engine/program/weight_sources.h"
 
 namespace heddle::engine {
@@ -33,7 +34,7 @@ std::vector<FilePart> missing_parts(const Model& model, const RunDevice& device)
   for (const Node& node : nodes)
     for (const WeightSource& source : weights_of(model, node))
       if (seen.insert(source.key(checkpoint)).second && !is_here(source))
-        std::ranges::move(file_parts(source), std::back_inserter(parts));
+        std::ranges::move(loaded_parts(source, *device.state), std::back_inserter(parts));
   return parts;
 }
 

@@ -7,6 +7,7 @@
 
 #include "engine/base/error.h"
 #include "engine/base/text.h"
+#include "engine/memory/weight_rows.h"
 #include "engine/program/weight_sources.h"
 #include "engine/tensor/call.h"
 #include "engine/tensor/shape.h"
@@ -121,7 +122,8 @@ void SessionBuffers::expect_weights() {
     const WeightSource source = view_.weight_source(storage);
     if (!view_.device_slots.device_slots[storage.device_slot].weights->has(
             source, view_.context.model->checkpoint->identity()))
-      std::ranges::move(file_parts(source), std::back_inserter(wanted[storage.device_slot]));
+      std::ranges::move(loaded_parts(source, view_.state(storage.device_slot)),
+                        std::back_inserter(wanted[storage.device_slot]));
   }
   for (std::uint32_t p = 0; p < view_.device_slot_count(); ++p)
     add_expectation(view_, expected_, p, wanted[p], UseOrder::once);

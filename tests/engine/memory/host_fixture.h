@@ -79,14 +79,16 @@ struct HostFixture {
   // Host memory with a limit. Without readers everything happens in one order.
   engine::HostWeights& make(std::uint64_t limit, std::uint64_t pinned = 0,
                             std::uint64_t staging = 0, unsigned readers = 0, unsigned copiers = 0,
-                            unsigned staging_devices = 1) {
+                            unsigned staging_devices = 1,
+                            std::uint64_t group_bytes = std::uint64_t{32} << 20) {
     room = std::make_shared<engine::HostBudget>(limit);
     host.emplace(room, engine::HostWeights::Options{.pinned_bytes = pinned,
                                                     .staging_bytes = staging,
                                                     .staging_devices = staging_devices,
                                                     .readers = readers,
                                                     .copiers = copiers,
-                                                    .piece_bytes = 16 << 10});
+                                                    .piece_bytes = 16 << 10,
+                                                    .group_bytes = group_bytes});
     return *host;
   }
 
