@@ -2,12 +2,14 @@
 // goldens.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tests/support/safetensors_writer.h"
 #include "tests/support/sd3_models.h"
+#include "tests/support/sdpose_models.h"
 #include "tests/support/seeded_weights.h"
 #include "tests/support/svd_models.h"
 
@@ -30,9 +32,12 @@ struct Bf16Model {
   std::vector<Bf16Patch> patches = {};
   std::string beside = {};  // more tensors of the file, whose own have the prefix of checkpoints
   FileMetadata metadata = {};
-  std::string inputs = {};   // another case that has the inputs
-  std::string without = {};  // but for these, apart by commas
-  std::string output = {};   // the golden's name of "out"
+  std::string inputs = {};      // another case that has the inputs
+  std::string without = {};     // but for these, apart by commas
+  std::string output = {};      // the golden's name of what is compared, of one step
+  std::string made_as = "out";  // the model's name of that
+  // How many of each so many numbers the golden has, the first of them.
+  std::array<std::size_t, 2> kept = {1, 1};
 };
 
 inline std::vector<FileTensor> sd3_first() { return sd3_transformer("first"); }
@@ -41,6 +46,26 @@ inline std::vector<FileTensor> sd3_medium() { return sd3_transformer("medium"); 
 inline std::vector<FileTensor> svd_unet() { return sv3d_unet(768); }
 inline std::vector<FileTensor> sv3d_u_unet() { return sv3d_unet(256); }
 inline std::vector<FileTensor> sv3d_p_unet() { return sv3d_unet(1280); }
+// With the matrix of a view beside it.
+inline std::vector<FileTensor> zero123_unet() {
+  std::vector<FileTensor> tensors = unet_model("inpaint");
+  for (FileTensor& tensor : tensors)
+    if (tensor.name == "conv_in.weight")
+      tensor = seeded_tensor(tensor.name, {tensor.shape[0], 8, 3, 3});
+  tensors.push_back(seeded_tensor("cc_projection.weight", {64, 68}));
+  tensors.push_back(seeded_tensor("cc_projection.bias", {64}));
+  return tensors;
+}
+inline std::vector<FileTensor> unclip_unet() {
+  std::vector<FileTensor> tensors = unet_model("sd2");
+  const std::int64_t width = 256;
+  tensors.push_back(seeded_tensor("class_embedding.linear_1.weight", {width, 128}));
+  tensors.push_back(seeded_tensor("class_embedding.linear_1.bias", {width}));
+  tensors.push_back(seeded_tensor("class_embedding.linear_2.weight", {width, width}));
+  tensors.push_back(seeded_tensor("class_embedding.linear_2.bias", {width}));
+  return tensors;
+}
+inline std::vector<FileTensor> sdpose_unet() { return sdpose_tensors(); }
 
 inline std::vector<Bf16Model> bf16_image_models() {
   const std::string texts = R"({"least_text_tokens": 2})",
@@ -96,6 +121,15 @@ inline std::vector<Bf16Model> bf16_image_models() {
       {"unet", "inpaint", {"inpaint_square", "inpaint_odd"}},
       {"shown", "lotus", {"lotus_square", "lotus_odd"}},
       {"shown", "x4", {"x4_square", "x4_odd"}},
+      {"zero123", "", {"seen_square", "seen_odd"}, "", false, zero123_unet},
+      {"unclip", "", {"seen_square", "seen_odd"}, "", false, unclip_unet},
+      {.folder = "sdpose",
+       .cases = {"square", "odd"},
+       .config = R"({"heatmaps": true})",
+       .made = sdpose_unet,
+       .output = "heatmaps",
+       .made_as = "heatmaps",
+       .kept = {6, 133}},
   };
 }
 
@@ -107,6 +141,10 @@ inline std::vector<Bf16Model> bf16_wan_models() {
       {"wan", "text", {"text.short", "text.long", "text.odd"}, wan},
       {"wan", "picture", {"picture.short", "picture.long", "picture.odd"}, wan},
       {"wan", "frames", {"frames.short", "frames.long", "frames.odd"}, wan},
+      // One of 14B of Wan 2.2 that draws of a text is "text" in all but its size.
+      {"wan22", "expert", {"expert.long", "expert.odd"}},
+      {"wan22", "flow", {"whole.short", "whole.odd", "begun.long", "begun.odd"}},
+      {"wan_tracks", "flow", {"told.long", "told.odd"}},
       {"wan_vace", "vace", {"vace.short", "vace.long", "vace.odd"}, wan},
       {"wan_fun", "camera", {"camera.short", "camera.long", "camera.odd"}, wan},
       {"wan_fun", "reference", {"reference.short", "reference.long", "reference.odd"}, wan},

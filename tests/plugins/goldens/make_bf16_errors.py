@@ -32,10 +32,12 @@ from torch.overrides import TorchFunctionMode
 HERE = os.path.dirname(os.path.abspath(__file__))
 ERRORS = os.path.join(HERE, "bf16_errors.json")
 FOLDERS = """chroma control flux2 flux3 hunyuan hunyuan_begin hunyuan_shown krea2 ltx2 ltx25 ltxv lumina2 minimax minimax_fun
-    patches qwen21 qwen_image qwen_layered radiance random sd3 seedvr shown svd unet wan wan_animate wan_animate2
-    wan_causal wan_dancer wan_fun wan_humo wan_scail wan_sound wan_sources wan_talk wan_vace workflows""".split()
-GENERATORS = {"random": "make_random_models", "patches": "make_patch_goldens", "workflows": "make_workflow_goldens"}
-OUTPUTS = {"seedvr": ("3b", "7b", "7b_shared")}  # of others "out" and "audio_out"
+    patches qwen21 qwen_image qwen_layered radiance random sd3 sdpose seedvr shown svd unclip unet wan wan22 wan_animate
+    wan_animate2 wan_causal wan_dancer wan_fun wan_humo wan_scail wan_sound wan_sources wan_talk wan_tracks wan_vace
+    workflows zero123""".split()
+GENERATORS = {"random": "make_random_models", "patches": "make_patch_goldens", "wan_tracks": "make_wan_track_goldens",
+              "workflows": "make_workflow_goldens"}
+OUTPUTS = {"sdpose": ("heatmaps",), "seedvr": ("3b", "7b", "7b_shared")}  # of one step; of others "out" and "audio_out"
 # No forward of a model's file; FLUX.1 with a guidance that bf16 rounds at every step; tokens that go to one of two speakers,
 # where the least rounding moves some from one to the other.
 LEFT_OUT = {"qwen_image lora", "wan_fun rays", "control flux_drawn", "wan_talk two"}

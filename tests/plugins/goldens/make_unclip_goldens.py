@@ -9,7 +9,9 @@ those of edit/. Files:
 
     shapes.json             {"tower": {name of the tensor: shape}}, by the names of transformers
     expected.safetensors    "tower.picture" and what the tower makes of it; "one.image_embeds" what CLIPVisionEncode
-                            makes of one.png; "unclip_drawn.latent" and ".picture", "revision_drawn" likewise
+                            makes of one.png; "unclip_drawn.latent" and ".picture", "revision_drawn" likewise;
+                            "seen_square.x" is an input of the UNet of unCLIP, "seen_square.out" an output with a row for each
+                            step, and "seen_odd" likewise, with odd sides
 """
 
 import json
@@ -82,8 +84,21 @@ def told(pictures, of_sum):
     return augmented(torch.stack(all_).sum(0)[:, :WIDTH], of_sum)
 
 
+def forward(model, name, seed, *shape):
+    told = {
+        "x": unets.randn(seed, *shape),
+        "context": unets.randn(seed + 1, shape[0], 5, WIDTH),
+        "y": unets.randn(seed + 2, shape[0], 2 * WIDTH),
+        "timestep": unets.TIMES,
+    }
+    rows = [model(told["x"], time, encoder_hidden_states=told["context"], class_labels=told["y"]).sample for time in unets.TIMES]
+    expected.update({f"{name}.{key}": tensor for key, tensor in (told | {"out": torch.stack(rows)}).items()})
+
+
 def draw_unclip(vae, clip, one, two):
     model = unets.make_unet("sd2", class_embed_type="projection", projection_class_embeddings_input_dim=2 * WIDTH)
+    forward(model, "seen_square", 21, 2, 4, 8, 8)
+    forward(model, "seen_odd", 31, 1, 4, 5, 11)
 
     def predicted(_, x, time, states, label):
         return model(x, time, encoder_hidden_states=states, class_labels=label).sample

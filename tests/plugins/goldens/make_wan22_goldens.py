@@ -5,8 +5,8 @@
 Needs torch, diffusers and safetensors from PyPI; runs on the CPU in float32. All weights follow from the names of their
 tensors (seeded_weights.py), so only shapes are written, and what comes out:
 
-    shapes.json             {"vae": {name of the tensor in the publisher's file: [shape, diffusers' name]}, "flow": {name:
-                            shape}}
+    shapes.json             {"vae": {name of the tensor in the publisher's file: [shape, diffusers' name]}, "flow", "expert":
+                            {name: shape}}
     expected.safetensors    "FRAMES.frames" (F, H, W, 3) are from 0 to 1, "FRAMES.mean" is what the encoder makes of them, in
                             the units of the diffusion model; "FRAMES.decoded" (F, H, W, 3) what the decoder makes of
                             "FRAMES.latent", in the autoencoder's units, from 0 to 1.
@@ -15,7 +15,10 @@ tensors (seeded_weights.py), so only shapes are written, and what comes out:
                             of Euler's method with guidance 3, of the texts "in.one.cross_attn" and "in.two.cross_attn" and
                             the noise of seed 7, each frame of the latent at the level that its mask leaves; "free.latent"
                             what it draws of nothing; "uneven.latent" of the same latent where "uneven" (1, 3, 2, 4) says how much of each
-                            cell is drawn anew
+                            cell is drawn anew.
+                            "whole.CLIP.x" is an input of "flow", "whole.CLIP.out" an output with a row for each step; "begun.CLIP" likewise,
+                            where each frame is at a part of the level, its "frame_noise"; "expert.CLIP" of "expert", one of 14B's models
+                            of pictures, which reads a latent beside x and no vision model
 """
 
 import json
@@ -85,21 +88,55 @@ def make_clips(model):
         expected[f"{frames}.decoded"] = model.decode(latent).sample[0].permute(1, 2, 3, 0) * 0.5 + 0.5
 
 
-def make_transformer():
+def make_transformer(kind="flow", in_channels=CHANNELS, channels=CHANNELS):
     model = WanTransformer3DModel(
         num_attention_heads=2,
         attention_head_dim=128,
-        in_channels=CHANNELS,
-        out_channels=CHANNELS,
+        in_channels=in_channels,
+        out_channels=channels,
         text_dim=wan.TEXT,
         freq_dim=32,
         ffn_dim=80,
         num_layers=2,
         rope_max_seq_len=32,
     )
-    shapes["flow"] = seeded_weights.load(model, wan.original)
+    shapes[kind] = seeded_weights.load(model, wan.original)
     wan.own_processor(model)
     return model
+
+
+def forward(model, clip, given, concat=None, noise=None):
+    """noise (T): what each frame has of the level."""
+    x = given["x"]
+    whole = x if concat is None else torch.cat([x, concat.expand(len(x), -1, -1, -1, -1)], 1)
+    height, width = x.shape[3:]
+    # Odd sides are completed by the first row and column.
+    even = F.pad(whole.flatten(1, 2), (0, width % 2, 0, height % 2), mode="circular").unflatten(1, whole.shape[1:3])
+    rows = []
+    for level in wan.LEVELS:
+        times = (1000 * level).expand(len(x))
+        if noise is not None:
+            tokens = even.shape[3] * even.shape[4] // 4
+            times = (1000 * level * noise).repeat_interleave(tokens)[None].expand(len(x), -1)
+        made = model(even, times, given["context"].expand(len(x), -1, -1), return_dict=False)[0]
+        rows.append(made[..., :height, :width])
+    given = given | {"timestep": 1000 * wan.LEVELS, "out": torch.stack(rows)}
+    given |= {name: tensor for name, tensor in (("concat", concat), ("frame_noise", noise)) if tensor is not None}
+    expected.update({f"{clip}.{name}": tensor for name, tensor in given.items()})
+
+
+def make_forwards(model):
+    def given(seed, channels, *sizes):
+        return {"x": wan.randn(seed, *sizes[:1], channels, *sizes[1:]), "context": wan.randn(seed + 1, 1, wan.TOKENS, wan.TEXT)}
+
+    for clip, seed, sizes in (("short", 110, (2, 1, 4, 6)), ("odd", 120, (1, 3, 5, 7))):
+        forward(model, f"whole.{clip}", given(seed, CHANNELS, *sizes))
+    forward(model, "begun.long", given(130, CHANNELS, 1, 3, 6, 4), noise=torch.tensor([0.0, 1, 1]))
+    forward(model, "begun.odd", given(140, CHANNELS, 1, 4, 5, 3), noise=torch.tensor([0.0, 0.25, 0.875, 1]))
+    shown, channels = 4 + wan.CHANNELS, wan.CHANNELS
+    expert = make_transformer("expert", channels + shown, channels)
+    for clip, seed, sizes in (("long", 150, (2, 3, 4, 6)), ("odd", 160, (1, 2, 7, 5))):
+        forward(expert, f"expert.{clip}", given(seed, channels, *sizes), wan.randn(seed + 2, 1, shown, *sizes[1:]))
 
 
 def draw(model, latent=None, mask=None):
@@ -143,8 +180,11 @@ def main(out):
     os.makedirs(out, exist_ok=True)
     vae = make_vae()
     make_clips(vae)
-    make_videos(vae, make_transformer())
-    shapes["flow"] = compressed(shapes["flow"])
+    model = make_transformer()
+    make_forwards(model)
+    make_videos(vae, model)
+    for kind in ("flow", "expert"):
+        shapes[kind] = compressed(shapes[kind])
     with open(os.path.join(out, "shapes.json"), "w") as file:
         json.dump(shapes, file, indent=1)
         file.write("\n")

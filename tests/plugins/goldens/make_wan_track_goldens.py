@@ -17,7 +17,9 @@ shapes are written, and what comes out:
                             the radii 1 to 128, from their middles on, with it;
                             "ati.NAME.image" and ".mask" are what the model reads beside the point of ATI's tracks,
                             "move.NAME.image" of the tracks "move.path" in Wan-Move; "ati.latent" and "move.latent" the ends of 3 steps of
-                            Euler's method with guidance 3, of the noise of seed 7
+                            Euler's method with guidance 3, of the noise of seed 7;
+                            "told.CLIP.x" is an input of the model, "told.CLIP.out" an output with a row for each step, where what it
+                            reads beside x is told of ATI's tracks
     tracks.json             the tracks of both, as tests give them to the nodes
 """
 
@@ -188,6 +190,19 @@ def draw(model, expected, concats, seed=7):
     return x
 
 
+def make_forward(model, expected, clip, seed, frames, height, width, tracks):
+    """Of a latent of random numbers that tracks are told of; height and width in cells."""
+    mixed, whole = ati(wan.randn(seed, wan.CHANNELS, frames, height, width), tracks, 4 * frames - 3, 40, 2)
+    given = {
+        "x": wan.randn(seed + 1, 1, wan.CHANNELS, frames, height, width),
+        "context": wan.randn(seed + 2, 1, wan.TOKENS, wan.TEXT),
+        "concat": torch.cat([whole.expand(4, -1, -1, -1), mixed])[None],
+    }
+    rows = [talk.velocity(model, given["x"], level, given["context"], given["concat"]) for level in wan.LEVELS]
+    given |= {"timestep": 1000 * wan.LEVELS, "out": torch.stack(rows)}
+    expected.update({f"told.{clip}.{name}": tensor for name, tensor in given.items()})
+
+
 def beside(image, told):
     """image (C, T, h, w) in the autoencoder's units; told (4|1, T, h, w), 1 where it is given."""
     return torch.cat([told.expand(4, -1, -1, -1)[None], umt5.scaled(image[None])], 1)
@@ -240,6 +255,8 @@ def main(out):
     }
     texts["ati"] = {"whole": text_of(sets["whole"][0]), "two": [text_of(one) for one in sets["two"]], "alone": text_of(sets["alone"][0])[0]}
     model, listed = talk.make_model(2, 128, wan.CHANNELS, 2, False)
+    make_forward(model, expected, "long", 20, 3, 6, 8, sets["whole"][0])
+    make_forward(model, expected, "odd", 30, 2, 7, 5, sets["two"][1])
 
     def mixed(first, tracks, length, temperature, nearest):
         latent = umt5.scaled(begun(first, 1, length)[None])[0]

@@ -7,7 +7,9 @@ follow from the names of their tensors (seeded_weights.py); the UNet and the aut
 the tower that of make_unclip_goldens.py, the picture that of edit/. The matrix beside the UNet is "cc_projection". Files:
 
     expected.safetensors    "view.latent" is the end of a guided run for one view, "view.picture" its picture, and
-                            "views.latent" the end of one for two views, both with the same noise
+                            "views.latent" the end of one for two views, both with the same noise; "seen_square.x" is an
+                            input of the UNet with the matrix, "seen_square.out" an output with a row for each step, and
+                            "seen_odd" likewise, with odd sides
 """
 
 import math
@@ -30,11 +32,32 @@ def numbers(elevation, azimuth):
     return torch.tensor([[[math.radians(-elevation), math.sin(angle), math.cos(angle), math.pi / 2]]])
 
 
+class Zero123(torch.nn.Module):
+    def __init__(self, unet):
+        super().__init__()
+        self.unet, self.cc_projection = unet, torch.nn.Linear(WIDTH + 4, WIDTH)
+        for kind in ("weight", "bias"):
+            tensor = getattr(self.cc_projection, kind)
+            tensor.copy_(seeded_weights.seeded(f"cc_projection.{kind}", tuple(tensor.shape)))
+
+    def forward(self, x, time, context, concat):
+        whole = torch.cat([x, concat.expand(len(x), -1, -1, -1)], dim=1)
+        return unets.predicted(self.unet, whole, time, self.cc_projection(context))
+
+
+def forward(model, name, seed, *shape):
+    told = {
+        "x": unets.randn(seed, *shape),
+        "context": unets.randn(seed + 1, shape[0], 1, WIDTH + 4),
+        "concat": unets.randn(seed + 2, 1, *shape[1:]),
+        "timestep": unets.TIMES,
+    }
+    rows = [model(told["x"], time, told["context"], told["concat"]) for time in unets.TIMES]
+    unets.expected.update({f"{name}.{key}": tensor for key, tensor in (told | {"out": torch.stack(rows)}).items()})
+
+
 def draw(model, seen, latent, views):
-    matrix = torch.nn.Linear(WIDTH + 4, WIDTH)
-    for kind in ("weight", "bias"):
-        tensor = getattr(matrix, kind)
-        tensor.copy_(seeded_weights.seeded(f"cc_projection.{kind}", tuple(tensor.shape)))
+    matrix, model = model.cc_projection, model.unet
     told = torch.cat([torch.cat([seen, numbers(*view)], dim=-1) for view in views])
     positive, negative = (matrix(told), latent), (torch.zeros_like(seen), torch.zeros_like(latent))
 
@@ -52,9 +75,11 @@ def draw(model, seen, latent, views):
 
 def main(out):
     os.makedirs(out, exist_ok=True)
-    vae, model = unets.make_vae(), unets.make_unet("inpaint", in_channels=8)
+    vae, model = unets.make_vae(), Zero123(unets.make_unet("inpaint", in_channels=8))
     seen, latent = svd.shown(vae, os.path.dirname(os.path.abspath(__file__)))
     unets.expected.clear()
+    forward(model, "seen_square", 21, 2, 4, 8, 8)
+    forward(model, "seen_odd", 31, 1, 4, 5, 11)
     unets.keep("view", vae, draw(model, seen, latent, [(10.0, 40.0)]), unets.SD_SCALE)
     expected = unets.expected | {"views.latent": draw(model, seen, latent, [(10.0, 40.0), (15.0, 70.0)])}
     save_file({name: tensor.clone().contiguous() for name, tensor in expected.items()}, os.path.join(out, "expected.safetensors"))
