@@ -1,8 +1,8 @@
 #include "preview_factors.h"
 
 #include <span>
-#include <vector>
 
+#include "plugins/blocks/playground_latents.h"
 #include "preview_video_colours.h"
 
 namespace heddle::denoisers {
@@ -18,9 +18,6 @@ constexpr double kSdX4Colours[] = {-0.234,  -0.3863, -0.3257, 0.0994,  0.0885,
 constexpr double kSdxlColours[] = {0.3651,  0.4232,  0.4341, -0.2533, -0.0042,
                                    0.1068,  0.1076,  0.1111, -0.0362, -0.3165,
                                    -0.2492, -0.2188, 0.1084, -0.0175, -0.0011};
-constexpr double kPlaygroundColours[] = {0.392,   0.4054,  0.4549, -0.2634, -0.0196,
-                                         0.0653,  0.0568,  0.1687, -0.0755, -0.3112,
-                                         -0.2359, -0.2076, 0,      0,       0};
 constexpr double kSd3Colours[] = {
     -0.0922, -0.0175, 0.0749,  0.0311,  0.0633, 0.0954,  0.1994,  0.0927,  0.0458,
     0.0856,  0.0339,  0.0902,  0.0587,  0.0272, -0.0496, -0.0006, 0.1104,  0.0309,
@@ -91,7 +88,7 @@ Known known(LatentKind kind) {
     case LatentKind::sdxl:
       return {kSdxlColours, 4, "taesdxl"};
     case LatentKind::playground:
-      return {kPlaygroundColours, 4, "taesdxl"};
+      return {blocks::kPlaygroundColours, 4, "taesdxl"};
     case LatentKind::sd3:
       return {kSd3Colours, 16, "taesd3"};
     case LatentKind::flux:
@@ -125,15 +122,7 @@ Known known(LatentKind kind) {
 void add_preview_factors(LatentKind kind, std::int64_t channels, Blocks& graph) {
   const Known of = known(kind);
   if (of.channels != channels) return;
-  std::vector<Value> rows;
-  for (std::size_t i = 0; i + 3 <= of.factors.size(); i += 3) {
-    const bool is_last = i + 3 == of.factors.size();
-    std::vector<Value> row;
-    for (std::size_t c = 0; c < 3; ++c)
-      row.push_back(value_of((of.factors[i + c] + (is_last ? 1 : 0)) / 2));
-    rows.push_back(list_of(row));
-  }
-  graph.setting("preview_factors", list_of(rows));
+  graph.setting("preview_factors", blocks::colour_rows(of.factors));
   if (of.decoder != nullptr) graph.setting("preview_decoder", of.decoder);
 }
 

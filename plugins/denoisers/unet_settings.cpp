@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "plugins/blocks/playground_latents.h"
 #include "preview_factors.h"
 
 namespace heddle::denoisers {
@@ -52,20 +53,13 @@ bool spreads_as_of_velocities(const Checkpoint& file, const UnetNames& names) {
   return std::sqrt(square) > kVelocitySpread;
 }
 
-Value listed(std::initializer_list<double> numbers) {
-  std::vector<Value> items;
-  for (const double number : numbers) items.push_back(value_of(number));
-  return list_of(items);
-}
-
 void add_latents(const UnetSizes& sizes, bool is_playground, Blocks& graph) {
   const bool is_sdxl = sizes.numbers > 0;
   graph.setting("latent_channels", sizes.latent);
   graph.setting("latent_downscale", sizes.levels > 0 ? kX4Downscale : std::int64_t{8});
-  if (is_playground) {  // its own statistics, with half the deviation
-    graph.setting("latent_means", listed({-1.6574, 1.886, -1.383, 2.5155}));
-    graph.setting("latent_deviations",
-                  listed({8.4927 / 0.5, 5.9022 / 0.5, 6.5498 / 0.5, 5.2299 / 0.5}));
+  if (is_playground) {
+    graph.setting("latent_means", blocks::listed(blocks::kPlaygroundMeans));
+    graph.setting("latent_deviations", blocks::listed(blocks::kPlaygroundDeviations));
   } else {
     graph.setting("latent_scale", is_sdxl            ? kSdxlLatentScale
                                   : sizes.levels > 0 ? kX4LatentScale
@@ -174,7 +168,8 @@ void add_text_settings(const UnetSizes& sizes, Blocks& graph) {
   graph.setting("text_encoder", text_encoder_of(sizes));
   if (sizes.label == 0) return;
   if (sizes.is_lotus) {  // waves of 1 and 0: depth or normals, whichever it was trained for
-    graph.setting("task_numbers", listed({std::sin(1.0), 0, std::cos(1.0), 1}));
+    const double numbers[] = {std::sin(1.0), 0, std::cos(1.0), 1};
+    graph.setting("task_numbers", blocks::listed(numbers));
     return;
   }
   const std::int64_t pooled = sizes.label - sizes.numbers * kUnetSizeWaves;

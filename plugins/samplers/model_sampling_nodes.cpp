@@ -1,10 +1,14 @@
 #include "model_sampling_nodes.h"
 
+#include <iterator>
+#include <string>
+
 #include <heddle/checked.hpp>
 #include <heddle/model.hpp>
 
 #include "latent.h"
 #include "model_sampling.h"
+#include "plugins/blocks/playground_latents.h"
 
 namespace heddle::samplers {
 namespace {
@@ -32,7 +36,7 @@ Value over_flux_levels(const Value& model, double mu) {
 
 Value with_kind(const Value& model, const std::string& kind, const std::string& table,
                 double lowest = 0.0, double highest = 0.0) {
-  if (kind == "img_to_img_flow" || kind == "cosmos_rflow" || kind == "edm_playground_v2.5")
+  if (kind == "img_to_img_flow" || kind == "cosmos_rflow")
     throw Error(HEDDLE_UNSUPPORTED,
                 "sampling is '" + kind + "', which samplers do not know. Choose another one.");
   Record settings(model_settings(model));
@@ -40,6 +44,23 @@ Value with_kind(const Value& model, const std::string& kind, const std::string& 
   if (table.starts_with("continuous"))
     settings.set("noise_lowest", value_of(lowest)).set("noise_highest", value_of(highest));
   return respaced(model, std::move(settings));
+}
+
+// An SDXL whose latents are those of Playground v2.5.
+Value with_playground_latents(const Value& model) {
+  Record settings(model_settings(model));
+  const auto channels = model_settings(model).get<std::int64_t>("latent_channels", 0);
+  if (channels != std::int64_t(std::size(blocks::kPlaygroundMeans)))
+    throw Error(HEDDLE_INVALID_ARGUMENT,
+                "sampling is 'edm_playground_v2.5', whose latents have 4 channels, and those of "
+                "model have " +
+                    std::to_string(channels) +
+                    ". Link Playground v2.5 or another SDXL, or choose 'edm'.");
+  return with_settings(model,
+                       settings.set("latent_means", blocks::listed(blocks::kPlaygroundMeans))
+                           .set("latent_deviations", blocks::listed(blocks::kPlaygroundDeviations))
+                           .set("preview_factors", blocks::colour_rows(blocks::kPlaygroundColours))
+                           .value());
 }
 
 }  // namespace
@@ -52,7 +73,11 @@ void ModelSamplingDiscrete::execute(Context& ctx) {
 }
 
 void ModelSamplingContinuousEDM::execute(Context& ctx) {
-  ctx[out] = with_kind(ctx[model], ctx[sampling], "continuous_edm", ctx[sigma_min], ctx[sigma_max]);
+  const std::string kind = ctx[sampling];
+  const bool is_playground = kind == "edm_playground_v2.5";
+  const Value told = with_kind(ctx[model], is_playground ? "edm" : kind, "continuous_edm",
+                               ctx[sigma_min], ctx[sigma_max]);
+  ctx[out] = is_playground ? with_playground_latents(told) : told;
 }
 
 void ModelSamplingContinuousV::execute(Context& ctx) {
