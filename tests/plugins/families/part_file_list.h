@@ -78,6 +78,7 @@ inline const PartFile kPartFiles[] = {
     {"vae_approx/taef1_encoder", kTinyEncoder},
     {"vae_approx/taef1_decoder", kTinyDecoder},
     {"upscale_models/RealESRGAN_x4plus", kUpscalerFile},
+    {"upscale_models/RealESRGAN_x4plus_anime_6B", kUpscalerFile},
     {"upscale_models/RealESRGAN_x2plus", kUpscalerFile},
     {"upscale_models/4x-UltraSharp", kUpscalerFile},
     {"upscale_models/realesr-general-x4v3", kUpscalerFile},

@@ -31,7 +31,8 @@ const std::pair<const char*, std::vector<const char*>> kClassicParts[] = {
     {"conditioner.embedders.0.transformer.", {"text_encoder"}},
     {"conditioner.embedders.0.model.", {"text_encoder"}},
     {"conditioner.embedders.0.open_clip.model.visual.", {"vision_encoder"}},
-    {"conditioner.embedders.1.", {"text_encoder"}}};
+    {"conditioner.embedders.1.model.", {"text_encoder"}},
+    {"conditioner.embedders.1.encoder.", {"vae.decoder", "vae.encoder"}}};
 
 constexpr const char* kView = "cc_projection.";
 
@@ -107,7 +108,7 @@ BOOST_AUTO_TEST_CASE(denoisers_take_every_tensor_of_published_patches) {
 BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_classic_checkpoints) {
   const heddle::engine::Json classic = heddle::engine::parse_json(
       read_text(tests_folder() / "plugins/goldens/unet_files.json"), "unet_files.json");
-  BOOST_TEST(classic.at("files").members().size() == 18u);
+  BOOST_TEST(classic.at("files").members().size() == 19u);
   for (const auto& wanted : classic.at("files").members()) {
     std::vector<FileTensor> tensors;
     for (const auto& part : wanted.value.members())
@@ -207,7 +208,7 @@ BOOST_AUTO_TEST_CASE(families_take_every_tensor_of_towers_and_ip_adapters) {
       R"({"adapters": [{"prefix": "adapter.0.", "file": "adapter", "scaling": "V only", "each": 4,
           "weights": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]}]})",
       "config"));
-  BOOST_TEST(classic.at("adapters").members().size() == 9u);
+  BOOST_TEST(classic.at("adapters").members().size() == 11u);
   for (const auto& wanted : classic.at("adapters").members()) {
     const std::vector<FileTensor> tensors = part_of(wanted.value.at("").as_string());
     const heddle::engine::Checkpoint file = opened("adapter", tensors);

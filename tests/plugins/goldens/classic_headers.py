@@ -2,8 +2,8 @@
 
 Modules and shapes of LoRAs are those of unet_files.json (make_unet_files.py), named as diffusers names them; lcm_lora_sdxl, of rank 64,
 has linear layers and convolutions of the UNet, epiNoiseoffset_v2 linear layers of the UNet and the text encoder, of a rank that no
-published file gives here. Upscalers: RealESRGAN's RRDBNet, 23 blocks of 64 channels that grow by 32, as its README has them; x2 reads
-pictures folded to 12 channels.
+published file gives here. Upscalers: RealESRGAN's RRDBNet, 23 blocks of 64 channels that grow by 32, as its README has them, anime_6B's 6 of them;
+x2 reads pictures folded to 12 channels.
 """
 
 import re
@@ -91,5 +91,6 @@ def files(known):
         "loras/epiNoiseoffset_v2": lambda: unet_lora(base(), 32, False) | text_lora(base(), 32),
         "loras/lcm_lora_sdxl": lambda: unet_lora(known["checkpoints/sd_xl_base_1.0"](), 64),
         "upscale_models/RealESRGAN_x4plus": lambda: real_esrgan(3),
+        "upscale_models/RealESRGAN_x4plus_anime_6B": lambda: real_esrgan(3, blocks=6),
         "upscale_models/RealESRGAN_x2": lambda: real_esrgan(12),
     }

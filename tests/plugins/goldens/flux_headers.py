@@ -395,6 +395,12 @@ for file, like, channels in (
     ("sd21-unclip-l", "sd21-unclip-l", 4),
     ("svd", "svd", 8),
     ("svd_xt", "svd_xt", 8),
+    ("sv3d_u", "sv3d_u", 8),
+    ("sv3d_p", "sv3d_p", 8),
+    ("stable_zero123", "stable_zero123", 8),
+    ("instruct-pix2pix-00-22000", "instruct-pix2pix-00-22000", 8),
+    ("cosxl_edit", "cosxl_edit", 8),
+    ("sd_xl_base_1.0_inpainting_0.1", "sd_xl_base_1.0_inpainting_0.1", 9),
 ):
     FILES[f"checkpoints/{file}"] = lambda like=like, channels=channels: classic(like, channels)
 FILES["diffusion_models/lotus-depth-d-v1-1"] = lambda: {

@@ -162,6 +162,7 @@ def upscalers():
     return {name: shapes_of(model) for name, model in models.items()} | {
         "esrgan x4": {name: list(shape) for name, (_, shape) in classic_headers.real_esrgan(3).items()},
         "esrgan x2": {name: list(shape) for name, (_, shape) in classic_headers.real_esrgan(12).items()},
+        "esrgan x4 small": {name: list(shape) for name, (_, shape) in classic_headers.real_esrgan(3, blocks=6).items()},
         "esrgan old": old_esrgan(),
         "compact": compact(32),
     }
@@ -235,7 +236,8 @@ def files_of():
         for side in ("encoder", "decoder"):
             files[f"vae_approx/tae{name}_{side}"] = [["", f"taesd {side} {channels}", "F16"]]
     for name, part in (
-        ("RealESRGAN_x4plus", "esrgan x4"), ("RealESRGAN_x2plus", "esrgan x2"), ("4x-UltraSharp", "esrgan old"), ("realesr-general-x4v3", "compact"),
+        ("RealESRGAN_x4plus", "esrgan x4"), ("RealESRGAN_x4plus_anime_6B", "esrgan x4 small"), ("RealESRGAN_x2plus", "esrgan x2"),
+        ("4x-UltraSharp", "esrgan old"), ("realesr-general-x4v3", "compact"),
         ("001_classicalSR_DF2K_s64w8_SwinIR-M_x4", "swinir m"), ("003_realSR_BSRGAN_DFOWMFC_s64w8_SwinIR-L_x4_GAN", "swinir l"),
         ("Real_HAT_GAN_SRx4", "hat"), ("DAT_x4", "dat"), ("PLKSR_X4", "plksr"), ("4xRealPLKSR", "realplksr"), ("4xSPANkendata", "span"),
     ):

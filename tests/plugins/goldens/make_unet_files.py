@@ -1,7 +1,7 @@
 """Writes unet_files.json: names and shapes of the published checkpoints of Stable Diffusion 1.5, 2.1, SDXL and its
 refiner, of those that draw over pictures or change them, unCLIP, Stable Zero123, the x4 upscaler, Lotus, Stable Video Diffusion, SV3D, and of files that go with them: ControlNets, of several kinds of hints, too, and as LoRA, T2I-Adapters,
 vision towers of CLIP, IP-Adapters, GLIGEN and PhotoMaker. Of Stable Video Diffusion without its second autoencoder, which nothing
-reads.
+reads; SV3D's, of pictures, draws its frames.
 
     make_unet_files.py
 
@@ -312,6 +312,12 @@ def lotus():
     return shapes_of(UNet2DConditionModel(**told, up_block_types=ups))
 
 
+def pix2pix():
+    """SDXL's UNet with the names of diffusers, which reads a picture beside the latent."""
+    ups = tuple(block.replace("Down", "Up") for block in reversed(UNETS["sdxl"]["down_block_types"]))
+    return shapes_of(UNet2DConditionModel(**UNETS["sdxl"], up_block_types=ups, in_channels=8))
+
+
 def autoencoder(widths=(128, 256, 512, 512)):
     levels = dict(down_block_types=["DownEncoderBlock2D"] * len(widths), up_block_types=["UpDecoderBlock2D"] * len(widths))
     model = AutoencoderKL(block_out_channels=widths, layers_per_block=2, latent_channels=4, **levels)
@@ -383,7 +389,7 @@ def main():
     with torch.device("meta"):
         parts = {kind: unet(kind) for kind in UNETS}
         parts |= {"clip_l": clip_l(), "clip_h": open_clip(1024, 24), "clip_g": open_clip(1280, 32), "vae": autoencoder()}
-        parts |= {"lotus": lotus(), "vae_x4": autoencoder((128, 256, 512))}
+        parts |= {"lotus": lotus(), "pix2pix_sdxl": pix2pix(), "vae_x4": autoencoder((128, 256, 512))}
         parts |= {f"control_{kind}": original_control_net(kind) for kind in ("sd1", "sd2")}
         parts |= {"control_sdxl": control_net("sdxl"), "union_sdxl": union("sdxl"), "lora_sdxl": control_lora("sdxl")}
         parts |= {
@@ -403,6 +409,7 @@ def main():
             "ip-adapter_sd15": ip_adapter("plain", "sd1", 1024),
             "ip-adapter-plus_sd15": ip_adapter("plus", "sd1", 1280),
             "ip-adapter-full-face_sd15": ip_adapter("full", "sd1", 1280),
+            "ip-adapter_sd15_vit-G": ip_adapter("plain", "sd1", 1280),
             "ip-adapter_sdxl": ip_adapter("plain", "sdxl", 1280),
             "ip-adapter-plus_sdxl_vit-h": ip_adapter("plus", "sdxl", 1280),
             "ip-adapter_sdxl_vit-h": ip_adapter("plain", "sdxl", 1024),
@@ -444,8 +451,10 @@ def main():
     files["checkpoints/stable_zero123"] = {
         "model.diffusion_model.": "sd1", "first_stage_model.": "vae", first: "first_8", "cond_stage_model.model.visual.": "open_tower_l", "cc_projection.": "view"}
     for name in ("sv3d_u", "sv3d_p"):
-        files[f"checkpoints/{name}"] = files["checkpoints/svd"] | {"model.diffusion_model.label_emb.": f"label_{name}"}
+        files[f"checkpoints/{name}"] = files["checkpoints/svd"] | {
+            "model.diffusion_model.label_emb.": f"label_{name}", "conditioner.embedders.1.encoder.": "vae"}
     files["diffusion_models/lotus-depth-d-v1-1"] = {"": "lotus"}
+    files["diffusion_models/sdxl-instructpix2pix-768"] = {"": "pix2pix_sdxl"}
     visions = {"clip_vision_l": "tower_l", "clip_vision_g": "tower_g", "CLIP-ViT-bigG-14-laion2B-39B-b160k": "tower_g", "CLIP-ViT-H-14-laion2B-s32B-b79K": "tower_h"}
     controls = {
         "control_scribble": [["control_model.", "control_sd1"]],
@@ -470,6 +479,7 @@ def main():
         beside["adapters"] = {f"ipadapter/{name}": {"": name} for name in parts if name.startswith("ip-adapter")}
         for name, like in (
             ("ip-adapter_sd15_light", "ip-adapter_sd15"),
+            ("ip-adapter_sd15_light_v11", "ip-adapter_sd15"),
             ("ip-adapter-plus-face_sd15", "ip-adapter-plus_sd15"),
             ("ip-adapter-plus-face_sdxl_vit-h", "ip-adapter-plus_sdxl_vit-h"),
         ):
