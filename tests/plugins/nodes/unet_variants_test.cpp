@@ -159,6 +159,31 @@ BOOST_AUTO_TEST_CASE(a_picture_is_changed_in_the_latents_of_playground) {
   BOOST_TEST(other > 1e-3, "in SDXL's units it is another by " << other);
 }
 
+BOOST_AUTO_TEST_CASE(steps_of_playground_are_shown_by_its_colours) {
+  write("sdxl");
+  checkpoint.push_back({"edm_mean", "F32", {4}, bytes_of_floats({0, 0, 0, 0})});
+  write_file("checkpoints/marked", checkpoint);
+  const auto shown = [&](const char* file, const std::string& told, const char* model) {
+    std::vector<std::uint8_t> all;
+    heddle::StartOptions options;
+    options.previews = heddle::PreviewMethod::linear;
+    options.observer = [&](const heddle::Event& event) {
+      if (event.kind != heddle::Event::Kind::preview) return;
+      const std::size_t count = std::size_t{3} * event.preview->width * event.preview->height;
+      all.insert(all.end(), event.preview->pixels, event.preview->pixels + count);
+    };
+    const std::string flow =
+        "{" + node("model", "CheckpointLoaderSimple", cat(R"("ckpt_name": ")", file, "\"")) +
+        texts() + told + by_ksampler(sampler("3.0", "euler", "karras"), model) + "}";
+    engine.start(engine.parse(flow), std::move(options)).wait();
+    return all;
+  };
+  const std::vector<std::uint8_t> marked = shown("marked.safetensors", "", "model");
+  BOOST_TEST(marked.size() == std::size_t{4 * 3 * 6 * 10});
+  BOOST_TEST((shown("drawn.safetensors", told("ModelSamplingContinuousEDM", kPlayground), "told") ==
+              marked));
+}
+
 // The encoders' tables of tokens are 25 MB.
 BOOST_AUTO_TEST_CASE(playground_has_the_same_bytes_wherever_it_is_drawn) {
   write("sdxl");
