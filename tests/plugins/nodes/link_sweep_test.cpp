@@ -171,6 +171,7 @@ struct SweepFixture {
     if (const char* link = fun_link(type.name(), port.type)) return link;
     if (const char* link = style_link(type.name(), port.type)) return link;
     if (const char* link = llava_link(type.name(), port.type)) return link;
+    if (const char* link = posed_link(type.name(), port.type)) return link;
     for (const SweepProvider& provider : kProviders)
       if (port.type == std::string(provider.type)) return provider.link;
     // What has inputs of its own is given these.

@@ -7,6 +7,7 @@
 #include "tests/support/h3_files.h"
 #include "tests/support/moge_model.h"
 #include "tests/support/rtdetr_model.h"
+#include "tests/support/sdpose_models.h"
 #include "tests/support/seeded_weights.h"
 
 namespace heddle::test {
@@ -168,6 +169,14 @@ inline const char* llava_link(std::string_view type, std::string_view port) {
   return port == "CLIP_VISION_OUTPUT" ? R"(["llava_seen", 0])" : nullptr;
 }
 
+// What a class takes that finds people by SDPose; null: others, and other ports.
+inline const char* posed_link(std::string_view type, std::string_view port) {
+  if (type != "SDPoseKeypointExtractor") return nullptr;
+  if (port == "MODEL") return R"(["posed", 0])";
+  if (port == "IMAGE") return R"(["style_picture", 0])";  // one alone, as it looks at it enlarged
+  return port == "VAE" ? R"(["posed_vae", 0])" : nullptr;
+}
+
 // Classes that change nothing but a UNet.
 inline bool takes_unets(std::string_view type) {
   return type == "FreeU" || type == "FreeU_V2" || type == "HyperTile" ||
@@ -183,6 +192,8 @@ inline std::string provider_nodes() {
     "minimax": {"class_type": "UNETLoader", "inputs": {"unet_name": "minimax.safetensors", "weight_dtype": "default"}},
     "sam3": {"class_type": "UNETLoader", "inputs": {"unet_name": "sam3.safetensors", "weight_dtype": "default"}},
     "rtdetr": {"class_type": "UNETLoader", "inputs": {"unet_name": "rtdetr.safetensors", "weight_dtype": "default"}},
+    "posed": {"class_type": "UNETLoader", "inputs": {"unet_name": "posed.safetensors", "weight_dtype": "default"}},
+    "posed_vae": {"class_type": "VAELoader", "inputs": {"vae_name": "posed.safetensors"}},
     "people": {"class_type": "test.keypoints", "inputs": {"json": "[{\"canvas_width\": 24, \"canvas_height\": 16, \"people\": []}]"}},
     "followed": {"class_type": "SAM3_VideoTrack", "inputs": {"images": ["pictures", 0], "model": ["sam3", 0], "initial_mask": ["drawn", 0],
       "detection_threshold": 0.5, "max_objects": 1, "detect_interval": 1}},
@@ -279,6 +290,7 @@ inline void write_vision_models(const std::filesystem::path& models) {
         File{"sound_encoders", "plain", "audio_encoders/talk.safetensors"},
         File{"wan_talk_nodes", "flow", "diffusion_models/talking.safetensors"},
         File{"wan_talk_nodes", "patch", "model_patches/talk.safetensors"},
+        File{"sdpose", "vae", "vae/posed.safetensors"},
         File{"unet", "sd1", "diffusion_models/unet_1.safetensors"},
         File{"unet", "sdxl", "diffusion_models/unet_xl.safetensors"},
         File{"unclip", "tower", "clip_vision/CLIP-ViT-H-14-s32B-b79K.safetensors"},
@@ -302,6 +314,10 @@ inline void write_vision_models(const std::filesystem::path& models) {
                              models / "tokenizers/llama3/tokenizer.json",
                              std::filesystem::copy_options::overwrite_existing);
   write_safetensors(models / "diffusion_models/rtdetr.safetensors", rtdetr_tensors());
+  write_safetensors(models / "diffusion_models/posed.safetensors", sdpose_tensors());
+  std::filesystem::create_directories(models / "embeddings");
+  write_safetensors(models / "embeddings/lotus_conditioning.safetensors",
+                    {seeded_tensor("conditioning", {1, 4, 64})});
   write_safetensors(models / "vae/sound.safetensors", h3_sound_tensors());
   std::filesystem::create_directories(models / "geometry_estimation");
   write_safetensors(models / "geometry_estimation/moge.safetensors", moge_tensors("second"));
