@@ -55,14 +55,19 @@ ReadAhead::ReadAhead(const Graph& graph, const Plan& plan, std::span<const Sourc
 
 void ReadAhead::note_began(NodeIndex node) {
   const auto state = state_.lock();
-  if (calls_models(node)) state->begun.insert(node);
-  const auto next = std::ranges::find_if(
-      callers_, [&](NodeIndex caller) { return !state->begun.contains(caller); });
-  if (next == callers_.end() || state->expected.contains(*next)) return;
-  try {
-    state->expected[*next] = expect(plan_.assignments[*next]);
-  } catch (const Error& error) {  // whoever reads it then is told
-    log(Level::debug, cat("nothing is read ahead: ", error.full()));
+  if (calls_models(node)) state->under_way.insert(node);
+  for (const NodeIndex next : callers_) {
+    if (state->under_way.contains(next) || state->done.contains(next)) continue;
+    if (state->expected.contains(next)) return;
+    std::vector<Expectation> expected;
+    try {
+      expected = expect(plan_.assignments[next], models_of(state->under_way));
+    } catch (const Error& error) {  // whoever reads it then is told
+      log(Level::debug, cat("nothing is read ahead: ", error.full()));
+    }
+    if (expected.empty()) continue;  // what it calls is there, or on its way
+    state->expected[next] = std::move(expected);
+    return;
   }
 }
 
@@ -70,16 +75,25 @@ void ReadAhead::note_done(NodeIndex node) {
   if (!calls_models(node)) return;
   std::vector<Expectation> ended;  // behind the lock: it waits for reads under way
   const auto state = state_.lock();
-  state->begun.insert(node);  // also where it came from the cache
+  state->under_way.erase(node);
+  state->done.insert(node);  // also where it came from the cache
   if (const auto at = state->expected.find(node); at != state->expected.end()) {
     ended = std::move(at->second);
     state->expected.erase(at);
   }
 }
 
-std::vector<Expectation> ReadAhead::expect(const Assignment& assignment) const {
-  std::vector<Expectation> expected;
+std::set<Hash128> ReadAhead::models_of(const std::set<NodeIndex>& nodes) const {
   std::set<Hash128> models;
+  for (const NodeIndex node : nodes)
+    for (const PlacedCall& call : plan_.assignments[node].calls)
+      if (call.of != nullptr) models.insert(call.of->identity);
+  return models;
+}
+
+std::vector<Expectation> ReadAhead::expect(const Assignment& assignment,
+                                           std::set<Hash128> models) const {
+  std::vector<Expectation> expected;
   for (const PlacedCall& call : assignment.calls) {
     if (call.of == nullptr || !models.insert(call.of->identity).second) continue;
     const std::vector<std::uint32_t>& devices = call.placement.devices;

@@ -35,7 +35,7 @@ class ReadAhead {
 
  private:
   struct State {
-    std::set<NodeIndex> begun;
+    std::set<NodeIndex> under_way, done;  // of callers_
     std::map<NodeIndex, std::vector<Expectation>> expected;
   };
   bool calls_models(NodeIndex node) const {
@@ -43,7 +43,9 @@ class ReadAhead {
   }
   void note_began(NodeIndex node);
   void note_done(NodeIndex node);
-  std::vector<Expectation> expect(const Assignment& assignment) const;
+  std::set<Hash128> models_of(const std::set<NodeIndex>& nodes) const;
+  // Of its calls, but for those of `models`: other nodes load them, or it does by another call.
+  std::vector<Expectation> expect(const Assignment& assignment, std::set<Hash128> models) const;
 
   const Plan& plan_;
   Environment& environment_;

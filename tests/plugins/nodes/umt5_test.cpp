@@ -326,6 +326,35 @@ BOOST_AUTO_TEST_CASE(of_two_experts_the_file_of_the_second_is_read_while_the_fir
   }
 }
 
+// The second text is by the model of the first, so what is read meanwhile is what comes behind it.
+BOOST_AUTO_TEST_CASE(of_two_texts_and_an_expert_the_expert_is_read_while_the_first_is_encoded) {
+  add_experts();
+  heddle::Engine encoding(options_for({"fake:0"}));
+  encoding
+      .start(encoding.parse(
+          cat("{", texts(),
+              R"(, "show": {"class_type": "PreviewAny", "inputs": {"source": ["one", 0]}}})")))
+      .wait();
+  const std::uint64_t encoder = encoding.host_memory().read_first;
+  BOOST_TEST(encoder > 0u);
+  heddle::Engine placed(options_for({"fake:0"}));
+  std::uint64_t read = 0;
+  std::vector<std::string> texts_done;
+  const auto observe = [&](const heddle::Event& event) {
+    if (event.kind != heddle::Event::Kind::node_done) return;
+    if (event.node != "one" && event.node != "two") return;
+    texts_done.emplace_back(event.node);
+    for (int tries = 0; tries < 1000 && texts_done.size() == 1 && read <= encoder; ++tries) {
+      read = placed.host_memory().read_first;
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  };
+  placed.start(placed.parse(experts()), {observe, {"frames.IMAGE"}}).wait();
+  BOOST_TEST(texts_done.size() == 2u);
+  BOOST_TEST(read > encoder);
+  BOOST_TEST(placed.host_memory().read_again == 0u);
+}
+
 BOOST_AUTO_TEST_CASE(plans_know_what_runs_ask_of_the_models) {
   add_video();
   heddle::Engine::Data told(options_for({"cpu:0"}));
