@@ -12,19 +12,24 @@ namespace heddle::engine {
 
 namespace {
 
+std::int64_t row_bytes(const WeightSource::Part& part) {
+  return dtype_bytes(part.tensor->dtype, elements_below(*part.tensor, 1));
+}
+
+// So that each group begins on a device where memory may be given: at a multiple of 256 bytes,
+// also in half of the bytes.
+constexpr std::int64_t kRowAlignment = 512;
+
 // Of types that a device converts number by number.
 bool is_plain(const WeightSource& source) {
   const auto is_matrix = [](const WeightSource::Part& part) {
     const DType dtype = part.tensor->dtype;
     return part.tensor->shape.size() == 2 && part.tensor->packed == nullptr &&
-           (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16);
+           (dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16) &&
+           row_bytes(part) % kRowAlignment == 0;
   };
   return source.device_use() != HEDDLE_USE_LINEAR_FP8 && !is_made(source) &&
          std::ranges::all_of(source.parts, is_matrix);
-}
-
-std::int64_t row_bytes(const WeightSource::Part& part) {
-  return dtype_bytes(part.tensor->dtype, elements_below(*part.tensor, 1));
 }
 
 }  // namespace
@@ -43,7 +48,7 @@ std::vector<WeightSource> row_groups(const WeightSource& source, const DeviceSta
   for (const WeightSource::Part& part : source.parts) {
     const std::int64_t rows = part.end - part.begin;
     const std::int64_t fit =
-        std::max<std::int64_t>(1, most / std::max<std::int64_t>(1, row_bytes(part)));
+        std::max<std::int64_t>(1, most / std::max(kRowAlignment, row_bytes(part)));
     const std::int64_t count = (rows + fit - 1) / fit;
     for (std::int64_t i = 0; i < count; ++i) {  // of about the same size
       WeightSource& group = groups.emplace_back(source);

@@ -10,7 +10,8 @@ namespace heddle::engine {
 
 // The rows in order, in groups of at most HostWeights::group_bytes() in the file (or of one row).
 // Only the source itself where it is no larger, where it is no matrix of f32 or 16 bits that lies
-// in the file as it is, and where the device does not take bytes from pinned memory.
+// in the file as it is, where rows are no multiple of 512 bytes, and where the device does not take
+// bytes from pinned memory.
 std::vector<WeightSource> row_groups(const WeightSource& source, const DeviceState& state);
 
 // The parts of files in the order in which a store of weights asks for them.

@@ -97,6 +97,10 @@ BOOST_AUTO_TEST_CASE(what_is_small_or_made_or_for_the_host_stays_whole) {
   engine::WeightSource fp8 = joined(0);
   fp8.use = HEDDLE_USE_LINEAR_FP8;
   BOOST_TEST(engine::row_groups(fp8, state()).size() == 1u);
+  write(1, 0, 16 * 4100);  // groups would begin where no memory does
+  const engine::WeightSource odd{.parts = {{&checkpoint->at("0"), 0, 16}}};
+  BOOST_TEST(engine::row_groups(odd, state()).size() == 1u);
+  BOOST_TEST(is_right(*load(odd), odd));
 }
 
 // Twice as large as all buffers.
